@@ -1,6 +1,7 @@
-//! An exec epoch while it lives, and the edges it has collected.
+//! An exec epoch while it lives, and the edges that it has collected.
 //!
-//! Invariant: there is one edge per (entity, relation); repeats widen its interval and strengthen its certainty.
+//! Invariant: there is one edge for each entity and relation. A repeated use widens the interval of
+//! its edge and strengthens its certainty.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use rustc_hash::FxHashMap;
 use crate::model::{ActivityId, Certainty, EntityId, Informed, Interval, Relation};
 use crate::object::ObjectId;
 
-/// Names an epoch for the whole fold. Unlike an [`ActivityId`] it exists before the epoch is known to be worth a node.
+/// The number of an epoch within the fold. An epoch has it before the fold knows whether the epoch
+/// becomes a node; an [`ActivityId`] exists only for nodes.
 pub type Serial = u32;
 
 /// An edge of some epoch.
@@ -21,22 +23,23 @@ pub struct EntityUse {
     pub interval: Interval,
     pub certainty: Certainty,
     pub via: Via,
-    /// A write of which nothing was seen but an open that truncated or made the file.
+    /// The only sign of this write is an open that truncated or made the file.
     pub opened: bool,
 }
 
 /// Edges, one per entity and relation, in the order of their first appearance.
 #[derive(Debug, Default)]
 pub struct EpochEdges {
-    /// Those whose entity was not less than any before: found by bisection, which costs no index.
+    /// Edges whose entity has no lower id than any entity before. Bisection finds them, so they
+    /// need no index.
     ascending: Vec<EntityUse>,
-    /// The others, each with how many of the ascending came before it.
+    /// The other edges, each with the number of ascending edges that came before it.
     others: Vec<(u32, EntityUse)>,
     index: FxHashMap<u64, u32>,
 }
 
 impl EpochEdges {
-    /// Adds an edge or joins it with the one that is there.
+    /// Adds an edge, or joins it with the edge for the same entity and relation.
     pub fn add(&mut self, new: EntityUse) {
         if let Some(old) = self.find(new.entity, new.relation) {
             old.interval.start = old.interval.start.min(new.interval.start);
@@ -63,14 +66,14 @@ impl EpochEdges {
         }
     }
 
-    /// Makes an edge `Seen`, if it is there.
+    /// Makes an edge `Seen`, if it exists.
     pub fn confirm(&mut self, entity: EntityId, relation: Relation) {
         if let Some(edge) = self.find(entity, relation) {
             edge.certainty = Certainty::Seen;
         }
     }
 
-    /// All of them.
+    /// All edges, in the order of their first appearance.
     pub fn iter(&self) -> impl Iterator<Item = &EntityUse> {
         let (mut at, mut others) = (0, self.others.iter().peekable());
         std::iter::from_fn(move || {
@@ -83,7 +86,7 @@ impl EpochEdges {
     }
 
     fn find(&mut self, entity: EntityId, relation: Relation) -> Option<&mut EntityUse> {
-        // Most edges are with an entity that was not met before.
+        // Most edges are with an entity that this epoch has not met before.
         let end = match self.ascending.last() {
             Some(last) if last.entity >= entity => {
                 self.ascending.partition_point(|e| e.entity <= entity)
@@ -117,14 +120,14 @@ pub struct EpochOrigin {
     pub time: Time,
 }
 
-/// Where a standard descriptor led: a version of something.
+/// The version that a standard descriptor led to.
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct Outlet {
     pub object: ObjectId,
     pub number: u32,
-    /// What was there before is kept.
+    /// The open kept the content that the file had.
     pub keeps: bool,
-    /// Its node, if it had one by then.
+    /// The node of the version, if it had one by then.
     pub entity: Option<EntityId>,
 }
 
@@ -134,7 +137,7 @@ impl PartialEq for Outlet {
     }
 }
 
-/// An exec epoch: everything that will be said of it when it has ended.
+/// An exec epoch: everything that its activity will say when the epoch has ended.
 #[derive(Debug)]
 pub struct Epoch {
     /// Its node, once it has one.
@@ -154,16 +157,17 @@ pub struct Epoch {
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub execed: bool,
-    /// It is an activity whatever follows: it had children, or others have to do with it.
+    /// The epoch is an activity of its own, whatever follows: it had children, or other activities
+    /// refer to it.
     pub lasting: bool,
-    /// A recorder is in it.
+    /// A recorder runs in it.
     pub recorded: bool,
     pub via: Via,
-    /// Its standard descriptors when it began.
+    /// The standard descriptors when the epoch began.
     pub began_with: [Option<Outlet>; 3],
-    /// The same of its parent.
+    /// The standard descriptors when the parent's epoch began.
     pub parent_began_with: [Option<Outlet>; 3],
-    /// What it had open when its children began with it as a standard descriptor.
+    /// Entities that the epoch had open when its children began with them as a standard descriptor.
     pub given: Vec<EntityId>,
     pub edges: EpochEdges,
 }

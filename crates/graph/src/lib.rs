@@ -1,7 +1,14 @@
-//! In: a run's events. Out: its graph, through a [`model::Sink`]. Pure: no I/O, no clock, deterministic.
+//! Builds the provenance graph of a run from the events in its log.
 //!
-//! [`fold`] replays the run's world (processes, descriptors, names) and asks [`FinalState`] for the identity of each path that
-//! content flows through, once; `docs/graph.md` gives the semantics.
+//! In: the events of a run, in the order in which `backstory-eventlog` gives them, and the state of
+//! the file system after the run ([`FinalState`]). Out: nodes and edges, through a [`model::Sink`].
+//!
+//! Invariant: the same events and the same final state give the same graph. The crate does no I/O
+//! and reads no clock.
+//!
+//! [`fold`] replays the processes, descriptors and names of the run. It asks [`FinalState`] once
+//! for the identity of each path that content flows through. `docs/graph.md` defines what the graph
+//! means.
 pub mod lineage;
 pub mod memory;
 pub mod model;
@@ -13,6 +20,7 @@ pub(crate) mod fold;
 mod object;
 mod paths;
 mod process;
+mod version;
 
 use backstory_eventlog::event::{Bytes, Event, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
@@ -20,40 +28,45 @@ use backstory_files::Ident;
 
 pub use fold::SLACK;
 
-/// What the file system said of paths right after the run.
+/// What the file system says of paths after the run.
 ///
-/// Asked once for each path and `follow`, and never for what was only looked at.
+/// The fold asks once for each path and value of `follow`. It never asks for a path that the run
+/// only looked at.
 pub trait FinalState {
-    /// The identity behind `path`: `None` if it was not asked for, `Some(None)` if nothing is there.
+    /// The identity of the file at `path`. `None`: the file system was not asked; `Some(None)`:
+    /// nothing is there.
     fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>>;
 
-    /// What was kept of `path` first since a time, before the run changed it, and when. It is told apart from the order of events, since a
-    /// change is logged before it is made, and the keeping after that.
+    /// The identity of the content that was preserved first at `path` since a time, and when. The
+    /// recorder logs a change before the change happens, and the preserving after that; so the time
+    /// tells which change it belongs to.
     fn preserved(&self, _path: &[u8], _since: Time) -> Option<(Time, Ident)> {
         None
     }
 
-    /// What the kernel runs the program at `path` with, as the program's first bytes named it after the run. Asked once for each
-    /// program; none if it runs by itself, or if nobody looked.
+    /// The interpreter or loader that the kernel runs the program at `path` with, as the program's
+    /// first bytes name it after the run. The fold asks once for each program. `None`: the program
+    /// runs by itself, or its first bytes were not read.
     fn interpreter(&self, _path: &[u8]) -> Option<Bytes> {
         None
     }
 
-    /// The text of the symbolic link at `path` after the run. Asked only for links in the paths of files that are not where the log says. `None` if
-    /// it is no link, or if its text is not known.
+    /// The text of the symbolic link at `path` after the run. The fold asks only for links in the
+    /// paths of files that are not where the log says. `None`: the path is no link, or its text was
+    /// not read.
     fn link_text(&self, _path: &[u8]) -> Option<Bytes> {
         None
     }
 }
 
-/// Knows nothing.
+/// A final state that knows no path.
 impl FinalState for () {
     fn identity(&self, _: &[u8], _: bool) -> Option<Option<Ident>> {
         None
     }
 }
 
-/// Folds `events` into a graph. They must come in the order in which `eventlog` gives them.
+/// Folds `events` into a graph. The events must come in the order in which `eventlog` gives them.
 pub fn fold<S: model::Sink + ?Sized>(
     header: &RunHeader,
     end: Option<&RunEnd>,

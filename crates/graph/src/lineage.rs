@@ -1,8 +1,12 @@
-//! What came from what, by definition: time-respecting paths through a graph in memory.
+//! Defines which nodes come from which: the time-respecting paths through a graph in memory.
 //!
-//! Information flows along an edge at some moment of its interval, and never back in time. So a search carries a time: backwards, the
-//! latest moment at which something can still have mattered; forwards, the earliest at which it can have arrived. Each node is
-//! reached once, with the best time. Stores answer the same question from their indexes and are tested against this.
+//! Information flows along an edge at some moment of its interval, and never back in time. So a
+//! search carries a time: backwards, the latest moment at which something can still have mattered;
+//! forwards, the earliest moment at which it can have arrived. The search reaches each node once,
+//! with the best time.
+//!
+//! Stores answer the same question from their indexes. Their tests compare the answers with this
+//! module's.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -14,7 +18,7 @@ use crate::model::{ActivityId, Certainty, Derived, Edge, EntityId, Inform, Infor
 /// Which edges to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Follow {
-    /// Also those that only could have happened.
+    /// Also edges that are only possible.
     pub possible: bool,
     /// Also look-ups (stat, missing, listings, links), not only content and execution.
     pub lookups: bool,
@@ -29,7 +33,8 @@ impl Default for Follow {
     }
 }
 
-/// Whether content flows from an activity to an entity by this relation. Removing a file or changing its mode puts nothing into it.
+/// True if content flows from an activity to an entity by this relation. A removal or a change of
+/// mode puts nothing into a file.
 pub fn generates(relation: Relation) -> bool {
     matches!(
         relation,
@@ -37,12 +42,13 @@ pub fn generates(relation: Relation) -> bool {
     )
 }
 
-/// Whether a relation is a use that is followed.
+/// True if a search follows this use.
 pub fn uses(relation: Relation, lookups: bool) -> bool {
     matches!(relation, Relation::Read | Relation::Execute) || lookups && relation.is_use()
 }
 
-/// Whether an activity passes what it knew on to another. An exit status or a signal is recorded, but says too little to follow.
+/// True if an activity passes what it knew on to another activity. An exit status or a signal is
+/// recorded, but carries too little information to follow.
 pub fn informs(why: Informed) -> bool {
     matches!(why, Informed::Fork | Informed::Exec)
 }
@@ -50,9 +56,9 @@ pub fn informs(why: Informed) -> bool {
 /// An entity or an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GraphNode {
-    /// A version.
+    /// A version of a file, a pipe, a socket …
     Entity(EntityId),
-    /// An epoch.
+    /// An exec epoch.
     Activity(ActivityId),
 }
 
@@ -92,7 +98,7 @@ impl Reached {
     }
 }
 
-/// A graph with its edges by both ends.
+/// A graph with its edges indexed by both ends.
 #[derive(Debug)]
 pub struct LineageSearch<'a> {
     follow: Follow,
@@ -127,7 +133,7 @@ impl<'a> LineageSearch<'a> {
         lineage
     }
 
-    /// Everything that can have flowed into `node`, and until when.
+    /// Every node from which something can have flowed into `node`, and until when.
     pub fn ancestors(&self, node: GraphNode) -> Reached {
         search(node, Time::MAX, |node, until| match node {
             GraphNode::Entity(entity) => self.before_entity(entity, until),
@@ -135,7 +141,7 @@ impl<'a> LineageSearch<'a> {
         })
     }
 
-    /// Everything that `node` can have flowed into, and from when on.
+    /// Every node into which something of `node` can have flowed, and since when.
     pub fn descendants(&self, node: GraphNode) -> Reached {
         // The same search in mirrored time.
         let mut reached = search(node, Time::MAX, |node, since| match node {
@@ -236,12 +242,12 @@ impl<'a> LineageSearch<'a> {
     }
 }
 
-/// Turns time round, so that the earliest is the greatest.
+/// Reverses time, so that the earliest moment becomes the greatest number.
 fn mirror(time: Time) -> Time {
     !time
 }
 
-/// Widest paths: nodes in order of falling time, so that the first time a node is met is its best.
+/// Visits nodes in the order of falling time, so that the first visit of a node has its best time.
 fn search(
     from: GraphNode,
     time: Time,

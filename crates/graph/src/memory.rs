@@ -1,4 +1,4 @@
-//! Sinks that keep a graph in memory, or nothing at all.
+//! Sinks that hold a graph in memory, or drop it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -7,23 +7,23 @@ use backstory_eventlog::event::Time;
 
 use crate::model::{Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Sink};
 
-/// A graph as plain collections, for tests and small runs. Checks what a sink may rely on: nothing is named before it is announced,
-/// and an edge comes once.
+/// A graph as plain collections, for tests and small runs. It checks what a sink may rely on: a
+/// node is announced before an edge names it, and an edge comes once.
 #[derive(Debug, Default)]
 pub struct MemorySink {
-    /// Activities in their latest form.
+    /// Activities, as last announced.
     pub activities: BTreeMap<ActivityId, Activity>,
-    /// Entities in their latest form.
+    /// Entities, as last announced.
     pub entities: BTreeMap<EntityId, Entity>,
     /// Edges in the order they came.
     pub edges: Vec<Edge>,
-    /// Activity to activity.
+    /// Edges from activity to activity.
     pub informs: Vec<Inform>,
-    /// Version from version.
+    /// Edges from version to version.
     pub derived: Vec<Derived>,
     /// Extended records.
     pub extended: Vec<(ActivityId, Time, Vec<u8>, Vec<u8>)>,
-    /// What is not known.
+    /// Reasons why the graph is not complete.
     pub unknown: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl Sink for MemorySink {
     }
 }
 
-/// Forgets everything.
+/// A sink that drops everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NullSink;
 

@@ -1,7 +1,8 @@
-//! The graph's nodes and edges, as the fold emits them.
+//! The graph's nodes and edges, as the fold gives them to a sink.
 //!
-//! Ids are dense within one run and start at 0; a store makes them global. Every id is announced (`Sink::entity`, `Sink::activity`)
-//! before an edge names it. Activities and entities may be announced early and completed later by a second call with the same id.
+//! Ids are dense within one run and start at 0; a store makes them global. The fold announces every
+//! id (`Sink::entity`, `Sink::activity`) before an edge names it. A second announcement with the
+//! same id replaces the first: the fold announces a node early and completes it later.
 
 use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 use backstory_files::Ident;
@@ -23,10 +24,11 @@ pub struct Interval {
     pub end: Time,
 }
 
-/// Whether something happened or only could have.
+/// Whether something happened or only can have happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Certainty {
-    /// It could have: opened for it and never observed, or the outcome is unknown.
+    /// It can have happened: the file was open for it, but it was not observed, or the outcome is
+    /// unknown.
     Possible,
     /// It happened.
     Seen,
@@ -37,11 +39,12 @@ pub enum Certainty {
 pub struct Activity {
     /// Its id.
     pub id: ActivityId,
-    /// The activity that started it (forked it, or the epoch before an exec); none for the first.
+    /// The activity that forked it, or the epoch before its exec; `None` for the first activity.
     pub parent: Option<ActivityId>,
     /// Process id.
     pub pid: Pid,
-    /// 0 for what runs between fork and exec, then 1 for the first program; the run's command starts at 1.
+    /// 0 for the epoch between fork and exec, then 1 for the first program. The run's command
+    /// starts at 1.
     pub epoch: u32,
     /// Absolute path of the program, if known.
     pub exec_path: Option<Bytes>,
@@ -49,7 +52,7 @@ pub struct Activity {
     pub argv: Vec<Bytes>,
     /// Environment if it differs from the parent's: variables set and variables gone.
     pub env_set: Vec<Bytes>,
-    /// Names of variables the parent had and this one has not.
+    /// Names of variables that the parent had and this activity does not have.
     pub env_unset: Vec<Bytes>,
     /// Current directory when it began.
     pub cwd: Bytes,
@@ -59,15 +62,16 @@ pub struct Activity {
     pub exit: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
-    /// True if the epoch ended by an exec into the next one.
+    /// The epoch ended by an exec, which began the next epoch.
     pub execed: bool,
-    /// Whether its look-ups (stat, access, readlink) are known: a recorder was in the process.
+    /// True if the activity's look-ups (stat, access, readlink) are known, because a recorder was
+    /// in the process.
     pub lookups_known: bool,
-    /// Who saw it begin.
+    /// Which part of backstory saw it begin.
     pub via: Via,
 }
 
-/// What sort of thing an entity is.
+/// The kind of thing that an entity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum EntityKind {
@@ -76,7 +80,7 @@ pub enum EntityKind {
     Symlink,
     Pipe,
     Socket,
-    /// A path that was looked for and was not there.
+    /// A path that a program looked for in vain.
     Missing,
     /// A character or block device, `/proc`, `/sys`: not a file whose content has versions.
     Device,
@@ -91,34 +95,37 @@ pub struct Entity {
     pub id: EntityId,
     /// What it is.
     pub kind: EntityKind,
-    /// Absolute path as first named in this run (for pipes and sockets a descriptive name: `pipe:3`, `tcp:127.0.0.1:80`).
+    /// Absolute path, as the run first named it. Pipes and sockets have a descriptive name:
+    /// `pipe:3`, `tcp:127.0.0.1:80`.
     pub path: Bytes,
-    /// Further names it was used by.
+    /// Further names that programs used.
     pub aliases: Vec<Bytes>,
-    /// What was done by each name: by `path` first, then by the aliases in their order. Empty if there is no alias, or if it is not
-    /// known what was done by which name (runs that were indexed before schema 4).
+    /// The relations by each name: by `path` first, then by the aliases in their order. Empty if
+    /// there is no alias, or if the run was indexed before schema 4, when the names were not told
+    /// apart.
     pub by_name: Vec<ByName>,
-    /// 0 for the state before the run, then 1, 2 … for each new version made in the run.
+    /// 0 for the state before the run; 1, 2 … for each version that the run made.
     pub version: u32,
-    /// The version before this one of the same file, if this run saw it.
+    /// The version of the same file before this one, if the run used it.
     pub previous: Option<EntityId>,
-    /// Identity, if it was taken while (or so that) it certainly belonged to this version.
+    /// The file's identity, if it was taken at a time when it certainly belonged to this version.
     pub ident: Option<Ident>,
-    /// True if this version is what the file system held when the run ended.
+    /// True if the file system holds this version at the end of the run.
     pub last: bool,
 }
 
-/// What was done to an entity by one of its names, by any activity: sets of [`Relation::bit`]s.
+/// What any activity did to an entity by one of its names: sets of [`Relation::bit`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ByName {
-    /// What happened.
+    /// Relations that certainly happened.
     pub seen: u16,
-    /// What could have happened; what did happen may be in here as well.
+    /// Relations that can have happened. A relation that certainly happened may be in this set,
+    /// too.
     pub possible: u16,
 }
 
 impl ByName {
-    /// Adds one relation. True if that was news.
+    /// Adds one relation. True if the set changed.
     pub fn add(&mut self, relation: Relation, certainty: Certainty) -> bool {
         let set = match certainty {
             Certainty::Seen => &mut self.seen,
@@ -135,26 +142,28 @@ impl ByName {
     }
 }
 
-/// How an activity and an entity are related, or an activity and an activity. Stores keep the numbers: only ever appended to.
+/// How an activity and an entity are related. Stores keep the numbers, so new relations only get
+/// new numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
     /// Data was read (or mapped readable).
     Read = 0,
-    /// It was executed, or loaded as its interpreter or library by the kernel or the loader.
+    /// The file was executed, or the kernel or the dynamic loader loaded it as an interpreter or a
+    /// library.
     Execute = 1,
     /// Its existence or metadata was looked at.
     Stat = 2,
     /// A directory's entries were listed.
     List = 3,
-    /// It was looked for and was not there.
+    /// A program looked for it, and it was not there.
     Missing = 4,
     /// A link's text was read.
     Link = 5,
-    /// Content was written: generated.
+    /// Content was written to it.
     Write = 6,
-    /// It was removed.
+    /// Its name was removed.
     Delete = 7,
-    /// It came to this name (the entity) by a rename: generated without new content.
+    /// The entity got this name by a rename: it is generated without new content.
     Rename = 8,
     /// Mode, owner, times or attributes were changed.
     Meta = 9,
@@ -191,64 +200,65 @@ impl Relation {
 /// Activity – entity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge {
-    /// Who.
+    /// The activity.
     pub activity: ActivityId,
-    /// What.
+    /// The entity.
     pub entity: EntityId,
-    /// How.
+    /// The relation between them.
     pub relation: Relation,
     /// Earliest and latest moment the information can have flowed.
     pub interval: Interval,
     /// Seen or possible.
     pub certainty: Certainty,
-    /// Who saw it.
+    /// Which part of backstory saw it.
     pub via: Via,
 }
 
 /// Why one activity informed another without a file between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Informed {
-    /// It was its parent at fork.
+    /// The first forked the second.
     Fork,
-    /// It was the epoch before an exec.
+    /// The first is the epoch before the exec that began the second.
     Exec,
-    /// It waited for its exit status.
+    /// The second waited for the exit status of the first.
     Wait,
-    /// It sent it a signal.
+    /// The first sent the second a signal.
     Signal,
 }
 
 /// Activity → activity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inform {
-    /// Who informed.
+    /// The activity that informs.
     pub from: ActivityId,
-    /// Who was informed.
+    /// The activity that is informed.
     pub to: ActivityId,
-    /// How.
+    /// The reason.
     pub why: Informed,
     /// When.
     pub time: Time,
 }
 
-/// A version made from another without an activity's memory between them (rename, link, copy in the kernel).
+/// A version that the kernel made from another version without a program's memory in between: by a
+/// rename, a link, or a copy in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Derived {
-    /// The new one.
+    /// The new version.
     pub entity: EntityId,
-    /// What it was made from.
+    /// The version that it was made from.
     pub from: EntityId,
-    /// By whom.
+    /// The activity that made it.
     pub activity: ActivityId,
     /// When.
     pub time: Time,
 }
 
-/// Where the fold puts what it concludes, in an order in which nothing is named before it is announced.
+/// Receives what the fold concludes. A node is announced before an edge names it.
 pub trait Sink {
-    /// What can go wrong when storing.
+    /// Why the sink could not store something.
     type Error;
-    /// A new activity, or the completed form of one announced before.
+    /// A new activity, or the completed form of an activity announced before.
     fn activity(&mut self, activity: &Activity) -> Result<(), Self::Error>;
     /// A new entity, or the completed form of one announced before.
     fn entity(&mut self, entity: &Entity) -> Result<(), Self::Error>;

@@ -1,31 +1,27 @@
-//! What descriptors and names lead to, and the versions it goes through.
+//! Objects, which descriptors and names lead to, and the versions that an object goes through.
 //!
-//! An object is an inode, a pipe, a direction of a socket, a memory file. Its last version is its present one. Invariant: versions
-//! that an open descriptor may still use are kept; the others are forgotten as soon as nothing holds the object.
+//! An object is an inode, a pipe, one direction of a socket, or a memory file. Its last version is
+//! its present one.
+//!
+//! Invariant: a version stays in memory while an open descriptor may use it. All other versions but
+//! the last are dropped as soon as no descriptor leads to the object.
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 
 use crate::activity::Serial;
-use crate::model::{ByName, Certainty, Entity, EntityId, EntityKind, Relation};
+use crate::model::{Entity, EntityKind};
 use crate::paths::PathId;
+use crate::version::{ContentVersion, InodeKey};
 
-/// Names an object for the whole fold.
+/// The number of an object within the fold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub u32);
-
-/// What makes two names one inode: device, number and birth.
-pub type InodeKey = (u64, u64, i64);
-
-/// The key of an identity.
-pub fn key(ident: &Ident) -> InodeKey {
-    (ident.dev, ident.ino, ident.birth)
-}
 
 /// The type bits of `st_mode`.
 const FORMAT: u32 = 0o170_000;
 
-/// What sort of thing an inode is, by its mode.
+/// The kind of an inode, by its mode.
 pub fn kind_of(mode: u32) -> EntityKind {
     match mode & FORMAT {
         0o040_000 => EntityKind::Directory,
@@ -37,258 +33,69 @@ pub fn kind_of(mode: u32) -> EntityKind {
     }
 }
 
-/// True if what is written to such a thing starts versions.
+/// True if a write to such an object starts a version.
 pub fn has_versions(kind: EntityKind) -> bool {
     matches!(kind, EntityKind::File | EntityKind::Memory)
 }
 
-/// Who may have written a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Writers {
-    #[default]
-    None,
-    One(Serial),
-    Many,
-}
-
-impl Writers {
-    /// Counts one more.
-    pub fn add(&mut self, who: Serial) {
-        *self = match *self {
-            Writers::None => Writers::One(who),
-            Writers::One(other) if other == who => return,
-            _ => Writers::Many,
-        };
-    }
-}
-
-/// A further name of a version.
-#[derive(Debug, Clone, Copy)]
-pub struct Alias {
-    pub path: PathId,
-    /// It leads through a symbolic link: what is done by it is done to the file of the plain name as well.
-    pub soft: bool,
-    /// What was done by it.
-    pub by: ByName,
-}
-
-/// One content state.
-#[derive(Debug)]
-pub struct ContentVersion {
-    pub number: u32,
-    pub began: Time,
-    /// The name it was first used by.
-    pub path: PathId,
-    /// Its node, once something used it.
-    pub entity: Option<EntityId>,
-    pub previous: Option<EntityId>,
-    pub aliases: Vec<Alias>,
-    /// What was done by the first name.
-    pub by_path: ByName,
-    /// The first name leads through a symbolic link; set once there is another.
-    pub soft: bool,
-    /// Nodes for further hard links to it.
-    pub links: Vec<(PathId, EntityId)>,
-    pub ident: Option<Ident>,
-    /// That is of what was kept by its name, at this time: if it loses the name before, it is another file's.
-    pub kept: Option<Time>,
-    /// The identity of the version before, if it was taken just before this one began.
-    pub before: Option<Ident>,
-    /// Something read it.
-    pub read: bool,
-    pub writers: Writers,
-    /// Some write was observed.
-    pub written: bool,
-    /// It began empty.
-    pub fresh: bool,
-    /// Its node was last given as the one that the file system holds at the end.
-    pub reported_last: bool,
-    /// Something was learned since its node was last given.
-    pub news: bool,
-}
-
-impl ContentVersion {
-    fn new(number: u32, began: Time, path: PathId) -> ContentVersion {
-        ContentVersion {
-            number,
-            began,
-            path,
-            entity: None,
-            previous: None,
-            aliases: Vec::new(),
-            by_path: ByName::default(),
-            soft: false,
-            links: Vec::new(),
-            ident: None,
-            kept: None,
-            before: None,
-            read: false,
-            writers: Writers::None,
-            written: false,
-            fresh: false,
-            reported_last: false,
-            news: false,
-        }
-    }
-}
-
-impl ContentVersion {
-    /// It loses its name at this time, or is `ident` then: what was kept by that name later, or is another file, is not what it was.
-    pub fn was_not_kept(&mut self, time: Time, ident: Option<&Ident>) {
-        let anothers = match (ident, &self.ident) {
-            (Some(own), Some(kept)) => key(own) != key(kept),
-            _ => true,
-        };
-        if anothers && self.kept.is_some_and(|at| at >= time) {
-            (self.ident, self.kept) = (None, None);
-            self.news |= self.entity.is_some();
-        }
-    }
-
-    /// True if the version has a node by this name.
-    pub fn known_as(&self, path: PathId) -> bool {
-        self.path == path || self.has_alias(path) || self.links.iter().any(|(p, _)| *p == path)
-    }
-
-    /// True if `path` is one of its further names.
-    pub fn has_alias(&self, path: PathId) -> bool {
-        self.aliases.iter().any(|alias| alias.path == path)
-    }
-
-    /// Another name it was used by. `soft`: whether that, and the first name, lead through a symbolic link.
-    pub fn add_alias(&mut self, path: PathId, soft: bool, first_soft: bool) {
-        if self.has_alias(path) {
-            return;
-        }
-        self.soft = first_soft;
-        let by = match first_soft && !soft {
-            true => self.by_path,
-            false => ByName::default(),
-        };
-        self.aliases.push(Alias { path, soft, by });
-        self.news = true;
-    }
-
-    /// The version is at `path`: that is its first name from now on. `name`, a way there through a symbolic link, becomes an alias if
-    /// it was the first.
-    pub fn exchange_name(&mut self, name: PathId, path: PathId) {
-        if self.path != name {
-            return;
-        }
-        let used = self.by_path;
-        if let Some(at) = self.aliases.iter().position(|alias| alias.path == path) {
-            let known = self.aliases.remove(at);
-            self.by_path.join(known.by);
-        }
-        let alias = Alias {
-            path: name,
-            soft: true,
-            by: used,
-        };
-        self.aliases.insert(0, alias);
-        (self.path, self.soft) = (path, false);
-        self.news |= self.entity.is_some();
-    }
-
-    /// Notes what was done by a name: by the first one if `path` is none of the aliases.
-    pub fn note(&mut self, path: PathId, relation: Relation, certainty: Certainty) {
-        let mut news = false;
-        if let Some(alias) = self.aliases.iter_mut().find(|alias| alias.path == path) {
-            news |= alias.by.add(relation, certainty);
-            if alias.soft && !self.soft {
-                news |= self.by_path.add(relation, certainty);
-            }
-        } else {
-            news |= self.by_path.add(relation, certainty);
-            for plain in self
-                .aliases
-                .iter_mut()
-                .filter(|alias| self.soft && !alias.soft)
-            {
-                news |= plain.by.add(relation, certainty);
-            }
-        }
-        self.news |= news && !self.aliases.is_empty();
-    }
-
-    /// What could have been done by some name was done. By which of several of one sort is not known.
-    pub fn confirm(&mut self, relation: Relation) {
-        for soft in [false, true] {
-            let first = (self.soft == soft).then_some(&mut self.by_path);
-            let others = self.aliases.iter_mut().filter(|alias| alias.soft == soft);
-            let mut can: Vec<&mut ByName> = first
-                .into_iter()
-                .chain(others.map(|alias| &mut alias.by))
-                .filter(|by| (by.seen | by.possible) & relation.bit() != 0)
-                .collect();
-            if let [one] = can.as_mut_slice() {
-                self.news |= one.add(relation, Certainty::Seen);
-            }
-        }
-    }
-
-    /// What was done by each name, the first one first; nothing if there is only that.
-    pub fn by_name(&self) -> Vec<ByName> {
-        if self.aliases.is_empty() {
-            return Vec::new();
-        }
-        let others = self.aliases.iter().map(|alias| alias.by);
-        std::iter::once(self.by_path).chain(others).collect()
-    }
-}
-
-/// A file to which this run has done nothing but give it other names, since it first used it, if it was there before, or since whoever wrote
-/// it had let go of it.
+/// The history of a file whose names this run has changed, and nothing else. The history starts
+/// when the run first uses the file, or when the writer of the file closes it.
 #[derive(Debug)]
 pub struct MoveHistory {
-    /// Which version it was then.
+    /// The number of the version at that time.
     pub number: u32,
-    /// When that began: when the file was first used, or made.
+    /// When that version began: when the file was first used, or made.
     pub began: Time,
-    /// When it was last given another name itself, not only with its directory: its status has changed since then.
+    /// When the file itself was last renamed, and not only a directory above it. Its status changed
+    /// at that time.
     pub own: Option<Time>,
-    /// Its node as it was then, once that version is forgotten.
+    /// The version's node as it was then, once that version has been dropped.
     pub first: Option<Box<Entity>>,
 }
 
-/// Something that has versions (or, if not `versioned`, one for ever).
+/// Something with versions; or, if it is not `versioned`, with one version for the whole run.
 #[derive(Debug)]
 pub struct TrackedObject {
     pub kind: EntityKind,
-    /// What it is called if it has no path.
+    /// Its name, if it has no path.
     pub label: Option<Bytes>,
     pub key: Option<InodeKey>,
     /// Its identity after the run.
     pub settled: Option<Ident>,
-    /// That is what an earlier run made of it.
+    /// The identity after the run is the one that an earlier run left.
     pub made_before: bool,
-    /// What it held before the command and at the command's end, if the command inherited a descriptor of it: others have it, too.
+    /// Its identity before the command and at the command's end, if the command inherited a
+    /// descriptor of it. Programs outside the run may have it open, too.
     pub inherited: Option<(Ident, Ident)>,
     versions: Vec<ContentVersion>,
-    /// Descriptors that may write to it.
+    /// How many descriptors may write to it.
     pub writers: u32,
-    /// Descriptors that lead to it.
+    /// How many descriptors lead to it.
     pub holders: u32,
     /// Names that lead to it.
     pub names: Vec<PathId>,
-    /// It has, or may have, more than one hard link.
+    /// It has more than one hard link, or may have.
     pub linked: bool,
-    /// Who gave it its last hard link.
+    /// The epoch that made its last hard link.
     pub linker: Option<Serial>,
-    /// When the run made it, if it did.
+    /// When the run made it; `None` if the run did not.
     pub made: Option<Time>,
-    /// Its key is a guess: what its name led to after the run, though that was changed since.
+    /// Its key is a guess: it comes from the file at its name after the run, which may have been
+    /// replaced.
     pub guessed: bool,
-    /// A change of its names by this run: its status change time just before, and when. Nothing else happened to it before.
+    /// The run changed its names: its status change time just before, and the time of the change.
+    /// The run had not changed anything else of it before.
     pub renamed: Option<(i64, Time)>,
-    /// It has only been moved, and what it was at first is not known yet.
+    /// Set while the run has only moved it and its identity before that is not known.
     pub moves: Option<MoveHistory>,
-    /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
+    /// Two names were taken for one file because they lead to one file after the run. They may have
+    /// led to two files before.
     pub doubtful: bool,
 }
 
 impl TrackedObject {
-    /// An object first met by the name `path`; `number` is 0 if it was there before the run, 1 if the run made it.
+    /// An object that the run meets first by the name `path`. `number` is 0 for an object that is
+    /// older than the run, 1 for one that the run made.
     pub fn new(kind: EntityKind, path: PathId, time: Time, number: u32) -> TrackedObject {
         let versions = vec![ContentVersion::new(number, time, path)];
         TrackedObject {
@@ -312,7 +119,7 @@ impl TrackedObject {
         }
     }
 
-    /// What it is was not known when its node was given.
+    /// Sets the kind of an object whose kind was not known when its node was announced.
     pub fn turned_out(&mut self, kind: EntityKind) {
         if self.kind == EntityKind::File && kind != self.kind {
             self.kind = kind;
@@ -320,14 +127,15 @@ impl TrackedObject {
         }
     }
 
-    /// True if what is written starts versions; pipes, sockets, devices and directories have one state for the whole run.
+    /// True if a write starts a version. Pipes, sockets, devices and directories have one state for
+    /// the whole run.
     pub fn versioned(&self) -> bool {
         has_versions(self.kind)
     }
 
     /// The present version.
     pub fn now(&self) -> &ContentVersion {
-        // There is one from the start, and `forget` keeps the last.
+        // There is a version from the start, and `forget` leaves the last.
         &self.versions[self.versions.len() - 1]
     }
 
@@ -337,14 +145,14 @@ impl TrackedObject {
         &mut self.versions[last]
     }
 
-    /// Version `number`, or the nearest that is still kept.
+    /// Version `number`, or the nearest that is still in memory.
     pub fn kept(&mut self, number: u32) -> &mut ContentVersion {
         let at = number.saturating_sub(self.versions[0].number) as usize;
         let last = self.versions.len() - 1;
         &mut self.versions[at.min(last)]
     }
 
-    /// A file without a name gets its first one: the versions it has are known by that name.
+    /// Gives a file without a name its first name. All versions in memory are known by it.
     pub fn name_versions(&mut self, path: PathId) {
         self.label = None;
         for version in &mut self.versions {
@@ -353,7 +161,7 @@ impl TrackedObject {
         }
     }
 
-    /// Starts the next version, which is no mere move.
+    /// Starts the next version. A version that comes from a write ends the history of moves.
     pub fn begin(&mut self, time: Time, path: PathId) -> &mut ContentVersion {
         let next = self.now().number + 1;
         self.moves = None;
@@ -361,7 +169,7 @@ impl TrackedObject {
         self.now_mut()
     }
 
-    /// Takes out the versions that nothing can use any more.
+    /// Takes out the versions that no descriptor can use any more.
     pub fn forget(&mut self) -> Vec<ContentVersion> {
         if self.holders == 0 && self.versions.len() > 1 {
             return self.versions.drain(..self.versions.len() - 1).collect();
@@ -369,13 +177,14 @@ impl TrackedObject {
         Vec::new()
     }
 
-    /// This run gives it a name or takes one away, and `before` is what it was just before: that changes its ctime, not its content.
+    /// Notes that this run adds or removes a name. `before` is the identity just before that. Such
+    /// a change sets the ctime, and leaves the content.
     pub fn names_change(&mut self, before: &Ident, time: Time, slack: Time) {
         let before = self.ctime_without_names(before, slack);
         self.renamed = Some((before, time));
     }
 
-    /// When its status last changed otherwise than by this run's changes of its names.
+    /// When the status last changed, apart from this run's changes of the names.
     pub fn ctime_without_names(&self, ident: &Ident, slack: Time) -> i64 {
         match self.renamed {
             Some((before, time)) if (time - slack..=time + slack).contains(&ident.ctime) => before,
@@ -383,14 +192,15 @@ impl TrackedObject {
         }
     }
 
-    /// True if nobody changed it from before the command to the command's end.
+    /// True if the file did not change from before the command to the command's end.
     pub fn untouched(&self) -> bool {
         let state = |i: &Ident| (i.size, i.mtime, i.ctime);
         self.inherited
             .is_some_and(|(before, after)| state(&before) == state(&after))
     }
 
-    /// A call says what it was before that call: so the present version is, unless somebody is writing it.
+    /// Notes the identity that the file had before a call. It belongs to the present version,
+    /// unless a process has the file open for writing.
     pub fn was(&mut self, ident: Option<Ident>) {
         if let (Some(ident), 0) = (ident, self.writers) {
             let now = self.now_mut();
@@ -399,7 +209,7 @@ impl TrackedObject {
         }
     }
 
-    /// True if its content certainly stayed as it was from `time` to the end of the run.
+    /// True if the content certainly stayed the same from `time` to the end of the run.
     pub fn unchanged_since(&self, time: Time, slack: Time) -> bool {
         self.settled
             .is_some_and(|s| self.made_before || s.ctime < time - slack && s.mtime < time - slack)

@@ -1,8 +1,8 @@
 //! Absolute paths as small numbers.
 //!
-//! A path is a node of a trie: its directory and its last component. Joining a relative path to a directory, finding the names
-//! below a renamed directory and comparing paths are then cheap, and no bytes are copied per event. Nodes are never removed: what
-//! a run names is bounded by its log.
+//! A path is a node of a trie: its directory and its last component. So it is cheap to join a
+//! relative path to a directory, to find the names below a renamed directory, and to compare paths;
+//! no event copies bytes. The table never removes a node: the log bounds what a run names.
 
 use rustc_hash::FxHashMap;
 
@@ -31,7 +31,7 @@ pub struct PathTable {
     nodes: Vec<Component>,
     text: Vec<u8>,
     children: FxHashMap<(u32, u64), u32>,
-    /// The child that was asked for last.
+    /// The child that was looked up last.
     last: u32,
 }
 
@@ -65,7 +65,7 @@ impl PathTable {
         &self.text[node.start as usize..(node.start + node.length) as usize]
     }
 
-    /// True if something below it was named.
+    /// True if the run named something below it.
     pub fn has_children(&self, path: PathId) -> bool {
         self.node(path).first_child != NONE
     }
@@ -75,9 +75,9 @@ impl PathTable {
         self.nodes.len()
     }
 
-    /// The entry `name` of `directory`, made if it was never named.
+    /// The entry `name` of `directory`. The table adds it if it is new.
     pub fn child(&mut self, directory: PathId, name: &[u8]) -> PathId {
-        // Who goes through a directory once more does so in the same order.
+        // A program that goes through a directory again does so in the same order.
         let next = self.last + 1;
         let guess = self.nodes.get(next as usize);
         if guess.is_some_and(|node| node.parent == directory.0) && self.name(PathId(next)) == name {
@@ -100,7 +100,7 @@ impl PathTable {
                 {
                     return PathId(found);
                 }
-                // Two names with one 64-bit hash: look one further.
+                // Another name has the same 64-bit hash: look one further.
                 Some(_) => probe += 1,
                 None => return self.add(key, directory, name),
             }
@@ -150,7 +150,7 @@ impl PathTable {
         self.child(parent, &name)
     }
 
-    /// Every path ever named that lies below `directory`, parents before children.
+    /// Every path that the run named below `directory`, parents before children.
     pub fn below(&self, directory: PathId) -> Vec<PathId> {
         let mut found = Vec::new();
         let mut pending = vec![directory];
@@ -186,7 +186,7 @@ impl PathTable {
     }
 }
 
-/// Something for most paths: found by the path's number.
+/// A map from most paths to values, indexed by the path's number.
 #[derive(Debug)]
 pub struct ByPath<T>(Vec<Option<T>>);
 
@@ -197,17 +197,17 @@ impl<T> Default for ByPath<T> {
 }
 
 impl<T> ByPath<T> {
-    /// What is kept for `path`.
+    /// The value of `path`.
     pub fn get(&self, path: &PathId) -> Option<&T> {
         self.0.get(path.0 as usize)?.as_ref()
     }
 
-    /// True if something is kept for `path`.
+    /// True if `path` has a value.
     pub fn contains_key(&self, path: &PathId) -> bool {
         self.get(path).is_some()
     }
 
-    /// Keeps `value` for `path`; gives what was kept before.
+    /// Sets the value of `path`, and returns the old one.
     pub fn insert(&mut self, path: PathId, value: T) -> Option<T> {
         let at = path.0 as usize;
         if self.0.len() <= at {
@@ -216,7 +216,7 @@ impl<T> ByPath<T> {
         self.0[at].replace(value)
     }
 
-    /// Forgets what is kept for `path`, and gives it.
+    /// Removes the value of `path`, and returns it.
     pub fn remove(&mut self, path: &PathId) -> Option<T> {
         self.0.get_mut(path.0 as usize)?.take()
     }

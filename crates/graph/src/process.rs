@@ -10,75 +10,76 @@ use crate::activity::Serial;
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 
-/// What is shown where in a mount namespace: from the place to what it shows.
+/// The bind mounts of a mount namespace: from the mount point to the directory that it shows.
 pub type BindMounts = Rc<RefCell<Vec<(PathId, PathId)>>>;
 
-/// An open file description: what `open`, `pipe`, `accept` … made, shared by `dup` and `fork`.
+/// An open file description (open(2)): `dup` and `fork` share it.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// What reading takes from.
+    /// The object that a read takes data from.
     pub source: ObjectId,
-    /// What writing goes to; another object only for sockets.
+    /// The object that a write changes. It differs from the source only for sockets.
     pub target: ObjectId,
     pub reads: bool,
     pub writes: bool,
-    /// It was opened to write without truncation: what was there stays.
+    /// The file was opened for writing without truncation, so its content stays.
     pub keeps: bool,
-    /// The name it was opened by: relative paths start here if it is a directory.
+    /// The path by which it was opened.
     pub path: PathId,
-    /// Who saw it opened.
+    /// Which part of backstory saw the open.
     pub via: Via,
-    /// The open itself looked at nothing but the name (`O_PATH`), or it is a directory.
+    /// The open used the file only as a location (`O_PATH`), or the file is a directory.
     pub looked: bool,
 }
 
 /// A descriptor of one process in one epoch.
 #[derive(Debug, Clone)]
 pub struct Descriptor {
-    /// `None` for what carries no data (eventfd, epoll …).
+    /// `None` for a descriptor that carries no data (eventfd, epoll …).
     pub what: Option<Rc<OpenFile>>,
     pub cloexec: bool,
-    /// Since when this epoch has it.
+    /// When this epoch got it.
     pub since: Time,
-    /// This epoch opened it (or the short epoch 0 that led to it did).
+    /// This epoch opened it, or the short epoch 0 before it did.
     pub own: bool,
-    /// First read seen.
+    /// The first read that was seen.
     pub read: Option<Time>,
-    /// First write seen.
+    /// The first write that was seen.
     pub written: Option<Time>,
-    /// First listing seen.
+    /// The first listing that was seen.
     pub listed: Option<Time>,
     /// The versions of source and target when it was opened.
     pub source_from: u32,
     pub target_from: u32,
-    /// The name it was opened by; for a directory that was renamed since, its present one.
+    /// The path by which it was opened. For a directory that was renamed since: its present path.
     pub path: PathId,
-    /// The same with links followed, and moved by every later rename. If it is a directory,
-    /// relative paths start here.
+    /// The same path with links followed, moved by every later rename. Relative paths start here if
+    /// the descriptor leads to a directory.
     pub location: PathId,
-    /// Whether the open succeeded is not known.
+    /// It is not known whether the open succeeded.
     pub doubtful: bool,
     /// A directory that was opened for reading where nothing would see it listed.
     pub may_be_listed: bool,
 }
 
-/// Numbers below this stand for descriptors whose number is not known: opened behind the recorder's back, or memory mappings.
+/// Numbers below this stand for descriptors whose number is not known, and for memory mappings.
 pub const NAMELESS: i32 = -1000;
 
-/// A process keeps at most this many descriptors without a number; a process that has closed them is not told from one that has not.
+/// The most descriptors without a number that a process has. The fold does not see when a process
+/// closes one.
 pub const NAMELESS_MAX: usize = 1024;
 
-/// A pipe that a process made where nobody saw it.
+/// A pipe that a process made unseen.
 #[derive(Debug, Clone, Copy)]
 pub struct UnseenPipe {
     pub object: ObjectId,
-    /// When it was first found.
+    /// When a descriptor of it was first found.
     pub since: Time,
     pub epoch: Serial,
 }
 
-/// A current directory and a root, and who shares them changes them for all others: a process's threads, and who was made with
-/// `CLONE_FS`.
+/// A current directory and a root (clone(2): `CLONE_FS`). Threads and processes that share it see
+/// each other's changes.
 #[derive(Debug, Clone)]
 pub struct FsContext {
     pub cwd: Cell<PathId>,
@@ -103,31 +104,32 @@ pub struct ProcessState {
     pub epoch: Serial,
     pub epoch_number: u32,
     pub descriptors: BTreeMap<i32, Descriptor>,
-    /// Where its threads' paths start, but for those in `apart`.
+    /// Where the paths of its threads start, apart from the threads in `own_fs`.
     pub fs: Rc<FsContext>,
-    /// Threads that have left the others (`unshare`), and where theirs start.
+    /// Threads that no longer share the process's directory (`unshare`), and their own.
     pub own_fs: BTreeMap<u32, Rc<FsContext>>,
-    /// Its table of descriptors: the same for all who share it.
+    /// Its descriptor table. Processes that share a table hold the same `Rc`.
     pub table: Rc<()>,
-    /// What its mount namespace shows elsewhere than where it lies.
+    /// The bind mounts in its mount namespace.
     pub binds: BindMounts,
-    /// Its mount namespace is its own: the kernel's paths of it begin at its own root, not at ours.
+    /// It has a mount namespace of its own, in which the kernel's paths begin at another root than
+    /// the supervisor's.
     pub own_mounts: bool,
     /// A recorder has announced itself in the present epoch.
     pub started: bool,
-    /// Its end was seen: what comes under this pid next may be another.
+    /// Its end was seen. A later event with this pid may be of another process.
     pub ended: bool,
-    /// How it came to be known: by its parent's fork, or only by itself.
+    /// Its parent's fork was seen.
     pub forked: bool,
-    /// Descriptors may have been duplicated before its exec where nobody could see it (`posix_spawn`, `popen`).
+    /// It may have duplicated descriptors unseen before its exec (`posix_spawn`, `popen`).
     pub spawned: bool,
-    /// What it holds was found out from outside.
+    /// The supervisor listed its descriptors from outside.
     pub listed: bool,
-    /// Pipes it made where nobody saw it.
+    /// Pipes that it made unseen.
     pub made: Vec<UnseenPipe>,
     /// It is the run's command.
     pub command: bool,
-    /// How it ended, as `wait` reports it.
+    /// Its status as `wait` reports it.
     pub status: Option<i32>,
 }
 
@@ -161,7 +163,7 @@ impl ProcessState {
         self.own_fs.get(&tid).unwrap_or(&self.fs)
     }
 
-    /// A number for a descriptor that has none.
+    /// A free number for a descriptor whose number is not known.
     pub fn nameless(&self) -> i32 {
         self.descriptors
             .keys()
@@ -169,7 +171,7 @@ impl ProcessState {
             .map_or(NAMELESS, |&first| first.min(NAMELESS) - 1)
     }
 
-    /// How many descriptors have no number.
+    /// How many of its descriptors have no known number.
     pub fn nameless_count(&self) -> usize {
         self.descriptors.range(..=NAMELESS).count()
     }

@@ -1,22 +1,27 @@
-//! What a program began with as standard input, output and error, as an extended record of its activity.
+//! What a program began with as standard input, output and error, as an extended record of its
+//! activity.
 //!
-//! An activity without such a record began with what its parent began with: most programs share their parent's terminal or pipe.
-//! Edges say what was read and written; this says through which of the three descriptors, without which a redirection could not be
-//! written down again. A second record names the files that an activity opened and gave to its children as such, without being seen to
-//! write to them itself: some shells open redirections before they fork. A program that writes through libc's buffers may still have
-//! written; one that calls `write` has not. Not known, and not told: descriptors that `posix_spawn` arranged where nobody saw it, and sockets.
+//! An activity without such a record began with the descriptors of its parent: most programs share
+//! their parent's terminal or pipe. Edges say what was read and written. This record says through
+//! which of the three descriptors, so that a redirection can be written down again.
+//!
+//! A second record names the files that an activity opened for its children without being seen to
+//! write to them itself: some shells open redirections before they fork. A program that writes
+//! through libc's buffers may still have written; a program that calls `write` has not.
+//!
+//! Absent: sockets, and descriptors that `posix_spawn` arranged unseen.
 
 use crate::model::EntityId;
 
 /// The kind of the record.
 pub const KIND: &[u8] = b"standard-descriptors";
 
-/// Where a descriptor led.
+/// The end of a standard descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StandardEnd {
-    /// To what.
+    /// The entity that it led to.
     pub entity: EntityId,
-    /// It was opened to write, and not truncated: `>>`.
+    /// It was opened for writing and not truncated: `>>`.
     pub keeps: bool,
 }
 
@@ -48,7 +53,8 @@ impl From<[Option<StandardEnd>; 3]> for StandardDescriptors {
     }
 }
 
-/// The payload: three numbers of entities, each followed by `+` if what was there is kept, or `-`; with a space between.
+/// The payload: the numbers of three entities, with a space between. A `+` after a number means
+/// that the descriptor was opened without truncation; `-` stands for no entity.
 pub fn encode(standard: &StandardDescriptors) -> Vec<u8> {
     let word = |end: &Option<StandardEnd>| match end {
         None => "-".to_owned(),
@@ -63,7 +69,7 @@ pub fn encode(standard: &StandardDescriptors) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Reads a payload back; none if it is not one.
+/// Reads a payload back; `None` if it is not one.
 pub fn decode(payload: &[u8]) -> Option<StandardDescriptors> {
     let mut words = std::str::from_utf8(payload).ok()?.split(' ');
     let mut ends = [None; 3];
@@ -90,7 +96,7 @@ pub fn encode_given(entities: &[EntityId]) -> Vec<u8> {
     numbers.join(" ").into_bytes()
 }
 
-/// Reads such a payload back; what is no number is left out.
+/// Reads such a payload back. It skips words that are no number.
 pub fn decode_given(payload: &[u8]) -> impl Iterator<Item = EntityId> {
     let words = payload.split(|&byte| byte == b' ');
     words.filter_map(|word| Some(EntityId(std::str::from_utf8(word).ok()?.parse().ok()?)))

@@ -2,11 +2,10 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{MetadataPart, Via};
+use backstory_eventlog::event::Via;
 
-use super::descriptors::at;
 use super::{CallContext, Fold};
-use crate::model::{Certainty, Derived, EntityKind, Relation, Sink};
+use crate::model::{Certainty, Derived, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
 use crate::process::{Descriptor, OpenFile};
@@ -15,8 +14,6 @@ use crate::process::{Descriptor, OpenFile};
 pub(super) const AT_SYMLINK_NOFOLLOW: i32 = 0x100;
 const MAP_SHARED: u32 = 1;
 const PROT_WRITE: i32 = 2;
-/// The answer of `readlink` for what is no link.
-const EINVAL: i32 = -22;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn read(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
@@ -60,7 +57,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Something was written to the present version.
-    fn wrote(&mut self, call: CallContext, target: ObjectId, path: PathId) -> Result<(), S::Error> {
+    pub(super) fn wrote(
+        &mut self,
+        call: CallContext,
+        target: ObjectId,
+        path: PathId,
+    ) -> Result<(), S::Error> {
         let entity = self.written(call, target, path)?;
         self.touch(call, entity, Relation::Write);
         let version = self.object_mut(target).now_mut();
@@ -180,188 +182,4 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         self.forget(object)
     }
-
-    /// `stat`, `access`: something was learned of what the path leads to. What is open already was looked at anyway.
-    pub(super) fn look(
-        &mut self,
-        call: CallContext,
-        dir: i32,
-        path: &[u8],
-        follow: bool,
-    ) -> Result<(), S::Error> {
-        if path.is_empty() {
-            return Ok(());
-        }
-        let Some(named) = self.place(call, dir, path) else {
-            return Ok(());
-        };
-        if call.absent() {
-            return self.not_there(call, named);
-        }
-        if self.descriptor_by_place(call, named).is_some() {
-            return Ok(());
-        }
-        let place = self.follow(named, follow);
-        let link = self.links.get(&place).copied().filter(|_| !follow);
-        let entity = match link {
-            Some(link) => self.entity_now(call, link, named)?,
-            None => self.looked(call, place, named)?,
-        };
-        self.touch(call, entity, Relation::Stat);
-        Ok(())
-    }
-
-    pub(super) fn readlink(
-        &mut self,
-        call: CallContext,
-        dir: i32,
-        path: &[u8],
-    ) -> Result<(), S::Error> {
-        if call.outcome.value() == Some(EINVAL) || path.is_empty() && call.outcome.failed() {
-            return self.look(CallContext { ..call }, dir, path, false);
-        }
-        let named = match path {
-            b"" => self.descriptor(call, dir).map(|held| held.path),
-            path => self.place(call, dir, path),
-        };
-        let Some(named) = named else { return Ok(()) };
-        if call.absent() {
-            return self.not_there(call, named);
-        }
-        let place = self.follow(named, false);
-        let object = match self.links.get(&place) {
-            Some(&link) => link,
-            None => self.link_met(place, call.time),
-        };
-        let entity = self.entity_now(call, object, named)?;
-        self.touch(call, entity, Relation::Link);
-        Ok(())
-    }
-
-    pub(super) fn list(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
-        let Some(held) = self.descriptor(call, fd) else {
-            return Ok(());
-        };
-        held.listed.get_or_insert(call.time);
-        let path = held.path;
-        let Some(what) = held.what.clone() else {
-            return Ok(());
-        };
-        let object = self.object_mut(what.source);
-        if object.kind == EntityKind::File {
-            // Only a directory can be listed.
-            object.kind = EntityKind::Directory;
-        }
-        let entity = self.entity_now(call, what.source, path)?;
-        self.touch(call, entity, Relation::List);
-        if !what.looked {
-            // It was not known to be a directory when it was opened: there is nothing to read in it.
-            let what = OpenFile {
-                looked: true,
-                reads: false,
-                writes: false,
-                keeps: false,
-                ..copied(&what)
-            };
-            if let Some(held) = self.descriptor(call, fd) {
-                held.what = Some(Rc::new(what));
-            }
-        }
-        Ok(())
-    }
-
-    /// A library was loaded.
-    pub(super) fn load(&mut self, call: CallContext, path: &[u8]) -> Result<(), S::Error> {
-        let Some(named) = self.place(call, backstory_eventlog::event::CWD, path) else {
-            return Ok(());
-        };
-        let place = self.follow(named, true);
-        let object = self.lookup(place, call, None)?;
-        let entity = self.entity_now(call, object, named)?;
-        self.edge(
-            call.epoch,
-            entity,
-            Relation::Read,
-            at(call.time),
-            Certainty::Seen,
-            call.via,
-        );
-        Ok(())
-    }
-
-    /// Mode, owner, times or attributes were changed; of a link itself if `link`.
-    pub(super) fn meta(
-        &mut self,
-        call: CallContext,
-        dir: i32,
-        path: &[u8],
-        what: MetadataPart,
-        link: bool,
-    ) -> Result<(), S::Error> {
-        if path.is_empty() {
-            if call.outcome.failed() {
-                return Ok(());
-            }
-            let Some((object, path)) = self.object_of_descriptor(call, dir)? else {
-                return Ok(());
-            };
-            return self.changed_status(call, object, path, what);
-        }
-        if call.outcome.failed() {
-            return self.look(call, dir, path, true);
-        }
-        let Some(named) = self.place(call, dir, path) else {
-            return Ok(());
-        };
-        let place = self.follow(named, !link);
-        let itself = if link {
-            self.link_at(place, call.time)
-        } else {
-            None
-        };
-        let object = match itself {
-            Some(link) => link,
-            None => self.lookup(place, call, call.ident)?,
-        };
-        self.changed_status(call, object, named, what)
-    }
-
-    fn changed_status(
-        &mut self,
-        call: CallContext,
-        object: ObjectId,
-        path: PathId,
-        what: MetadataPart,
-    ) -> Result<(), S::Error> {
-        self.entity_now(call, object, path)?;
-        self.status_changes(call, object);
-        if what == MetadataPart::Times {
-            self.dated(call, object, path)?;
-        }
-        let entity = self.entity_now(call, object, path)?;
-        self.touch(call, entity, Relation::Meta);
-        Ok(())
-    }
-
-    /// A file got other times, which are part of its identity. If it was there before the run, other runs know it by those it had: it
-    /// gets a version of the same content. A version that the run made is known by those that it has at last; while somebody has it
-    /// open for writing, closing it tells.
-    fn dated(&mut self, call: CallContext, object: ObjectId, path: PathId) -> Result<(), S::Error> {
-        let held = self.object_mut(object);
-        if held.kind != EntityKind::File || held.writers > 0 {
-            return Ok(());
-        }
-        if held.now().number == 0 {
-            self.next_version(call, object, path, false)?;
-            return self.forget(object);
-        }
-        let now = held.now_mut();
-        now.ident = None;
-        now.news |= now.entity.is_some();
-        Ok(())
-    }
-}
-
-fn copied(what: &OpenFile) -> OpenFile {
-    OpenFile { ..*what }
 }

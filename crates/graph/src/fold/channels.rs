@@ -11,6 +11,7 @@ use backstory_eventlog::event::{Bytes, CWD, Pid, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptors::O_CLOEXEC;
+use super::socket_address::{plain, readable, unix_path};
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
@@ -33,25 +34,25 @@ pub struct Channels {
     /// Descriptors on their way through a socket.
     pub(super) sent: FxHashMap<ObjectId, VecDeque<Descriptor>>,
     /// Receivers that wait for one.
-    awaited: FxHashMap<ObjectId, VecDeque<(Pid, i32)>>,
+    pub(super) awaited: FxHashMap<ObjectId, VecDeque<(Pid, i32)>>,
     pipes: u32,
     sockets: u32,
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    fn channel(&mut self, kind: EntityKind, label: Vec<u8>, time: Time) -> ObjectId {
+    pub(super) fn channel(&mut self, kind: EntityKind, label: Vec<u8>, time: Time) -> ObjectId {
         let object = self.add(kind, ROOT, time, 0);
         self.object_mut(object).label = Some(label.into());
         object
     }
 
-    fn new_pipe(&mut self, time: Time) -> ObjectId {
+    pub(super) fn new_pipe(&mut self, time: Time) -> ObjectId {
         self.channels.pipes += 1;
         let label = format!("pipe:{}", self.channels.pipes).into_bytes();
         self.channel(EntityKind::Pipe, label, time)
     }
 
-    fn new_socket(&mut self, time: Time) -> ObjectId {
+    pub(super) fn new_socket(&mut self, time: Time) -> ObjectId {
         self.channels.sockets += 1;
         let label = format!("socket:{}", self.channels.sockets).into_bytes();
         self.channel(EntityKind::Socket, label, time)
@@ -94,7 +95,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         true
     }
 
-    fn end(
+    pub(super) fn end(
         &self,
         call: CallContext,
         source: ObjectId,
@@ -205,7 +206,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The two directions of all connections to an address.
-    fn directions(&mut self, address: &[u8], time: Time) -> (ObjectId, ObjectId) {
+    pub(super) fn directions(&mut self, address: &[u8], time: Time) -> (ObjectId, ObjectId) {
         if let Some(&found) = self.channels.addresses.get(address) {
             return found;
         }
@@ -220,7 +221,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// An address that is the same wherever it is written from: a path in it is absolute.
-    fn address(&mut self, call: CallContext, address: &[u8]) -> Bytes {
+    pub(super) fn address(&mut self, call: CallContext, address: &[u8]) -> Bytes {
         let path = unix_path(address);
         match path.and_then(|path| self.place_of_content(call, CWD, path)) {
             Some(place) => [&address[..2], &self.paths.bytes(place)].concat().into(),
@@ -301,150 +302,5 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let (to, from) = self.directions(&address, call.time);
         let end = self.end(call, to, from, true, true);
         self.install_result(call, Descriptor::opened(Rc::new(end), call.time, false))
-    }
-
-    /// A descriptor goes through a socket. Receiving may begin before sending.
-    pub(super) fn pass(
-        &mut self,
-        call: CallContext,
-        socket: i32,
-        fd: i32,
-        received: bool,
-    ) -> Result<(), S::Error> {
-        let Some(what) = self.descriptor(call, socket).and_then(|h| h.what.clone()) else {
-            return Ok(());
-        };
-        if received {
-            let waiting = self
-                .channels
-                .sent
-                .get_mut(&what.source)
-                .and_then(VecDeque::pop_front);
-            return match waiting {
-                Some(held) => self.install(
-                    call,
-                    fd,
-                    Descriptor {
-                        since: call.time,
-                        ..held
-                    },
-                ),
-                None => {
-                    self.channels
-                        .awaited
-                        .entry(what.source)
-                        .or_default()
-                        .push_back((call.pid, fd));
-                    Ok(())
-                }
-            };
-        }
-        let Some(held) = self.descriptor(call, fd).cloned() else {
-            return Ok(());
-        };
-        let copy = Descriptor {
-            own: false,
-            cloexec: false,
-            read: None,
-            written: None,
-            listed: None,
-            ..held
-        };
-        match self
-            .channels
-            .awaited
-            .get_mut(&what.target)
-            .and_then(VecDeque::pop_front)
-        {
-            Some((pid, fd)) => {
-                let Some(epoch) = self.processes.get(&pid).map(|p| p.epoch) else {
-                    return Ok(());
-                };
-                self.install(
-                    CallContext { pid, epoch, ..call },
-                    fd,
-                    Descriptor {
-                        since: call.time,
-                        ..copy
-                    },
-                )
-            }
-            None => {
-                self.channels
-                    .sent
-                    .entry(what.target)
-                    .or_default()
-                    .push_back(copy);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn memfd(&mut self, call: CallContext, name: &[u8]) -> Result<(), S::Error> {
-        if !call.ok() {
-            return Ok(());
-        }
-        let object = self.add(EntityKind::Memory, ROOT, call.time, 1);
-        self.object_mut(object).label = Some([b"memfd:", name].concat().into());
-        let end = self.end(call, object, object, true, true);
-        let mut held = Descriptor::opened(Rc::new(end), call.time, false);
-        (held.source_from, held.target_from) = (1, 1);
-        self.install_result(call, held)
-    }
-}
-
-const AF_UNIX: u16 = 1;
-const AF_INET: u16 = 2;
-const AF_INET6: u16 = 10;
-
-/// The path in a socket address, if it has one.
-fn unix_path(address: &[u8]) -> Option<&[u8]> {
-    let (family, path) = address.split_first_chunk::<2>()?;
-    let path = path.split(|&b| b == 0).next().unwrap_or_default();
-    (u16::from_le_bytes(*family) == AF_UNIX && !path.is_empty()).then_some(path)
-}
-
-/// The part of a socket address that says which one it is: padding and flow information left out.
-fn plain(address: &[u8]) -> Bytes {
-    let family = address
-        .get(..2)
-        .map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
-    match family {
-        AF_UNIX => {
-            let path = &address[2..];
-            let length = match path {
-                [0, ..] | [] => path.len(),
-                _ => path.iter().position(|&b| b == 0).unwrap_or(path.len()),
-            };
-            address[..2 + length].into()
-        }
-        AF_INET if address.len() >= 8 => address[..8].into(),
-        AF_INET6 if address.len() >= 24 => [&address[..4], &address[8..24]].concat().into(),
-        _ => address.into(),
-    }
-}
-
-/// A plain address for people: `unix:/run/x`, `tcp:127.0.0.1:80`.
-fn readable(address: &[u8]) -> Vec<u8> {
-    let family = address
-        .get(..2)
-        .map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
-    let port = address
-        .get(2..4)
-        .map_or(0, |p| u16::from_be_bytes([p[0], p[1]]));
-    match (family, address.len()) {
-        (AF_UNIX, 2) => b"unix:".to_vec(),
-        (AF_UNIX, _) if address[2] == 0 => [b"unix:@", &address[3..]].concat(),
-        (AF_UNIX, _) => [b"unix:", &address[2..]].concat(),
-        (AF_INET, 8) => {
-            let ip = std::net::Ipv4Addr::new(address[4], address[5], address[6], address[7]);
-            format!("tcp:{ip}:{port}").into_bytes()
-        }
-        (AF_INET6, 20) => {
-            let mut octets = [0; 16];
-            octets.copy_from_slice(&address[4..20]);
-            format!("tcp:[{}]:{port}", std::net::Ipv6Addr::from(octets)).into_bytes()
-        }
-        _ => format!("socket:family-{family}").into_bytes(),
     }
 }

@@ -8,24 +8,21 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Outcome, Pid, Time, Via};
-use backstory_files::Ident;
 use rustc_hash::FxHashMap;
 
-use super::descriptors::{O_CLOEXEC, at};
-use super::opening::{O_ACCMODE, O_PATH, O_RDONLY, O_WRONLY};
+use super::inherited::OpenMode;
 use super::{CallContext, Fold};
-use crate::activity::Serial;
-use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
+use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
-use crate::process::{Descriptor, NAMELESS, OpenFile, UnseenPipe};
+use crate::process::{Descriptor, NAMELESS, OpenFile};
 
 /// What `/proc` adds to the name of a file that has none any more.
 const DELETED: &[u8] = b" (deleted)";
 
 /// A list that is being given.
 #[derive(Debug)]
-struct DescriptorList {
+pub(super) struct DescriptorList {
     pid: Pid,
     /// How many are to come.
     left: i32,
@@ -41,119 +38,23 @@ struct DescriptorList {
 
 /// Who was found at the ends of a pipe that only lists tell of.
 #[derive(Debug, Clone, Copy, Default)]
-struct PipeEndsSeen {
+pub(super) struct PipeEndsSeen {
     /// Somebody has it, but for its maker.
-    shared: bool,
+    pub(super) shared: bool,
     /// It is the standard input of somebody who can't write to it.
-    reader: bool,
+    pub(super) reader: bool,
     /// It is an output of somebody who can't read from it.
-    writer: bool,
+    pub(super) writer: bool,
 }
 
 /// What was learned from lists.
 #[derive(Debug, Default)]
 pub(super) struct DescriptorLists {
     now: Option<DescriptorList>,
-    ends: FxHashMap<ObjectId, PipeEndsSeen>,
-}
-
-/// How a descriptor is open.
-#[derive(Debug, Clone, Copy)]
-struct OpenMode {
-    reads: bool,
-    writes: bool,
-    /// Only a place: nothing goes through it.
-    place: bool,
-    cloexec: bool,
-}
-
-impl OpenMode {
-    fn of(flags: Option<i32>) -> OpenMode {
-        let access = flags.map(|f| f & O_ACCMODE);
-        OpenMode {
-            reads: access != Some(O_WRONLY),
-            writes: access != Some(O_RDONLY),
-            place: flags.is_some_and(|f| f & O_PATH != 0),
-            cloexec: flags.is_some_and(|f| f & O_CLOEXEC != 0),
-        }
-    }
+    pub(super) ends: FxHashMap<ObjectId, PipeEndsSeen>,
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The descriptors the command inherits.
-    pub(super) fn inherit_from_header(&mut self, call: CallContext) -> Result<(), S::Error> {
-        let header = self.header;
-        for (index, (fd, text)) in header.descriptors.iter().enumerate() {
-            let (object, path) = if text.starts_with(b"/") {
-                let path = self.walk(ROOT, ROOT, text);
-                (self.lookup(path, call, None)?, path)
-            } else {
-                (self.channel_outside(text, call.time), ROOT)
-            };
-            let flags = header
-                .descriptor_flags
-                .get(index)
-                .copied()
-                .filter(|&f| f >= 0);
-            let mut mode = OpenMode::of(flags);
-            if flags.is_none() {
-                // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
-                (mode.reads, mode.writes) = (*fd != 1 && *fd != 2, *fd != 0);
-            }
-            self.object_mut(object).inherited = self.inherited_file(index);
-            let held = self.inherited_open(
-                CallContext {
-                    via: Via::Library,
-                    ..call
-                },
-                object,
-                path,
-                mode,
-            )?;
-            self.install(call, *fd, held)?;
-        }
-        Ok(())
-    }
-
-    /// The file behind an inherited descriptor, before the command and at the end, if its name still leads to it.
-    fn inherited_file(&self, index: usize) -> Option<(Ident, Ident)> {
-        let at = |files: &[Option<Ident>]| files.get(index).copied().flatten();
-        let before = at(&self.header.descriptor_files)?;
-        let after = at(&self.end?.descriptor_files)?;
-        (crate::object::key(&before) == crate::object::key(&after)).then_some((before, after))
-    }
-
-    /// A descriptor that was opened by somebody else, some time before.
-    fn inherited_open(
-        &mut self,
-        call: CallContext,
-        object: ObjectId,
-        path: PathId,
-        mode: OpenMode,
-    ) -> Result<Descriptor, S::Error> {
-        let held = self.object(object);
-        let looked = mode.place || held.kind == EntityKind::Directory;
-        let before = held.now().number;
-        let writes = mode.writes && !looked;
-        if writes && !held.untouched() && !held.unchanged_since(call.time, super::SLACK) {
-            self.begin_write(call, object, path, false)?;
-        }
-        let description = OpenFile {
-            source: object,
-            target: object,
-            reads: mode.reads && !looked,
-            writes,
-            keeps: false,
-            path,
-            via: call.via,
-            looked,
-        };
-        let mut held = Descriptor::opened(Rc::new(description), call.time, mode.cloexec);
-        held.own = false;
-        (held.source_from, held.target_from) = (before, self.object(object).now().number);
-        Ok(held)
-    }
-
     /// The supervisor saw that a process holds this descriptor.
     pub(super) fn hold(
         &mut self,
@@ -181,7 +82,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    fn list_begins(&mut self, call: CallContext, exec: bool) -> Result<(), S::Error> {
+    pub(super) fn list_begins(&mut self, call: CallContext, exec: bool) -> Result<(), S::Error> {
         self.end_list()?;
         let recorded = self.epochs[call.epoch as usize]
             .as_ref()
@@ -218,7 +119,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What was not on the list was closed.
-    fn end_list(&mut self) -> Result<(), S::Error> {
+    pub(super) fn end_list(&mut self) -> Result<(), S::Error> {
         let Some(list) = self.lists.now.take() else {
             return Ok(());
         };
@@ -257,7 +158,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// One entry of a list.
-    fn listed(
+    pub(super) fn listed(
         &mut self,
         call: CallContext,
         list: &mut DescriptorList,
@@ -304,7 +205,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What the process held, and what its parent holds.
-    fn open_before<'f>(
+    pub(super) fn open_before<'f>(
         &'f self,
         call: CallContext,
         list: &'f DescriptorList,
@@ -322,7 +223,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What the entry leads to; nothing if that is for its maker to have.
-    fn listed_object(
+    pub(super) fn listed_object(
         &mut self,
         call: CallContext,
         list: &DescriptorList,
@@ -358,7 +259,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A file whose name is gone, and that nobody was seen to open.
-    fn unnamed(&mut self, target: &[u8], time: Time) -> ObjectId {
+    pub(super) fn unnamed(&mut self, target: &[u8], time: Time) -> ObjectId {
         let kind = if target.starts_with(b"/memfd:") {
             EntityKind::Memory
         } else {
@@ -367,7 +268,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.named_outside(kind, target, time)
     }
 
-    fn listed_channel(
+    pub(super) fn listed_channel(
         &mut self,
         call: CallContext,
         list: &DescriptorList,
@@ -405,84 +306,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return self.listed_channel(call, list, fd, target);
         }
         Ok(Some((object, ROOT)))
-    }
-
-    /// Notes who made a pipe. False if that is not known, or a recorder saw what else it did.
-    fn made_by(&mut self, maker: Pid, object: ObjectId, since: Time) -> bool {
-        let Some(process) = self.processes.get_mut(&maker).filter(|p| !p.ended) else {
-            return false;
-        };
-        let epoch = process.epoch;
-        if self.epochs[epoch as usize]
-            .as_ref()
-            .is_none_or(|e| e.recorded)
-        {
-            return false;
-        }
-        process.made.push(UnseenPipe {
-            object,
-            since,
-            epoch,
-        });
-        true
-    }
-
-    /// Pipes that were made where nobody saw it: the ends at which nobody was found were its maker's to use.
-    pub(super) fn own_pipes(&mut self, made: Vec<UnseenPipe>, time: Time) -> Result<(), S::Error> {
-        for UnseenPipe {
-            object,
-            since,
-            epoch,
-        } in made
-        {
-            let ends = self.lists.ends.get(&object).copied().unwrap_or_default();
-            if self.epochs[epoch as usize].is_none() || !ends.shared {
-                continue;
-            }
-            for (relation, given) in [
-                (Relation::Read, ends.reader),
-                (Relation::Write, ends.writer),
-            ] {
-                if !given {
-                    self.can_have_used(epoch, object, relation, since, time)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn can_have_used(
-        &mut self,
-        epoch: Serial,
-        object: ObjectId,
-        relation: Relation,
-        since: Time,
-        time: Time,
-    ) -> Result<(), S::Error> {
-        let call = CallContext {
-            time,
-            pid: 0,
-            tid: 0,
-            epoch,
-            via: Via::Kernel,
-            outcome: Outcome::Unknown,
-            ident: None,
-            resolved: true,
-        };
-        let entity = self.entity_now(call, object, ROOT)?;
-        let interval = Interval {
-            end: time.max(since),
-            ..at(since)
-        };
-        self.edge(
-            epoch,
-            entity,
-            relation,
-            interval,
-            Certainty::Possible,
-            Via::Kernel,
-        );
-        Ok(())
     }
 }
 

@@ -3,12 +3,9 @@
 use std::rc::Rc;
 
 use backstory_eventlog::event::{CWD, Time, Via};
-use backstory_files::Ident;
 
-use super::entities::NamedEntity;
 use super::{CallContext, Fold};
-use crate::activity::{EntityUse, Serial};
-use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
+use crate::model::{Interval, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
 use crate::process::{Descriptor, NAMELESS, NAMELESS_MAX, OpenFile, ProcessState};
@@ -16,8 +13,6 @@ use crate::process::{Descriptor, NAMELESS, NAMELESS_MAX, OpenFile, ProcessState}
 /// `O_CLOEXEC`
 pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
 const CLOSE_RANGE_CLOEXEC: i32 = 4;
-/// Standard input, output and error: libc's own buffers use them, where no recorder sees it.
-const STANDARD: i32 = 2;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Puts a descriptor at the number that the call returned; at none if only the guard saw the call.
@@ -47,7 +42,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The others who share the caller's table of descriptors, as if they had made the call.
-    fn sharers(&self, call: CallContext) -> Vec<CallContext> {
+    pub(super) fn sharers(&self, call: CallContext) -> Vec<CallContext> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Vec::new();
         };
@@ -71,7 +66,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         others
     }
 
-    fn install_alone(
+    pub(super) fn install_alone(
         &mut self,
         call: CallContext,
         fd: i32,
@@ -142,7 +137,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.close_alone(call, fd)
     }
 
-    fn close_alone(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
+    pub(super) fn close_alone(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
         match self
             .processes
             .get_mut(&call.pid)
@@ -240,277 +235,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some(fd) if fd >= 0 => self.install(call, fd, Descriptor::empty(call.time)),
             _ => Ok(()),
         }
-    }
-
-    /// Counts a descriptor that now exists.
-    pub(super) fn retain(&mut self, held: &Descriptor) {
-        let Some(what) = held.what.clone() else {
-            return;
-        };
-        self.object_mut(what.source).holders += 1;
-        if what.reads {
-            self.object_mut(what.source).now_mut().read = true;
-        }
-        let target = self.object_mut(what.target);
-        target.holders += 1;
-        target.writers += u32::from(what.writes);
-    }
-
-    /// An epoch lets a descriptor go: now it is known from when to when it can have used it.
-    pub(super) fn release(
-        &mut self,
-        epoch: Serial,
-        fd: i32,
-        held: Descriptor,
-        time: Time,
-        ident: Option<Ident>,
-    ) -> Result<(), S::Error> {
-        let Some(what) = held.what.clone() else {
-            return Ok(());
-        };
-        let call = CallContext {
-            time,
-            pid: 0,
-            tid: 0,
-            epoch,
-            via: what.via,
-            outcome: backstory_eventlog::event::Outcome::Done(0),
-            ident: None,
-            resolved: false,
-        };
-        if what.looked {
-            self.release_looked(call, &held, &what)?;
-        }
-        if what.reads
-            && let Some((start, certainty)) =
-                self.can_have(epoch, fd, &held, &what, held.read, !what.writes)
-        {
-            let interval = Interval {
-                start,
-                end: time.max(start),
-            };
-            self.spread(
-                call,
-                what.source,
-                held.source_from,
-                held.path,
-                Relation::Read,
-                interval,
-                certainty,
-            )?;
-        }
-        if what.writes
-            && let Some((start, certainty)) =
-                self.can_have(epoch, fd, &held, &what, held.written, false)
-        {
-            let interval = Interval {
-                start,
-                end: time.max(start),
-            };
-            self.spread(
-                call,
-                what.target,
-                held.target_from,
-                held.path,
-                Relation::Write,
-                interval,
-                certainty,
-            )?;
-        }
-        self.let_go(&what, time, ident)
-    }
-
-    pub(super) fn let_go(
-        &mut self,
-        what: &OpenFile,
-        time: Time,
-        ident: Option<Ident>,
-    ) -> Result<(), S::Error> {
-        if let Some(ident) = ident.filter(|_| self.object(what.target).key.is_none()) {
-            self.identify(what.target, ident, false);
-        }
-        let target = self.object_mut(what.target);
-        target.holders = target.holders.saturating_sub(1);
-        if what.writes {
-            target.writers = target.writers.saturating_sub(1);
-            if target.writers == 0 && target.versioned() {
-                self.close_version(what.target, time, ident);
-            }
-        }
-        let source = self.object_mut(what.source);
-        source.holders = source.holders.saturating_sub(1);
-        self.forget(what.source)?;
-        self.forget(what.target)
-    }
-
-    pub(super) fn release_looked(
-        &mut self,
-        call: CallContext,
-        held: &Descriptor,
-        what: &OpenFile,
-    ) -> Result<(), S::Error> {
-        if let Some(listed) = held.listed {
-            let interval = Interval {
-                start: listed,
-                end: call.time.max(listed),
-            };
-            let entity = self.entity_now(call, what.source, held.path)?;
-            self.edge(
-                call.epoch,
-                entity,
-                Relation::List,
-                interval,
-                Certainty::Seen,
-                what.via,
-            );
-        } else if held.own {
-            let entity = self.entity_now(call, what.source, held.path)?;
-            let certainty = if held.doubtful {
-                Certainty::Possible
-            } else {
-                Certainty::Seen
-            };
-            self.edge(
-                call.epoch,
-                entity,
-                Relation::Stat,
-                at(held.since),
-                certainty,
-                what.via,
-            );
-            if held.may_be_listed {
-                let interval = Interval {
-                    start: held.since,
-                    end: call.time.max(held.since),
-                };
-                let (possible, via) = (Certainty::Possible, what.via);
-                self.edge(call.epoch, entity, Relation::List, interval, possible, via);
-            }
-        }
-        Ok(())
-    }
-
-    /// From when on data can have gone through a descriptor in one direction, and whether it is certain. `None`: it did not.
-    ///
-    /// An open for reading only counts as a read. Otherwise what the recorder saw counts; libc's own buffers, which it cannot see,
-    /// can only be behind what the epoch opened itself or behind the standard descriptors. Without a recorder anything is possible.
-    pub(super) fn can_have(
-        &self,
-        epoch: Serial,
-        fd: i32,
-        held: &Descriptor,
-        what: &OpenFile,
-        seen: Option<Time>,
-        only: bool,
-    ) -> Option<(Time, Certainty)> {
-        let kind = self.object(what.source).kind;
-        let stream = matches!(kind, EntityKind::Pipe | EntityKind::Socket);
-        let recorded = self.epochs[epoch as usize]
-            .as_ref()
-            .is_some_and(|e| e.recorded);
-        let hidden = (0..=STANDARD).contains(&fd) || fd <= NAMELESS || !recorded;
-        if held.doubtful {
-            return Some((held.since, Certainty::Possible));
-        }
-        if let Some(first) = seen {
-            let start = if hidden || held.own && !stream {
-                held.since
-            } else {
-                first
-            };
-            return Some((start, Certainty::Seen));
-        }
-        if held.own && !stream {
-            let certainty = if only {
-                Certainty::Seen
-            } else {
-                Certainty::Possible
-            };
-            return Some((held.since, certainty));
-        }
-        if kind == EntityKind::Device {
-            return None;
-        }
-        (hidden || what.source != what.target && held.own)
-            .then_some((held.since, Certainty::Possible))
-    }
-
-    /// Adds an edge for every version from `first` to the present one: the first for certain (if it is), the others possibly.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn spread(
-        &mut self,
-        call: CallContext,
-        object: ObjectId,
-        first: u32,
-        path: PathId,
-        relation: Relation,
-        interval: Interval,
-        certainty: Certainty,
-    ) -> Result<(), S::Error> {
-        let last = self.object(object).now().number;
-        let writes = relation == Relation::Write;
-        for number in first..=last {
-            let began = self.object_mut(object).kept(number).began;
-            let start = if number == first {
-                interval.start
-            } else {
-                interval.start.max(began)
-            };
-            let certainty = if number == first {
-                certainty
-            } else {
-                Certainty::Possible
-            };
-            // A rename gives a version another name; what was written before belongs to the name it had.
-            let path = if number == first {
-                path
-            } else {
-                crate::paths::ROOT
-            };
-            let used = if writes && self.object(object).linked {
-                self.first_node(call, object, number, path)?
-            } else {
-                self.entity_used(call, object, number, path)?
-            };
-            self.note(used, relation, certainty);
-            let entity = used.id;
-            let interval = Interval {
-                start,
-                end: interval.end,
-            };
-            if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
-                // A write that was seen has its own edge already: closing what was opened adds no more than the time.
-                let (via, opened) = (call.via, writes);
-                epoch.edges.add(EntityUse {
-                    entity,
-                    relation,
-                    interval,
-                    certainty,
-                    via,
-                    opened,
-                });
-            }
-            if writes {
-                let version = self.object_mut(object).kept(number);
-                version.writers.add(call.epoch);
-                version.written |= certainty == Certainty::Seen;
-            }
-        }
-        Ok(())
-    }
-
-    /// The node that content written through the name `path` goes to. All names of a file share what is written: it has one node.
-    pub(super) fn written(
-        &mut self,
-        call: CallContext,
-        object: ObjectId,
-        path: PathId,
-    ) -> Result<NamedEntity, S::Error> {
-        if !self.object(object).linked {
-            return self.entity_now(call, object, path);
-        }
-        let number = self.object(object).now().number;
-        self.first_node(call, object, number, path)
     }
 
     /// The description behind `fd` of the calling process.

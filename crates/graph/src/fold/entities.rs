@@ -1,13 +1,13 @@
 //! Nodes and edges: versions become entities when something uses them, uses become edges.
 
 use backstory_eventlog::event::{Time, Via};
-use backstory_files::Ident;
 
 use super::{CallContext, Fold, NEAR, SLACK};
 use crate::activity::{EntityUse, Serial};
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Interval, Relation, Sink};
-use crate::object::{ContentVersion, ObjectId, TrackedObject, Writers};
+use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
+use crate::version::ContentVersion;
 
 /// A node, and by which name of which version it is used.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Whether a symbolic link stands in `path`, or is it: an older one, or one that this run made.
-    fn is_soft(&mut self, path: PathId) -> bool {
+    pub(super) fn is_soft(&mut self, path: PathId) -> bool {
         self.follow(path, true) != path || self.passes_older_link(path)
     }
 
@@ -83,7 +83,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Whether `path` is a hard link other than the one by which the version is known. A name that leads through an older symbolic
     /// link may be either; it is taken for the same one.
-    fn is_other_hard_link(&mut self, object: ObjectId, number: u32, path: PathId) -> bool {
+    pub(super) fn is_other_hard_link(
+        &mut self,
+        object: ObjectId,
+        number: u32,
+        path: PathId,
+    ) -> bool {
         if self.passes_older_link(path) {
             return false;
         }
@@ -94,7 +99,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         names.contains(&path) || names.into_iter().any(|name| !self.passes_older_link(name))
     }
 
-    fn primary(&mut self, time: Time, object: ObjectId, number: u32) -> Result<EntityId, S::Error> {
+    pub(super) fn primary(
+        &mut self,
+        time: Time,
+        object: ObjectId,
+        number: u32,
+    ) -> Result<EntityId, S::Error> {
         let next = EntityId(self.entities);
         let held = self.object_mut(object);
         let settled = held.settled.filter(|_| held.unchanged_since(time, SLACK));
@@ -124,7 +134,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A hard link's own node for a version. While the version is still being written, all names share one.
-    fn twin(
+    pub(super) fn twin(
         &mut self,
         call: CallContext,
         object: ObjectId,
@@ -286,241 +296,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             call.via,
         );
     }
-
-    /// Somebody is about to write: starts the next version if the present one is not his own, unread. `fresh`: nothing of the old
-    /// content stays. While others may be writing, all write to one version.
-    pub(super) fn begin_write(
-        &mut self,
-        call: CallContext,
-        object: ObjectId,
-        path: PathId,
-        fresh: bool,
-    ) -> Result<u32, S::Error> {
-        let held = self.object(object);
-        let now = held.now();
-        let own = now.writers == Writers::One(call.epoch) && !now.read && (now.fresh || !fresh);
-        let untouched = now.number == 1 && now.entity.is_none() && now.writers == Writers::None;
-        if held.versioned() && held.writers == 0 && !own && !untouched {
-            return self.next_version(call, object, path, fresh);
-        }
-        let held = self.object_mut(object);
-        // From now on it is not what it was when it was moved.
-        held.moves = None;
-        let now = held.now_mut();
-        now.fresh |= fresh;
-        Ok(now.number)
-    }
-
-    /// Starts the next version; unless it is `fresh` it derives from the present one.
-    pub(super) fn next_version(
-        &mut self,
-        call: CallContext,
-        object: ObjectId,
-        path: PathId,
-        fresh: bool,
-    ) -> Result<u32, S::Error> {
-        let old = self.object(object);
-        let fresh = fresh && !old.doubtful;
-        let old = old.now();
-        let (number, before) = (old.number, old.ident);
-        let previous = if fresh {
-            old.entity
-        } else {
-            Some(self.primary(call.time, object, number)?)
-        };
-        self.not_last(object)?;
-        let new = self.object_mut(object).begin(call.time, path);
-        (new.previous, new.fresh, new.before) = (previous, fresh, before);
-        let number = new.number;
-        if let (Some(from), false) = (previous, fresh) {
-            let entity = self.primary(call.time, object, number)?;
-            let activity = self.announce(call.epoch)?;
-            self.sink.derived(&Derived {
-                entity,
-                from,
-                activity,
-                time: call.time,
-            })?;
-        }
-        Ok(number)
-    }
-
-    /// The present version is not what the file system holds at the end, after all.
-    pub(super) fn not_last(&mut self, object: ObjectId) -> Result<(), S::Error> {
-        let now = self.object_mut(object).now_mut();
-        if std::mem::take(&mut now.reported_last) {
-            let number = now.number;
-            self.report(object, number)?;
-        }
-        Ok(())
-    }
-
-    /// Forgets the versions that nothing can use any more.
-    pub(super) fn forget(&mut self, object: ObjectId) -> Result<(), S::Error> {
-        for version in self.object_mut(object).forget() {
-            let Some(id) = version.entity else { continue };
-            let object = &mut self.objects[object.0 as usize];
-            let entity = describe(&self.paths, object.kind, object.label.clone(), &version, id);
-            if version.news {
-                self.sink.entity(&entity)?;
-            }
-            if let Some(moves) = object
-                .moves
-                .as_mut()
-                .filter(|moves| moves.number == version.number)
-            {
-                moves.first = Some(Box::new(entity));
-            }
-        }
-        Ok(())
-    }
-
-    /// The last descriptor that may write was closed: the version is what it will be. Says whether the writes that could not be
-    /// observed happened, if its only possible writer is known and the file changed while it could write.
-    pub(super) fn close_version(&mut self, object: ObjectId, time: Time, ident: Option<Ident>) {
-        let held = self.object_mut(object);
-        let settled = held.inherited.map(|(_, after)| after).or(held.settled);
-        let untouched = held.untouched();
-        let now = held.now_mut();
-        let changed = match (now.before, ident) {
-            (Some(before), Some(after)) => {
-                (before.size, before.mtime, before.ctime) != (after.size, after.mtime, after.ctime)
-            }
-            (_, after) => {
-                !untouched
-                    && after
-                        .or(settled)
-                        .is_some_and(|i| (now.began - NEAR..=time).contains(&i.mtime))
-            }
-        };
-        if now.number > 0 || ident.is_some() {
-            now.news |= ident.is_some() && ident != now.ident;
-            now.ident = ident;
-        }
-        if let (true, false, Writers::One(serial), Some(entity)) =
-            (changed, now.written, now.writers, now.entity)
-        {
-            now.written = true;
-            now.confirm(Relation::Write);
-            if let Some(epoch) = &mut self.epochs[serial as usize] {
-                epoch.edges.confirm(entity, Relation::Write);
-            }
-        }
-    }
-
-    /// Says of every version that the file system still holds that it is the last.
-    pub(super) fn report_last(&mut self, ended: Time) -> Result<(), S::Error> {
-        self.report_looked_directories()?;
-        for index in 0..self.objects.len() {
-            let id = ObjectId(index as u32);
-            let object = &self.objects[index];
-            let (here, ident) = self.at_end(object, ended);
-            let now = self.objects[index].now_mut();
-            let number = now.number;
-            now.news |= now.reported_last != here || (now.ident.is_none() && ident.is_some());
-            now.reported_last = here;
-            now.ident = now.ident.or(ident);
-            if now.news {
-                self.report(id, number)?;
-            }
-            if here {
-                self.report_links(id, ended)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The nodes of hard links that are there at the end.
-    fn report_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
-        let held = &self.objects[object.0 as usize];
-        let now = held.now();
-        for &(path, id) in now
-            .links
-            .iter()
-            .filter(|(path, _)| held.names.contains(path))
-        {
-            let entity = Entity {
-                id,
-                kind: held.kind,
-                path: self.paths.bytes(path).into(),
-                aliases: Vec::new(),
-                by_name: Vec::new(),
-                version: now.number,
-                previous: now.entity,
-                ident: now.ident,
-                last: true,
-            };
-            self.sink.entity(&entity)?;
-        }
-        self.report_unused_links(object, time)
-    }
-
-    /// Hard links by which the last version was not used have nodes, too: who asks for them shall find where they come from.
-    fn report_unused_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
-        let held = self.object(object);
-        let Some(linker) = held.linker.filter(|_| held.linked) else {
-            return Ok(());
-        };
-        let now = held.now();
-        let Some(from) = now.entity else {
-            return Ok(());
-        };
-        let (number, names) = (now.number, held.names.clone());
-        self.object_mut(object).writers = 0;
-        for path in names {
-            if self.object(object).now().known_as(path) {
-                continue;
-            }
-            let call = CallContext {
-                time,
-                pid: 0,
-                tid: 0,
-                epoch: linker,
-                via: Via::Library,
-                outcome: backstory_eventlog::event::Outcome::Done(0),
-                ident: None,
-                resolved: true,
-            };
-            self.twin(call, object, number, path, from)?;
-        }
-        Ok(())
-    }
-
-    /// Whether the file system holds the object's present version, and the identity that is certainly its.
-    fn at_end(&self, object: &TrackedObject, ended: Time) -> (bool, Option<Ident>) {
-        let now = object.now();
-        if object.names.is_empty() || now.entity.is_none() {
-            return (false, None);
-        }
-        if now.reported_last {
-            return (true, now.ident);
-        }
-        let ident = match self
-            .final_state
-            .identity(&self.paths, object.names[0], true)
-        {
-            Some(Some(ident)) => ident,
-            Some(None) => return (object.doubtful, None),
-            None => return (object.versioned(), None),
-        };
-        if object
-            .key
-            .is_some_and(|key| key != crate::object::key(&ident))
-        {
-            // Another file is there now; unless this one's identity was but a guess.
-            return (object.guessed || object.doubtful, None);
-        }
-        let same = now
-            .ident
-            .is_none_or(|i| (i.size, i.mtime) == (ident.size, ident.mtime));
-        // A version that only was looked at may have been changed afterwards by somebody outside.
-        let changed = object.ctime_without_names(&ident, NEAR);
-        let own = now.number > 0 || changed < now.began - SLACK || self.made_before(&ident);
-        (same, Some(ident).filter(|i| own && i.ctime <= ended + NEAR))
-    }
 }
 
-fn describe(
+pub(super) fn describe(
     paths: &crate::paths::PathTable,
     kind: EntityKind,
     label: Option<Box<[u8]>>,

@@ -11,19 +11,35 @@ mod access;
 mod channels;
 mod descriptor_lists;
 mod descriptors;
+mod directories;
+mod endings;
 mod entities;
 mod epochs;
 mod final_state;
+mod identity;
+mod inherited;
+mod interpreters;
+mod last_versions;
 mod life;
+mod looked_at;
+mod lookups;
 mod mounts;
 mod moving;
 mod names;
 mod naming;
+mod next_epoch;
 mod opening;
+mod passing;
 mod path_walk;
 mod programs;
+mod release;
 mod removed_links;
+mod renames;
+mod socket_address;
 mod standard;
+mod status;
+mod unseen_pipes;
+mod versions;
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::{Event, Op, Outcome, Pid, Time, Via};
@@ -35,9 +51,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::FinalState;
 use crate::activity::{Epoch, Serial};
 use crate::model::{ActivityId, Certainty, EntityId, Sink};
-use crate::object::{InodeKey, ObjectId, TrackedObject};
+use crate::object::{ObjectId, TrackedObject};
 use crate::paths::{ByPath, PathId, PathTable};
 use crate::process::ProcessState;
+use crate::version::InodeKey;
 use final_state::FinalStateCache;
 use names::NameState;
 
@@ -45,6 +62,9 @@ use names::NameState;
 pub const SLACK: Time = CLOCK_GRANULARITY;
 /// Two times that are at most this far apart can belong to one call: the process may wait between the record and the change.
 const NEAR: Time = CLOCK_GRANULARITY;
+
+/// A file that this run made was born while the call that made it ran: at most this long after the call began.
+const CALL: Time = 2_000_000_000;
 
 /// So many processes that have ended are kept for events that come late.
 const LATE: usize = 256;

@@ -6,12 +6,13 @@ use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 use rustc_hash::FxHashSet;
 
-use super::names::{CALL, NameState};
-use super::{CallContext, Fold, NEAR, SLACK};
+use super::names::NameState;
+use super::{CALL, CallContext, Fold, NEAR, SLACK};
 use crate::model::{EntityKind, Sink};
-use crate::object::{MoveHistory, ObjectId, key, kind_of};
+use crate::object::{MoveHistory, ObjectId, kind_of};
 use crate::paths::{PathId, ROOT};
 use crate::process::Descriptor;
+use crate::version::key;
 
 /// What a path below a directory that is being renamed led to.
 pub(super) struct LiftedPath {

@@ -11,8 +11,9 @@ use super::names::NameState;
 use super::path_walk::MAX_LINKS;
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
-use crate::object::{ObjectId, key};
+use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
+use crate::version::key;
 
 /// Older links and where they lead.
 #[derive(Debug, Default)]

@@ -1,0 +1,151 @@
+//! How processes end.
+//!
+//! A process's end is known late: a `wait` is logged when it begins, so the child has ended for certain only by the next event of
+//! the thread that waited.
+
+use super::{CallContext, Fold};
+use crate::model::{Informed, Sink};
+use backstory_eventlog::event::{Pid, Time};
+use backstory_eventlog::run::RunEnd;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    pub(super) fn wait(
+        &mut self,
+        call: CallContext,
+        status: i32,
+        looked: bool,
+    ) -> Result<(), S::Error> {
+        let Some(child) = call.outcome.value().filter(|&c| c > 0) else {
+            return Ok(());
+        };
+        let stopped = status & 0xff == 0x7f || status == 0xffff;
+        if stopped {
+            return Ok(());
+        }
+        if let Some(process) = self.processes.get_mut(&(child as Pid)) {
+            process.status = Some(status);
+        }
+        if !looked {
+            self.waited
+                .entry(call.tid)
+                .or_default()
+                .push((child as Pid, call.time, call.epoch));
+        }
+        Ok(())
+    }
+
+    /// The thread went on after its waits: the children it waited for had ended before.
+    pub(super) fn reap_waited(&mut self, tid: Pid, time: Time) -> Result<(), S::Error> {
+        for (child, waited, waiter) in self.waited.remove(&tid).unwrap_or_default() {
+            let Some(process) = self.processes.get(&child) else {
+                continue;
+            };
+            let from = process.epoch;
+            let ended = self.epochs[from as usize]
+                .as_ref()
+                .map_or(waited, |e| e.last.max(waited));
+            self.informed(from, waiter, Informed::Wait, ended)?;
+            self.end_process(child, time)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn exit(&mut self, call: CallContext, status: i32) -> Result<(), S::Error> {
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            process.status.get_or_insert((status & 0xff) << 8);
+        }
+        Ok(())
+    }
+
+    pub(super) fn gone(
+        &mut self,
+        pid: Pid,
+        time: Time,
+        status: Option<i32>,
+    ) -> Result<(), S::Error> {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.status = status.or(process.status);
+            self.end_process(pid, time)?;
+        }
+        Ok(())
+    }
+
+    /// A process ended: its descriptors are closed. What comes late from it still finds its epoch, for a while.
+    pub(super) fn end_process(&mut self, pid: Pid, time: Time) -> Result<(), S::Error> {
+        let Some(process) = self.processes.get_mut(&pid).filter(|p| !p.ended) else {
+            return Ok(());
+        };
+        process.ended = true;
+        let (serial, status) = (process.epoch, process.status);
+        let made = std::mem::take(&mut process.made);
+        self.own_pipes(made, time)?;
+        let held = self
+            .processes
+            .get_mut(&pid)
+            .map(|p| std::mem::take(&mut p.descriptors))
+            .unwrap_or_default();
+        for (fd, held) in held {
+            self.release(serial, fd, held, time, None)?;
+        }
+        if let Some(epoch) = &mut self.epochs[serial as usize] {
+            epoch.last = epoch.last.max(time);
+            if let Some(status) = status {
+                let signal = status & 0x7f;
+                epoch.exit = (signal == 0).then_some(status >> 8 & 0xff);
+                epoch.signal = (signal != 0).then_some(signal);
+            }
+        }
+        self.dead.push_back((pid, serial));
+        if self.dead.len() > super::LATE
+            && let Some((pid, serial)) = self.dead.pop_front()
+            && self.processes.get(&pid).is_some_and(|p| p.epoch == serial)
+        {
+            self.bury(pid)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing more can come from a process that has ended.
+    pub(super) fn bury(&mut self, pid: Pid) -> Result<(), S::Error> {
+        let Some(process) = self.processes.remove(&pid) else {
+            return Ok(());
+        };
+        self.announce(process.epoch)?;
+        let end = self.epochs[process.epoch as usize]
+            .as_ref()
+            .map_or(0, |e| e.last);
+        self.flush(process.epoch, end)
+    }
+
+    /// The run is over: whatever still lives is given as it is.
+    pub(super) fn end_all(&mut self, end: Option<&RunEnd>, time: Time) -> Result<(), S::Error> {
+        let waiting: Vec<Pid> = self.waited.keys().copied().collect();
+        for tid in waiting {
+            self.reap_waited(tid, time)?;
+        }
+        let mut pids: Vec<Pid> = self.processes.keys().copied().collect();
+        pids.sort_unstable_by_key(|pid| self.processes[pid].epoch);
+        for &pid in &pids {
+            let Some(process) = self.processes.get_mut(&pid) else {
+                continue;
+            };
+            let mut ended = time;
+            if let (true, Some(end)) = (process.command, end) {
+                let status = end.exit.map(|e| e << 8).or(end.signal);
+                process.status = status.or(process.status);
+                if end.command_ended > 0 {
+                    ended = end.command_ended.max(
+                        self.epochs[process.epoch as usize]
+                            .as_ref()
+                            .map_or(0, |e| e.last),
+                    );
+                }
+            }
+            self.end_process(pid, ended)?;
+        }
+        for pid in pids {
+            self.bury(pid)?;
+        }
+        Ok(())
+    }
+}

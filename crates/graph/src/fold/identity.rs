@@ -1,0 +1,231 @@
+//! Which file a path leads to, as far as identities tell: those that came with events, and those taken after the run.
+
+use super::{CALL, CallContext, Fold, NEAR, SLACK};
+use crate::model::{Derived, EntityKind, Sink};
+use crate::object::{ObjectId, kind_of};
+use crate::paths::PathId;
+use crate::version::key;
+use backstory_eventlog::event::Time;
+use backstory_files::Ident;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// Whether `path` led to `ident` at `time` already. If the file was not changed since: certainly. Otherwise another file
+    /// may have been moved there: not believed if the file was born later, or is known by another name.
+    pub(super) fn believable(&mut self, path: PathId, time: Time, ident: &Ident) -> bool {
+        if self.became_link(path, time) {
+            return false;
+        }
+        if ident.ctime < time - SLACK || self.made_before(ident) {
+            return true;
+        }
+        if ident.birth > time {
+            return false;
+        }
+        let Some(other) = self.by_key.get(&key(ident)).copied() else {
+            return true;
+        };
+        if self.passes_older_link(path) {
+            return true;
+        }
+        // Two plain names for one file are hard links. That they are so after the run does not say that they were so now.
+        let linked = self.object(other).linked && !self.object(other).guessed;
+        let names = self.object(other).names.clone();
+        linked || !names.is_empty() && names.into_iter().all(|name| self.passes_older_link(name))
+    }
+
+    /// Whether the file was changed last before this run, though so shortly that its time, held against that of a use, does not tell: by
+    /// what file systems' clock said when the command began, or because an earlier run made it just so.
+    pub(super) fn made_before(&self, ident: &Ident) -> bool {
+        let started = self.header.started;
+        let quiet = self.end.map_or(0, |end| end.quiet);
+        let told =
+            || (started - SLACK..=started).contains(&ident.ctime) && self.sink.made_before(ident);
+        (started - SLACK..quiet).contains(&ident.ctime) || told()
+    }
+
+    /// Whether a symbolic link was put at `path` after `time`: what it leads to says nothing of what was there.
+    pub(super) fn became_link(&self, path: PathId, time: Time) -> bool {
+        self.hint(path, false)
+            .is_some_and(|link| kind_of(link.mode) == EntityKind::Symlink && link.ctime > time)
+    }
+
+    /// The object with this identity, or a new one.
+    pub(super) fn by_identity(
+        &mut self,
+        path: PathId,
+        call: CallContext,
+        ident: Ident,
+        settled: bool,
+    ) -> Result<ObjectId, S::Error> {
+        let steady = !settled || ident.ctime < call.time - SLACK || self.made_before(&ident);
+        let known = self.by_key.get(&key(&ident)).copied();
+        let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady))
+        else {
+            let made = self.add(kind_of(ident.mode), path, call.time, 0);
+            self.identify(made, ident, settled);
+            let object = self.object_mut(made);
+            object.guessed = !steady;
+            object.linked = steady && ident.nlink > 1 && object.kind == EntityKind::File;
+            return Ok(made);
+        };
+        let object = self.object_mut(found);
+        object.linked |= ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
+        // It has not changed since it was first met, and nothing but this call changes it until the end: the guess was right.
+        let lasting = |end: Ident| (call.time - NEAR..=call.time + NEAR).contains(&end.ctime);
+        let proven = !settled
+            && ident.ctime < object.now().began - SLACK
+            && object.settled.is_some_and(lasting);
+        let doubtful = !steady || object.guessed && !proven;
+        self.identify(found, ident, settled);
+        if doubtful && !self.passes_older_link(path) {
+            self.object_mut(found).doubtful = true;
+            self.add_source(call, found, path)?;
+        }
+        Ok(found)
+    }
+
+    /// The file at `path` is taken for `object`, but may have been another before: then its content counts as well.
+    pub(super) fn add_source(
+        &mut self,
+        call: CallContext,
+        object: ObjectId,
+        path: PathId,
+    ) -> Result<(), S::Error> {
+        if !self.object(object).versioned() {
+            return Ok(());
+        }
+        let other = self.add(EntityKind::File, path, call.time, 0);
+        let from = self.entity_now(call, other, path)?.id;
+        let name = self.object(object).now().path;
+        self.next_version(call, object, name, false)?;
+        let entity = self.entity_now(call, object, name)?.id;
+        let activity = self.announce(call.epoch)?;
+        self.sink.derived(&Derived {
+            entity,
+            from,
+            activity,
+            time: call.time,
+        })
+    }
+
+    /// Whether the object that was taken for `ident` by a guess is another: the file has one name, and that is `path`.
+    pub(super) fn guessed_wrong(
+        &mut self,
+        object: ObjectId,
+        path: PathId,
+        ident: &Ident,
+        steady: bool,
+    ) -> bool {
+        let known = self.object(object);
+        if !steady || !known.guessed || ident.nlink > 1 || known.names.contains(&path) {
+            return false;
+        }
+        let names = known.names.clone();
+        !self.passes_older_link(path) && !names.into_iter().any(|n| self.passes_older_link(n))
+    }
+
+    /// `object` is the file `ident`. An older object that was only taken for it loses the claim.
+    pub(super) fn identify(&mut self, object: ObjectId, ident: Ident, settled: bool) {
+        let key = key(&ident);
+        if let Some(other) = self
+            .by_key
+            .insert(key, object)
+            .filter(|&other| other != object)
+        {
+            self.object_mut(other).key = None;
+            self.object_mut(other).settled = None;
+            self.object_mut(other).made_before = false;
+        }
+        if let Some(old) = self
+            .object(object)
+            .key
+            .filter(|old| *old != key && self.by_key.get(old) == Some(&object))
+        {
+            self.by_key.remove(&old);
+        }
+        let made_before = settled && self.made_before(&ident);
+        let object = self.object_mut(object);
+        if object.key.replace(key) != Some(key) {
+            (object.settled, object.made_before) = (None, false);
+        }
+        if settled {
+            (object.settled, object.made_before) = (Some(ident), made_before);
+        } else {
+            object.guessed = false;
+        }
+        if object.kind == EntityKind::File && object.now().entity.is_none() {
+            object.kind = kind_of(ident.mode);
+        }
+    }
+
+    /// The name leads to `found`, but the file there is `ident`.
+    pub(super) fn reconcile(
+        &mut self,
+        path: PathId,
+        found: ObjectId,
+        call: CallContext,
+        ident: Ident,
+    ) -> Result<ObjectId, S::Error> {
+        let object = self.object(found);
+        let claimed = self
+            .by_key
+            .get(&key(&ident))
+            .copied()
+            .filter(|&other| other != found);
+        match (object.key, claimed) {
+            (Some(have), _) if have == key(&ident) => Ok(found),
+            // Something outside the run put another file here, or the same file was known by another name.
+            (Some(_), _) if !object.guessed => self.replace(path, call, ident),
+            (None, Some(other)) if !self.object(other).guessed => self.replace(path, call, ident),
+            _ => {
+                self.identify(found, ident, false);
+                Ok(found)
+            }
+        }
+    }
+
+    pub(super) fn replace(
+        &mut self,
+        path: PathId,
+        call: CallContext,
+        ident: Ident,
+    ) -> Result<ObjectId, S::Error> {
+        self.unbind(path);
+        let other = self.by_identity(path, call, ident, false)?;
+        self.bind(path, other);
+        Ok(other)
+    }
+
+    /// If the file at `path` now, after the run, is the one that this run made or moved there at `time`, gives the object its identity.
+    pub(super) fn recognise(&mut self, object: ObjectId, path: PathId, time: Time) {
+        let Some(ident) = self.hint(path, true) else {
+            return;
+        };
+        let object_now = self.object(object);
+        let claimed = self
+            .by_key
+            .get(&key(&ident))
+            .is_some_and(|&other| other != object && !self.object(other).guessed);
+        if claimed || self.became_link(path, time) {
+            return;
+        }
+        let fits = match (object_now.key, object_now.made) {
+            (Some(have), _) if !object_now.guessed => have == key(&ident),
+            _ if ident.birth == 0 => true,
+            (_, Some(made)) => (made - NEAR..=made + CALL).contains(&ident.birth),
+            (_, None) => ident.birth <= time,
+        };
+        if fits {
+            self.identify(object, ident, true);
+            // What was changed later may have been replaced later.
+            self.object_mut(object).guessed = ident.ctime > time + NEAR;
+        }
+    }
+
+    /// What the file system said of `path` after the run.
+    pub(super) fn hint(&self, path: PathId, follow: bool) -> Option<Ident> {
+        self.final_state
+            .identity(&self.paths, path, follow)
+            .flatten()
+    }
+}

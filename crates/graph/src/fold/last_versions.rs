@@ -1,0 +1,124 @@
+//! At the end of the run: which versions the file system still holds, and by which names.
+
+use super::{CallContext, Fold, NEAR, SLACK};
+use crate::model::{Entity, Sink};
+use crate::object::{ObjectId, TrackedObject};
+use backstory_eventlog::event::{Time, Via};
+use backstory_files::Ident;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// Says of every version that the file system still holds that it is the last.
+    pub(super) fn report_last(&mut self, ended: Time) -> Result<(), S::Error> {
+        self.report_looked_directories()?;
+        for index in 0..self.objects.len() {
+            let id = ObjectId(index as u32);
+            let object = &self.objects[index];
+            let (here, ident) = self.at_end(object, ended);
+            let now = self.objects[index].now_mut();
+            let number = now.number;
+            now.news |= now.reported_last != here || (now.ident.is_none() && ident.is_some());
+            now.reported_last = here;
+            now.ident = now.ident.or(ident);
+            if now.news {
+                self.report(id, number)?;
+            }
+            if here {
+                self.report_links(id, ended)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes of hard links that are there at the end.
+    pub(super) fn report_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
+        let held = &self.objects[object.0 as usize];
+        let now = held.now();
+        for &(path, id) in now
+            .links
+            .iter()
+            .filter(|(path, _)| held.names.contains(path))
+        {
+            let entity = Entity {
+                id,
+                kind: held.kind,
+                path: self.paths.bytes(path).into(),
+                aliases: Vec::new(),
+                by_name: Vec::new(),
+                version: now.number,
+                previous: now.entity,
+                ident: now.ident,
+                last: true,
+            };
+            self.sink.entity(&entity)?;
+        }
+        self.report_unused_links(object, time)
+    }
+
+    /// Hard links by which the last version was not used have nodes, too: who asks for them shall find where they come from.
+    pub(super) fn report_unused_links(
+        &mut self,
+        object: ObjectId,
+        time: Time,
+    ) -> Result<(), S::Error> {
+        let held = self.object(object);
+        let Some(linker) = held.linker.filter(|_| held.linked) else {
+            return Ok(());
+        };
+        let now = held.now();
+        let Some(from) = now.entity else {
+            return Ok(());
+        };
+        let (number, names) = (now.number, held.names.clone());
+        self.object_mut(object).writers = 0;
+        for path in names {
+            if self.object(object).now().known_as(path) {
+                continue;
+            }
+            let call = CallContext {
+                time,
+                pid: 0,
+                tid: 0,
+                epoch: linker,
+                via: Via::Library,
+                outcome: backstory_eventlog::event::Outcome::Done(0),
+                ident: None,
+                resolved: true,
+            };
+            self.twin(call, object, number, path, from)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the file system holds the object's present version, and the identity that is certainly its.
+    pub(super) fn at_end(&self, object: &TrackedObject, ended: Time) -> (bool, Option<Ident>) {
+        let now = object.now();
+        if object.names.is_empty() || now.entity.is_none() {
+            return (false, None);
+        }
+        if now.reported_last {
+            return (true, now.ident);
+        }
+        let ident = match self
+            .final_state
+            .identity(&self.paths, object.names[0], true)
+        {
+            Some(Some(ident)) => ident,
+            Some(None) => return (object.doubtful, None),
+            None => return (object.versioned(), None),
+        };
+        if object
+            .key
+            .is_some_and(|key| key != crate::version::key(&ident))
+        {
+            // Another file is there now; unless this one's identity was but a guess.
+            return (object.guessed || object.doubtful, None);
+        }
+        let same = now
+            .ident
+            .is_none_or(|i| (i.size, i.mtime) == (ident.size, ident.mtime));
+        // A version that only was looked at may have been changed afterwards by somebody outside.
+        let changed = object.ctime_without_names(&ident, NEAR);
+        let own = now.number > 0 || changed < now.began - SLACK || self.made_before(&ident);
+        (same, Some(ident).filter(|i| own && i.ctime <= ended + NEAR))
+    }
+}

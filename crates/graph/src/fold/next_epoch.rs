@@ -1,0 +1,172 @@
+//! What an exec makes of the process: the same epoch goes on, or the next one begins.
+
+use super::{CallContext, Fold};
+use crate::activity::{EntityUse, Epoch, EpochOrigin, Serial};
+use crate::model::{Certainty, EntityId, Informed, Relation, Sink};
+use crate::object::ObjectId;
+use crate::process::{Descriptor, NAMELESS};
+use backstory_eventlog::event::{Bytes, Pid, Via};
+use rustc_hash::FxHashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What an exec said of the program that runs from now on.
+pub(super) struct NextProgram {
+    pub(super) path: Option<Bytes>,
+    /// What runs, if it has no path: a file in memory.
+    pub(super) nameless: Option<ObjectId>,
+    pub(super) argv: Vec<Bytes>,
+    pub(super) env: Option<Arc<[Bytes]>>,
+}
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// Descriptors that an exec closes. Some may live on under another number.
+    pub(super) fn drop_cloexec(&mut self, call: CallContext) -> Result<(), S::Error> {
+        let Some(process) = self.processes.get_mut(&call.pid) else {
+            return Ok(());
+        };
+        let numbers: Vec<i32> = process
+            .descriptors
+            .iter()
+            .filter(|(_, h)| h.cloexec)
+            .map(|(&fd, _)| fd)
+            .collect();
+        let keep = process.spawned;
+        for fd in numbers {
+            let Some(held) = self
+                .processes
+                .get_mut(&call.pid)
+                .and_then(|p| p.descriptors.remove(&fd))
+            else {
+                continue;
+            };
+            let what = held.what.as_deref();
+            let spawned = keep && fd >= 0 && what.is_some_and(|w| w.reads || w.writes);
+            // Where only the guard looks, nobody sees a descriptor duplicated for the program to come.
+            let unseen = fd <= NAMELESS && what.is_some_and(|w| w.writes && w.via == Via::Kernel);
+            if spawned || unseen {
+                let copy = Descriptor {
+                    cloexec: false,
+                    own: false,
+                    ..held.clone()
+                };
+                self.install_nameless(call, copy)?;
+            }
+            self.release(call.epoch, fd, held, call.time, None)?;
+        }
+        Ok(())
+    }
+
+    /// Epoch 0 becomes the program's epoch, unless it did something of its own: then that stays with it.
+    pub(super) fn collapse(
+        &mut self,
+        call: CallContext,
+        program: NextProgram,
+    ) -> Result<Serial, S::Error> {
+        let kept = self.passed_on(call.pid);
+        let own = |edge: &EntityUse| {
+            let look = matches!(
+                edge.relation,
+                Relation::Missing
+                    | Relation::Stat
+                    | Relation::Link
+                    | Relation::List
+                    | Relation::Execute
+            );
+            // What it merely could have done does not make it a program of its own.
+            edge.certainty == Certainty::Seen && !look && !kept.contains(&edge.entity)
+        };
+        let Some(epoch) = &mut self.epochs[call.epoch as usize] else {
+            return Ok(call.epoch);
+        };
+        let command = self.processes.get(&call.pid).is_some_and(|p| p.command);
+        if command || !epoch.edges.iter().any(own) {
+            epoch.run(program.path, program.argv, program.env, call);
+            return Ok(call.epoch);
+        }
+        self.next_epoch(call, program)
+    }
+
+    /// The versions that the process goes on to hold descriptors of.
+    pub(super) fn passed_on(&mut self, pid: Pid) -> FxHashSet<EntityId> {
+        let mut found = FxHashSet::default();
+        let Some(process) = self.processes.get(&pid) else {
+            return found;
+        };
+        for held in process.descriptors.values() {
+            let Some(what) = &held.what else { continue };
+            for (object, first) in [
+                (what.source, held.source_from),
+                (what.target, held.target_from),
+            ] {
+                let object = &mut self.objects[object.0 as usize];
+                let last = object.now().number;
+                for number in first..=last {
+                    let version = object.kept(number);
+                    found.extend(version.entity);
+                    found.extend(version.links.iter().map(|(_, entity)| *entity));
+                }
+            }
+        }
+        found
+    }
+
+    /// The epoch after the present one; what stays open is inherited.
+    pub(super) fn next_epoch(
+        &mut self,
+        call: CallContext,
+        program: NextProgram,
+    ) -> Result<Serial, S::Error> {
+        self.announce(call.epoch)?;
+        let serial = self.epochs.len() as Serial;
+        let mut epoch = Epoch::new(call.pid, call.time, call.via);
+        if let Some(old) = &mut self.epochs[call.epoch as usize] {
+            (old.execed, old.last) = (true, old.last.max(call.time));
+            epoch.resemble(old);
+            epoch.number = old.number;
+            epoch.parent = old.id;
+            epoch.origin = Some(EpochOrigin {
+                from: call.epoch,
+                why: Informed::Exec,
+                time: call.time,
+            });
+            if old.number == 0 {
+                // The short epoch's own environment was its parent's.
+                epoch.parent_env = old.env.clone();
+            }
+        }
+        epoch.run(program.path, program.argv, program.env, call);
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            // Only the thread that executes goes on, where it stands, with a table of its own.
+            process.fs = Rc::clone(process.fs(call.tid));
+            process.own_fs.clear();
+            process.table = Rc::default();
+            epoch.cwd = self.paths.bytes(process.fs.cwd.get()).into();
+        }
+        self.epochs.push(Some(Box::new(epoch)));
+        let (held, made) = self
+            .processes
+            .get_mut(&call.pid)
+            .map(|p| {
+                (
+                    std::mem::take(&mut p.descriptors),
+                    std::mem::take(&mut p.made),
+                )
+            })
+            .unwrap_or_default();
+        self.own_pipes(made, call.time)?;
+        for (fd, old) in held {
+            let worth = fd > NAMELESS || old.what.as_ref().is_some_and(|w| w.writes);
+            if worth {
+                let new = self.inherited(&old, call.time);
+                self.retain(&new);
+                if let Some(process) = self.processes.get_mut(&call.pid) {
+                    process.descriptors.insert(fd, new);
+                }
+            }
+            self.release(call.epoch, fd, old, call.time, None)?;
+        }
+        self.flush(call.epoch, call.time)?;
+        Ok(serial)
+    }
+}

@@ -1,0 +1,59 @@
+//! Socket addresses as bytes: the path in one, the part that identifies it, and its text for people.
+
+use backstory_eventlog::event::Bytes;
+
+const AF_UNIX: u16 = 1;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+
+/// The path in a socket address, if it has one.
+pub(super) fn unix_path(address: &[u8]) -> Option<&[u8]> {
+    let (family, path) = address.split_first_chunk::<2>()?;
+    let path = path.split(|&b| b == 0).next().unwrap_or_default();
+    (u16::from_le_bytes(*family) == AF_UNIX && !path.is_empty()).then_some(path)
+}
+
+/// The part of a socket address that says which one it is: padding and flow information left out.
+pub(super) fn plain(address: &[u8]) -> Bytes {
+    let family = address
+        .get(..2)
+        .map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
+    match family {
+        AF_UNIX => {
+            let path = &address[2..];
+            let length = match path {
+                [0, ..] | [] => path.len(),
+                _ => path.iter().position(|&b| b == 0).unwrap_or(path.len()),
+            };
+            address[..2 + length].into()
+        }
+        AF_INET if address.len() >= 8 => address[..8].into(),
+        AF_INET6 if address.len() >= 24 => [&address[..4], &address[8..24]].concat().into(),
+        _ => address.into(),
+    }
+}
+
+/// A plain address for people: `unix:/run/x`, `tcp:127.0.0.1:80`.
+pub(super) fn readable(address: &[u8]) -> Vec<u8> {
+    let family = address
+        .get(..2)
+        .map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
+    let port = address
+        .get(2..4)
+        .map_or(0, |p| u16::from_be_bytes([p[0], p[1]]));
+    match (family, address.len()) {
+        (AF_UNIX, 2) => b"unix:".to_vec(),
+        (AF_UNIX, _) if address[2] == 0 => [b"unix:@", &address[3..]].concat(),
+        (AF_UNIX, _) => [b"unix:", &address[2..]].concat(),
+        (AF_INET, 8) => {
+            let ip = std::net::Ipv4Addr::new(address[4], address[5], address[6], address[7]);
+            format!("tcp:{ip}:{port}").into_bytes()
+        }
+        (AF_INET6, 20) => {
+            let mut octets = [0; 16];
+            octets.copy_from_slice(&address[4..20]);
+            format!("tcp:[{}]:{port}", std::net::Ipv6Addr::from(octets)).into_bytes()
+        }
+        _ => format!("socket:family-{family}").into_bytes(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Changes of mode, owner, times and attributes.
+
+use super::{CallContext, Fold};
+use crate::model::{EntityKind, Relation, Sink};
+use crate::object::ObjectId;
+use crate::paths::PathId;
+use backstory_eventlog::event::MetadataPart;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// Mode, owner, times or attributes were changed; of a link itself if `link`.
+    pub(super) fn meta(
+        &mut self,
+        call: CallContext,
+        dir: i32,
+        path: &[u8],
+        what: MetadataPart,
+        link: bool,
+    ) -> Result<(), S::Error> {
+        if path.is_empty() {
+            if call.outcome.failed() {
+                return Ok(());
+            }
+            let Some((object, path)) = self.object_of_descriptor(call, dir)? else {
+                return Ok(());
+            };
+            return self.changed_status(call, object, path, what);
+        }
+        if call.outcome.failed() {
+            return self.look(call, dir, path, true);
+        }
+        let Some(named) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        let place = self.follow(named, !link);
+        let itself = if link {
+            self.link_at(place, call.time)
+        } else {
+            None
+        };
+        let object = match itself {
+            Some(link) => link,
+            None => self.lookup(place, call, call.ident)?,
+        };
+        self.changed_status(call, object, named, what)
+    }
+
+    pub(super) fn changed_status(
+        &mut self,
+        call: CallContext,
+        object: ObjectId,
+        path: PathId,
+        what: MetadataPart,
+    ) -> Result<(), S::Error> {
+        self.entity_now(call, object, path)?;
+        self.status_changes(call, object);
+        if what == MetadataPart::Times {
+            self.dated(call, object, path)?;
+        }
+        let entity = self.entity_now(call, object, path)?;
+        self.touch(call, entity, Relation::Meta);
+        Ok(())
+    }
+
+    /// A file got other times, which are part of its identity. If it was there before the run, other runs know it by those it had: it
+    /// gets a version of the same content. A version that the run made is known by those that it has at last; while somebody has it
+    /// open for writing, closing it tells.
+    pub(super) fn dated(
+        &mut self,
+        call: CallContext,
+        object: ObjectId,
+        path: PathId,
+    ) -> Result<(), S::Error> {
+        let held = self.object_mut(object);
+        if held.kind != EntityKind::File || held.writers > 0 {
+            return Ok(());
+        }
+        if held.now().number == 0 {
+            self.next_version(call, object, path, false)?;
+            return self.forget(object);
+        }
+        let now = held.now_mut();
+        now.ident = None;
+        now.news |= now.entity.is_some();
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! When a file gets its next version, and when a version is final.
+
+use super::entities::describe;
+use super::{CallContext, Fold, NEAR};
+use crate::model::{Derived, Relation, Sink};
+use crate::object::ObjectId;
+use crate::paths::PathId;
+use crate::version::Writers;
+use backstory_eventlog::event::Time;
+use backstory_files::Ident;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// Somebody is about to write: starts the next version if the present one is not his own, unread. `fresh`: nothing of the old
+    /// content stays. While others may be writing, all write to one version.
+    pub(super) fn begin_write(
+        &mut self,
+        call: CallContext,
+        object: ObjectId,
+        path: PathId,
+        fresh: bool,
+    ) -> Result<u32, S::Error> {
+        let held = self.object(object);
+        let now = held.now();
+        let own = now.writers == Writers::One(call.epoch) && !now.read && (now.fresh || !fresh);
+        let untouched = now.number == 1 && now.entity.is_none() && now.writers == Writers::None;
+        if held.versioned() && held.writers == 0 && !own && !untouched {
+            return self.next_version(call, object, path, fresh);
+        }
+        let held = self.object_mut(object);
+        // From now on it is not what it was when it was moved.
+        held.moves = None;
+        let now = held.now_mut();
+        now.fresh |= fresh;
+        Ok(now.number)
+    }
+
+    /// Starts the next version; unless it is `fresh` it derives from the present one.
+    pub(super) fn next_version(
+        &mut self,
+        call: CallContext,
+        object: ObjectId,
+        path: PathId,
+        fresh: bool,
+    ) -> Result<u32, S::Error> {
+        let old = self.object(object);
+        let fresh = fresh && !old.doubtful;
+        let old = old.now();
+        let (number, before) = (old.number, old.ident);
+        let previous = if fresh {
+            old.entity
+        } else {
+            Some(self.primary(call.time, object, number)?)
+        };
+        self.not_last(object)?;
+        let new = self.object_mut(object).begin(call.time, path);
+        (new.previous, new.fresh, new.before) = (previous, fresh, before);
+        let number = new.number;
+        if let (Some(from), false) = (previous, fresh) {
+            let entity = self.primary(call.time, object, number)?;
+            let activity = self.announce(call.epoch)?;
+            self.sink.derived(&Derived {
+                entity,
+                from,
+                activity,
+                time: call.time,
+            })?;
+        }
+        Ok(number)
+    }
+
+    /// The present version is not what the file system holds at the end, after all.
+    pub(super) fn not_last(&mut self, object: ObjectId) -> Result<(), S::Error> {
+        let now = self.object_mut(object).now_mut();
+        if std::mem::take(&mut now.reported_last) {
+            let number = now.number;
+            self.report(object, number)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the versions that nothing can use any more.
+    pub(super) fn forget(&mut self, object: ObjectId) -> Result<(), S::Error> {
+        for version in self.object_mut(object).forget() {
+            let Some(id) = version.entity else { continue };
+            let object = &mut self.objects[object.0 as usize];
+            let entity = describe(&self.paths, object.kind, object.label.clone(), &version, id);
+            if version.news {
+                self.sink.entity(&entity)?;
+            }
+            if let Some(moves) = object
+                .moves
+                .as_mut()
+                .filter(|moves| moves.number == version.number)
+            {
+                moves.first = Some(Box::new(entity));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last descriptor that may write was closed: the version is what it will be. Says whether the writes that could not be
+    /// observed happened, if its only possible writer is known and the file changed while it could write.
+    pub(super) fn close_version(&mut self, object: ObjectId, time: Time, ident: Option<Ident>) {
+        let held = self.object_mut(object);
+        let settled = held.inherited.map(|(_, after)| after).or(held.settled);
+        let untouched = held.untouched();
+        let now = held.now_mut();
+        let changed = match (now.before, ident) {
+            (Some(before), Some(after)) => {
+                (before.size, before.mtime, before.ctime) != (after.size, after.mtime, after.ctime)
+            }
+            (_, after) => {
+                !untouched
+                    && after
+                        .or(settled)
+                        .is_some_and(|i| (now.began - NEAR..=time).contains(&i.mtime))
+            }
+        };
+        if now.number > 0 || ident.is_some() {
+            now.news |= ident.is_some() && ident != now.ident;
+            now.ident = ident;
+        }
+        if let (true, false, Writers::One(serial), Some(entity)) =
+            (changed, now.written, now.writers, now.entity)
+        {
+            now.written = true;
+            now.confirm(Relation::Write);
+            if let Some(epoch) = &mut self.epochs[serial as usize] {
+                epoch.edges.confirm(entity, Relation::Write);
+            }
+        }
+    }
+}
