@@ -18,14 +18,14 @@ use crate::runs::{is_path, record};
 pub struct RunContents {
     /// The run's id.
     pub run: String,
-    /// True once all its versions have been examined, which happens in the background after a run.
-    /// Before that, an unknown content is [`Availability::Missing`].
+    /// Whether all its versions have been looked at: contents are stored in the background after a
+    /// run. Before that, whatever is not known already is [`Availability::Missing`].
     pub settled: bool,
     /// Versions of files, links and directories that the run used or made, in the order of their
     /// first use.
     pub files: Vec<Content>,
-    /// Every directory and symbolic link on the path to them, as they were at the run's end,
-    /// ordered by path.
+    /// Every directory and symbolic link on the way to them, as they lay at the run's end, in the
+    /// order of their paths.
     pub snapshot: Vec<SnapshotEntry>,
 }
 

@@ -1,4 +1,5 @@
-//! The sink through which a caller of [`GraphStore::append`](crate::GraphStore::append) passes a run's graph.
+//! The sink through which a caller of [`GraphStore::append`](crate::GraphStore::append) passes a
+//! run's graph.
 
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
@@ -9,7 +10,8 @@ use crate::{Error, Result};
 /// Emits a run's graph into the appender.
 pub type Body<'a> = dyn FnMut(&mut Appender<'_>) -> Result<()> + 'a;
 
-/// Passes everything to another sink. A concrete type, for callers that need a `Sink` of known size.
+/// Passes everything to another sink. A concrete type, for callers that need a `Sink` of known
+/// size.
 pub struct Appender<'a> {
     sink: &'a mut dyn Sink<Error = Error>,
 }

@@ -1,7 +1,7 @@
 //! One run's graph in memory: what an engine gets that writes a run only when it has all of it.
 //!
-//! In: the calls of a [`Sink`]. Out: dense lists of activities and entities, and one stream for each activity. The collector
-//! refuses a graph that names what it did not announce, and counts.
+//! In: the calls of a [`Sink`]. Out: dense lists of activities and entities, and one stream for
+//! each activity. The collector refuses a graph that names what it did not announce, and counts.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub struct CollectedRun {
     pub streams: Vec<Stream>,
     /// Activity, time, kind, payload, in the order they were appended.
     pub extended: Vec<(ActivityId, Time, Bytes, Bytes)>,
-    /// What the graph does not know, each sentence once.
+    /// Gaps of the graph: one sentence each, each once.
     pub unknown: Vec<String>,
     /// How much the run has.
     pub counts: Counts,

@@ -1,17 +1,17 @@
 //! The part of a store that has the facts about contents.
 //!
-//! The facts come from the journal `DIR/facts.log`: [`catch_up`] brings a store up to date with it. An engine must implement
-//! five methods; `with_content` and `runs_without_contents` have defaults.
+//! The facts come from the journal `DIR/facts.log`: [`catch_up`] brings a store up to date with it.
+//! An engine must implement five methods; `with_content` and `runs_without_contents` have defaults.
 
 use backstory_files::{Digest, Ident};
 
 use crate::facts::{self, DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{GraphStore, Result, RunRecord};
 
-/// What a store knows about contents. Object safe.
+/// The facts about contents. Object safe.
 pub trait ContentFacts: GraphStore {
-    /// Adds records of the journal, atomically, and remembers how far the journal was read. With `anew`, everything that was
-    /// known before is removed first.
+    /// Adds records of the journal, atomically, and remembers how far the journal was read. With
+    /// `anew`, everything that was known before is removed first.
     fn learn(&mut self, records: &[JournalRecord], read: JournalPosition, anew: bool)
     -> Result<()>;
 
@@ -34,7 +34,8 @@ pub trait ContentFacts: GraphStore {
         Ok(alike.map(|fact| fact.ident).collect())
     }
 
-    /// Runs recorded with `--contents` other than `off`, whose contents were not looked at yet, the oldest first.
+    /// Runs recorded with `--contents` other than `off`, whose contents were not looked at yet, the
+    /// oldest first.
     fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
         let mut waiting = Vec::new();
         for run in self.runs()?.into_iter().rev() {

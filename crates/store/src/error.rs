@@ -1,4 +1,4 @@
-//! What can go wrong with a store, each with the object it concerns.
+//! Errors of a store. Each names the object that it is about.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing says where the store is.
+    /// No option and no environment variable names the store.
     #[error(
         "cannot tell where the store is: neither --store, BACKSTORY_STORE, XDG_DATA_HOME nor HOME is set; give --store DIR"
     )]
     NoHome,
-    /// The path of the store is something else.
+    /// The path of the store is not a directory.
     #[error("the store {} is not a directory; choose another with --store DIR", .0.display())]
     NotADirectory(PathBuf),
     /// The store's directory can't be written.
@@ -22,15 +22,15 @@ pub enum Error {
     NotWritable {
         /// The store.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
-    /// Whoever owns the directory could put anything in the place of what is written there.
+    /// The directory belongs to another user, who could replace every file in it.
     #[error("the store {} belongs to user {owner}; choose another with --store DIR, or record as that user", dir.display())]
     NotYours {
         /// The store.
         dir: PathBuf,
-        /// Number of the user who owns it.
+        /// The number of the directory's owner.
         owner: u32,
     },
     /// There is no store there, and this operation does not make one.
@@ -70,33 +70,33 @@ pub enum Error {
     Corrupt {
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// SQLite's message.
         detail: String,
     },
     /// No space is left.
     #[error("no space left for the database {}; nothing was changed", .0.display())]
     Full(PathBuf),
-    /// Another process kept the database locked for longer than we wait.
+    /// Another process kept the database locked for longer than this one waits.
     #[error("the database {} is locked by another process; try again", .0.display())]
     Busy(PathBuf),
     /// Any other failure of the database.
     #[error("cannot {doing} in the database {}: {source}", path.display())]
     Database {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// The database.
         path: PathBuf,
-        /// What it said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// A file of the store could not be read or written.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: std::io::Error,
     },
     /// A stored record can't be decoded.
@@ -110,7 +110,7 @@ pub enum Error {
     /// No such run.
     #[error("no run {0} in the store")]
     NoRun(String),
-    /// Something was named that was not announced.
+    /// The graph names an activity or entity that it did not announce.
     #[error("run {run}: {what} {id} was named before it was announced")]
     Unannounced {
         /// The run being appended.
@@ -123,13 +123,13 @@ pub enum Error {
     /// A number outgrew its field.
     #[error("too many {0} for this store")]
     TooMany(&'static str),
-    /// What was being appended could not be produced.
+    /// The caller could not produce the graph that was being appended.
     #[error("cannot build the graph: {0}")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// Wraps the failure of whoever produces what is appended.
+    /// Wraps the error of the caller that produces the graph.
     pub fn source_failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::Source(error.into())
     }

@@ -1,7 +1,8 @@
 //! The part of a store that has the runs and their graphs.
 //!
-//! An engine must implement eight methods. All other methods have defaults that read whole runs: they are right, and their
-//! time grows with the store. An engine overrides those that it can do faster.
+//! An engine must implement eight methods. All other methods have defaults that read whole runs:
+//! they are right, and their time grows with the store. An engine overrides those that it can do
+//! faster.
 //!
 //! | must | default |
 //! | --- | --- |
@@ -43,7 +44,7 @@ pub enum VersionMatch {
     Any,
 }
 
-/// What a user can write on a run.
+/// A text that a user can write on a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Label {
     /// A name, by which commands find the run.
@@ -77,10 +78,11 @@ impl Drop for ReadGuard<'_> {
 
 /// The runs of a store and their graphs. Object safe.
 pub trait GraphStore {
-    /// Appends a run, atomically; `body` emits its graph. If `body` or the store fails, the store is as it was.
+    /// Appends a run, atomically; `body` emits its graph. If `body` or the store fails, the store
+    /// is as it was.
     ///
-    /// Errors: [`Error::Exists`] if the run is in the store; [`Error::Unannounced`] if the graph names an activity or entity
-    /// that it did not announce; those of `body`.
+    /// Errors: [`Error::Exists`] if the run is in the store; [`Error::Unannounced`] if the graph
+    /// names an activity or entity that it did not announce; those of `body`.
     fn append(
         &mut self,
         header: &RunHeader,
@@ -104,10 +106,11 @@ pub trait GraphStore {
     /// The entities of a run in the order of their ids.
     fn entities(&self, run: RunKey) -> Result<Vec<Entity>>;
 
-    /// What an activity did.
+    /// Everything that an activity did.
     fn stream(&self, key: ActivityKey) -> Result<Stream>;
 
-    /// The extended records of a run (activity, time, kind, payload), in the order they were appended.
+    /// The extended records of a run (activity, time, kind, payload), in the order they were
+    /// appended.
     fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>>;
 
     /// All reads see one state of the store while the guard is alive. They may also cost less.
@@ -156,8 +159,8 @@ pub trait GraphStore {
         found.ok_or(Error::Damaged("entity (it is missing)"))
     }
 
-    /// The activities that used, generated or derived from an entity, in no order. True for an activity that generated or
-    /// removed it.
+    /// The activities that used, generated or derived from an entity, in no order. True for an
+    /// activity that generated or removed it.
     fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
         let (mut found, wanted) = (BTreeSet::new(), key.local());
         for activity in self.activities(key.run())? {
@@ -182,7 +185,8 @@ pub trait GraphStore {
         entities_where(self, &has)
     }
 
-    /// Entities of any run that are the same version of the same file ([`same_version`]), in no order.
+    /// Entities of any run that are the same version of the same file ([`same_version`]), in no
+    /// order.
     fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
         use EntityKind::*;
         let same = |entity: &Entity| {
@@ -199,8 +203,9 @@ pub trait GraphStore {
     }
 }
 
-/// Whether two identities are of one content state of one file. Compares device, inode, size, modification time and, where
-/// both are known, birth. `link` and `chmod` change the status-change time but not the content, so it is not compared.
+/// Whether two identities are of one content state of one file. Compares device, inode, size,
+/// modification time and, where both are known, birth. `link` and `chmod` change the status-change
+/// time but not the content, so it is not compared.
 pub fn same_version(a: &Ident, b: &Ident) -> bool {
     let born_together = a.birth == 0 || b.birth == 0 || a.birth == b.birth;
     (a.dev, a.ino, a.size, a.mtime) == (b.dev, b.ino, b.size, b.mtime) && born_together

@@ -1,13 +1,14 @@
-//! The store's directory: where it is, what is in it. No database is opened here, so that `record` starts at once.
+//! The store's directory: where it is, and which files it has. Opens no database, so that `record`
+//! starts at once.
 //!
 //! ```text
 //! DIR/format          the format number as text
 //! DIR/runs/ID.log     a finalized run;  ID.log.part  one that is being recorded
 //! DIR/graph.db        the database (and its -wal, -shm)
-//! DIR/index.lock      held (flock) by whoever indexes
-//! DIR/facts.log       what is known of contents
+//! DIR/index.lock      locked (flock) by the process that indexes
+//! DIR/facts.log       the journal of facts about contents
 //! DIR/contents        the contents themselves
-//! DIR/keep.lock       held (flock) by whoever learns facts or takes contents away
+//! DIR/keep.lock       locked (flock) by the process that adds facts or removes contents
 //! ```
 
 use std::fs::{self, DirBuilder};
@@ -33,14 +34,15 @@ pub struct Home {
 }
 
 impl Home {
-    /// Opens the store that `chosen` (`--store`) or the environment names, making it if it is not there.
+    /// Opens the store that `chosen` (`--store`) or the environment names, making it if it is not
+    /// there.
     pub fn locate(chosen: Option<&Path>) -> Result<Home> {
         Home::open(&Home::directory(chosen)?)
     }
 
     /// Where the store is: `chosen`, else `$BACKSTORY_STORE`, else `$XDG_DATA_HOME/backstory`, else
-    /// `$HOME/.local/share/backstory`. Empty variables count as unset, a relative `XDG_DATA_HOME` is ignored as its
-    /// specification asks.
+    /// `$HOME/.local/share/backstory`. Empty variables count as unset, a relative `XDG_DATA_HOME`
+    /// is ignored as its specification asks.
     pub fn directory(chosen: Option<&Path>) -> Result<PathBuf> {
         Self::directory_from(chosen, |name| std::env::var_os(name).map(PathBuf::from))
     }
@@ -65,7 +67,8 @@ impl Home {
         }
     }
 
-    /// Opens the store at `dir` for recording and indexing; makes it, for its owner only, if it is not there.
+    /// Opens the store at `dir` for recording and indexing; makes it, for its owner only, if it is
+    /// not there.
     pub fn open(dir: &Path) -> Result<Home> {
         let home = Home {
             dir: dir.to_owned(),
@@ -86,7 +89,7 @@ impl Home {
         Ok(home)
     }
 
-    /// Opens the store at `dir` to ask questions only: makes nothing and does not ask for write permission.
+    /// Opens the store at `dir` for questions. Makes nothing and needs no write permission.
     pub fn open_to_read(dir: &Path) -> Result<Home> {
         match fs::metadata(dir) {
             Ok(meta) if !meta.is_dir() => return Err(Error::NotADirectory(dir.to_owned())),
@@ -130,7 +133,7 @@ impl Home {
             })
     }
 
-    /// Both directories are ours.
+    /// Checks that both directories belong to this user.
     fn check_owner(&self) -> Result<()> {
         for part in [&self.dir, &self.runs_dir()] {
             let owner = fs::metadata(part)
@@ -172,7 +175,7 @@ impl Home {
         }
     }
 
-    /// Written beside and renamed, so that nobody ever reads half a number.
+    /// Written beside and renamed, so that no process ever reads half a number.
     fn write_format(&self) -> Result<()> {
         let path = self.dir.join("format");
         let beside = self.dir.join(format!("format.{}", std::process::id()));
@@ -218,7 +221,7 @@ impl Home {
         self.dir.join("graph.db")
     }
 
-    /// Locked (`flock`) by whoever indexes.
+    /// Locked (`flock`) by the process that indexes.
     pub fn lock_path(&self) -> PathBuf {
         self.dir.join("index.lock")
     }
@@ -233,12 +236,12 @@ impl Home {
         self.dir.join("contents")
     }
 
-    /// Locked (`flock`) by whoever learns facts about contents or takes contents away.
+    /// Locked (`flock`) by the process that adds facts about contents or removes contents.
     pub fn keep_lock_path(&self) -> PathBuf {
         self.dir.join("keep.lock")
     }
 
-    /// What was preserved while a run was recorded, and is not yet among the contents.
+    /// The files that were preserved while a run was recorded, until they are stored.
     pub fn kept_dir(&self, run: &str) -> PathBuf {
         self.runs_dir().join(format!("{run}.kept"))
     }
@@ -263,7 +266,8 @@ impl Home {
         self.logs(".log.part")
     }
 
-    /// Finalized runs that `store` does not have yet, oldest first. Only these are looked at: a store may have thousands.
+    /// Finalized runs that `store` does not have yet, oldest first. Only their files are read: a
+    /// store may have thousands of others.
     pub fn pending(&self, store: &dyn Store) -> Result<Vec<String>> {
         let known = store.run_ids()?;
         self.logs_but(".log", |id| known.contains(id))
@@ -273,7 +277,7 @@ impl Home {
         self.logs_but(suffix, |_| false)
     }
 
-    /// Runs whose logs end so, but those left `out`, oldest first.
+    /// Runs whose logs have this suffix, except those in `out`, oldest first.
     fn logs_but(&self, suffix: &str, out: impl Fn(&str) -> bool) -> Result<Vec<String>> {
         let dir = self.runs_dir();
         let fail = |e| Error::io("list", &dir, e);
@@ -299,7 +303,7 @@ impl Home {
     }
 }
 
-/// 40 random bits; from the clock and our pid should the kernel have none.
+/// 40 random bits. If the kernel has none: bits of the clock and the process id.
 fn random_id() -> String {
     let mut bytes = [0u8; 8];
     let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
@@ -359,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_store_is_its_owners_only_and_carries_its_format() {
+    fn a_new_store_has_mode_0700_and_its_format_number() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("a/b");
         let home = Home::open(&dir).unwrap();
@@ -427,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn finalized_and_unfinished_logs_are_distinguished() {
+    fn finalized_and_unfinished_logs_are_listed_apart() {
         let tmp = tempfile::tempdir().unwrap();
         let home = Home::open(tmp.path()).unwrap();
         fs::write(home.log_path("aaaaaaaa"), "").unwrap();

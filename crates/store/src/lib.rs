@@ -1,7 +1,8 @@
 //! The store of all runs.
 //!
-//! In: the graph of one run at a time, through a [`Sink`](backstory_graph::model::Sink), and facts about contents. Out: runs,
-//! activities, entities and the edges between them, by id, by path, by identity and by neighbour.
+//! In: the graph of one run at a time, through a [`Sink`](backstory_graph::model::Sink), and facts
+//! about contents. Out: runs, activities, entities and the edges between them, by id, by path, by
+//! identity and by neighbour.
 //!
 //! ```text
 //!              Home                              Store
@@ -19,7 +20,8 @@
 //!
 //! Invariant: a run is in a store wholly or not at all, whatever happens while it is appended.
 //!
-//! Absent on purpose: questions (`backstory-query`), and all knowledge of Linux but that of directories and files.
+//! Absent on purpose: questions (`backstory-query`), and all knowledge of Linux but that of
+//! directories and files.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

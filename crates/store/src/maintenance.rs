@@ -1,6 +1,7 @@
 //! The part of a store that measures and shrinks it.
 //!
-//! Every method has a default. An engine overrides `stats` for its bytes, the others if removed runs leave something behind.
+//! Every method has a default. An engine overrides `stats` for its bytes, the others if removed
+//! runs leave something behind.
 
 use crate::{GraphStore, Result, StoreStats};
 
@@ -20,13 +21,14 @@ pub trait Maintenance: GraphStore {
         Ok(stats)
     }
 
-    /// Removes, atomically, what runs shared and no run refers to any more. By default runs share nothing.
+    /// Removes, atomically, what runs shared and no run refers to any more. By default runs share
+    /// nothing.
     fn forget_unreferred(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Gives the room of what was removed back to the file system. May fail for want of room to do so; then the store is as
-    /// it was.
+    /// Gives the room of what was removed back to the file system. May fail for want of room to do
+    /// so; then the store is as it was.
     fn compact(&mut self) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! A store in memory. It is strict and simple, and uses the default methods of the traits: tests compare other engines with it.
+//! A store in memory. It is strict and simple, and uses the default methods of the traits: tests
+//! compare other engines with it.
 
 use std::collections::BTreeMap;
 

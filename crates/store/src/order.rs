@@ -1,7 +1,8 @@
-//! In which order runs were made.
+//! The order in which runs were recorded.
 //!
-//! Invariant: of two runs of one boot of a machine, the one that began later is the newer, however its clock was set in between: the
-//! later setting is believed. Between boots and machines the calendar is all there is.
+//! Invariant: of two runs of one boot of a machine, the later one is the newer, even if the clock
+//! was set in between. The later setting of the clock counts. Between boots and machines only the
+//! calendar decides.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use backstory_eventlog::event::Time;
 
 use crate::RunRecord;
 
-/// Sorts runs, the newest first: what [`Store::runs`](crate::Store::runs) promises, for its implementers.
+/// Sorts runs, the newest first: the order of [`GraphStore::runs`](crate::GraphStore::runs).
 pub fn newest_first(runs: &mut Vec<RunRecord>) {
     runs.sort_by_key(|run| Reverse((run.header.since_boot, run.key)));
     let mut lowest: HashMap<String, Time> = HashMap::new();

@@ -32,7 +32,7 @@ pub struct RunRecord {
     pub note: Option<String>,
     /// Bytes of the finalized log.
     pub log_bytes: u64,
-    /// What the graph does not know, beside `end.incomplete_because`: one sentence each.
+    /// Gaps of the graph, beside `end.incomplete_because`: one sentence each.
     pub unknown: Vec<String>,
     /// How much it has.
     pub counts: Counts,

@@ -51,8 +51,8 @@ impl Recorded {
     }
 }
 
-/// Appends all runs of the store at `from`, oldest first. Returns the edges and the processor time
-/// of the store.
+/// Appends all runs of the store at `from`, oldest first; returns the edges and the processor time
+/// that the store took.
 pub fn copy(from: &Home, to: &mut SqliteStore) -> (u64, Duration) {
     let store = SqliteStore::open(from).unwrap();
     let mut records = store.runs().unwrap();

@@ -7,7 +7,8 @@ use backstory_query::answer::Scope;
 use backstory_query::{ancestry, influence};
 use backstory_store::{Home, Maintenance, SqliteStore};
 
-/// Processor time of this process. Unlike elapsed time, it does not count what other processes do on the machine.
+/// Processor time of this process. Unlike elapsed time, it does not count what other processes do
+/// on the machine.
 pub fn processor_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -24,8 +25,8 @@ pub enum Question {
     Influence,
 }
 
-/// Asks about each of `paths` and prints the median times: on a store that was just opened, and on one that has answered
-/// questions before.
+/// Asks about each of `paths` and prints the median times: on a store that was just opened, and on
+/// one that has answered questions before.
 pub fn time_questions(home: &Home, question: Question, paths: &[PathBuf]) {
     let scope = Scope {
         possible: true,

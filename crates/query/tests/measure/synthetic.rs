@@ -1,7 +1,7 @@
 //! Made-up builds of C projects, after the pattern of real ones.
 //!
-//! Every compiler loads the same libraries and reads some of the same headers. It looks for headers in vain in other
-//! directories, and writes an object that the archiver reads.
+//! Every compiler loads the same libraries and reads some of the same headers. It looks for headers
+//! in vain in other directories, and writes an object that the archiver reads.
 
 use std::time::Duration;
 
@@ -324,7 +324,8 @@ fn header(run: u64, started: i64) -> RunHeader {
     }
 }
 
-/// Appends builds until the store has `edges`. Returns the processor time of the store alone.
+/// Appends builds until the store has `edges`; the processor time the store took, without making
+/// the builds up.
 pub fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
     let (mut total, mut taken, mut run) = (0, Duration::ZERO, 0);
     while total < edges {

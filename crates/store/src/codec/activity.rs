@@ -265,7 +265,8 @@ fn split(mut take: RecordReader<'_>) -> Result<Vec<Bytes>> {
     Ok(list)
 }
 
-/// The id under which a text is looked for first: 63 bits of FNV-1a. After a collision it is the next free one.
+/// The id under which a text is looked for first: 63 bits of FNV-1a. After a collision it is the
+/// next free one.
 pub fn text_id(text: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for &byte in text {

@@ -18,8 +18,8 @@ use crate::Result;
 /// Longest block that is stored as it is: zstd's own header would take what it saves.
 const SHORT: usize = 100;
 
-/// Longest block that is compressed. A longer one in a database is damage, so that a few bytes cannot fill the memory.
-/// The longest list of edges of one activity has some 45 MB.
+/// Longest block that is compressed. A longer one in a database is damage, so that a few bytes
+/// cannot fill the memory. The longest list of edges of one activity has some 45 MB.
 const LONGEST: usize = 64 << 20;
 
 /// zstd's level. Levels up to 9 gain less than 1 % on blocks of this size.

@@ -1,4 +1,5 @@
-//! Blocks of up to [`BLOCK`] entities of one run, in the order of their ids: which version of which file each of them is.
+//! Blocks of up to [`BLOCK`] entities of one run, in the order of their ids: which version of which
+//! file each of them is.
 //!
 //! ```text
 //! record  := [last reverse segment + 1]  [id of the first entity]  [number of directories]  directories  columns
@@ -55,7 +56,8 @@ pub struct Member {
     pub last: bool,
     /// Further names.
     pub aliases: Vec<VersionRef>,
-    /// The relations by each name: the path's first, then the aliases'. Empty if there are no aliases or it is not known.
+    /// The relations by each name: the path's first, then the aliases'. Empty if there are no
+    /// aliases or it is not known.
     pub by_name: Vec<ByName>,
 }
 
@@ -115,7 +117,8 @@ impl Block {
     }
 }
 
-/// Passes the position and the version of each entity of a block to `each`, and decodes nothing else.
+/// Passes the position and the version of each entity of a block to `each`, and decodes nothing
+/// else.
 pub fn versions(block: &[u8], mut each: impl FnMut(usize, VersionRef)) -> Result<()> {
     let record = block::take(&mut RecordReader::new(block, WHAT))?;
     let mut reader = RecordReader::new(&record, WHAT);

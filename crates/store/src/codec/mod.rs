@@ -6,7 +6,8 @@
 //!
 //! `docs/formats/store.md` describes each record. A changed record needs a new schema.
 //!
-//! Invariant: decoding never panics and never trusts a length. Bytes that cannot be decoded are [`Error::Damaged`].
+//! Invariant: decoding never panics and never trusts a length. Bytes that cannot be decoded are
+//! [`Error::Damaged`].
 //!
 //! [`Error::Damaged`]: crate::Error::Damaged
 

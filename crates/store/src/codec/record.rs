@@ -135,7 +135,8 @@ impl<'a> RecordReader<'a> {
     }
 }
 
-/// How many bytes the first `count` numbers take. A number ends with the first byte that has its high bit clear.
+/// How many bytes the first `count` numbers take. A number ends with the first byte that has its
+/// high bit clear.
 fn length_of(bytes: &[u8], count: usize) -> Option<usize> {
     let (mut left, mut length) = (count, 0);
     let (words, _) = bytes.as_chunks::<8>();

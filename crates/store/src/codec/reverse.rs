@@ -1,4 +1,5 @@
-//! Segments that list, for each entity of a block, the activities that used, generated or derived from it.
+//! Segments that list, for each entity of a block, the activities that used, generated or derived
+//! from it.
 //!
 //! ```text
 //! segment := [previous segment + 1]  block of columns
@@ -19,7 +20,8 @@ use crate::{Error, Result};
 
 const WHAT: &str = "list of activities";
 
-/// One mention: position of the entity in its block, activity, whether the activity generated the entity.
+/// One mention: position of the entity in its block, activity, whether the activity generated the
+/// entity.
 pub type Mention = (u8, u32, bool);
 
 /// Encodes mentions (in any order, repeats allowed) as a segment. Sorts `mentions`.
@@ -53,8 +55,8 @@ pub fn encode(mentions: &mut Vec<Mention>, previous: Option<u32>) -> Vec<u8> {
     segment
 }
 
-/// Adds the mentions of a segment to `into`: of all entities, or of the one at position `only`. Returns the number of the
-/// segment before this one.
+/// Adds the mentions of a segment to `into`: of all entities, or of the one at position `only`.
+/// Returns the number of the segment before this one.
 pub fn scan(segment: &[u8], only: Option<u8>, into: &mut Vec<Mention>) -> Result<Option<u32>> {
     let mut reader = RecordReader::new(segment, WHAT);
     let previous = reader.small()?.checked_sub(1);

@@ -1,4 +1,5 @@
-//! Segments of an activity's stream: its edges, informs and derivations in the order they were appended.
+//! Segments of an activity's stream: its edges, informs and derivations in the order they were
+//! appended.
 //!
 //! ```text
 //! segment := [previous segment + 1]  block of columns

@@ -1,12 +1,15 @@
-//! The journal: facts as they were learned, one after the other.
+//! The journal: records of facts, one after the other.
 //!
 //! ```text
 //! DIR/facts.log:  "bsfacts1", 16 random bytes that name this journal, then frames:
-//!  0  2  "bf"     2  4  bytes of the record     6  4  CRC-32 of it     10  the record
+//!  0  2  "bf"     2  4  bytes of the record     6  4  CRC-32 of the record     10  the record
 //! ```
 //!
-//! Invariants: what is appended is whole or not there (readers step over what is torn); a journal that is rewritten has another name,
-//! so that whoever has read the old one begins anew. One writer at a time: the caller holds the lock.
+//! Invariants:
+//!
+//! - An appended record is whole or not there: readers step over torn bytes.
+//! - A rewritten journal has another name, so that a reader of the old one begins anew.
+//! - One process writes at a time: the caller holds the lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -21,8 +24,8 @@ use crate::{Error, Result};
 const MAGIC: &[u8; 8] = b"bsfacts1";
 const HEADER: usize = 24;
 const FRAME: usize = 10;
-/// What looked like records and was none is summed up at most so many times the length of all: whoever made the bytes can make them
-/// full of beginnings.
+/// Limit of the bytes that are summed up in vain, as a multiple of the journal's length. Without it
+/// a file full of false beginnings would take quadratic time.
 const SUMS: usize = 32;
 
 /// How far a journal was read.
@@ -42,7 +45,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, making it, for its owner only, if it is not there.
+    /// Opens the journal at `path`, which it makes, with mode 0600, if it is not there.
     pub fn open(path: &Path) -> Result<Journal> {
         if !path.exists() {
             rewrite(path, &[])?;
@@ -54,7 +57,7 @@ impl Journal {
         })
     }
 
-    /// Appends what was learned, and makes it survive the death of the machine.
+    /// Appends records and syncs them.
     pub fn append(&mut self, learned: &[JournalRecord]) -> Result<()> {
         let bytes: Vec<u8> = learned.iter().flat_map(frame).collect();
         self.file
@@ -73,17 +76,17 @@ fn frame(learned: &JournalRecord) -> Vec<u8> {
     bytes
 }
 
-/// What was learned as bytes, to hand to another store.
+/// Records as frames, for another store.
 pub fn to_bytes(learned: &[JournalRecord]) -> Vec<u8> {
     learned.iter().flat_map(frame).collect()
 }
 
-/// What [`to_bytes`] wrote; of other bytes, whatever whole records there are.
+/// The records of frames that [`to_bytes`] wrote. From other bytes: the whole records in them.
 pub fn from_bytes(bytes: &[u8]) -> Vec<JournalRecord> {
     frames(bytes).0
 }
 
-/// Replaces the journal at `path` by one that holds this, under another name of its own.
+/// Replaces the journal at `path` by one that has these records and another name.
 pub fn rewrite(path: &Path, learned: &[JournalRecord]) -> Result<()> {
     let beside = path.with_extension(format!("new.{}", std::process::id()));
     let fail = |e| Error::io("write", path, e);
@@ -109,8 +112,9 @@ pub fn rewrite(path: &Path, learned: &[JournalRecord]) -> Result<()> {
         .map_err(fail)
 }
 
-/// What was learned after `mark`, how far that is, and whether the reader must forget what it knew: this is another journal than
-/// it had read. No journal is an empty one.
+/// The records after `mark`, how far the journal was read, and whether the reader must forget what
+/// it knew. It must if this is another journal than the one it had read. A missing journal is an
+/// empty one.
 pub fn read_since(
     path: &Path,
     mark: JournalPosition,
@@ -150,7 +154,7 @@ fn frames(bytes: &[u8]) -> (Vec<JournalRecord>, usize) {
             Some(record) => {
                 at += FRAME + record.len();
                 end = at;
-                // A record of a kind that a newer program writes says nothing to this one.
+                // This program skips records of a kind that only a newer program writes.
                 found.extend(JournalRecord::decode(record));
             }
             None => at += 1,
@@ -159,7 +163,7 @@ fn frames(bytes: &[u8]) -> (Vec<JournalRecord>, usize) {
     (found, end)
 }
 
-/// The record that begins there. What is summed up is taken from `left`.
+/// The record that begins there. Subtracts the bytes that it sums up from `left`.
 fn record_at<'b>(bytes: &'b [u8], left: &mut usize) -> Option<&'b [u8]> {
     let rest = bytes.strip_prefix(b"bf")?;
     let length = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_another_journal_starts_over() {
+    fn a_reader_of_another_journal_begins_anew() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("facts.log");
         Journal::open(&path)

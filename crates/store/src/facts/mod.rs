@@ -1,8 +1,9 @@
-//! Facts about contents: which version has which digest, where its content is available, and why not if it is not.
+//! Facts about contents: which version has which digest, where its content is available, and why
+//! not if it is not.
 //!
-//! A fact is about an identity, not about a run: a file that a thousand runs read has one fact. Facts are collected after a run
-//! has ended and appended to a journal beside the logs ([`Journal`]). A database is filled from the journal.
-//! `docs/formats/contents.md` describes both.
+//! A fact is about an identity, not about a run: a file that a thousand runs read has one fact.
+//! Facts are collected after a run has ended and appended to a journal beside the logs
+//! ([`Journal`]). A database is filled from the journal. `docs/formats/contents.md` describes both.
 
 mod journal;
 mod record;
@@ -23,10 +24,11 @@ pub enum JournalRecord {
     Forgotten(String),
 }
 
-/// What is known about a version's content.
+/// A fact about a version's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// The version, as [`crate::same_version`] compares it: status-change time, mode and number of links do not matter.
+    /// The version, as [`crate::same_version`] compares it: status-change time, mode and number of
+    /// links do not matter.
     pub ident: Ident,
     /// The digest of its content, if the content was read.
     pub digest: Option<Digest>,
@@ -41,8 +43,8 @@ pub enum Availability {
     Stored,
     /// In a package; the store of contents does not have it.
     Package(Package),
-    /// In the store of contents, though the file belongs to a package: either the run stored all contents, or the package's
-    /// manager has no checksum of the file.
+    /// In the store of contents, though the file belongs to a package. Either the run stored all
+    /// contents, or the package's manager has no checksum of the file.
     StoredPackage(Package),
     /// Nowhere: the reason, in words for people.
     Missing(String),
@@ -81,7 +83,8 @@ pub struct Package {
 pub struct DirectorySnapshot {
     /// The run's id.
     pub run: String,
-    /// Every directory and symbolic link on the path to a file that the run used, in the order of their paths.
+    /// Every directory and symbolic link on the path to a file that the run used, in the order of
+    /// their paths.
     pub entries: Vec<SnapshotEntry>,
 }
 
@@ -94,11 +97,13 @@ pub struct SnapshotEntry {
     pub mode: u32,
     /// The text of a symbolic link.
     pub target: Option<Bytes>,
-    /// Modification time of a link itself, in ns since 1970. 0 if it is not known, and for directories.
+    /// Modification time of a link itself, in ns since 1970. 0 if it is not known, and for
+    /// directories.
     pub mtime: i64,
     /// The entries of a directory of the user's that the run listed, in the order of the listing.
     pub listing: Option<Vec<Listed>>,
-    /// Files in the directory that the run looked at, but neither read nor made, in the order of their names.
+    /// Files in the directory that the run looked at, but neither read nor made, in the order of
+    /// their names.
     pub looked: Vec<Looked>,
 }
 
@@ -127,8 +132,8 @@ pub struct Listed {
 }
 
 impl Fact {
-    /// Whether this fact replaces `old`, which is about the same version. A fact that a content is missing never replaces one
-    /// that it is available.
+    /// Whether this fact replaces `old`, which is about the same version. A fact that a content is
+    /// missing never replaces one that it is available.
     pub fn replaces(&self, old: &Fact) -> bool {
         let missing = |fact: &Fact| matches!(fact.availability, Availability::Missing(_));
         !missing(self) || missing(old)

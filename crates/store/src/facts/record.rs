@@ -1,4 +1,5 @@
-//! Encodes records of the journal. The rows of the database have the same bytes, without the first one.
+//! Encodes records of the journal. The rows of the database have the same bytes, without the first
+//! one.
 //!
 //! ```text
 //! record    := 1 fact | 2 snapshot | 3 run

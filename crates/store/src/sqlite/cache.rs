@@ -1,5 +1,7 @@
-//! Decoded blocks that questions come back to. Blocks never change once written, so only directories' indexes, which grow
-//! with every run, can be out of date.
+//! Decoded blocks that questions read again.
+//!
+//! A written block never changes. Only the indexes of directories, which grow with every run, can
+//! be out of date.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,7 +22,8 @@ const MOST_MENTIONS: usize = 1_000_000;
 /// Bytes of texts and of processes' records kept at most.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Processes of a run whose records are read together: who asks for one asks for its neighbours next.
+/// Processes of a run whose records are read together: a question that reads one reads its
+/// neighbours next.
 pub const PAGE: u32 = 16;
 
 /// The records of [`PAGE`] processes with neighbouring ids.
@@ -59,14 +62,14 @@ pub type Inodes = HashMap<(u64, u64), Vec<(Ident, u32)>>;
 /// Entities of a directory by the index of their version.
 pub type Members = HashMap<u32, Vec<EntityKey>>;
 
-/// What was decoded lately.
+/// Recently decoded blocks.
 #[derive(Default)]
 pub struct Cache {
     pub members: HashMap<i64, Rc<Block>>,
-    /// Who touched the entities of a block, by entity, by the block's key.
+    /// The activities that touched the entities of a block, by the block's key.
     mentions: HashMap<i64, Rc<[Mention]>>,
     mentioned: usize,
-    /// Blocks and pages that something was asked of once: what is asked for again is decoded as a whole.
+    /// Blocks and pages that were read once. On the second read the whole block is decoded.
     asked: FxHashSet<(bool, i64)>,
     /// Records of processes, by the key of the first of a page.
     activities: HashMap<i64, Rc<Page>>,
@@ -81,7 +84,8 @@ pub struct Cache {
     pub starts: HashMap<u32, Time>,
     pub inodes: HashMap<u32, Rc<Inodes>>,
     pub of_versions: HashMap<u32, Rc<Members>>,
-    /// Whether anything is known of contents, if that has been asked: most questions to a store without need not ask for each version.
+    /// Whether there are any facts, once that was read. Without facts, a question need not look for
+    /// one for each version.
     pub any_facts: Option<bool>,
     indexed: usize,
     /// `PRAGMA data_version` when the indexes were made.
@@ -122,12 +126,12 @@ impl Cache {
         !self.asked.insert(which)
     }
 
-    /// Who touched the entities of a block.
+    /// The activities that touched the entities of a block.
     pub fn mentions(&self, block: i64) -> Option<Rc<[Mention]>> {
         self.mentions.get(&block).cloned()
     }
 
-    /// Keeps who touched the entities of a block.
+    /// Stores the activities that touched the entities of a block.
     pub fn keep_mentions(&mut self, block: i64, mentions: Rc<[Mention]>) {
         if self.mentioned > MOST_MENTIONS || self.mentions.len() >= MOST {
             self.mentions.clear();

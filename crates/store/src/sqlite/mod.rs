@@ -1,14 +1,13 @@
 //! The default store: one SQLite file beside the logs.
 //!
-//! SQLite carries blocks of compact records (see `codec`) under integer keys; what belongs to one run, or to one directory, is
-//! contiguous. Many processes may read while one appends.
+//! Rows are blocks of compact records (`codec`) under integer keys. The rows of one run, or of one
+//! directory, stand together. Many processes may read while one appends.
 //!
 //! Invariant: a database of a newer schema, or of another program, is never changed.
 
 mod append;
 mod cache;
 mod facts;
-mod finish;
 mod names;
 mod open;
 mod read;
@@ -46,12 +45,12 @@ pub struct SqliteStore {
     cache: RefCell<cache::Cache>,
 }
 
-/// Bytes of SQLite's log from which on it is worth bringing it in.
+/// Bytes of the write-ahead log from which on a checkpoint is worth it.
 const LONG_LOG: u64 = 1 << 20;
 
 impl SqliteStore {
-    /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be written, it is opened for
-    /// reading only.
+    /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be
+    /// written, it is opened for reading only.
     pub fn open(home: &Home) -> Result<SqliteStore> {
         let path = home.database_path();
         let conn = open::open(home.dir(), &path)?;
@@ -71,8 +70,9 @@ impl SqliteStore {
         mode.map_err(|e| self.failed("ask for the journal mode", e))
     }
 
-    /// Closes without bringing what was appended from SQLite's log into the database, which waits for the disk: for who has somebody
-    /// waiting for him. The next that closes the database otherwise, or asks for it (`bring_in_log`), does it.
+    /// Skips the WAL checkpoint on close, which waits for the disk. The next process that closes
+    /// the database without this call, or calls [`bring_in_log`](SqliteStore::bring_in_log), does
+    /// the checkpoint.
     pub fn leave_log(&self) -> Result<()> {
         let done = self
             .conn
@@ -81,7 +81,8 @@ impl SqliteStore {
             .map_err(|e| self.failed("leave the log to others", e))
     }
 
-    /// True if SQLite's log can be brought in and is so long that it shows: whoever opens the database first reads all of it, a millisecond or so for each MB.
+    /// True if SQLite's write-ahead log is so long that it shows, and this process may write. The
+    /// first process that opens the database reads the whole log: about a millisecond for each MB.
     pub fn has_long_log(&self) -> bool {
         let log = open::beside(&self.path, "-wal");
         std::fs::metadata(log).is_ok_and(|meta| meta.len() > LONG_LOG)
@@ -91,8 +92,8 @@ impl SqliteStore {
                 .is_ok_and(|only_read| !only_read)
     }
 
-    /// Brings SQLite's log into the database and empties it. Waits for the disk, and a little for those who still read what was before; if
-    /// they take longer it stays, which does no harm.
+    /// Does a WAL checkpoint and empties the log. Waits for the disk, and up to 5 s for readers of
+    /// the state before. If they take longer the log stays, which does no harm.
     pub fn bring_in_log(&self) -> Result<()> {
         let fail = |e| self.failed("bring in the log", e);
         self.conn
@@ -167,7 +168,7 @@ impl GraphStore for SqliteStore {
         self.extended_records(run)
     }
 
-    /// A transaction: SQLite else locks the file, and looks whether its log is there, for each row that is read.
+    /// A transaction. Without it SQLite locks the file, and looks for its log, for each row.
     fn reading(&self) -> Result<ReadGuard<'_>> {
         if !self.conn.is_autocommit() {
             return Ok(ReadGuard::default());
@@ -175,7 +176,7 @@ impl GraphStore for SqliteStore {
         self.conn
             .execute_batch("BEGIN")
             .map_err(|e| self.failed("begin to read", e))?;
-        // Nothing was written: should this fail, closing the connection ends it.
+        // Nothing was written. If this fails, closing the connection ends the transaction.
         Ok(ReadGuard::new(|| drop(self.conn.execute_batch("COMMIT"))))
     }
 
@@ -258,7 +259,7 @@ impl ContentFacts for SqliteStore {
     }
 
     fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
-        // Of a store's runs hardly any: the headers of the others are not even read.
+        // Few runs wait for their contents. The headers of the others are not read.
         let mut runs = self.run_records(
             "WHERE CASE WHEN EXISTS (SELECT 1 FROM directory_snapshots WHERE run = runs.id) THEN 0 \
              ELSE json_extract(header, '$.modes.contents') IN (?1, ?2) END",
@@ -291,14 +292,14 @@ fn range(number: u32) -> (i64, i64) {
     (first, first | 0xffff_ffff)
 }
 
-/// A key as SQLite keeps it. Run and directory numbers stay below 2³¹, so it is never negative.
+/// A key as an SQLite integer. Run and directory numbers stay below 2³¹, so it is never negative.
 fn column(key: u64) -> i64 {
     key as i64
 }
 
-/// Key of `made`: inode, and a byte of all else by which [`same_version`](crate::same_version) tells versions apart, but for the birth,
-/// which not everybody knows. Only to find candidates. Inodes are used again and again: of a few hundred versions that had one in their turn,
-/// few share the byte.
+/// Key of `made`, to find candidates: the inode, and a byte of all else that
+/// [`same_version`](crate::same_version) compares, except the birth, which is not always known. A
+/// file system uses inodes again: of a few hundred versions that had one inode, few share the byte.
 fn version_key(ident: &Ident) -> i64 {
     let odd = |number: u64, factor: u64| (number ^ number >> 32).wrapping_mul(factor);
     let mixed = odd(ident.dev, 0x9e37_79b9_7f4a_7c15)

@@ -1,5 +1,7 @@
-//! Paths are kept as a directory and a name: the directory is all up to and with the last slash, so that joining them is
-//! appending, whatever the bytes.
+//! Paths as a directory and a name.
+//!
+//! The directory is everything up to and with the last slash, so that joining is appending,
+//! whatever the bytes.
 
 use std::hash::BuildHasher;
 
@@ -39,7 +41,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Splits a path, numbers its directory and keeps its name; `before`: where this entity was until now, which mostly is the same.
+    /// Splits a path, numbers its directory and keeps its name; `before` has the entity's directory
+    /// and name so far, which are mostly the same.
     pub fn intern(&mut self, path: &[u8], before: Option<(u32, Text)>) -> Result<(u32, Text)> {
         let (dir, name) = split(path);
         if let Some((number, text)) = before
@@ -74,7 +77,7 @@ impl Names {
     }
 
     fn number(&mut self, dir: &[u8]) -> Result<u32> {
-        // Neighbours tend to come in a row.
+        // Entities of one directory mostly come one after the other.
         if let Some(last) = self.directories.len().checked_sub(1)
             && self.directory(last as u32) == dir
         {

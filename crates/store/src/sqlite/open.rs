@@ -1,4 +1,4 @@
-//! Opening the database: whose is it, how does it journal, is its schema ours.
+//! Opens the database: sets the journal mode, checks and upgrades the schema.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,17 +15,18 @@ use crate::{Error, Result};
 /// Bytes of a page of a new database.
 const PAGE: i64 = 8192;
 
-/// Bytes that SQLite's log may grow to before whoever commits brings it into the database.
+/// Bytes that SQLite's log may grow to before the process that commits does a checkpoint.
 const LONGEST_LOG: i64 = 64 << 20;
 
 /// How long to wait for another process's transaction.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long to wait for another process where nothing depends on it: others wait for us meanwhile.
+/// How long to wait for another process if nothing depends on it. Other processes wait meanwhile.
 pub(super) const LITTLE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// File systems shared between machines: a write-ahead log keeps its index in memory shared between processes, which other
-/// machines do not see. Numbers from `statfs(2)`: nfs, smb, cifs, smb2, 9p, afs, ceph, lustre, gpfs, fuse (sshfs and the like).
+/// File systems shared between machines: a write-ahead log keeps its index in memory shared between
+/// processes, which other machines do not see. Numbers from `statfs(2)`: nfs, smb, cifs, smb2, 9p,
+/// afs, ceph, lustre, gpfs, fuse (sshfs and the like).
 const SHARED_FILE_SYSTEMS: &[u64] = &[
     0x6969,
     0x517b,
@@ -56,7 +57,7 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
     conn.busy_timeout(PATIENCE)
         .map_err(fail("set the timeout"))?;
     let version = {
-        // One look at it all: another process may be making the database just now.
+        // One transaction for all reads: another process may be making the database now.
         let look = conn
             .unchecked_transaction()
             .map_err(fail("open the store"))?;
@@ -69,7 +70,8 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
     Ok(conn)
 }
 
-/// SQLite makes files as the umask says, and those beside the database like the database: so it is made here, for its owner only.
+/// Makes the database with mode 0600. SQLite would follow the umask, and gives the files beside the
+/// database its mode.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let made = fs::OpenOptions::new()
         .write(true)
@@ -82,8 +84,8 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// A directory that can't be written has no room for the files of a write-ahead log. Without a log left behind the
-/// database cannot change under us, and SQLite may be told so.
+/// A directory that can't be written cannot have the files of a write-ahead log. Without a log in
+/// it no process can change the database, so SQLite may take it as immutable.
 fn open_read_only(dir: &Path, path: &Path) -> Result<Connection> {
     if !path.exists() {
         return Err(Error::NotWritable {
@@ -146,9 +148,10 @@ fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
         "WAL"
     };
     set_journal_mode(conn, mode)?;
-    // The graph can be built again from the logs: a commit need not survive a power cut, only leave the database whole.
+    // The graph can be built again from the logs: a commit need not survive a power cut, only leave
+    // the database whole.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
-    // What a large run appends goes to the log alone: a question may be waiting for it.
+    // A large run is appended to the log alone: a question may be waiting for it.
     conn.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG / PAGE)?;
     conn.pragma_update(None, "cache_size", -32_768)?;
     // Without it (pages copied to a cache of 32 MB) a question takes a quarter more time.
@@ -156,7 +159,8 @@ fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
     conn.pragma_update(None, "temp_store", "MEMORY")
 }
 
-/// SQLite does not wait for others here, so we do. If it can't have a write-ahead log, it keeps its rollback journal.
+/// SQLite does not wait for other processes here, so this function does. Where SQLite can't make a
+/// write-ahead log, the rollback journal stays.
 fn set_journal_mode(conn: &Connection, mode: &str) -> rusqlite::Result<()> {
     for attempt in 0.. {
         let now: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;

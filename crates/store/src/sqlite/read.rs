@@ -203,7 +203,8 @@ impl SqliteStore {
             .collect())
     }
 
-    /// Who touched the entities of the block that `key` is in, all or one of them; in order.
+    /// The activities that touched the entities of the block that `key` is in: all entities, or
+    /// one. Sorted.
     fn mentions(&self, key: EntityKey, only: Option<u8>) -> Result<Vec<Mention>> {
         let mut found = Vec::new();
         let mut tail = self.block(key)?.reverse;
@@ -314,7 +315,7 @@ impl SqliteStore {
         Ok(found)
     }
 
-    /// Hands all entities that lie in blocks that touch `dir` to `each`, latest run first.
+    /// Passes all entities of blocks that touch `dir` to `each`, those of the latest run first.
     fn members_of(&self, dir: u32, mut each: impl FnMut(EntityKey, &Member)) -> Result<()> {
         let blocks = self.all(MEMBERS_IN, [dir], |row| {
             Ok((
@@ -370,7 +371,7 @@ impl SqliteStore {
             let inodes = self.inodes_of(dir)?;
             let here = inodes.get(&(ident.dev, ident.ino)).into_iter().flatten();
             for (_, index) in here.filter(|(known, _)| same_version(known, ident)) {
-                // Most directories only share neighbouring inodes: who their versions are is looked up no sooner than here.
+                // Most candidates only have a neighbouring inode: their entities are not looked up.
                 found.extend(
                     self.members_by_version(dir)?
                         .get(index)
@@ -443,7 +444,7 @@ fn first_of_block(key: EntityKey) -> i64 {
     column(key.0 - key.0 % u64::from(BLOCK))
 }
 
-/// The number of the segment before `number`, which it begins with; always a smaller one.
+/// The number of the segment before `number`. It is always smaller.
 fn earlier(segment: &[u8], number: u32) -> Result<Option<u32>> {
     let earlier = crate::codec::RecordReader::new(segment, "list of edges")
         .small()?

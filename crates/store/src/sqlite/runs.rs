@@ -123,7 +123,7 @@ impl SqliteStore {
     }
 }
 
-/// A row as a record: the outer error is the database's, the inner one a damaged record's.
+/// The record of a row. The outer error is SQLite's, the inner one says that the record is damaged.
 fn record(row: &Row<'_>) -> rusqlite::Result<Result<RunRecord>> {
     let text = |i: usize| row.get_ref(i)?.as_str().map_err(rusqlite::Error::from);
     let number = |i: usize| Ok::<u64, rusqlite::Error>(row.get::<_, i64>(i)? as u64);

@@ -1,7 +1,8 @@
 //! The schema: its number, its migrations, and whose database a file is.
 //!
-//! SQLite's `application_id` says that a database is one of backstory, `user_version` is the number of its schema. A program
-//! upgrades databases of earlier schemas, one migration after the other, and refuses those of later ones.
+//! SQLite's `application_id` says that a database is one of backstory, `user_version` is the number
+//! of its schema. A program upgrades databases of earlier schemas, one migration after the other,
+//! and refuses those of later ones.
 //!
 //! Invariant: a database that this module refuses is never changed.
 
@@ -15,20 +16,24 @@ use crate::{Error, Result};
 /// `application_id` of a database: "bsto".
 const APPLICATION: i64 = 0x6273_746f;
 
-/// `application_id` of databases from before the first release, "bsty". Their schemas had the numbers 1 to 5.
+/// `application_id` of databases from before the first release, "bsty". Their schemas had the
+/// numbers 1 to 5.
 const PRE_RELEASE: i64 = 0x6273_7479;
 
-/// The migration at index N brings a database from schema N to schema N + 1. A released migration is never edited.
+/// The migration at index N brings a database from schema N to schema N + 1. A released migration
+/// is never edited.
 pub const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
 
-/// The number of the schema: 0 if the database is empty. `known` is the newest schema that the program knows.
+/// The number of the schema: 0 if the database is empty. `known` is the newest schema that the
+/// program knows.
 ///
 /// Errors: [`Error::NotOurs`], [`Error::PreRelease`], [`Error::NewerSchema`].
 pub fn check(conn: &Connection, path: &Path, known: usize) -> Result<usize> {
     let pragma =
         |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
     let fail = |e| Error::database("read the schema's number", path, e);
-    // The owner of the file may have put expressions into its schema. They may compute, and nothing else.
+    // The owner of the file may have put expressions into its schema. They may compute, and nothing
+    // else.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
         .map_err(fail)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
@@ -65,7 +70,8 @@ pub fn check(conn: &Connection, path: &Path, known: usize) -> Result<usize> {
     }
 }
 
-/// Applies the migrations that are missing, in one transaction. Another process may have applied them meanwhile.
+/// Applies the migrations that are missing, in one transaction. Another process may have applied
+/// them meanwhile.
 pub fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()> {
     let fail = |e| Error::database("upgrade the schema", path, e);
     let tx = conn

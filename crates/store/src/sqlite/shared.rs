@@ -1,9 +1,11 @@
-//! What runs share and no run refers to any more: texts, and directories with the versions of the files in them.
+//! Deletes texts and directories that no run refers to any more.
 //!
-//! Invariant: what a run refers to stays under its number, and no number of a directory is given again, because others may have decoded what
-//! it stood for.
+//! Invariants:
 //!
-//! Absent: versions that nobody refers to in directories that somebody does; they are numbered by their place.
+//! - A text or directory that a run refers to keeps its number.
+//! - A directory's number is never given again: other processes may have decoded what it stood for.
+//!
+//! Absent: deletion of single versions. A version's number is its position in its directory.
 
 use std::collections::HashSet;
 
@@ -13,7 +15,8 @@ use super::{SqliteStore, column};
 use crate::codec::activity;
 use crate::{Error, Result};
 
-/// Directories that no block of entities touches. The last one stays, so that its number is not given again.
+/// Directories that no block of entities touches. The last one stays, so that its number is not
+/// given again.
 const FORGOTTEN: &str = "CREATE TEMP TABLE forgotten AS
     SELECT id FROM dirs WHERE id NOT IN (SELECT dir FROM touched) AND id < (SELECT max(id) FROM dirs)";
 const FORGET: &str = "
@@ -51,7 +54,8 @@ impl SqliteStore {
         tx.commit().map_err(fail)
     }
 
-    /// Makes the file as small as what is in it. Needs as much free disk as that for the time being.
+    /// Rewrites the file without its free pages. Meanwhile that needs as much free disk as what is
+    /// left.
     pub(super) fn give_room_back(&self) -> Result<()> {
         let free: i64 = self
             .conn
@@ -60,7 +64,8 @@ impl SqliteStore {
         if free == 0 {
             return Ok(());
         }
-        // Whoever reads meanwhile keeps the log as long as it is; the next to close the database cuts it.
+        // A process that reads meanwhile keeps the log long. The next one that closes the database
+        // cuts it.
         self.conn
             .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
             .map_err(|e| self.failed("give free room back", e))

@@ -1,4 +1,4 @@
-//! What can't be seen from outside: lists in several segments, no space left, texts whose ids collide.
+//! Tests of the engine's inside: streams of several segments, a full disk, texts whose ids collide.
 
 use backstory_eventlog::event::{Bytes, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
@@ -118,7 +118,7 @@ fn store(dir: &tempfile::TempDir) -> SqliteStore {
 }
 
 #[test]
-fn lists_in_many_segments_are_read_in_the_order_they_were_written() {
+fn a_stream_of_many_segments_is_read_in_the_order_it_was_written() {
     let tmp = tempfile::tempdir().unwrap();
     let (mut sqlite, mut memory) = (store(&tmp), MemoryStore::default());
     let run = memory
@@ -148,7 +148,7 @@ fn lists_in_many_segments_are_read_in_the_order_they_were_written() {
 }
 
 #[test]
-fn without_space_an_append_fails_and_changes_nothing() {
+fn an_append_without_space_fails_and_changes_nothing() {
     let tmp = tempfile::tempdir().unwrap();
     let mut store = store(&tmp);
     store
@@ -179,7 +179,7 @@ fn without_space_an_append_fails_and_changes_nothing() {
 }
 
 #[test]
-fn rows_that_only_a_removed_run_used_are_deleted_and_their_space_freed() {
+fn texts_of_a_removed_run_are_deleted_and_their_room_given_back() {
     let tmp = tempfile::tempdir().unwrap();
     let mut store = store(&tmp);
     let length = || {
@@ -239,7 +239,7 @@ fn texts_whose_ids_collide_stay_apart() {
 }
 
 #[test]
-fn a_log_that_was_left_is_brought_in_while_others_have_the_database_open() {
+fn a_left_log_is_brought_in_while_other_processes_have_the_database_open() {
     let tmp = tempfile::tempdir().unwrap();
     let mut left = store(&tmp);
     left.leave_log().unwrap();

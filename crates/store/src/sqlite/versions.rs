@@ -1,6 +1,7 @@
-//! Reading the versions of files, which each directory has a list of.
+//! Reads the versions of files. Each directory has a list of them.
 //!
-//! A record names its file, or says which earlier record of the list does: names are decoded once for whoever asks for more of them.
+//! A version has its name, or the index of an earlier version that has it. A question that reads
+//! one name of a block mostly reads others next, so each block's names are decoded once.
 
 use std::rc::Rc;
 
@@ -60,7 +61,8 @@ impl SqliteStore {
         Ok((first, block))
     }
 
-    /// The name that the record at `index` of the directory introduced; it lies before the one that asks.
+    /// The name that the record at `index` of the directory introduced; it lies before the one that
+    /// asks.
     fn earlier_name(&self, first: i64, place: u32, index: u32, block: &[Version]) -> Result<Bytes> {
         let (start, dir) = (first as u32, (first >> 32) as u32);
         if u64::from(index) >= u64::from(start) + u64::from(place) {
@@ -72,8 +74,8 @@ impl SqliteStore {
         }
     }
 
-    /// The name of a version, without decoding the names of those around it: they may refer to earlier blocks, those to still earlier
-    /// ones, and a directory has as many blocks as somebody wanted it to have.
+    /// The name of a version. Decodes only names: others of the block may refer to earlier blocks,
+    /// those to still earlier ones, and a hostile directory may have any number of blocks.
     fn introduced_name(&self, dir: u32, mut index: u32) -> Result<Bytes> {
         loop {
             let key = i64::from(dir) << 32 | i64::from(index);
@@ -94,7 +96,7 @@ impl SqliteStore {
                     VersionName::Here(name) => Ok(Bytes::from(name)),
                     VersionName::As(earlier) => Err(earlier),
                 };
-                // Whoever asks for one name of a block asks for others next.
+                // A question that reads one name of a block mostly reads others next.
                 if let Ok(name) = &name {
                     cache.names.insert(at, name.clone());
                 }
@@ -131,7 +133,7 @@ impl SqliteStore {
         self.version(at, |version| names::join(&dir, &version.name))
     }
 
-    /// Hands all versions of a directory to `each`: index, name, kind, identity.
+    /// Passes all versions of a directory to `each`: index, name, kind, identity.
     pub(super) fn scan(
         &self,
         dir: u32,

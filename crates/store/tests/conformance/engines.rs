@@ -14,7 +14,8 @@ const ENGINES: [(&str, Make); 2] = [
     }),
 ];
 
-/// Runs a test with an empty store of each engine. On a failure the last line that it prints names the engine.
+/// Runs a test with an empty store of each engine. On a failure the last line that it prints names
+/// the engine.
 pub fn every_store(test: impl Fn(&mut dyn Store)) {
     for (engine, make) in ENGINES {
         let dir = tempfile::tempdir().unwrap();
@@ -23,7 +24,8 @@ pub fn every_store(test: impl Fn(&mut dyn Store)) {
     }
 }
 
-/// An empty store of each engine, the reference engine first. The directories live as long as the stores.
+/// An empty store of each engine, the reference engine first. The directories live as long as the
+/// stores.
 pub fn all_stores() -> Vec<(tempfile::TempDir, Box<dyn Store>)> {
     let make = |(_, make): (&str, Make)| {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What every engine promises about facts.
+//! The promises about facts. Every engine keeps them.
 
 use backstory_files::Digest;
 use backstory_store::Store;

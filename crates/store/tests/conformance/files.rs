@@ -83,7 +83,7 @@ fn a_database_from_before_the_first_release_is_reported_and_left_alone() {
 }
 
 #[test]
-fn another_programs_database_is_refused_and_left_alone() {
+fn the_database_of_another_program_is_refused_and_left_alone() {
     let tmp = tempfile::tempdir().unwrap();
     let home = Home::open(tmp.path()).unwrap();
     sql(&home, "CREATE TABLE theirs (x); PRAGMA user_version = 1");
@@ -195,7 +195,7 @@ fn a_rollback_journal_serves_as_well() {
 }
 
 #[test]
-fn an_indexer_that_is_waited_for_leaves_the_checkpoint_to_the_next() {
+fn a_process_that_leaves_the_log_leaves_the_checkpoint_to_the_next() {
     let tmp = tempfile::tempdir().unwrap();
     let home = Home::open(tmp.path()).unwrap();
     drop(SqliteStore::open(&home).unwrap());

@@ -1,5 +1,5 @@
-//! The conformance suite: what every engine promises ([`promises`], [`facts`], [`random`]), and what the SQLite store promises
-//! of its files ([`files`], [`processes`]).
+//! The conformance suite: what every engine promises ([`promises`], [`facts`], [`random`]), and
+//! what the SQLite store promises of its files ([`files`], [`processes`]).
 #![allow(clippy::unwrap_used)]
 
 mod engines;

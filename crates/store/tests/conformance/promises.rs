@@ -145,7 +145,7 @@ fn the_last_announcement_wins() {
 }
 
 #[test]
-fn an_unannounced_child_is_not_named() {
+fn a_graph_that_names_what_it_did_not_announce_is_refused() {
     every_store(|store| {
         let none = &mut |sink: &mut backstory_store::Appender<'_>| {
             sink.activity(&activity(0, None))?;
@@ -247,7 +247,7 @@ fn entities_are_found_by_path_and_alias_latest_run_first() {
 }
 
 #[test]
-fn versions_join_runs_by_identity_not_by_name_or_status_change() {
+fn a_version_is_found_by_identity_not_by_name_or_status_change() {
     every_store(|store| {
         let made = ident(7, 70);
         let first = copy(store, "one", 1, ("/a", ident(1, 1)), ("/old/name", made));
@@ -278,7 +278,7 @@ fn versions_join_runs_by_identity_not_by_name_or_status_change() {
                 .is_empty()
         );
         assert!(store.same(&reborn, VersionMatch::Any).unwrap().is_empty());
-        // What is appended after a question was asked is found, too.
+        // A run that is appended after a question is found, too.
         let third = copy(
             store,
             "three",

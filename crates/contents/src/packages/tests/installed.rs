@@ -60,7 +60,8 @@ fn rpm_owns_what_it_installed_wherever_its_database_is() {
         let package = dir.join("built/RPMS/noarch/hi-1.2-3.noarch.rpm");
         let root = dir.join("root");
         fs::create_dir(&root).unwrap();
-        // Debian's own program warns of itself; nothing of the package is run, so it need not be root's.
+        // Debian's own program warns of itself; nothing of the package is run, so it need not be
+        // root's.
         done(
             rpm("rpm")
                 .arg("--root")
@@ -83,7 +84,8 @@ fn rpm_owns_what_it_installed_wherever_its_database_is() {
     }
 }
 
-/// Installed by the managers themselves: the validators of the exports' tests, and what this is built from.
+/// Installed by the managers themselves: the validators of the exports' tests, and what this is
+/// built from.
 #[test]
 fn packages_that_their_managers_installed_here_are_named_and_verified() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");

@@ -9,7 +9,8 @@ use crate::{Error, Result, Stream};
 
 const WHAT: &str = "list of edges";
 
-/// Appends the entries of a segment of `activity`'s stream to `into`. Returns the number of the segment before it.
+/// Appends the entries of a segment of `activity`'s stream to `into`. Returns the number of the
+/// segment before it.
 pub fn decode(
     segment: &[u8],
     activity: ActivityId,

@@ -11,7 +11,8 @@
 //! | ctimes | the others | ns, as a signed difference to the ctime before |
 //! | births | those without `NO_BIRTH` | ns, as a signed difference to the ctime |
 //!
-//! Files from packages and archives have whole seconds; files written in one go have near ctimes and mtimes.
+//! Files from packages and archives have whole seconds; files written in one go have near ctimes
+//! and mtimes.
 
 use backstory_files::Ident;
 
@@ -25,7 +26,7 @@ const NO_BIRTH: u8 = 4;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// What the differences are taken to.
+/// The values that the next differences refer to.
 struct Last {
     ident: Ident,
     /// Seconds.

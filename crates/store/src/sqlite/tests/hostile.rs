@@ -1,4 +1,5 @@
-//! Databases that somebody made to take over, or to wear down, whoever opens them: one test for each way that was closed.
+//! Databases made to take over, or to wear down, the process that opens them: one test for each
+//! closed path.
 
 use super::*;
 use crate::codec::members::VersionRef;
@@ -8,7 +9,7 @@ use rusqlite::config::DbConfig;
 /// A directory that no honest run has.
 const DIR: u32 = 7_000;
 
-/// A store that was made by us, and then changed by `spoil` as its owner could.
+/// A store that backstory made, and `spoil` then changed as its owner could.
 fn spoilt(spoil: &str) -> (tempfile::TempDir, Home) {
     let tmp = tempfile::tempdir().unwrap();
     let home = Home::open(tmp.path()).unwrap();
@@ -40,7 +41,7 @@ fn a_view_in_the_place_of_a_table_is_refused() {
 }
 
 #[test]
-fn a_trigger_on_what_we_write_is_refused() {
+fn a_trigger_on_a_table_is_refused() {
     is_refused(
         "a trigger",
         "CREATE TRIGGER spoil AFTER INSERT ON runs BEGIN DELETE FROM runs; END",

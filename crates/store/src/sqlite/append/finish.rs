@@ -1,0 +1,149 @@
+//! The end of an append: writes entities and activities in blocks, and commits.
+
+use rusqlite::params;
+use rustc_hash::FxHashSet;
+
+use backstory_graph::model::EntityKind;
+
+use super::versions::{ResolvedVersions, has_inode};
+use super::{AnnouncedEntity, AppendingRun, column};
+use crate::codec::activity;
+use crate::codec::members::{BLOCK, Block, Member};
+use crate::sqlite::version_key;
+use crate::{Counts, Error, Result, RunKey};
+
+impl AppendingRun<'_> {
+    /// Writes all that is left and commits.
+    pub(super) fn finish(mut self) -> Result<RunKey> {
+        self.spill()?;
+        let versions = self.resolve_versions()?;
+        self.write_members(&versions)?;
+        self.write_activities()?;
+        let counts = self.counts();
+        self.commit(&counts)
+    }
+
+    pub(super) fn entity(&self, id: u32) -> Result<&AnnouncedEntity> {
+        match self.entities.get(id as usize) {
+            Some(Some(known)) => Ok(known),
+            _ => Err(Error::Unannounced {
+                run: self.header.id.clone(),
+                what: "entity",
+                id: u64::from(id),
+            }),
+        }
+    }
+
+    /// Writes the entities in blocks, and where to find them by directory and by inode.
+    fn write_members(&mut self, versions: &ResolvedVersions) -> Result<()> {
+        let number = u64::from(self.number()?);
+        let fail = |e| self.failed("add entities", e);
+        let mut insert = self
+            .conn
+            .prepare_cached("INSERT INTO members (id, block) VALUES (?, ?)")
+            .map_err(fail)?;
+        let (mut touched, mut made) = (Vec::new(), Vec::new());
+        for first in (0..self.entities.len() as u32).step_by(BLOCK as usize) {
+            let reverse = self.reverse_tail((first / BLOCK) as usize);
+            let mut block = Block {
+                reverse,
+                members: Vec::new(),
+            };
+            for id in first..(first + BLOCK).min(self.entities.len() as u32) {
+                let known = self.entity(id)?;
+                block.members.push(member(id, known, versions)?);
+                if known.part.made
+                    && has_inode(known.kind)
+                    && let Some(ident) = self.ident(known)
+                {
+                    made.push((version_key(&ident), column(number << 32 | u64::from(id))));
+                }
+            }
+            let key = column(number << 32 | u64::from(first));
+            touched.extend(block.dirs().into_iter().map(|dir| (i64::from(dir), key)));
+            insert
+                .execute(params![key, block.encode(first)])
+                .map_err(fail)?;
+        }
+        self.write_pairs("INSERT INTO touched (dir, members) VALUES (?, ?)", touched)?;
+        self.write_pairs("INSERT INTO made (version, entity) VALUES (?, ?)", made)
+    }
+
+    /// In the order of the index they go to, which is faster.
+    fn write_pairs(&self, insert: &str, mut pairs: Vec<(i64, i64)>) -> Result<()> {
+        pairs.sort_unstable();
+        let fail = |e| self.failed("index entities", e);
+        let mut insert = self.conn.prepare_cached(insert).map_err(fail)?;
+        for pair in pairs {
+            insert.execute([pair.0, pair.1]).map_err(fail)?;
+        }
+        Ok(())
+    }
+
+    fn write_activities(&mut self) -> Result<()> {
+        let number = u64::from(self.number()?);
+        let base = self.header.started;
+        for (id, activity) in std::mem::take(&mut self.activities).into_iter().enumerate() {
+            let unannounced = || Error::Unannounced {
+                run: self.header.id.clone(),
+                what: "activity",
+                id: id as u64,
+            };
+            let activity = activity.ok_or_else(unannounced)?;
+            let tail = self.stream_tail(id);
+            let record = activity::encode(&activity, tail, base, |text| self.text(text))?;
+            let fail = |e| self.failed("add a process", e);
+            let insert = "INSERT INTO activities (id, record) VALUES (?, ?)";
+            let mut insert = self.conn.prepare_cached(insert).map_err(fail)?;
+            insert
+                .execute(params![column(number << 32 | id as u64), record])
+                .map_err(fail)?;
+            self.written += 1;
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> Counts {
+        let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
+        for known in self
+            .entities
+            .iter()
+            .flatten()
+            .filter(|k| k.kind == EntityKind::File)
+        {
+            if known.part.read {
+                read.insert((known.dir, self.names.text(known.name)));
+            }
+            if known.part.written {
+                written.insert((known.dir, self.names.text(known.name)));
+            }
+        }
+        Counts {
+            activities: self.written,
+            entities: self.entities.len() as u64,
+            edges: self.edges,
+            files_read: read.len() as u64,
+            files_written: written.len() as u64,
+        }
+    }
+}
+
+fn member(id: u32, known: &AnnouncedEntity, versions: &ResolvedVersions) -> Result<Member> {
+    let find = |name: u32| {
+        versions
+            .aliases
+            .get(&(id, name))
+            .copied()
+            .ok_or(Error::Damaged("entity"))
+    };
+    Ok(Member {
+        version: versions.paths[id as usize],
+        number: known.number,
+        previous: known.previous,
+        last: known.last,
+        aliases: (1..=known.aliases().len() as u32)
+            .map(find)
+            .collect::<Result<_>>()?,
+        by_name: known.by_name.as_deref().unwrap_or_default().to_vec(),
+    })
+}
