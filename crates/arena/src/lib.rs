@@ -5,9 +5,11 @@
 mod arena;
 mod chunk_supply;
 mod error;
+mod mapping;
 mod record_sink;
 
-pub use arena::{Arena, CHUNK};
+pub use arena::Arena;
 pub use chunk_supply::{ChunkSupply, ChunkWriter};
 pub use error::Error;
+pub use mapping::{ArenaMapping, CHUNK};
 pub use record_sink::RecordSink;

@@ -44,9 +44,26 @@ pub fn survive(base: *const u8, length: usize) {
     }
 }
 
-/// The number of pages that were replaced.
-pub fn replaced() -> u64 {
-    REPLACED.load(Ordering::Acquire)
+/// The number of pages that were replaced in the mapping at `base`; 0 for one that [`survive`] did
+/// not register.
+pub fn replaced(base: *const u8) -> u64 {
+    if BASE.load(Ordering::Acquire) == base as usize {
+        REPLACED.load(Ordering::Acquire)
+    } else {
+        0
+    }
+}
+
+/// Forgets the mapping at `base`, which is about to be unmapped: a later mapping may lie there.
+pub fn forget(base: *const u8) {
+    let registered = base as usize;
+    if BASE
+        .compare_exchange(registered, 0, Ordering::AcqRel, Ordering::Relaxed)
+        .is_ok()
+    {
+        LENGTH.store(0, Ordering::Release);
+        REPLACED.store(0, Ordering::Release);
+    }
 }
 
 extern "C" fn replace(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
