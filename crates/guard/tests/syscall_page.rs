@@ -4,9 +4,11 @@
 use backstory_guard::table::{GuardAction, ROWS, When};
 use std::fmt::Write;
 
-fn number(nr: Option<i16>) -> String {
-    nr.filter(|nr| *nr >= 0)
-        .map_or_else(|| "–".to_owned(), |nr| nr.to_string())
+fn number(nr: i16) -> String {
+    match nr >= 0 {
+        true => nr.to_string(),
+        false => "–".to_owned(),
+    }
 }
 
 fn which(when: &When) -> String {
@@ -49,21 +51,15 @@ fn page() -> String {
          - *wraps it*: the recorder wraps libc's function of this name, or the functions that make the\n  \
            call, in programs that load libc dynamically.\n\
          - x32 calls are treated as the x86-64 calls of the same name.\n\
-         - aarch64's numbers are listed so that none of its calls is without a row. Nothing is recorded\n  \
-           on aarch64 yet.\n\
          - `io_uring_setup` fails with `ENOSYS` under `--io-uring=refuse`.\n\n\
-         | call | x86-64 | i386 | aarch64 | recorder | guard |\n| --- | --- | --- | --- | --- | --- |\n",
+         | call | x86-64 | i386 | recorder | guard |\n| --- | --- | --- | --- | --- |\n",
     );
     for row in ROWS {
         let recorder = if row.recorder { "wraps it" } else { "" };
-        let (x64, i386, arm64) = (
-            number(Some(row.x64)),
-            number(Some(row.i386)),
-            number(row.arm64()),
-        );
+        let (x64, i386) = (number(row.x64), number(row.i386));
         writeln!(
             out,
-            "| `{}` | {x64} | {i386} | {arm64} | {recorder} | {} |",
+            "| `{}` | {x64} | {i386} | {recorder} | {} |",
             row.name,
             guard(&row.guard)
         )

@@ -4,17 +4,10 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 
 /// The counter that records are stamped with: the processor's time-stamp counter.
-#[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 pub fn counter() -> u64 {
     // SAFETY: every x86-64 has the instruction, and nothing in this process forbids it.
     unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-/// The counter that records are stamped with: nanoseconds of `CLOCK_MONOTONIC_RAW`.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn counter() -> u64 {
-    nanoseconds(ClockId::MonotonicRaw) as u64
 }
 
 /// Nanoseconds since 1970 by the machine's clock.

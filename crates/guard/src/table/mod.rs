@@ -6,7 +6,6 @@ mod numbers;
 mod row;
 mod rows;
 mod rows32;
-mod rows_arm64;
 mod shape;
 #[cfg(test)]
 mod tests;

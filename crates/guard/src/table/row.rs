@@ -1,6 +1,5 @@
 //! One row of the table: what the guard does with a system call.
 
-use super::rows_arm64::{ARM64, COMMON};
 use super::shape::{Arg, CallShape};
 
 /// The `CLONE_NEW*` flags of `clone` that change what a name or a process id means.
@@ -19,16 +18,6 @@ pub struct TableRow {
     pub recorder: bool,
     /// The guard's action.
     pub guard: GuardAction,
-}
-
-impl TableRow {
-    /// The number on aarch64. `None` for a call that aarch64 does not have.
-    pub fn arm64(&self) -> Option<i16> {
-        let older = || ARM64.iter().find(|(name, _)| *name == self.name);
-        Some(self.x64)
-            .filter(|nr| *nr >= COMMON)
-            .or_else(|| older().map(|(_, nr)| *nr))
-    }
 }
 
 pub(super) const fn row(

@@ -44,70 +44,6 @@ fn every_system_call_of_the_headers_has_a_row() {
     }
 }
 
-/// The calls of the kernel's generic header for an architecture with the settings of aarch64 (see
-/// its `asm/unistd.h`).
-fn generic_header() -> Option<Vec<(String, i16)>> {
-    const WANTS: [&str; 6] = [
-        "RENAMEAT",
-        "NEW_STAT",
-        "SET_GET_RLIMIT",
-        "TIME32_SYSCALLS",
-        "SYS_CLONE3",
-        "MEMFD_SECRET",
-    ];
-    let header = "/usr/include/asm-generic/unistd.h";
-    if !std::path::Path::new(header).exists() {
-        return None;
-    }
-    let macros = std::process::Command::new("cc")
-        .args(WANTS.map(|want| format!("-D__ARCH_WANT_{want}")))
-        .args(["-E", "-dM", "-xc", header])
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&macros.stdout).into_owned();
-    let defined: std::collections::HashMap<&str, &str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("#define ")?.split_once(' '))
-        .collect();
-    let calls = defined.iter().filter_map(|(name, mut value)| {
-        while let Some(other) = defined.get(value) {
-            value = other;
-        }
-        Some((name.strip_prefix("__NR_")?.to_owned(), value.parse().ok()?))
-    });
-    // These names are the number of calls, and where an architecture's own calls begin.
-    let bounds = ["syscalls", "arch_specific_syscall"];
-    Some(
-        calls
-            .filter(|(name, _)| !bounds.contains(&name.as_str()))
-            .collect(),
-    )
-}
-
-#[test]
-fn every_system_call_of_aarch64_has_a_row() {
-    let Some(calls) = generic_header() else {
-        eprintln!("SKIPPED: no <asm-generic/unistd.h> or no compiler here");
-        return;
-    };
-    assert!(calls.len() > 300, "the header was not understood");
-    for (name, nr) in &calls {
-        let row = ROWS.iter().find(|row| row.name == name);
-        assert_eq!(row.map(TableRow::arm64), Some(Some(*nr)), "{name}");
-    }
-    // A name that aarch64's headers do not have is no call of aarch64, unless it is newer than the
-    // headers.
-    let newest = calls.iter().map(|call| call.1).max();
-    for row in ROWS {
-        let known = calls.iter().any(|call| call.0 == row.name);
-        assert!(
-            known || row.arm64().is_none() || row.arm64() > newest,
-            "{}",
-            row.name
-        );
-    }
-}
-
 /// Headers may be older than the kernel. A call that the running kernel has needs a row too.
 #[test]
 fn every_system_call_of_the_running_kernel_has_a_row() {
@@ -169,7 +105,7 @@ fn every_system_call_of_the_running_kernel_has_a_row() {
 
 #[test]
 fn a_number_stands_for_one_call_only() {
-    let numbers: [fn(&TableRow) -> i16; 3] = [|r| r.x64, |r| r.i386, |r| r.arm64().unwrap_or(-1)];
+    let numbers: [fn(&TableRow) -> i16; 2] = [|r| r.x64, |r| r.i386];
     for number in numbers {
         let mut numbers: Vec<_> = ROWS.iter().map(number).filter(|nr| *nr >= 0).collect();
         numbers.sort_unstable();

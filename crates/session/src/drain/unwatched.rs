@@ -212,6 +212,9 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     head.starts_with(b"\x7fELF") && (raised || !has_loader(&head) || is_go(&head))
 }
 
+/// The number of this machine in ELF headers (`elf(5)`).
+const EM_X86_64: usize = 62;
+
 /// True if the beginning of a program names a loader for this machine. Headers that lie elsewhere
 /// count as naming one.
 fn has_loader(head: &[u8]) -> bool {
@@ -220,12 +223,7 @@ fn has_loader(head: &[u8]) -> bool {
         head.get(at..at + 2)
             .map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])))
     };
-    let machine = if cfg!(target_arch = "x86_64") {
-        62
-    } else {
-        183
-    };
-    if head.get(4) != Some(&ELF64) || half(18) != Some(machine) {
+    if head.get(4) != Some(&ELF64) || half(18) != Some(EM_X86_64) {
         return false;
     }
     let mut kinds = segments(head).map(|segment| segment.map(kind));
@@ -275,11 +273,7 @@ mod tests {
     fn elf(class: u8, kinds: &[u32]) -> Vec<u8> {
         let mut head = vec![0; 64 + 56 * kinds.len()];
         head[..5].copy_from_slice(&[0x7f, b'E', b'L', b'F', class]);
-        head[18] = if cfg!(target_arch = "x86_64") {
-            62
-        } else {
-            183
-        };
+        head[18] = EM_X86_64 as u8;
         (head[32], head[54], head[56]) = (64, 56, kinds.len() as u8);
         for (n, kind) in kinds.iter().enumerate() {
             head[64 + 56 * n..][..4].copy_from_slice(&kind.to_le_bytes());
