@@ -1,4 +1,4 @@
-//! What goes through descriptors, and what is only looked at.
+//! Reads, writes, mappings and copies through descriptors.
 
 use std::rc::Rc;
 
@@ -47,7 +47,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         held.written.get_or_insert(call.time);
         if self.object(what.target).versioned() && self.object(what.target).now().number == 0 {
-            // It was taken for unchanged, by the times it has after the run; times can be set back.
+            // The file was taken for unchanged, by its times after the run. But a program can set
+            // times back.
             let number = self.next_version(call, what.target, path, false)?;
             if let Some(held) = self.descriptor(call, fd) {
                 held.target_from = number;
@@ -68,13 +69,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let version = self.object_mut(target).now_mut();
         version.written |= call.certainty() == Certainty::Seen;
         if version.number > 0 {
-            // What was known of it is no longer so.
+            // The identity that was known is no longer its.
             version.ident = None;
         }
         Ok(())
     }
 
-    /// A mapping outlives its descriptor: it is kept as a descriptor without a number.
+    /// A mapping outlives its descriptor, so the fold treats it as a descriptor without a number.
     pub(super) fn map(
         &mut self,
         call: CallContext,
@@ -119,7 +120,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.install_nameless(call, mapping)
     }
 
-    /// Data went from one descriptor to another within the kernel.
+    /// The kernel copied data from one descriptor to another.
     pub(super) fn copy(&mut self, call: CallContext, from: i32, to: i32) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());

@@ -24,16 +24,16 @@ const SOCK_CLOEXEC: u32 = 0o2_000_000;
 /// What channels there are.
 #[derive(Debug, Default)]
 pub struct Channels {
-    /// By address: to the server, from the server.
+    /// By address: the direction to the server, and the direction from it.
     addresses: FxHashMap<Bytes, (ObjectId, ObjectId)>,
     /// Where a listening socket was bound, by the object it has.
     bound: FxHashMap<ObjectId, Bytes>,
-    /// Channels by what `/proc/PID/fd` said, and those that have such a name.
+    /// Channels by their name in `/proc/PID/fd`, and the channels that have such a name.
     outside: FxHashMap<Vec<u8>, ObjectId>,
     called: FxHashSet<ObjectId>,
     /// Descriptors on their way through a socket.
     pub(super) sent: FxHashMap<ObjectId, VecDeque<Descriptor>>,
-    /// Receivers that wait for one.
+    /// Processes that receive a descriptor before it is sent.
     pub(super) awaited: FxHashMap<ObjectId, VecDeque<(Pid, i32)>>,
     pipes: u32,
     sockets: u32,
@@ -58,7 +58,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.channel(EntityKind::Socket, label, time)
     }
 
-    /// A channel that came from elsewhere, by what the kernel calls it.
+    /// A channel whose creation was not seen, by the kernel's name for it.
     pub(super) fn channel_outside(&mut self, text: &[u8], time: Time) -> ObjectId {
         let kind = if text.starts_with(b"socket:") {
             EntityKind::Socket
@@ -68,7 +68,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.named_outside(kind, text, time)
     }
 
-    /// Something that has no path, by what the kernel calls it.
+    /// An object without a path, by the kernel's name for it.
     pub(super) fn named_outside(&mut self, kind: EntityKind, text: &[u8], time: Time) -> ObjectId {
         if let Some(known) = self.called(text) {
             return known;
@@ -78,12 +78,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         object
     }
 
-    /// What the kernel calls `text`. Pipes and sockets are numbered upwards: no two of a run have the same name.
+    /// The object that the kernel calls `text`. Pipes and sockets are numbered upwards, so no two
+    /// of a run have the same name.
     pub(super) fn called(&self, text: &[u8]) -> Option<ObjectId> {
         self.channels.outside.get(text).copied()
     }
 
-    /// The kernel calls `object` by this name; false if either has been paired otherwise.
+    /// Notes that the kernel calls `object` by this name. False if either has another partner
+    /// already.
     pub(super) fn is_called(&mut self, object: ObjectId, text: &[u8]) -> bool {
         if let Some(&known) = self.channels.outside.get(text) {
             return known == object;
@@ -143,7 +145,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         )
     }
 
-    /// `popen` makes a pipe that nobody sees: parent and child may use it, in either direction.
+    /// `popen` makes a pipe unseen. Parent and child may use it in either direction.
     pub(super) fn hidden_pipe(&mut self, call: CallContext, child: Pid) -> Result<(), S::Error> {
         let pipe = self.new_pipe(call.time);
         let both = Rc::new(self.end(call, pipe, pipe, true, true));
@@ -220,7 +222,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         pair
     }
 
-    /// An address that is the same wherever it is written from: a path in it is absolute.
+    /// An address that is the same wherever a process writes it: a path in it is absolute.
     pub(super) fn address(&mut self, call: CallContext, address: &[u8]) -> Bytes {
         let path = unix_path(address);
         match path.and_then(|path| self.place_of_content(call, CWD, path)) {
@@ -235,7 +237,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         fd: i32,
         address: &[u8],
     ) -> Result<(), S::Error> {
-        /// `connect` of a socket that does not wait.
+        /// The result of a `connect` that does not block.
         const EINPROGRESS: i32 = -115;
         if address.is_empty() {
             return Ok(());
@@ -273,7 +275,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let address = self.address(call, address);
         let Some((object, _)) = self.object_of_descriptor(call, fd)? else {
-            // Nobody sees what such a process accepts: whoever connects to it there may talk with it.
+            // The process accepts connections unseen: each process that connects to this address
+            // may talk with it.
             let (to, from) = self.directions(&address, call.time);
             let end = self.end(call, to, from, true, true);
             return self.install_nameless(call, Descriptor::opened(Rc::new(end), call.time, false));

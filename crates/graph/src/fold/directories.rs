@@ -37,7 +37,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The root of who made a call.
+    /// The root directory of the calling process.
     pub(super) fn root_of(&self, call: CallContext) -> crate::paths::PathId {
         let process = self.processes.get(&call.pid);
         process.map_or(ROOT, |p| p.fs(call.tid).root.get())

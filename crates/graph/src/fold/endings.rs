@@ -34,7 +34,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The thread went on after its waits: the children it waited for had ended before.
+    /// The thread went on after its waits, so the children that it waited for had ended before.
     pub(super) fn reap_waited(&mut self, tid: Pid, time: Time) -> Result<(), S::Error> {
         for (child, waited, waiter) in self.waited.remove(&tid).unwrap_or_default() {
             let Some(process) = self.processes.get(&child) else {
@@ -70,7 +70,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// A process ended: its descriptors are closed. What comes late from it still finds its epoch, for a while.
+    /// Ends a process: its descriptors are closed. Deferred events of the process still find its
+    /// epoch for a while.
     pub(super) fn end_process(&mut self, pid: Pid, time: Time) -> Result<(), S::Error> {
         let Some(process) = self.processes.get_mut(&pid).filter(|p| !p.ended) else {
             return Ok(());
@@ -105,7 +106,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Nothing more can come from a process that has ended.
+    /// Drops a process from which no event can come any more.
     pub(super) fn bury(&mut self, pid: Pid) -> Result<(), S::Error> {
         let Some(process) = self.processes.remove(&pid) else {
             return Ok(());
@@ -117,7 +118,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.flush(process.epoch, end)
     }
 
-    /// The run is over: whatever still lives is given as it is.
+    /// Ends every process that still lives at the end of the run.
     pub(super) fn end_all(&mut self, end: Option<&RunEnd>, time: Time) -> Result<(), S::Error> {
         let waiting: Vec<Pid> = self.waited.keys().copied().collect();
         for tid in waiting {

@@ -9,7 +9,7 @@ use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 use crate::version::ContentVersion;
 
-/// A node, and by which name of which version it is used.
+/// A node, and the name and version by which it is used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedEntity {
     pub(super) id: EntityId,
@@ -17,7 +17,7 @@ pub(super) struct NamedEntity {
 }
 
 impl From<EntityId> for NamedEntity {
-    /// A node that has but one name.
+    /// A node with only one name.
     fn from(id: EntityId) -> NamedEntity {
         NamedEntity { id, by: None }
     }
@@ -35,7 +35,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.entity(call, object, number, path)
     }
 
-    /// The node of a version, used by the name `path`. A version that is no longer kept is stood for by the oldest that is.
+    /// The node of a version, used by the name `path`. The oldest version in memory stands for one
+    /// that has been dropped.
     pub(super) fn entity(
         &mut self,
         call: CallContext,
@@ -81,8 +82,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Whether `path` is a hard link other than the one by which the version is known. A name that leads through an older symbolic
-    /// link may be either; it is taken for the same one.
+    /// True if `path` is a hard link other than the one by which the version is known. A name
+    /// through an older symbolic link may be either; it is taken for the same one.
     pub(super) fn is_other_hard_link(
         &mut self,
         object: ObjectId,
@@ -119,7 +120,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             version.ident.get_or_insert(ident);
             version.reported_last = true;
         } else if first {
-            // What was there before the run, kept before the run changed it: nothing that the run itself did came before.
+            // The content was there before the run and was preserved before the run changed it.
             let by = self.follow(by, true);
             let began = self.object_mut(object).kept(number).began;
             let kept = self.final_state.preserved(&self.paths, by, began);
@@ -154,7 +155,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(from);
         }
         version.links.push((path, id));
-        // Whoever writes from now on makes another version.
+        // A later write makes another version.
         version.read = true;
         let (ident, last, version) = (version.ident, version.reported_last, version.number);
         self.entities += 1;
@@ -181,7 +182,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(id)
     }
 
-    /// The node that a use of the version by the name `path` belongs to, as it was settled when the file was opened.
+    /// The node for a use by the name `path`, as it was resolved when the file was opened.
     pub(super) fn entity_used(
         &mut self,
         call: CallContext,
@@ -212,7 +213,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(NamedEntity { id, by })
     }
 
-    /// Gives a version's node to the sink as it is known now.
+    /// Announces a version's node as it is known now.
     pub(super) fn report(&mut self, object: ObjectId, number: u32) -> Result<(), S::Error> {
         let object = &mut self.objects[object.0 as usize];
         let kind = object.kind;
@@ -226,7 +227,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.sink.entity(&entity)
     }
 
-    /// The node of a path that leads nowhere.
+    /// The node of a path at which nothing is.
     pub(super) fn missing(&mut self, path: PathId) -> Result<EntityId, S::Error> {
         if let Some(&entity) = self.missing.get(&path) {
             return Ok(entity);
@@ -276,7 +277,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Adds an edge of one moment.
+    /// Adds an edge for one moment.
     pub(super) fn touch(
         &mut self,
         call: CallContext,

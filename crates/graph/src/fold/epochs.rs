@@ -1,4 +1,4 @@
-//! Epochs as the sink gets them: announced when something names them, given in full when they have ended.
+//! Announces epochs to the sink when an edge names them, and completes them when they have ended.
 
 use backstory_vocabulary::LookupsMode;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         })
     }
 
-    /// An epoch is an activity of its own, whatever its process becomes.
+    /// Makes an epoch an activity of its own, whatever its process becomes.
     pub(super) fn last(&mut self, serial: Serial) {
         if let Some(epoch) = &mut self.epochs[serial as usize] {
             epoch.lasting = true;
@@ -42,7 +42,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Gives an epoch its node.
     pub(super) fn announce(&mut self, serial: Serial) -> Result<ActivityId, S::Error> {
         let Some(epoch) = &mut self.epochs[serial as usize] else {
-            // Only what lives is announced; an ended epoch has its node already.
+            // An epoch that has ended has its node already.
             return Ok(self.ended_id(serial));
         };
         if let Some(id) = epoch.id {
@@ -77,7 +77,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .unwrap_or(ActivityId(0))
     }
 
-    /// Gives an epoch's final form and its edges, and forgets it.
+    /// Announces an epoch in its final form with its edges, and drops it.
     pub(super) fn flush(&mut self, serial: Serial, end: Time) -> Result<(), S::Error> {
         let told = self.epochs[serial as usize]
             .as_ref()
@@ -143,7 +143,7 @@ impl Epoch {
         }
     }
 
-    /// A fork child runs its parent's program.
+    /// A child runs its parent's program until its first exec.
     pub(super) fn resemble(&mut self, parent: &Epoch) {
         self.exec_path = parent.exec_path.clone();
         self.argv = parent.argv.clone();
@@ -152,7 +152,7 @@ impl Epoch {
         (self.began_with, self.parent_began_with) = (parent.began_with, parent.began_with);
     }
 
-    /// The next program begins.
+    /// Begins the next program.
     pub(super) fn run(
         &mut self,
         path: Option<Bytes>,
@@ -193,7 +193,7 @@ impl Epoch {
     }
 }
 
-/// Variables set otherwise than in `old`, and names that are gone from it.
+/// Variables whose values differ from those in `old`, and names that are in `old` only.
 fn difference(old: Option<&[Bytes]>, new: Option<&[Bytes]>) -> (Vec<Bytes>, Vec<Bytes>) {
     let (Some(old), Some(new)) = (old, new) else {
         return (Vec::new(), Vec::new());

@@ -1,6 +1,7 @@
-//! What was there after the run, asked once for each path.
+//! The state of the file system after the run, asked for once for each path.
 //!
-//! Answers are kept by the path's number: a path that is met again costs neither its bytes nor another question.
+//! The cache is indexed by the path's number. A path that comes again needs neither its bytes nor
+//! another question.
 
 use std::cell::RefCell;
 
@@ -11,23 +12,23 @@ use rustc_hash::FxHashMap;
 use crate::FinalState;
 use crate::paths::{PathId, PathTable};
 
-/// Codes of what is kept for a path; from `THERE` on they count identities.
+/// Codes of the cached states of a path. Codes from `THERE` on are indexes of identities.
 const NOT_ASKED: u32 = 0;
 const UNKNOWN: u32 = 1;
 const NOTHING: u32 = 2;
 const THERE: u32 = 3;
 
-/// Asks, and remembers.
+/// Asks for the final state, and remembers it.
 pub struct FinalStateCache<'a> {
     known: &'a dyn FinalState,
-    /// By path, and whether a link at its end is followed.
+    /// By path, and by whether a link at its end is followed.
     codes: RefCell<Vec<[u32; 2]>>,
     idents: RefCell<Vec<Ident>>,
     interpreters: RefCell<FxHashMap<PathId, Option<Bytes>>>,
 }
 
 impl<'a> FinalStateCache<'a> {
-    /// Asks `known`.
+    /// A cache in front of `known`.
     pub fn new(known: &'a dyn FinalState) -> FinalStateCache<'a> {
         FinalStateCache {
             known,

@@ -1,4 +1,4 @@
-//! Paths that were only looked at: they have a node, but no object.
+//! Paths that a program only looked at: they have a node, but no object.
 
 use super::entities::NamedEntity;
 use super::names::NameState;
@@ -11,8 +11,8 @@ use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The node of what `place` leads to, for who only looks at it. Nothing flows through it, so nobody asks which file it is, and it
-    /// takes no object.
+    /// The node of `place` for a process that only looks at it. No content flows through it, so its
+    /// identity is not needed, and it takes no object.
     pub(super) fn looked(
         &mut self,
         call: CallContext,
@@ -36,7 +36,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(id.into())
     }
 
-    /// Who looks changes nothing: unless somebody else does, it stays as it is.
+    /// A look-up changes nothing, so the file stays as it is unless another call changes it.
     pub(super) fn report_looked(
         &mut self,
         id: EntityId,
@@ -56,7 +56,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         })
     }
 
-    /// What was only looked at, and has names below it, is a directory.
+    /// Marks paths as directories that were only looked at and have names below them.
     pub(super) fn report_looked_directories(&mut self) -> Result<(), S::Error> {
         for at in 0..self.paths.count() {
             let path = PathId(at as u32);
@@ -70,7 +70,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Content flows through what only was looked at so far: now it matters which file it is.
+    /// Content flows through a path that was only looked at so far. Now its identity matters.
     pub(super) fn look_closer(
         &mut self,
         path: PathId,
@@ -88,7 +88,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(self.promote(path, call.time, entity));
         };
         if self.by_key.contains_key(&key(&ident)) {
-            // It has another name; what was learned by this one stays where it is.
+            // The file has another name already. What was learned by this name stays with its node.
             let other = self.by_identity(path, call, ident, exact.is_none())?;
             self.bind(path, other);
             return Ok(other);
@@ -107,7 +107,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(object)
     }
 
-    /// What was only looked at becomes an object of its own.
+    /// Makes an object of a path that was only looked at.
     pub(super) fn promote(&mut self, path: PathId, time: Time, entity: EntityId) -> ObjectId {
         let object = self.add(EntityKind::File, path, time, 0);
         let versioned = self.object(object).versioned();

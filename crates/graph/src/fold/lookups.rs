@@ -1,4 +1,4 @@
-//! What is only looked at: paths, the text of links, the entries of directories.
+//! Look-ups: of paths, of the text of links, of the entries of directories.
 
 use super::descriptors::at;
 use super::{CallContext, Fold};
@@ -6,11 +6,12 @@ use crate::model::{Certainty, EntityKind, Relation, Sink};
 use crate::process::OpenFile;
 use std::rc::Rc;
 
-/// The answer of `readlink` for what is no link.
+/// The error of `readlink` for a path that is no link.
 const EINVAL: i32 = -22;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// `stat`, `access`: something was learned of what the path leads to. What is open already was looked at anyway.
+    /// `stat` and `access`: the program learned something of the file at the path. A descriptor's
+    /// file was looked at before.
     pub(super) fn look(
         &mut self,
         call: CallContext,
@@ -78,13 +79,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let object = self.object_mut(what.source);
         if object.kind == EntityKind::File {
-            // Only a directory can be listed.
+            // Only a directory can be listed, so it is one.
             object.kind = EntityKind::Directory;
         }
         let entity = self.entity_now(call, what.source, path)?;
         self.touch(call, entity, Relation::List);
         if !what.looked {
-            // It was not known to be a directory when it was opened: there is nothing to read in it.
+            // It was not known to be a directory when it was opened. It has no content to read.
             let what = OpenFile {
                 looked: true,
                 reads: false,

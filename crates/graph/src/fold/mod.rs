@@ -1,9 +1,19 @@
-//! The fold: replays the run's world event by event and tells a sink what came of it.
+//! The fold: replays the events of a run one by one, and tells a sink the nodes and edges that
+//! follow.
 //!
-//! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time, [`final_state`] what was there after the run,
-//! [`entities`] keeps versions and edges, [`opening`] and [`descriptors`] open and close, [`access`] reads, writes and looks, [`naming`] changes
-//! names, [`life`] begins and ends processes, [`programs`] execs them, [`epochs`] gives them, [`channels`] joins pipes and sockets, [`holds`] takes
-//! over what nobody saw being opened. Nothing here does I/O or reads a clock.
+//! Each file has one concern:
+//!
+//! - [`path_walk`], [`mounts`]: from what a program wrote to an absolute path.
+//! - [`names`], [`identity`], [`final_state`], [`removed_links`]: which file a path leads to.
+//! - [`entities`], [`versions`], [`last_versions`]: nodes, versions and edges.
+//! - [`opening`], [`descriptors`], [`release`], [`inherited`], [`descriptor_lists`],
+//!   [`unseen_pipes`]: descriptors.
+//! - [`access`], [`lookups`], [`status`]: uses of files; [`naming`], [`renames`], [`moving`]:
+//!   names.
+//! - [`life`], [`endings`], [`programs`], [`next_epoch`], [`interpreters`], [`epochs`]: processes.
+//! - [`channels`], [`passing`]: pipes and sockets.
+//!
+//! Absent: I/O, and clocks.
 
 use std::collections::VecDeque;
 
@@ -66,7 +76,7 @@ const NEAR: Time = CLOCK_GRANULARITY;
 /// A file that this run made was born while the call that made it ran: at most this long after the call began.
 const CALL: Time = 2_000_000_000;
 
-/// So many processes that have ended are kept for events that come late.
+/// How many ended processes stay in memory for deferred events.
 const LATE: usize = 256;
 
 /// Errors that mean: there is nothing by that name.
@@ -75,7 +85,7 @@ const ENOTDIR: i32 = -20;
 /// The call was interrupted and says nothing of the file.
 const EINTR: i32 = -4;
 
-/// Who does what, while one event is looked at.
+/// The caller and the circumstances of the event that is being folded.
 #[derive(Debug, Clone, Copy)]
 struct CallContext {
     time: Time,
@@ -97,7 +107,7 @@ impl CallContext {
         matches!(self.outcome.value(), Some(ENOENT | ENOTDIR))
     }
 
-    /// What the outcome allows to say.
+    /// How certain the outcome makes the operation.
     fn certainty(&self) -> Certainty {
         match self.outcome {
             Outcome::Unknown => Certainty::Possible,
@@ -116,19 +126,19 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     objects: Vec<TrackedObject>,
     by_key: FxHashMap<InodeKey, ObjectId>,
     names: ByPath<NameState>,
-    /// Symbolic links themselves.
+    /// The objects of symbolic links themselves.
     links: FxHashMap<PathId, ObjectId>,
     /// Where links made in this run lead.
     targets: FxHashMap<PathId, PathId>,
     older_links: removed_links::OlderLinks,
-    /// Paths after which `..` is not their directory, because they are links to others.
+    /// Whether a path is a link that is older than the run; then `..` after it is not its parent.
     older_link: FxHashMap<PathId, bool>,
     missing: FxHashMap<PathId, EntityId>,
     processes: FxHashMap<Pid, ProcessState>,
     epochs: Vec<Option<Box<Epoch>>>,
-    /// Children that a thread has waited for: they had ended when its next event came.
+    /// Children that a thread has waited for. They had ended when the thread's next event came.
     waited: FxHashMap<Pid, Vec<(Pid, Time, Serial)>>,
-    /// Processes that ended, until nothing can come from them any more.
+    /// Processes that have ended, until no event can come from them any more.
     dead: VecDeque<(Pid, Serial)>,
     /// The nodes of all epochs.
     ids: Vec<ActivityId>,
@@ -141,7 +151,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
 }
 
 impl<'a, S: Sink + ?Sized> Fold<'a, S> {
-    /// Before the first event.
+    /// The state before the first event.
     pub fn new(
         header: &'a RunHeader,
         end: Option<&'a RunEnd>,
@@ -216,7 +226,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         self.apply(CallContext { epoch, ..call }, op)
     }
 
-    /// What a process did.
+    /// Folds an operation of a process.
     fn apply(&mut self, call: CallContext, op: Op) -> Result<(), S::Error> {
         match op {
             Op::Open {

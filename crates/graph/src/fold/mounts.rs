@@ -1,8 +1,9 @@
-//! Mounts, as far as they give files other names: `mount --bind`, and a root that was exchanged.
+//! Mounts, as far as they give files other names: `mount --bind`, and an exchanged root.
 //!
-//! A process that is shown a directory at another place uses the files that are there: its paths are taken back to the names they
-//! have outside. Who shares a mount namespace shares what is mounted in it. Absent: file systems that are mounted, which have no other
-//! name, and trees moved by descriptor.
+//! A process that sees a directory at another path uses the files of that directory: the fold turns
+//! its paths into the names outside. Processes that share a mount namespace share its binds.
+//!
+//! Absent: mounted file systems, which have no other name, and trees that are moved by descriptor.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,18 +18,19 @@ use crate::process::FsContext;
 
 /// `CLONE_NEWNS`
 const NEW_NAMESPACE: u32 = 0x20000;
-/// `CLONE_FS`, `CLONE_NEWNS`, `CLONE_NEWUSER`: each gives who asks for it a current directory of its own.
+/// `CLONE_FS`, `CLONE_NEWNS`, `CLONE_NEWUSER`: each gives the calling thread a current directory of
+/// its own.
 const OWN_DIRECTORY: u32 = 0x200 | NEW_NAMESPACE | 0x1000_0000;
 /// `MS_REMOUNT`, `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`: nothing is mounted, a mount is changed.
 const CHANGES: u32 = 0x20 | 0xf << 17;
 /// `MS_BIND`
 const BIND: u32 = 0x1000;
-/// As many binds may lie behind each other.
+/// The most binds that the fold follows one after the other.
 const MAX_BINDS: u32 = 16;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The process has a mount namespace of its own from now on if `flags` say so.
-    /// A thread that leaves the others' directory, as it does with a namespace, has its own from now on.
+    /// Gives the process a mount namespace of its own, if `flags` say so. A thread that leaves the
+    /// directory of the others, as it does with a namespace, gets its own.
     pub(super) fn part_namespace(&mut self, pid: u32, tid: u32, flags: u32) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -62,7 +64,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         path
     }
 
-    /// A tree appeared at (or vanished from) `target`: the names below it mean something else from now on.
+    /// A tree appeared at `target`, or vanished from it: names below it mean something else from
+    /// now on.
     pub(super) fn mount(
         &mut self,
         call: CallContext,
@@ -80,7 +83,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let (cwd, binds) = (process.fs(call.tid).cwd.get(), Rc::clone(&process.binds));
         let root = self.top_of(call);
         let base = if target.starts_with(b"/") { root } else { cwd };
-        // The place itself, not what another mount shows there.
+        // The mount point itself, not the directory that another mount shows there.
         let target = self.walk(base, root, target);
         let target = self.follow(target, true);
         if unmounted {
@@ -100,7 +103,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The process stands in another root from now on; what was its root is shown at `put_old`.
+    /// Changes the root of the process. Its old root is shown at `put_old`.
     pub(super) fn pivot(
         &mut self,
         call: CallContext,

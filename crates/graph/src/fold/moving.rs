@@ -1,4 +1,5 @@
-//! Files that are moved, themselves or with a directory above them: what goes along, and what that says of what they were before.
+//! Files that are renamed, themselves or with a directory above them: what moves along, and which
+//! identity they had before.
 
 use std::rc::Rc;
 
@@ -212,9 +213,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Where a place is after these renames, all at once.
+    /// The path after these renames, which all happen at once.
     fn after_moves(&mut self, place: PathId, moves: &[(PathId, PathId)]) -> PathId {
-        // Most renames are of files, below which nothing is.
+        // Most renames are of files, which have no paths below them.
         let within = |&&(old, _): &&(PathId, PathId)| {
             place == old
                 || place != ROOT && self.paths.has_children(old) && self.paths.within(place, old)

@@ -1,8 +1,11 @@
-//! What a path leads to at a time.
+//! The object that a path leads to at a time.
 //!
-//! Within the run names are replayed exactly: who made, moved or removed them is in the log. What a path led to before anything
-//! happened to it is taken, in this order, from an identity that came with an event (exact at its time), from the identity taken after
-//! the run (a hint: believed unless the file was born later), else the path itself is the identity.
+//! Within the run the fold replays names exactly, because the log has every call that makes, moves
+//! or removes one. For a path before any such call, the fold takes, in this order:
+//!
+//! - the identity that came with an event, which is exact at its time;
+//! - the identity after the run, which is a hint, and not believed if the file was born later;
+//! - else the path itself.
 
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
@@ -13,14 +16,14 @@ use crate::object::{ObjectId, TrackedObject, kind_of};
 use crate::paths::PathId;
 use crate::version::key;
 
-/// What is known of a name.
+/// The state of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameState {
     /// It leads here.
     Is(ObjectId),
     /// It leads to something that was only looked at, which has this node and no object.
     Looked(EntityId),
-    /// It leads nowhere: removed, moved away, or looked for in vain.
+    /// It leads nowhere: it was removed, moved away, or looked for in vain.
     Gone,
 }
 
@@ -61,7 +64,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(found)
     }
 
-    /// Whether a symbolic link stands in `path`, or is it: then a file may be reached by it that has another name.
+    /// True if a symbolic link is in `path` or at its end. Then the file may have another name.
     pub(super) fn passes_older_link(&mut self, path: PathId) -> bool {
         let mut at = path;
         while at != crate::paths::ROOT {
@@ -152,7 +155,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// The name `path` leads nowhere from now on. Gives what it led to.
+    /// Notes that the name `path` leads nowhere from now on. Returns the object that it led to.
     pub(super) fn unbind(&mut self, path: PathId) -> Option<ObjectId> {
         self.targets.remove(&path);
         self.links.remove(&path);

@@ -1,4 +1,4 @@
-//! Descriptors that go through a socket, and memory files.
+//! Descriptors that processes pass through a socket, and memory files.
 
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// A descriptor goes through a socket. Receiving may begin before sending.
+    /// A process sends or receives a descriptor. The receiving call may begin before the sending
+    /// call.
     pub(super) fn pass(
         &mut self,
         call: CallContext,

@@ -10,7 +10,7 @@ use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::paths::{PathId, ROOT};
 
-/// As many links as the kernel follows.
+/// The most links that the kernel follows in a path (path_resolution(7)).
 pub(super) const MAX_LINKS: u32 = 40;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -84,7 +84,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Whose directory in `/proc` this is.
+    /// The process whose directory in `/proc` has this name.
     fn owner(&self, call: CallContext, name: &[u8]) -> Option<u32> {
         match name {
             b"self" | b"thread-self" => Some(call.pid),
@@ -92,7 +92,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// The same, with links at the end followed.
+    /// The absolute path, with links at the end followed.
     pub(super) fn place_of_content(
         &mut self,
         call: CallContext,

@@ -14,7 +14,8 @@ use crate::process::{Descriptor, NAMELESS, OpenFile};
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
-/// Standard input, output and error: libc's own buffers use them, where no recorder sees it.
+/// Standard input, output and error. The buffers of libc use them where the recorder does not see
+/// it.
 const STANDARD: i32 = 2;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -32,7 +33,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         target.writers += u32::from(what.writes);
     }
 
-    /// An epoch lets a descriptor go: now it is known from when to when it can have used it.
+    /// An epoch lets a descriptor go: the time in which it can have used the descriptor is known
+    /// now.
     pub(super) fn release(
         &mut self,
         epoch: Serial,

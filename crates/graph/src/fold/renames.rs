@@ -48,7 +48,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Both at once: what lies below one of them is never below both.
+    /// Exchanges two names at once: a path below one of them is never below the other.
     pub(super) fn exchange(
         &mut self,
         call: CallContext,
@@ -66,7 +66,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Takes the file away from its name: the name is removed. Says whether it is a link, and where it leads if that is known.
+    /// Takes the file away from its name. Returns the object and, for a link, its target if that is
+    /// known.
     pub(super) fn take(
         &mut self,
         call: CallContext,
@@ -116,7 +117,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.forget(object)
     }
 
-    /// What was at `path` lost its last name there, unnoticed by whoever used it.
+    /// Removes the name of a file that a rename replaces.
     pub(super) fn removed(&mut self, call: CallContext, path: PathId) -> Result<(), S::Error> {
         let _ = call;
         if let Some(&NameState::Is(object)) = self.names.get(&path) {

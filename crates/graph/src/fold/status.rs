@@ -61,9 +61,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// A file got other times, which are part of its identity. If it was there before the run, other runs know it by those it had: it
-    /// gets a version of the same content. A version that the run made is known by those that it has at last; while somebody has it
-    /// open for writing, closing it tells.
+    /// The times of a file changed, and they are part of its identity. A file that is older than
+    /// the run gets a version of the same content, because other runs know it by its old times. A
+    /// version that the run made is known by its last times; if a process has it open for writing,
+    /// the close gives them.
     pub(super) fn dated(
         &mut self,
         call: CallContext,

@@ -10,7 +10,8 @@ use crate::process::UnseenPipe;
 use backstory_eventlog::event::{Outcome, Pid, Time, Via};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Notes who made a pipe. False if that is not known, or a recorder saw what else it did.
+    /// Notes the process that made a pipe. False if the process is not known, or if a recorder saw
+    /// its operations.
     pub(super) fn made_by(&mut self, maker: Pid, object: ObjectId, since: Time) -> bool {
         let Some(process) = self.processes.get_mut(&maker).filter(|p| !p.ended) else {
             return false;
@@ -30,7 +31,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         true
     }
 
-    /// Pipes that were made where nobody saw it: the ends at which nobody was found were its maker's to use.
+    /// Pipes that were made unseen. If no process was found at an end, the maker can have used that
+    /// end.
     pub(super) fn own_pipes(&mut self, made: Vec<UnseenPipe>, time: Time) -> Result<(), S::Error> {
         for UnseenPipe {
             object,

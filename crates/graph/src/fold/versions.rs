@@ -10,8 +10,9 @@ use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Somebody is about to write: starts the next version if the present one is not his own, unread. `fresh`: nothing of the old
-    /// content stays. While others may be writing, all write to one version.
+    /// Prepares a write. It starts the next version, unless the present one is unread and the
+    /// caller's own. `fresh`: none of the old content stays. While several processes may write, all
+    /// write to one version.
     pub(super) fn begin_write(
         &mut self,
         call: CallContext,
@@ -27,14 +28,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return self.next_version(call, object, path, fresh);
         }
         let held = self.object_mut(object);
-        // From now on it is not what it was when it was moved.
+        // The file has changed since it was moved.
         held.moves = None;
         let now = held.now_mut();
         now.fresh |= fresh;
         Ok(now.number)
     }
 
-    /// Starts the next version; unless it is `fresh` it derives from the present one.
+    /// Starts the next version. It derives from the present one, unless it is `fresh`.
     pub(super) fn next_version(
         &mut self,
         call: CallContext,
@@ -68,7 +69,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(number)
     }
 
-    /// The present version is not what the file system holds at the end, after all.
+    /// Notes that the present version is not what the file system holds at the end.
     pub(super) fn not_last(&mut self, object: ObjectId) -> Result<(), S::Error> {
         let now = self.object_mut(object).now_mut();
         if std::mem::take(&mut now.reported_last) {
@@ -78,7 +79,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Forgets the versions that nothing can use any more.
+    /// Drops the versions that no descriptor can use any more.
     pub(super) fn forget(&mut self, object: ObjectId) -> Result<(), S::Error> {
         for version in self.object_mut(object).forget() {
             let Some(id) = version.entity else { continue };
@@ -98,8 +99,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The last descriptor that may write was closed: the version is what it will be. Says whether the writes that could not be
-    /// observed happened, if its only possible writer is known and the file changed while it could write.
+    /// The last descriptor that may write was closed, so the version is final. Confirms writes that
+    /// could not be observed, if only one process can have written the version and the file changed
+    /// while it could.
     pub(super) fn close_version(&mut self, object: ObjectId, time: Time, ident: Option<Ident>) {
         let held = self.object_mut(object);
         let settled = held.inherited.map(|(_, after)| after).or(held.settled);
