@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::answer::{Flow, Lineage, Link, Node, Scope};
 use crate::root::{self, Asked};
 use crate::runs::resolve;
-use crate::steps::{Direction, Key, Seen, Step, Steps};
+use crate::steps::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::{Error, Globs, Result};
 
 /// The activities and entities that the newest version of `path` came from.
@@ -56,7 +56,7 @@ pub fn follow(
     let exclude = Globs::new(&scope.exclude)?;
     let mut search = Search {
         store,
-        steps: Steps::new(store, direction, scope, run),
+        steps: NeighbourFinder::new(store, direction, scope, run),
         direction,
         depth: scope.depth,
         exclude,
@@ -100,7 +100,7 @@ impl Label {
 /// once for each label that no other label covers.
 struct Search<'s> {
     store: &'s dyn Store,
-    steps: Steps<'s>,
+    steps: NeighbourFinder<'s>,
     direction: Direction,
     depth: Option<usize>,
     exclude: Globs,
@@ -131,7 +131,7 @@ impl Search<'_> {
     }
 
     /// Follows one step from `node`.
-    fn take(&mut self, node: usize, depth: usize, step: Step) -> Result<()> {
+    fn take(&mut self, node: usize, depth: usize, step: Neighbour) -> Result<()> {
         // An activity made the derived version, and its own links lead there, too.
         let crosses = matches!(step.to, Key::Activity(_)) || step.flow == Flow::Derived;
         let depth = depth + usize::from(crosses);

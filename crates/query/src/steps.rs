@@ -47,7 +47,7 @@ pub enum Key {
 
 /// A neighbour, and the link to it.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct Neighbour {
     pub to: Key,
     pub flow: Flow,
     pub certainty: Certainty,
@@ -65,7 +65,7 @@ pub struct Seen {
 
 /// The operations of an activity, indexed by entity. The lists are sorted, because most are short
 /// and quickly searched.
-struct Deeds {
+struct ActivityIndex {
     stream: Stream,
     /// Generating edges backwards, using edges forwards.
     edges: Vec<(EntityId, u32)>,
@@ -79,22 +79,22 @@ struct Deeds {
 }
 
 /// Takes steps in one direction.
-pub struct Steps<'s> {
+pub struct NeighbourFinder<'s> {
     store: &'s dyn Store,
     direction: Direction,
     possible: bool,
     lookups: bool,
     /// If set, stay in this run.
     run: Option<RunKey>,
-    deeds: RefCell<FxHashMap<ActivityKey, Rc<Deeds>>>,
+    indexes: RefCell<FxHashMap<ActivityKey, Rc<ActivityIndex>>>,
     /// Whether versions of other runs were made there. Every run that knows a version needs the
     /// same answers.
     made_there: RefCell<FxHashMap<EntityKey, bool>>,
     headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
 }
 
-impl<'s> Steps<'s> {
-    /// Steps as `scope` allows them, within `run` if there is one.
+impl<'s> NeighbourFinder<'s> {
+    /// NeighbourFinder as `scope` allows them, within `run` if there is one.
     pub fn new(
         store: &'s dyn Store,
         direction: Direction,
@@ -102,13 +102,13 @@ impl<'s> Steps<'s> {
         run: Option<RunKey>,
     ) -> Self {
         let (possible, lookups) = (scope.possible, scope.lookups);
-        Steps {
+        NeighbourFinder {
             store,
             direction,
             possible,
             lookups,
             run,
-            deeds: RefCell::default(),
+            indexes: RefCell::default(),
             made_there: RefCell::default(),
             headers: RefCell::default(),
         }
@@ -116,7 +116,7 @@ impl<'s> Steps<'s> {
 
     /// All neighbours of `key`, where `time` matters there. `seen` holds the known facts of an
     /// entity.
-    pub fn around(&self, key: Key, seen: Option<Seen>, time: Time) -> Result<Vec<Step>> {
+    pub fn around(&self, key: Key, seen: Option<Seen>, time: Time) -> Result<Vec<Neighbour>> {
         match (key, seen) {
             (Key::Entity(key), Some(seen)) => self.around_entity(key, seen, time),
             (Key::Activity(key), _) => self.around_activity(key, time),
@@ -127,13 +127,13 @@ impl<'s> Steps<'s> {
         }
     }
 
-    fn deeds(&self, key: ActivityKey) -> Result<Rc<Deeds>> {
-        if let Some(deeds) = self.deeds.borrow().get(&key) {
-            return Ok(deeds.clone());
+    fn index_of(&self, key: ActivityKey) -> Result<Rc<ActivityIndex>> {
+        if let Some(index) = self.indexes.borrow().get(&key) {
+            return Ok(index.clone());
         }
-        let deeds = Rc::new(Deeds::new(self.store.stream(key)?, self.direction));
-        self.deeds.borrow_mut().insert(key, deeds.clone());
-        Ok(deeds)
+        let index = Rc::new(ActivityIndex::new(self.store.stream(key)?, self.direction));
+        self.indexes.borrow_mut().insert(key, index.clone());
+        Ok(index)
     }
 
     fn follows(&self, edge: &Edge) -> bool {
@@ -150,15 +150,15 @@ impl<'s> Steps<'s> {
         }
     }
 
-    fn around_entity(&self, key: EntityKey, seen: Seen, time: Time) -> Result<Vec<Step>> {
+    fn around_entity(&self, key: EntityKey, seen: Seen, time: Time) -> Result<Vec<Neighbour>> {
         let mut steps = Vec::new();
         for (activity, generated) in self.store.touching(key)? {
             if !generated && self.direction == Direction::Back {
                 continue;
             }
             let doer = ActivityKey::new(key.run(), activity);
-            let deeds = self.deeds(doer)?;
-            for edge in deeds.edges_of(key.local()) {
+            let index = self.index_of(doer)?;
+            for edge in index.edges_of(key.local()) {
                 if let Some(time) = self
                     .meet(edge.interval, time)
                     .filter(|_| self.follows(edge))
@@ -167,7 +167,7 @@ impl<'s> Steps<'s> {
                 }
             }
             steps.extend(
-                deeds
+                index
                     .derived_of(key.local())
                     .filter_map(|derived| self.derived(key.run(), derived, time)),
             );
@@ -176,7 +176,7 @@ impl<'s> Steps<'s> {
         Ok(steps)
     }
 
-    fn derived(&self, run: RunKey, derived: &Derived, time: Time) -> Option<Step> {
+    fn derived(&self, run: RunKey, derived: &Derived, time: Time) -> Option<Neighbour> {
         let interval = Interval {
             start: derived.time,
             end: derived.time,
@@ -187,7 +187,7 @@ impl<'s> Steps<'s> {
             Direction::Forth => derived.entity,
         };
         let to = Key::Entity(EntityKey::new(run, to));
-        Some(Step {
+        Some(Neighbour {
             to,
             flow: Flow::Derived,
             certainty: Certainty::Seen,
@@ -202,7 +202,7 @@ impl<'s> Steps<'s> {
         key: EntityKey,
         seen: Seen,
         time: Time,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<Neighbour>,
     ) -> Result<()> {
         let Some(ident) = seen.ident.filter(|_| self.run.is_none()) else {
             return Ok(());
@@ -239,7 +239,7 @@ impl<'s> Steps<'s> {
                 start: ident.mtime.min(time),
                 end: ident.mtime.max(time.min(ident.ctime)),
             };
-            steps.push(Step {
+            steps.push(Neighbour {
                 to: Key::Entity(other),
                 flow,
                 certainty: Certainty::Seen,
@@ -310,19 +310,19 @@ impl<'s> Steps<'s> {
             if !generated {
                 continue;
             }
-            let deeds = self.deeds(ActivityKey::new(key.run(), activity))?;
+            let index = self.index_of(ActivityKey::new(key.run(), activity))?;
             let is_in = |list: &[EntityId]| list.binary_search(&key.local()).is_ok();
-            if is_in(&deeds.made) || (is_in(&deeds.derived_to) && version()? > 0) {
+            if is_in(&index.made) || (is_in(&index.derived_to) && version()? > 0) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn around_activity(&self, key: ActivityKey, time: Time) -> Result<Vec<Step>> {
-        let deeds = self.deeds(key)?;
+    fn around_activity(&self, key: ActivityKey, time: Time) -> Result<Vec<Neighbour>> {
+        let index = self.index_of(key)?;
         let mut steps = Vec::new();
-        for edge in &deeds.stream.edges {
+        for edge in &index.stream.edges {
             let wanted = edge.relation.is_use() == (self.direction == Direction::Back);
             if let Some(time) = self
                 .meet(edge.interval, time)
@@ -336,8 +336,8 @@ impl<'s> Steps<'s> {
             }
         }
         let informs = match self.direction {
-            Direction::Back => &deeds.stream.informed_by,
-            Direction::Forth => &deeds.stream.informs,
+            Direction::Back => &index.stream.informed_by,
+            Direction::Forth => &index.stream.informs,
         };
         for inform in informs.iter().filter(|inform| passes_on(inform.why)) {
             let (other, known) = match self.direction {
@@ -353,7 +353,7 @@ impl<'s> Steps<'s> {
                     start: inform.time,
                     end: inform.time,
                 };
-                steps.push(Step {
+                steps.push(Neighbour {
                     to,
                     flow,
                     certainty: Certainty::Seen,
@@ -366,8 +366,8 @@ impl<'s> Steps<'s> {
     }
 }
 
-impl Deeds {
-    fn new(stream: Stream, direction: Direction) -> Deeds {
+impl ActivityIndex {
+    fn new(stream: Stream, direction: Direction) -> ActivityIndex {
         let (mut edges, mut made) = (Vec::new(), Vec::new());
         for (at, edge) in (0..).zip(&stream.edges) {
             if edge.relation.is_use() == (direction == Direction::Forth) {
@@ -395,7 +395,7 @@ impl Deeds {
         derived.sort_unstable();
         made.sort_unstable();
         derived_to.sort_unstable();
-        Deeds {
+        ActivityIndex {
             stream,
             edges,
             derived,
@@ -422,13 +422,13 @@ fn places(list: &[(EntityId, u32)], entity: EntityId) -> impl Iterator<Item = us
     here.map(|(_, at)| *at as usize)
 }
 
-fn step(to: Key, edge: &Edge, time: Time) -> Step {
+fn step(to: Key, edge: &Edge, time: Time) -> Neighbour {
     let flow = if edge.relation.is_use() {
         Flow::Used(edge.relation)
     } else {
         Flow::Generated(edge.relation)
     };
-    Step {
+    Neighbour {
         to,
         flow,
         certainty: edge.certainty,
