@@ -15,7 +15,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 use petgraph::unionfind::UnionFind;
 
-use super::merge::Part;
+use super::part::Part;
 
 /// The group of each command: the index of the group's first command. `lasting`: files that count.
 pub fn groups(parts: &[Part], lasting: &BTreeSet<Bytes>) -> Vec<usize> {

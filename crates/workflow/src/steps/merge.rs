@@ -6,33 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Bytes;
 
-use super::effects::Effects;
 use super::grouping::groups;
 use super::omissions::{lasting, leave_out, leave_out_superseded};
 use super::order::{name, ordered};
+use super::part::Part;
 use super::refusals::removals;
-use super::{Line, Step, Word};
+use super::{Step, Word};
 use crate::paths::{base_name, parent};
 use crate::tools::knowledge;
-
-/// A command with its effects.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// The number of its recording.
-    pub run: usize,
-    /// The command as lines.
-    pub lines: Vec<Line>,
-    /// The files that it read and changed.
-    pub effects: Effects,
-    /// When it began.
-    pub start: Time,
-    /// When it ended.
-    pub end: Time,
-    /// Its activities.
-    pub members: Vec<usize>,
-}
 
 /// Makes steps of commands, in an order in which they can run.
 ///

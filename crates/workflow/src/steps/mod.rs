@@ -26,6 +26,7 @@ mod line;
 mod merge;
 mod omissions;
 mod order;
+mod part;
 mod programs;
 mod refusals;
 mod roles;
@@ -126,7 +127,7 @@ pub fn workflow(
                 .iter()
                 .map(|&at| recording.activities[at].interval.end)
                 .max();
-            parts.push(merge::Part {
+            parts.push(part::Part {
                 run,
                 lines,
                 effects,
@@ -136,7 +137,7 @@ pub fn workflow(
             });
         }
     }
-    let wanted = |part: &merge::Part| {
+    let wanted = |part: &part::Part| {
         wanted.is_none_or(|wanted| {
             part.members
                 .iter()

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use backstory_eventlog::event::Bytes;
 
-use super::merge::Part;
+use super::part::Part;
 
 /// Leaves out commands whose files were all made anew by commands of later runs: repeated work is
 /// done as it was done last.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use backstory_eventlog::event::Bytes;
 
-use super::merge::Part;
+use super::part::Part;
 use super::{Line, Word};
 use crate::paths::{base_name, relative};
 use crate::tools::knowledge;
