@@ -1,6 +1,7 @@
 //! The structure of the source tree is as `ARCHITECTURE.md` says.
 //!
-//! The tables of that page are parsed, so that the page is the only statement of ranks and invariants.
+//! The tables of that page are parsed, so that the page is the only statement of ranks and
+//! invariants.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;

@@ -46,7 +46,8 @@ pub struct Case {
     pub setup: &'static str,
     /// Tools it needs beside coreutils and a shell.
     pub needs: &'static [&'static str],
-    /// Two plain runs of it produce different output or files: only its account is compared, not its effects.
+    /// Two plain runs of it produce different output or files: only its account is compared, not
+    /// its effects.
     pub restless: bool,
     /// The reason why backstory's account of it is not right yet. Such a case must fail. When it
     /// passes, the mark must go.
@@ -206,7 +207,8 @@ impl Bench {
         Ok((watch(&mut command, &directory)?, store))
     }
 
-    /// Starts the case recorded, without waiting for it; its directory and its store are returned with it.
+    /// Starts the case recorded, without waiting for it; its directory and its store are returned
+    /// with it.
     pub fn started(&self, case: &Case) -> io::Result<(Child, PathBuf, PathBuf)> {
         self.started_with(case, &[])
     }
@@ -304,7 +306,8 @@ impl Bench {
             .current_dir(&directory);
         let output = setup.output()?;
         if output.status.success() {
-            // A file whose age is within the granularity of that clock may have been changed after it was read.
+            // A file whose age is within the granularity of that clock may have been changed after
+            // it was read.
             let made = Instant::now();
             while made.elapsed() <= GRANULARITY {
                 thread::yield_now();

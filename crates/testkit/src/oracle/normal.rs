@@ -133,7 +133,8 @@ fn random_name(path: &[u8]) -> Option<Effect> {
     (rewritten != path).then_some(Effect::Rewrite(rewritten))
 }
 
-/// The name with its random part replaced, if it was made from this template. An extension may follow.
+/// The name with its random part replaced, if it was made from this template. An extension may
+/// follow.
 fn from_template(name: &[u8], (prefix, length): (&[u8], usize)) -> Option<Vec<u8>> {
     let (random, rest) = name.strip_prefix(prefix)?.split_at_checked(length)?;
     let fits = random

@@ -42,7 +42,8 @@ pub struct Process {
     pub images: Vec<Image>,
     /// How it ended.
     pub end: End,
-    /// It shares its parent's memory and halts it until its exec: `vfork`, or what `posix_spawn` does.
+    /// It shares its parent's memory and halts it until its exec: `vfork`, or what `posix_spawn`
+    /// does.
     pub borrowed: bool,
     /// It began in a dynamically linked program, after dynamically linked ones only.
     pub dynamic: bool,
