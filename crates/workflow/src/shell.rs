@@ -3,7 +3,8 @@
 //! POSIX quotes suffice for most words. Control characters and bytes that are not UTF-8 need
 //! `$'…'`, which bash, zsh, ksh and POSIX.1-2024 have.
 
-use crate::steps::STEM;
+/// Stands for the stem: a private character (Unicode's private use area) that no quoting changes.
+pub const STEM: char = '\u{e000}';
 
 /// One argument as a word for a shell. [`STEM`] counts as a character that needs no quotes.
 pub fn quote(word: &[u8]) -> String {

@@ -11,7 +11,7 @@ use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{ActivityKey, Store};
 use backstory_workflow::paths::parent;
 
-use super::side::FileUse;
+use super::file_use::FileUse;
 use super::{DiffSide, Difference, DifferenceKind, Findings};
 use crate::Result;
 

@@ -9,6 +9,7 @@
 //! - Files are aligned by path.
 
 mod commands;
+mod file_use;
 mod files;
 mod listings;
 mod side;

@@ -10,12 +10,13 @@ use std::path::PathBuf;
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Digest;
 use backstory_files::Ident;
-use backstory_graph::model::{Activity, Edge, Entity, EntityKind, Relation};
+use backstory_graph::model::{Activity, Entity, EntityKind, Relation};
 use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};
 use backstory_store::facts::Availability;
 use backstory_store::{ActivityKey, EntityKey, Store};
 
+use super::file_use::FileUse;
 use super::listings::{self, DirectoryListing};
 use crate::Result;
 
@@ -334,47 +335,6 @@ fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
     match path.starts_with(b"/") {
         true => path.to_vec(),
         false => [base, b"/", path].concat(),
-    }
-}
-
-/// The operations on an entity.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FileUse {
-    pub(super) first: Time,
-    /// The end of the last write. Data that was read before can be in the file.
-    complete: Time,
-    read: bool,
-    executed: bool,
-    pub(super) made: bool,
-    pub(super) deleted: bool,
-}
-
-impl Default for FileUse {
-    fn default() -> FileUse {
-        FileUse {
-            first: Time::MAX,
-            complete: 0,
-            read: false,
-            executed: false,
-            made: false,
-            deleted: false,
-        }
-    }
-}
-
-impl FileUse {
-    fn add(&mut self, edge: &Edge) {
-        self.first = self.first.min(edge.interval.start);
-        match edge.relation {
-            Relation::Read => self.read = true,
-            Relation::Execute => (self.read, self.executed) = (true, true),
-            Relation::Write | Relation::Rename | Relation::Make => {
-                self.made = true;
-                self.complete = self.complete.max(edge.interval.end);
-            }
-            Relation::Delete => self.deleted = true,
-            _ => {}
-        }
     }
 }
 

@@ -9,9 +9,7 @@ use backstory_eventlog::event::Bytes;
 
 use super::{Line, Step, Word};
 use crate::paths::{absolute, base_name};
-
-/// Stands for the stem: a private character (Unicode's private use area) that no quoting changes.
-pub const STEM: char = '\u{e000}';
+pub use crate::shell::STEM;
 
 /// The possible stems of a step: the parts of its first output's name, cut at `.`, `-` and `_` and
 /// between letters and digits.
