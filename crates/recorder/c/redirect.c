@@ -160,11 +160,18 @@ static int exec_for_libc(const char *path, char *const *argv, char *const *env)
     return (int)bs_ret(bs_exec(BS_AT_FDCWD, path, argv, env, 0, false));
 }
 
-/* libc closes a descriptor: what is opened under this number next must not be taken for it. */
+/*
+ * libc closes a descriptor: a file opened under this number next must not be taken for it. Between
+ * the marks of a spawned child nothing is logged: `popen` itself closes the child's end of its pipe
+ * there, and a record without BS_F_CHILD would mean that the child has become another program.
+ */
 static int close_for_libc(int fd)
 {
-    struct bs_reservation rec = bs_begin_close(fd);
-    bs_fd_closed((u32)fd);
+    struct bs_reservation rec = {0};
+    if (!bs_me.borrowed) {
+        rec = bs_begin_close(fd);
+        bs_fd_closed((u32)fd);
+    }
     return (int)bs_finish(rec, bs_call(rec, __NR_close, fd));
 }
 
