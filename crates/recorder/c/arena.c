@@ -1,16 +1,22 @@
 /*
- * The process's and the thread's share of the arena: attached at the first operation, chunk by chunk.
+ * The process's and the thread's share of the arena. The process attaches to the arena at its first
+ * operation. Each thread then takes one chunk at a time.
  *
- * Signals are blocked while the state changes, so a handler finds it whole. What the process must not inherit by fork lies in
- * pages that the kernel wipes there. Once the program has limited its own system calls, nothing here makes one.
+ * Invariants:
+ *
+ * - Signals are blocked while the state changes, so a signal handler finds it consistent.
+ * - State that a child must not inherit by fork lies in pages that the kernel wipes there.
+ * - Once the program has limited its own system calls, nothing here makes one.
  */
 #include "bs.h"
 #include <linux/mman.h>
 #include <linux/prctl.h>
 
 /*
- * The first chunks are mapped together with the arena's header, and stay: nearly every process finds one of them free, and what
- * it costs to map another is half of what a fork child's first operation costs. Below 2 MB, so that one page of page tables does.
+ * The process maps the first chunks together with the arena's header, and keeps them mapped. Nearly
+ * every process finds one of these chunks free. Mapping another chunk costs half of what a fork
+ * child's first operation costs. The window stays below 2 MB, so that one page of page tables is
+ * enough.
  */
 enum { WINDOW = 30, WINDOW_SIZE = BS_ARENA_HEADER + WINDOW * BS_CHUNK_SIZE };
 enum { FEW_FREE = 8, GIVEN_BACK = 16, DEEPLY = 8 };
@@ -22,9 +28,9 @@ enum { SIG_SETMASK = 2, MAP_SHARED_RW = 3 };
 struct bs_arena *bs_arena;
 const void *bs_gate_elsewhere;
 
-static bool muted;     /* for good: nothing can be logged here */
-static u64 mapped;     /* bytes from the arena's beginning */
-static u32 attempts;   /* to attach, that failed for lack of something */
+static bool muted;     /* for good: this process can log nothing */
+static u64 mapped;     /* bytes mapped from the arena's beginning */
+static u32 attempts;   /* failed attempts to attach, for lack of a resource */
 extern char bs_home[]; /* the library's first byte */
 
 bool bs_is_flow(u32 op)
@@ -38,7 +44,10 @@ bool bs_is_flow(u32 op)
     return op < 64 ? low >> op & 1 : op == BS_OP_BIND;
 }
 
-/* The guard sees what it watches, since such a call then misses the gate; the rest is lost, and counted. */
+/*
+ * Counts a lost operation. An operation that the guard watches is not lost: its call misses the
+ * gate, so the guard sees it.
+ */
 void bs_lose(u32 op)
 {
     if (bs_arena && !muted && !(bs_arena->flags & BS_ARENA_CLOSED) &&
@@ -48,11 +57,12 @@ void bs_lose(u32 op)
     }
 }
 
-/* ---- attaching ------------------------------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 /*
- * A loader that ignores the address we ask for leaves the gate at the wrong place; then one page with the same instruction is
- * put where it should be. If that is not free the gate is watched, and the supervisor refuses us the arena.
+ * Puts the gate at its fixed address if a loader ignored the address that the library requests. One
+ * page with the same instruction is mapped there. If that page is not free, the guard watches the
+ * gate, and the supervisor refuses the process the arena.
  */
 static void place_gate(void)
 {
@@ -72,14 +82,17 @@ static void place_gate(void)
     instruction[1] = 0x05;
     instruction[2] = 0xc3;
     if (bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_EXEC) <
-        0) { /* where new code is forbidden */
+        0) { /* new code is forbidden */
         bs_raw(__NR_munmap, page, BS_PAGE);
         return;
     }
     bs_gate_elsewhere = instruction;
 }
 
-/* A descriptor of the arena: through the gate, so that a supervisor that sees the call knows that our gate doesn't hold. */
+/*
+ * Returns a descriptor of the arena. The call goes through the gate: if the supervisor sees the
+ * call, it knows that this process's gate does not work.
+ */
 static s64 open_arena(void)
 {
     const char *path = bs_arena_path + sizeof BS_ENV_ARENA; /* after the "=" */
@@ -100,8 +113,9 @@ static bool is_error(s64 result)
 }
 
 /*
- * Whether a simulator runs the program: valgrind answers this sequence of rotations, which changes nothing elsewhere. It has
- * descriptors and addresses of its own, takes our calls for the program's and reports what we read beyond a string's end.
+ * True if a simulator runs the program. Valgrind responds to this sequence of rotations, which
+ * changes nothing elsewhere. A simulator has descriptors and addresses of its own. It takes the
+ * recorder's calls for the program's, and reports reads beyond a string's end.
  */
 static bool is_simulated(void)
 {
@@ -121,8 +135,9 @@ bool bs_is_muted(void)
 }
 
 /*
- * Gives the process the memory that a child by fork finds empty. It is made here and not part of the library, because most of what
- * that would cost is paid by programs that never get here. Our lock goes on with it: who waits for it finds it there.
+ * Maps the process state, which the kernel wipes in a child by fork. The state is not part of the
+ * library, because most of that cost would fall on programs that never attach. The caller's lock
+ * moves into the new state, where other waiting threads find it.
  */
 static bool make_process(void)
 {
@@ -139,11 +154,12 @@ static bool make_process(void)
     return true;
 }
 
-/* Maps the arena's first page. False: not now, or never (then `muted`). */
+/* Maps the arena's first page. False: not possible now, or never (then `muted`). */
 static bool attach(void)
 {
     if (!bs_arena_path[0]) {
-        muted = bs_first_library != 0; /* the constructor has looked, and found nothing */
+        /* the constructor looked for the variable and did not find it */
+        muted = bs_first_library != 0;
         return false;
     }
     if (bs_is_muted())
@@ -163,7 +179,7 @@ static bool attach(void)
     }
     bs_raw(__NR_close, fd);
     struct bs_arena *arena = (struct bs_arena *)at;
-    if (!is_error(at)) /* a page that is first written to is mapped alone, which is cheaper */
+    if (!is_error(at)) /* a page whose first access is a write is mapped alone, which is cheaper */
         __atomic_fetch_or(&arena->wanted, 0, __ATOMIC_RELAXED);
     if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION ||
         !make_process()) {
@@ -180,7 +196,10 @@ static bool attach(void)
     return true;
 }
 
-/* From now on nobody's own number of himself is believed. */
+/*
+ * Marks the run as one with several pid namespaces. From now on the supervisor trusts no pid that a
+ * process reports about itself.
+ */
 void bs_other_numbers(void)
 {
     if (bs_arena && !(bs_arena->flags & BS_ARENA_PIDNS))
@@ -190,8 +209,9 @@ void bs_other_numbers(void)
 enum how { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK };
 
 /*
- * Makes the process ready, once per exec and once per fork child; `*started` tells the one thread that did it. A child writes to
- * no page of ours here but the wiped one: each would have to be copied.
+ * Makes the process ready, once per exec and once per fork child. `*started` is set for the one
+ * thread that did it. A fork child writes to no page of the recorder here except the wiped ones:
+ * each other page would have to be copied.
  */
 static bool set_up(enum how *started)
 {
@@ -210,13 +230,17 @@ static bool set_up(enum how *started)
         bs_process->ppid = (u32)bs_raw(__NR_getppid, 0);
         if (bs_process->pid == 1 ||
             bs_process->ppid <=
-                1) /* orphans become the supervisor's: it is a namespace's first, or its child */
+                /* the first process of a namespace, or the supervisor's child: orphans go there */
+                1)
             bs_other_numbers();
-        /* By now an orphan's parent is the supervisor; whose it was would be lost with the parent that did not live to log the fork. */
+        /*
+         * By now an orphan's parent is the supervisor. Without this line the real parent would be
+         * lost if it died before it logged the fork.
+         */
         if (how == STARTED_BY_FORK && bs_me.pid && bs_process->ppid)
             bs_process->ppid = bs_me.pid;
         bs_process->epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
-        if (bs_odd & BS_ODD_SHARED) /* the child has a memory of its own after all */
+        if (bs_odd & BS_ODD_SHARED) /* this child has memory of its own, not shared */
             __atomic_and_fetch(&bs_odd, ~BS_ODD_SHARED, __ATOMIC_SEQ_CST);
         u32 generation = (u32)bs_process->epoch;
         __atomic_store_n(&bs_process->generation, generation ? generation : ~0u, __ATOMIC_RELEASE);
@@ -227,7 +251,7 @@ static bool set_up(enum how *started)
     return ready;
 }
 
-/* ---- chunks ---------------------------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 s32 bs_claim(u32 words)
 {
@@ -266,12 +290,15 @@ void bs_begin_chunk(struct bs_chunk *chunk, u32 index)
 }
 
 /*
- * Without a guard there is nobody to ask: the supervisor looks by itself, at least four times a second; with one, more may ask than
- * it lets wait. Who has waited in vain once (no memory is left for more chunks) does not wait again before there was a free one.
+ * Set when a wait for a free chunk failed, because no memory is left for more chunks. The process
+ * then does not wait again before a chunk was free.
+ *
+ * Without a guard a process cannot notify the supervisor, which looks by itself at least four times
+ * a second. With a guard, more processes may notify the supervisor than it lets wait.
  */
 static bool waited_in_vain;
 
-/* The supervisor knows that all chunks are in use and that there will be no more. */
+/* True if the supervisor has found that all chunks are in use and that it can add no more. */
 static bool is_dry(void)
 {
     return __atomic_load_n(&bs_arena->dry, __ATOMIC_RELAXED);
@@ -281,7 +308,10 @@ static s32 wait_for_drain(void)
 {
     const s64 pause[2] = {0, 2000000};
     s32 index = -1;
-    /* On a busy machine its turn may come late: its looks count, not the time, which is bounded all the same. */
+    /*
+     * On a busy machine the supervisor may run late. So the loop counts its looks, and also bounds
+     * the time.
+     */
     u32 looks = 0;
     for (int tries = 0; index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !is_dry() &&
                         !(bs_arena->flags & BS_ARENA_CLOSED);
@@ -295,7 +325,10 @@ static s32 wait_for_drain(void)
     return index;
 }
 
-/* In a crowd others may take what we have waited for, several times; each time some of them are served. */
+/*
+ * Among many waiting threads, others may take the chunk that this one waited for, several times.
+ * Each time some of them are served.
+ */
 static s32 claim_or_wait(void)
 {
     s32 index = bs_claim(BS_BITMAP_WORDS);
@@ -312,8 +345,9 @@ static s32 claim_or_wait(void)
 }
 
 /*
- * Maps a chunk. A shared mapping can be had again by mremap with an old size of zero, and larger: no descriptor is needed, so
- * none shows up in the program's table, and a root or a limit changed since does not matter.
+ * Maps a chunk. `mremap` with an old size of zero maps a shared mapping again, and can make it
+ * larger. It needs no descriptor, so none appears in the program's table. It also works after the
+ * program changed its root or a limit.
  */
 static u8 *map_chunk(u32 index)
 {
@@ -358,8 +392,9 @@ static void retire(u8 *chunk)
 }
 
 /*
- * A thread that needs a second chunk will fill it: a page that is first read is mapped with those around it, and what is mapped
- * is not waited for page by page.
+ * Maps all pages of a chunk in advance. A thread that needs a second chunk will fill it. A page
+ * whose first access is a read is mapped with the pages around it, so the thread does not wait for
+ * each page.
  */
 static void map_all(const u8 *chunk)
 {
@@ -368,8 +403,8 @@ static void map_all(const u8 *chunk)
 }
 
 /*
- * Says who owns the chunk where numbers may be those of another namespace. Without a guard, /proc knows the number that the
- * supervisor knows, unless it was mounted anew.
+ * Reports the owner of a chunk where pids may belong to another namespace. Without a guard, /proc
+ * has the pid that the supervisor knows, unless it was mounted anew.
  */
 static BS_COLD void announce(struct bs_chunk *chunk)
 {
@@ -386,7 +421,7 @@ static BS_COLD void announce(struct bs_chunk *chunk)
     bs_process->host_pid = chunk->host_pid = number;
 }
 
-/* Gives the thread a chunk; signals are blocked, the process is ready. */
+/* Gives the thread a chunk. Signals are blocked and the process is ready. */
 static bool new_chunk(void)
 {
     struct bs_thread *me = &bs_me;
@@ -396,7 +431,10 @@ static bool new_chunk(void)
     }
     s32 index = bs_claim(BS_BITMAP_WORDS);
     if (index < 0) {
-        /* Where there are few, it may be this one that comes back. What is still being done in the other keeps its outcome. */
+        /*
+         * With few chunks left, the supervisor may hand out this very one again. Operations in
+         * progress in the other chunk keep their outcome.
+         */
         if (me->held) {
             retire(me->held);
             me->held = 0;
@@ -436,7 +474,7 @@ void bs_begin_thread(u32 tid)
     me->pid = bs_process->pid;
 }
 
-/* What was inherited by fork is left mapped, which is cheaper, unless forks are nested deeply. */
+/* Forgets an inherited chunk. It stays mapped, which is cheaper, unless forks are nested deeply. */
 static void forget(u8 **chunk)
 {
     if (*chunk && bs_me.forks > DEEPLY)
@@ -444,12 +482,15 @@ static void forget(u8 **chunk)
     *chunk = 0;
 }
 
-/* The thread's first chunk in this process. */
+/* Gives the thread its first chunk in this process. */
 static bool first_chunk(void)
 {
     struct bs_thread *me = &bs_me;
     if (me->generation != bs_process->generation) {
-        /* What is mapped is the parent's: not ours to write to, nor to give back. */
+        /*
+         * The mapped chunks belong to the parent. The child neither writes to them nor gives them
+         * back.
+         */
         me->forks++;
         forget(&me->chunk);
         forget(&me->held);

@@ -1,15 +1,15 @@
 /*
- * What all files of the recorder share: types, system calls, the record of one operation.
+ * The declarations that all files of the recorder share: types, system calls, state and records.
  *
- * The recorder runs inside other programs: in signal handlers, between vfork and exec, in threads
- * that may be cancelled, before and after `main`. Hard rules for every file here:
+ * The recorder runs inside other programs. It runs in signal handlers, between vfork and exec, in
+ * threads that may be cancelled, and before and after `main`. Hard rules for every file here:
  *
- *  1. A recorded call does not depend on libc. The few functions of libc that a wrapper needs are
- *     looked up at their first use (next.c).
- *  2. The recorder allocates nothing, and takes no lock that a signal handler could meet.
- *  3. A frame has a few hundred bytes at most.
- *  4. `errno` is what the call left.
- *  5. A call that the guard watches goes through the gate if and only if it was logged here.
+ * 1. A recorded call does not depend on libc. The few functions of libc that a wrapper needs are
+ *    looked up at their first use (next.c).
+ * 2. The recorder allocates nothing, and takes no lock that a signal handler could meet.
+ * 3. A stack frame has a few hundred bytes at most.
+ * 4. After a wrapper returns, `errno` has the value that the call gave it.
+ * 5. A call that the guard watches goes through the gate if and only if the recorder logged it.
  */
 #ifndef BS_H
 #define BS_H
@@ -22,7 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is not said to be visible is ours alone, and reached without a table. */
+/*
+ * A symbol not marked as visible belongs to the recorder alone. The code reaches it without a
+ * table.
+ */
 #pragma GCC visibility push(hidden)
 
 typedef int64_t s64;
@@ -34,21 +37,22 @@ typedef s64 ssize;
 
 #define BS_API __attribute__((visibility("default")))
 /*
- * A function that the sanitizers intercept, too (sanitizer.c): two instructions without effect at
- * its entry make room for a short jump, and five bytes before it for the jump that is reached so.
+ * Marks a function that the sanitizers intercept, too (sanitizer.c). Two instructions without
+ * effect at its entry make room for a short jump. Five bytes before the entry make room for the
+ * long jump that the short one leads to.
  */
 #define BS_INTERCEPTED BS_API __attribute__((patchable_function_entry(7, 5)))
 #define BS_COLD __attribute__((noinline, cold))
 #define BS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define BS_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Another name that programs know the same function by. */
+/* Another name by which programs call the same function. */
 #define BS_ALIAS(name, of) extern BS_API __typeof(of) name __attribute__((alias(#of)))
 
 #define BS_AT_FDCWD (-100)
 #define BS_PAGE 4096u
 #define BS_PATH_MAX 4096u
 
-/* Errors that the recorder itself tells apart. */
+/* The errors that the recorder itself distinguishes. */
 /* clang-format off */
 enum {
     BS_EPERM = 1, BS_ENOENT = 2, BS_EINTR = 4, BS_E2BIG = 7, BS_ENOEXEC = 8, BS_EBADF = 9, BS_ENOMEM = 12, BS_EACCES = 13,
@@ -57,14 +61,18 @@ enum {
 };
 /* clang-format on */
 
-/* ---- system calls ---------------------------------------------------------------------------------------------------- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
-/* gate.S: same convention as the `syscall` instruction, called. The first passes the guard, the second does not. */
+/*
+ * gate.S: two functions with the calling convention of the `syscall` instruction. The guard lets
+ * calls from `bs_gate` pass. It watches calls from `bs_plain`.
+ */
 extern char bs_gate[], bs_gate_ip[], bs_plain[];
-/* Where the gate is if the library was loaded somewhere else than at BS_HOME; else null. */
+/* Address of the gate if the loader put the library at another address than BS_HOME; else null. */
 extern const void *bs_gate_elsewhere;
 
-#ifdef __clang_analyzer__ /* which does not see that the kernel writes where its arguments point */
+/* The analyzer does not know that the kernel writes through the arguments. */
+#ifdef __clang_analyzer__
 s64 bs_raw6(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 #else
@@ -96,68 +104,74 @@ static inline s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 
 #endif
 
 #define BS_SIX(a, b, c, d, e, f, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e), (s64)(f)
-/* A call of our own that no filter of ours watches. */
+/* A system call of the recorder that the guard's filter does not watch. */
 #define bs_raw(nr, ...) bs_raw6(nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
-/* A call of our own through the gate. */
+/* A system call of the recorder through the gate. */
 #define bs_gated(nr, ...) bs_through6(bs_gate, nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
-/* The program's call, whose record is `rec`: through the gate if it is logged. */
+/* The program's call, whose record is `rec`. It goes through the gate if it is logged. */
 #define bs_call(rec, nr, ...) bs_through6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
 /* The same for calls that are cancellation points. */
 #define bs_call_cancel(rec, nr, ...) \
     bs_cancel6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
 
-/* `bs_through6`, cancellable while it lasts. */
+/* Like `bs_through6`, but the thread can be cancelled during the call. */
 s64 bs_cancelled6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 
 /* Sets errno; returns -1. */
 s64 bs_fail(s64 error);
-/* errno, negated as system calls do it. */
+/* The value of errno, negated like the result of a failed system call. */
 s64 bs_error(void);
-/* What a libc function returns for a system call's result. */
+/* Turns a system call's result into the return value of a libc function. */
 static inline s64 bs_ret(s64 result)
 {
     return BS_UNLIKELY((u64)result > -4096ull) ? bs_fail(result) : result;
 }
 
-/* ---- state ----------------------------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
-/* What is unusual about this process; all zero in nearly every one. */
+/* Flags of an unusual process. In nearly every process all of them are zero. */
 enum {
-    BS_ODD_STRICT = 1,  /* the guard logs what it watches, whatever the gate */
+    BS_ODD_STRICT = 1,  /* the guard logs the calls it watches, whether or not they pass the gate */
     BS_ODD_ALL_OPS = 2, /* log every read and write */
-    BS_ODD_SHARED =
-        4, /* a child may run on our memory without stopping us: only the process itself logs */
-    BS_ODD_NO_TSC = 8,   /* the time-stamp counter must not be read */
-    BS_ODD_SANDBOX = 16, /* the program limits its own system calls: none of ours any more */
-    BS_ODD_CLOSED = 32,  /* the run is over: nothing is logged, and the gate stays open */
-    BS_ODD_MOVED =
-        64, /* root, mounts or rules changed: our own file may be out of a child's reach */
+    /* a child may share memory with its running parent: only the process itself logs */
+    BS_ODD_SHARED = 4,
+    BS_ODD_NO_TSC = 8, /* the time-stamp counter must not be read */
+    /* the program limits its own system calls: the recorder makes none any more */
+    BS_ODD_SANDBOX = 16,
+    BS_ODD_CLOSED = 32, /* the run is over: nothing is logged, and the gate stays open */
+    BS_ODD_MOVED = 64, /* root, mounts or rules changed: a child may not find the recorder's file */
 };
 extern u32 bs_odd;
-/* More than one thread was made. */
+/* True once the process has made a second thread. */
 extern bool bs_threaded;
 
-/* A thread's place in the arena. */
+/* A thread's position in the arena. */
 struct bs_thread {
-    u8 *chunk; /* where it appends */
-    u8 *held; /* the one before, kept until the next change: an operation may still be writing its result there */
-    u32 generation; /* of the process when `chunk` was taken */
-    u32 forks;      /* nested, each of which began with what its parent had mapped */
-    u32 changes;    /* of chunk: tells an operation whether its record is still mapped */
-    u32 count;      /* chunks taken in this epoch */
+    u8 *chunk; /* the thread appends its records here */
+    /*
+     * The previous chunk. It stays until the next change, because an operation may still write its
+     * result there.
+     */
+    u8 *held;
+    u32 generation; /* the process's when `chunk` was taken */
+    u32 forks;      /* depth of nested forks; each child began with its parent's mappings */
+    /* how often `chunk` changed: shows an operation whether its record is still mapped */
+    u32 changes;
+    u32 count; /* chunks taken in this epoch */
     u32 tid;
-    u32 borrowed; /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
-    u64 base;      /* of the stack where that began */
-    s32 spawned;   /* pid of the child that did */
+    /* Depth of vfork and spawn. The thread also logs a child that runs on its stack. */
+    u32 borrowed;
+    u64 base;      /* of the stack when the borrowing began */
+    s32 spawned;   /* pid of the child that ran on this stack */
     void *scratch; /* memory that such a child could not free */
     u64 scratch_size;
-    const void *
-        actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
+    /* The file actions of a spawned child. `done` counts those already logged (spawn.c). */
+    const void *actions;
     u32 done;
-    u32 pid;         /* of the process when `chunk` was taken */
-    bool taking;     /* a chunk, where signals can't be blocked */
-    u32 clone_flags; /* of a clone by number that is under way (clone.c) */
-    u64 clone_time;  /* when it began */
+    u32 pid;         /* the process's when `chunk` was taken */
+    bool taking;     /* the thread is taking a chunk while signals cannot be blocked */
+    u32 clone_flags; /* flags of a clone by number that is in progress (clone.c) */
+    u64 clone_time;  /* when that clone began */
 };
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
@@ -165,41 +179,48 @@ extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec"))
 /* clang-format off */
 enum {
     BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16, BS_FD_MADE = 32, BS_FD_OWN = 64,
-    BS_FD_PART = 128, /* what is there may be read before this descriptor changes it (preserve.c) */
+    BS_FD_PART = 128, /* the run may read the file before this descriptor changes it (preserve.c) */
 };
 /* clang-format on */
-/* Files that a process remembers as its own; where two would have the same place, the later. */
+/*
+ * Number of files that a process remembers as made by itself. Of two files with the same table
+ * entry, the later one stays.
+ */
 #define BS_OWN 16384u
 
-/* What a child by fork must not believe of itself: the kernel wipes these pages there. */
+/* State that a child by fork must not inherit. The kernel wipes these pages in the child. */
 struct bs_process {
     u32 generation; /* 0: not set up */
     u32 lock;
     u32 pid, ppid;
-    u32 host_pid; /* as the supervisor knows it, where that had to be asked for */
+    u32 host_pid; /* the pid that the supervisor sees, if it had to be looked up */
     u64 epoch;
-    u32 highest;            /* descriptor with a mark */
-    s32 copy_from, copy_to; /* of the last copy in the kernel, if both are marked so */
-    u64 told; /* own.c: what was told before that is our own, or among the first `others` */
+    u32 highest;            /* the highest descriptor with a mark */
+    s32 copy_from, copy_to; /* the last copy in the kernel, if both ends are marked as copied */
+    /* own.c: all reports up to this count are this process's own, or among the first `others` */
+    u64 told;
     u64 others;
-    u32 own;   /* own.c: which of the files below count */
-    bool owns; /* there may be one */
-    u8 fd[];   /* BS_MAX_FD of them, if it is set up; then BS_OWN files that it made */
+    u32 own;   /* own.c: which of the remembered files below are valid */
+    bool owns; /* the table of own files may have an entry */
+    u8 fd[];   /* BS_MAX_FD entries if set up; after them BS_OWN files that the process made */
 };
-extern struct bs_process *bs_process; /* before it is attached: without marks, and not set up */
+extern struct bs_process *bs_process; /* before attaching: no marks, generation 0 */
 
 /* The arena's first page, once mapped. */
 extern struct bs_arena *bs_arena;
 
-/* ---- records --------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
-/* One operation being logged; its record is null where it is not. */
+/* An operation that is being logged. `record` is null if the operation is not logged. */
 struct bs_reservation {
     struct bs_record *record;
     u64 changes;
 };
 
-/* The way of a call: the gate if it has been logged, or if nobody logs any more. */
+/*
+ * The entry point for a call. It is the gate if the call has been logged, or if the run is over and
+ * nothing is logged any more.
+ */
 static inline const char *bs_way(struct bs_reservation rec)
 {
     return BS_LIKELY(rec.record) || BS_UNLIKELY(bs_odd & BS_ODD_CLOSED) ? bs_gate : bs_plain;
@@ -213,39 +234,45 @@ static inline s64 bs_cancel6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d
 }
 
 u64 bs_now(void);
-/* Begin an operation without, with one, with two strings. `time`: 0 for now. */
+/* Begin an operation without a string, with one, and with two. `time` is 0 for now. */
 struct bs_reservation bs_begin(u32 op, s32 fd, s32 arg, u32 aux);
 struct bs_reservation bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux);
 struct bs_reservation bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path);
 struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
                                      const char *other);
-/* With what the file system says of a file: `look` names it, and says whether to ask at all. */
+/*
+ * Begins an operation together with the identity of a file. `look` names the file, and says whether
+ * to look it up at all.
+ */
 struct bs_look {
     s32 dir;
     const char *path;
     u32 flags; /* AT_* */
-    u32 change; /* BS_CHANGE_* that the call will bring about, if any: its content may have to be kept first */
+    /* BS_CHANGE_* if the call will change the file: its content may have to be preserved first */
+    u32 change;
     bool wanted;
 };
-/* names.c: before a call removes the symbolic link that `look` names. */
+/*
+ * names.c: logs the target of the symbolic link that `look` names, before a call removes the link.
+ */
 void bs_log_link_text(const struct bs_look *look);
-/* 0, or a negative error. */
+/* Reads a file's identity. Returns 0 or a negative error. */
 s64 bs_identify(struct bs_look look, struct bs_ident *ident);
 struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
                                      const char *other, struct bs_look look);
-/* With `size` bytes of a socket address. */
+/* Begins an operation with `size` bytes of a socket address. */
 struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
-/* A list of strings in as many records as it takes. */
+/* Logs a list of strings in as many records as it needs. */
 void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *));
 
-/* True if the record can still be written to. */
+/* True if the thread can still write to the record. */
 static inline bool bs_open(struct bs_reservation rec)
 {
     return BS_LIKELY(rec.record && bs_me.changes - (u32)rec.changes <= 1 &&
                      bs_me.generation == bs_process->generation);
 }
 
-/* The operation's outcome. */
+/* Writes the operation's outcome into its record. */
 static inline s64 bs_end(struct bs_reservation rec, s64 result)
 {
     if (BS_LIKELY(bs_open(rec))) {
@@ -255,23 +282,27 @@ static inline s64 bs_end(struct bs_reservation rec, s64 result)
     return result;
 }
 
-/* What the wrapper returns, once the outcome is logged. */
+/* Logs the outcome and returns the wrapper's return value. */
 s64 bs_finish(struct bs_reservation rec, s64 result);
 
-/* An operation of which only the outcome is logged. */
+/* Logs an operation of which only the outcome matters. */
 void bs_note(u64 time, u32 op, s32 fd, s32 arg, u32 aux, s64 result);
-/* The same with a path, unless the call could not read its arguments: then neither can we. */
+/*
+ * The same with a path. If the call could not read its arguments, the recorder cannot either and
+ * logs no path.
+ */
 void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, s64 result);
 
 /*
- * Calls that change nothing are logged after they were made: their outcome says whether the path can be read, and a process
- * killed in between has learned nothing. Such an operation carries this mark: if it can't be logged then, nobody has seen it.
+ * The recorder logs a call that changes nothing after the call was made. Its outcome says whether
+ * the path can be read, and a process killed in between has learned nothing. Such an operation
+ * carries this mark: if the recorder cannot log it then, the guard has not seen it either.
  */
 #define BS_LATE 0x10000u
-/* Nor need this be told to anybody: who reads has made the file. */
+/* A read that the recorder need not report to other processes: the reader made the file itself. */
 #define BS_OWN_READ 0x20000u
 
-/* True if the operation can be logged later, so that its call goes through the gate. */
+/* True if the recorder can log the operation later, so that its call goes through the gate. */
 bool bs_logs_later_oddly(u32 op);
 static inline bool bs_logs_later(u32 op)
 {
@@ -285,43 +316,48 @@ static inline const char *bs_way_later(bool logged)
     return BS_LIKELY(logged) || bs_odd & BS_ODD_CLOSED ? bs_gate : bs_plain;
 }
 
-/* ---- the parts ------------------------------------------------------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 /* arena.c */
 bool bs_take(u32 op);                /* gives the thread a chunk */
-bool bs_is_muted(void);              /* this process will never log */
-bool bs_is_ready(u32 op);            /* it has one, or could be given one now */
-bool bs_change(u32 op, u32 changes); /* a new one: the old is full, unless it has changed already */
-void bs_prepare_for_sandbox(void);   /* all that would need a system call later */
-void bs_map_reserve(void);           /* confined.c: the chunks that a sandboxed process can take */
-s32 bs_claim(
-    u32 words); /* a free chunk's number among those of so many words of the bitmap, or -1 */
-void bs_begin_chunk(struct bs_chunk *chunk,
-                    u32 index); /* a claimed one is the thread's; its header is valid last */
-void bs_begin_thread(u32 tid);  /* nothing of what the thread had is its own any more */
-bool bs_take_confined(void);    /* takes one of these, without a system call */
-void bs_say_full(u8 *chunk);    /* its owner will append no more */
-void bs_thread_ends(void);      /* the chunk is given back */
-void bs_lose(u32 op);           /* an operation could not be logged */
-void bs_other_numbers(void);    /* a process may be in another pid namespace */
-bool bs_is_another(void); /* record.c: with this thread's state, but another thread or process? */
-bool bs_is_flow(u32 op);  /* the guard watches it */
-void bs_stop_clock(void); /* record.c: time becomes a sequence number */
+bool bs_is_muted(void);              /* this process will never log anything */
+bool bs_is_ready(u32 op);            /* the thread has a chunk, or could get one now */
+bool bs_change(u32 op, u32 changes); /* new chunk for a full one, unless already changed */
+void bs_prepare_for_sandbox(void);   /* does all that would need a system call later */
+/* confined.c: maps the chunks that a sandboxed process can take */
+void bs_map_reserve(void);
+/* claims a free chunk among the first `words` words of the bitmap; -1 if all are taken */
+s32 bs_claim(u32 words);
+/* gives a claimed chunk to the thread; writes the header's magic last */
+void bs_begin_chunk(struct bs_chunk *chunk, u32 index);
+void bs_begin_thread(u32 tid); /* discards the thread's inherited state */
+bool bs_take_confined(void);   /* takes one of the reserved chunks without a system call */
+void bs_say_full(u8 *chunk);   /* the chunk's owner will append no more */
+void bs_thread_ends(void);     /* gives the thread's chunk back */
+void bs_lose(u32 op);          /* an operation could not be logged */
+void bs_other_numbers(void);   /* the process may be in another pid namespace */
+bool bs_is_another(void);      /* record.c: another thread or process uses this thread's state? */
+bool bs_is_flow(u32 op);       /* the guard watches this operation */
+void bs_stop_clock(void);      /* record.c: time becomes a sequence number */
 
-/* environ.c: found when the library was loaded */
-extern char bs_arena_path[];    /* "BACKSTORY_ARENA=..."; empty: not recorded */
-extern char bs_preload_entry[]; /* our own entry of LD_PRELOAD, as any program may have it */
-extern const char *bs_own_file; /* where we were loaded from */
-extern u32 bs_user;             /* effective, at that time */
+/* environ.c: values found when the library was loaded */
+extern char bs_arena_path[]; /* "BACKSTORY_ARENA=..."; empty: not recorded */
+/* the recorder's own entry of LD_PRELOAD, in the form for any program */
+extern char bs_preload_entry[];
+extern const char *bs_own_file; /* the file that the loader loaded the recorder from */
+extern u32 bs_user;             /* effective user id at load time */
 struct bs_link_map {
     u64 base;
     char *name;
     u64 *dynamic;
     struct bs_link_map *next, *prev;
 };
-extern struct bs_link_map *bs_first_library, *bs_last_library; /* that the program began with */
+extern struct bs_link_map *bs_first_library, *bs_last_library; /* loaded at the start */
 extern struct bs_link_map *bs_own_library;
-/* libc's functions are looked for behind this one: the recorder, or a sanitizer's runtime. */
+/*
+ * The look-up of libc's functions begins behind this library: the recorder, or a sanitizer's
+ * runtime.
+ */
 extern struct bs_link_map *bs_last_before_next;
 
 /* sanitizer.c */
@@ -329,9 +365,12 @@ void bs_step_behind_sanitizer(void);
 
 /* next.c */
 void *bs_next_or_null(const char *name);
-/* Keeps what it finds in `*place`; a function that fails with ENOSYS where there is none. */
+/*
+ * Finds a function and stores it in `*place`. If there is no such function, the result is one that
+ * fails with ENOSYS.
+ */
 void *bs_find(void **place, const char *name);
-/* The function that programs would get without us. */
+/* The function that the program would call if the recorder were not loaded. */
 #define BS_NEXT(name) \
     ({ \
         static void *next_; \
@@ -339,16 +378,16 @@ void *bs_find(void **place, const char *name);
         (__typeof(&name))(BS_LIKELY(found_) ? found_ : bs_find(&next_, #name)); \
     })
 
-/* channel.c: by the call of this number */
+/* channel.c: a pipe and an accepted socket, made by the system call with this number */
 int bs_make_pipe(s64 nr, int ends[2], int flags);
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags);
 
 /* opaque.c */
-void bs_say_opaque(const char *what); /* BS_OPAQUE_*, unless the guard says it */
+void bs_say_opaque(const char *what); /* BS_OPAQUE_*, unless the guard reports it */
 void bs_say_opaque_trace(int request);
 void bs_say_opaque_events(u32 flags);
 
-/* sandbox.c: makes a call that may limit those that follow */
+/* sandbox.c: makes a call that may limit the system calls after it */
 bool bs_only_dispatches(void);
 s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 
@@ -364,12 +403,12 @@ void bs_opened_proc(const char *path);
 void bs_redirect_stdio(void);
 void bs_redirect_internal(void);
 extern bool bs_exec_is_redirected;
-extern bool bs_lists_are_seen;  /* libc's own listing of a directory comes to the recorder */
-extern bool bs_closes_are_seen; /* a stream's close is logged where it meets the kernel */
+extern bool bs_lists_are_seen;  /* the recorder sees libc's own listing of a directory */
+extern bool bs_closes_are_seen; /* a stream's close is logged at its system call */
 
 /* streams.c */
-void bs_log_streams_used(
-    void); /* before set-up; the caller knows that libc's streams are what we think they are */
+/* before set-up; the caller has checked that libc's streams have the expected layout */
+void bs_log_streams_used(void);
 
 /* descriptors.c */
 void bs_fd_opened(s64 fd, int flags);
@@ -384,40 +423,42 @@ static inline u32 bs_fd_marks(int fd)
 }
 void bs_fd_mark(int fd, u32 mark);
 
-/* own.c: what this process made, and nobody else has seen */
-void bs_tell(void); /* that something was logged which may be a read, or change what names mean */
-void bs_made(int dir, const char *path, s64 fd); /* a file, by opening it */
+/* own.c: the files that only this process has seen, since it made them. */
+/* Counts a logged operation that may be a read, or that changes what names mean. */
+void bs_tell(void);
+void bs_made(int dir, const char *path, s64 fd); /* remembers a file made by an open */
 bool bs_reads_own_file(int dir, const char *path, s64 fd);
 static inline bool bs_reads_own(int dir, const char *path, s64 fd)
 {
     return BS_UNLIKELY(bs_process->owns) && fd >= 0 && bs_reads_own_file(dir, path, fd);
 }
-void bs_lend(int fd); /* others may read it from now on */
+void bs_lend(int fd); /* other processes may read the file from now on */
 void bs_wrote_own(int fd, const struct bs_ident *ident);
-bool bs_is_own(const struct bs_ident *ident, bool goes); /* with `goes`, no longer */
+bool bs_is_own(const struct bs_ident *ident, bool goes); /* with `goes`, forgets it */
 bool bs_nobody_else_knows(const struct bs_ident *own);
 bool bs_may_be_read(u64 dev, u64 ino);
-void bs_tell_changed(const struct bs_ident *ident); /* by us, who have not made it */
-void bs_disown_all(void); /* there may be somebody now who has them open */
+/* changed by this process, which did not make it */
+void bs_tell_changed(const struct bs_ident *ident);
+void bs_disown_all(void); /* another process may have them open now */
 
-/* open.c, exec.c, environ: what the redirected entries of libc land in */
+/* open.c, exec.c: the functions behind the redirected entries of libc */
 struct bs_reservation bs_begin_open(int dir, const char *path, int flags,
-                                    u32 mode); /* one that may change something */
+                                    u32 mode); /* an open that may change something */
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
 s64 bs_open_how(int dir, const char *path, const void *how, u64 size);
 s64 bs_open_plainly(s64 nr, const char *path, int flags,
-                    u32 mode); /* `open` or `creat`, as calls */
+                    u32 mode); /* `open` or `creat` as system calls */
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
-void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
-void bs_borrow(
-    u64 base); /* what follows is a child's, until `bs_give_back` with the child's pid or -errno */
+void bs_free_scratch(void); /* process.c: frees what a child on this memory left */
+/* a child's operations follow, until `bs_give_back` with the child's pid or -errno */
+void bs_borrow(u64 base);
 void bs_give_back(s64 child);
-bool bs_has_jumped_out(void); /* and somebody jumped out of it instead */
+bool bs_has_jumped_out(void); /* the child left its borrowed stack by a jump instead */
 
 /* clone.c */
 s64 bs_clone_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 
-/* spawn.c: an open and the execve of a spawned child, by way of libc's own entries */
+/* spawn.c: an open and the execve of a spawned child, called from libc's own entry points */
 s64 bs_spawned_open(const char *path, int flags, u32 mode);
 void bs_spawned_exec(void);
 
@@ -430,22 +471,22 @@ struct bs_room {
     u32 bytes; /* of text */
 };
 struct bs_room bs_environment_room(char *const *env);
-/* `wide`: for a program that has the loader of 64-bit programs. */
+/* `wide`: for a program that uses the loader of 64-bit programs. */
 char *const *bs_environment_repaired(char *const *env, char **array, char *text, bool wide);
 bool bs_is_our_variable(const char *variable);
 u64 bs_environment_hash(char *const *env);
 
-/* memory.c: what may be read of the program's memory, where the kernel would say EFAULT */
+/* memory.c: which parts of the program's memory the recorder can read without an EFAULT */
 extern u64 bs_stack_end; /* of the first thread */
 enum { FIRST_STACK_AT_MOST = 64 << 20 };
 bool bs_readable(const void *at, u64 size);
-bool bs_measure(const char *s, u32 limit, u32 *length); /* false: not a string that can be read */
+bool bs_measure(const char *s, u32 limit, u32 *length); /* false: no readable string */
 bool bs_list_readable(char *const *list);
 
 /* preserve.c */
-void bs_preserve(struct bs_look look, const struct bs_ident *ident); /* the arena is there */
+void bs_preserve(struct bs_look look, const struct bs_ident *ident); /* needs an attached arena */
 void bs_preserve_open(int fd);
-/* Before a descriptor is first written by, or what it leads to is cut. */
+/* Call this before the first write through a descriptor, and before its file is truncated. */
 static inline void bs_about_to_change(int fd)
 {
     if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_PART))
@@ -453,7 +494,7 @@ static inline void bs_about_to_change(int fd)
 }
 
 /* text.c */
-u32 bs_length(const char *s, u32 limit); /* of a string that can be read */
+u32 bs_length(const char *s, u32 limit); /* of a readable string */
 void bs_copy(void *to, const void *from, u64 size);
 bool bs_starts(const char *s, const char *with);
 bool bs_same(const char *a, const char *b);
@@ -462,7 +503,7 @@ void *memcpy(void *to, const void *from, size_t n);
 
 #pragma GCC visibility pop
 
-/* The C library's; null where it has none. */
+/* The C library's symbols; null in a program whose C library lacks them. */
 extern char **environ __attribute__((weak));
 extern int *__errno_location(void) __attribute__((weak));
 

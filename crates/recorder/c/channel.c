@@ -1,4 +1,4 @@
-/* Pipes, sockets, descriptors that are passed or that hold no file. */
+/* Records pipes, sockets, passed descriptors, and descriptors that hold no file. */
 #include "shape.h"
 
 int socket(int domain, int type, int protocol);
@@ -8,7 +8,7 @@ int sendmmsg(int fd, void *messages, u32 count, int flags);
 int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout);
 int pidfd_open(int pid, u32 flags);
 
-/* ---- pipes, pairs ---------------------------------------------------------------------------------------------------- */
+/* ---- pipes, pairs ---------------------------------------------------------------------------- */
 
 int bs_make_pipe(s64 nr, int ends[2], int flags)
 {
@@ -51,7 +51,7 @@ BS_INTERCEPTED int socketpair(int domain, int type, int protocol, int ends[2])
     return (int)bs_finish(rec, result);
 }
 
-/* ---- sockets --------------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 BS_INTERCEPTED int socket(int domain, int type, int protocol)
 {
@@ -76,7 +76,10 @@ BS_INTERCEPTED int listen(int fd, int backlog)
     return (int)BS_SHAPED(listen, LISTEN, (.fd = 1), fd, backlog);
 }
 
-/* The peer is known afterwards, so that is when it is logged. One that failed brought nothing. */
+/*
+ * The peer is known only after the call, so the call is logged then. A failed accept brings no peer
+ * and is not logged.
+ */
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
 {
     u64 time = bs_now();
@@ -103,7 +106,7 @@ BS_INTERCEPTED int accept4(int socket, void *address, u32 *size, int flags)
     return bs_accept(__NR_accept4, socket, address, size, flags);
 }
 
-/* ---- messages, and descriptors in them ------------------------------------------------------------------------------- */
+/* ---- messages, and descriptors in them ------------------------------------------------------- */
 
 struct message {
     void *name;
@@ -153,7 +156,7 @@ static bool is_news(int fd, u32 mark)
     return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
 }
 
-/* The first message of a socket is its first write, or read. */
+/* The first message that a socket sends or receives counts as its first write or read. */
 static void log_message(u64 time, int fd, u32 op, ssize result)
 {
     u32 mark = op == BS_OP_READ ? BS_FD_READ : BS_FD_WROTE;
@@ -203,7 +206,7 @@ BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *
     return result;
 }
 
-/* ---- memory with a descriptor ---------------------------------------------------------------------------------------- */
+/* ---- memory with a descriptor ---------------------------------------------------------------- */
 
 BS_API int memfd_create(const char *name, u32 flags)
 {
@@ -211,7 +214,7 @@ BS_API int memfd_create(const char *name, u32 flags)
                       name, flags);
 }
 
-/* The file's name of a shared memory object; false if it can't be one. */
+/* Writes the file name of a shared memory object into `to`. False if there can be no such name. */
 static bool shared_name(const char *name, char to[280])
 {
     static const char place[] = "/dev/shm/";
@@ -250,7 +253,10 @@ BS_API int shm_unlink(const char *name)
     return result;
 }
 
-/* ---- descriptors without file data: their numbers are taken, that is all --------------------------------------------- */
+/*
+ * ---- descriptors without file data: only their numbers matter
+ * ------------------------------------
+ */
 
 #define PLAIN(name, nr, parameters, ...) \
     BS_INTERCEPTED int name parameters \

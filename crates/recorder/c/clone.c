@@ -1,4 +1,4 @@
-/* Children by `clone` and `clone3`, through libc's function and by number. */
+/* Records children made by `clone` and `clone3`, through libc's function and by number. */
 #include "bs.h"
 
 enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_NEWPID = 0x20000000 };
@@ -7,8 +7,8 @@ typedef int child_function(void *);
 int clone(child_function *function, void *stack, int flags, void *argument, ...);
 
 /*
- * A child on the same memory without a thread pointer of its own shares its parent's chunk. From then
- * on every logging thread looks first whether it belongs to this process.
+ * A child that shares its parent's memory and has no thread pointer of its own shares its parent's
+ * chunk. From then on every thread checks before it logs that it belongs to this process.
  */
 BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void *argument, ...)
 {
@@ -42,24 +42,27 @@ BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void 
 }
 BS_ALIAS(__clone, clone);
 
-/* ---- by number ------------------------------------------------------------------------------------------------------- */
+/* ---- by number ------------------------------------------------------------------------------- */
 
 /*
- * gate.S: each makes the call from no frame of its own. The child returns from it, on the parent's
- * stack, or on another one where it finds the return address that the program put there.
+ * gate.S: each function makes the call without a stack frame of its own. The child returns from it
+ * on the parent's stack. On another stack it returns to the address that the program put there.
  */
 s64 bs_clone_on_stack(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 s64 bs_clone_suspended(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 s64 bs_clone_beside(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 
-/* What the parent logs when `bs_clone_beside` returns. */
+/* Logs the parent's side when `bs_clone_beside` returns. */
 __attribute__((used)) s64 bs_clone_ends(s64 pid)
 {
     bs_note(bs_me.clone_time, BS_OP_FORK, 0, 0, bs_me.clone_flags, pid);
     return bs_ret(pid);
 }
 
-/* The flags of the call, and the child's stack, or null for a copy of the parent's or the same. */
+/*
+ * Returns the flags of the call. `*stack` becomes the child's stack, or null if the child runs on
+ * the parent's stack or a copy of it.
+ */
 static u32 clone_request(s64 nr, s64 a, s64 b, u64 *stack)
 {
     const u64 *request = (const u64 *)a; /* struct clone_args */

@@ -1,7 +1,9 @@
 /*
- * Chunks for who has limited its own system calls. What is needed was mapped before the limit, so that nothing here makes a call.
+ * Gives chunks to a process that has limited its own system calls. The recorder maps all that it
+ * needs before the limit takes effect. After the limit, nothing here makes a system call.
  *
- * Invariant: signals can't be blocked here; a handler that comes in between takes nothing, and what it does is counted as lost.
+ * Invariant: signals cannot be blocked here. A signal handler that interrupts the taking of a chunk
+ * takes none itself, and its operations are counted as lost.
  */
 #include "bs.h"
 
@@ -19,7 +21,10 @@ static u32 free_chunks(void)
     return count;
 }
 
-/* Without a guard the supervisor can't be asked: it looks by itself, at least each 50 ms. */
+/*
+ * Without a guard a process cannot notify the supervisor, which looks by itself at least each 50
+ * ms.
+ */
 static bool wait_for_a_look(void)
 {
     const s64 pause[2] = {0, 1000000};
@@ -29,7 +34,10 @@ static bool wait_for_a_look(void)
     return !bs_arena->wanted;
 }
 
-/* Nobody can be waited for afterwards; each time that it is asked the supervisor doubles what there is. */
+/*
+ * Adds free chunks in advance, since the process cannot wait for the supervisor afterwards. At each
+ * notification the supervisor doubles the number of chunks.
+ */
 static void stock_up(void)
 {
     bool guarded = bs_arena->flags & BS_ARENA_GUARDED;
@@ -41,12 +49,15 @@ static void stock_up(void)
     }
 }
 
-/* The arena once more, as far as it may grow: address space only, until a chunk is there and taken. */
+/*
+ * A second mapping of the arena up to its largest size. It is address space only, until a chunk
+ * exists and is taken.
+ */
 static u8 *reserve;
 
 /*
- * Where libc keeps a thread's own number in the thread's block, 0 if that was not found. After a fork the kernel itself has put the
- * child's number there: so the child knows it without asking.
+ * Offset in the thread's block where libc stores the thread's own id; 0 if it was not found. After
+ * a fork the kernel itself stores the child's id there, so the child knows it without a call.
  */
 static u32 number_at;
 
@@ -81,8 +92,9 @@ void bs_map_reserve(void)
 }
 
 /*
- * A child by fork. Who was made by a system call of the program's own finds its parent's number where its own should be, and is not
- * believed: nobody knows who it is. Nor is one of another namespace.
+ * Sets up a child by fork. A child made by the program's own system call finds its parent's id at
+ * this offset. The recorder rejects such a child, because its id is unknown. It also rejects a
+ * child in another pid namespace.
  */
 static bool begin_process(void)
 {
@@ -105,7 +117,10 @@ static bool begin_process(void)
     return true;
 }
 
-/* A thread that begins here can't ask for its number, and gets one that no thread has; the first of a process has the process's. */
+/*
+ * A thread that begins here cannot query its id. It gets an id that no thread has; the first thread
+ * of a process gets the process's id.
+ */
 static void begin(struct bs_thread *me, bool first)
 {
     u32 made_up = BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) &
@@ -131,7 +146,7 @@ bool bs_take_confined(void)
         if (me->held)
             bs_say_full(me->held);
         struct bs_chunk *chunk = (struct bs_chunk *)at;
-        chunk->host_pid = bs_process->host_pid; /* nobody can be asked for it */
+        chunk->host_pid = bs_process->host_pid; /* it cannot be queried any more */
         bs_begin_chunk(chunk, (u32)index);
         me->held = me->chunk;
         me->changes++;

@@ -1,4 +1,7 @@
-/* Functions of libc that fork inside, done here by way of our own `fork`, so that the child is known to its parent. */
+/*
+ * Replaces functions of libc that fork inside. They call the recorder's `fork` here, so that the
+ * child is linked to its parent.
+ */
 #include "bs.h"
 
 int fork(void);
@@ -10,7 +13,7 @@ void _exit(int status) __attribute__((noreturn));
 int openpty(int *master, int *slave, char *name, const void *mode, const void *size);
 int login_tty(int fd);
 
-/* The null device in the place of the three standard descriptors. */
+/* Opens the null device as each of the three standard descriptors. */
 static int use_null(void)
 {
     s64 fd = bs_ret(bs_open_file(BS_AT_FDCWD, "/dev/null", O_RDWR, 0));

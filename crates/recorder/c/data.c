@@ -1,16 +1,17 @@
 /*
- * Moving data. The first read and the first write of each descriptor are logged, the rest at the price of a look at one byte.
- * The calls themselves are libc's, so they stay the cancellation points they are.
+ * Records the movement of data. The first read and the first write of each descriptor are logged.
+ * Any other costs only the test of one byte. The calls themselves are libc's, so they remain
+ * cancellation points.
  */
 #include "shape.h"
 
-/* The first of its kind on this descriptor? */
+/* True if this operation is the first of its kind on this descriptor. */
 static inline bool is_news(int fd, u32 mark)
 {
     return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
 }
 
-/* libc's function, looked up when first needed. */
+/* A function of libc, looked up at its first use. */
 struct far {
     void *function;
     char name[24];
@@ -23,7 +24,7 @@ static any_function *reach(struct far *far)
     return (any_function *)(function ? function : bs_find(&far->function, far->name));
 }
 
-/* A read that may be news. One that fails moves nothing, and is none. */
+/* A read that may be the descriptor's first. A failed read moves nothing and is not logged. */
 static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b, s64 c, s64 d,
                                                   s64 e, s64 f)
 {
@@ -37,7 +38,10 @@ static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b
     return got;
 }
 
-/* A write that may be news. It is logged before: if the process dies in it, it may have happened. */
+/*
+ * A write that may be the descriptor's first. The record is begun before the call: if the process
+ * dies during the call, the write may have happened.
+ */
 static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 b, s64 c, s64 d,
                                                    s64 e, s64 f)
 {
@@ -52,7 +56,7 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
     return put;
 }
 
-/* Straight on if it is no news, else by way of `first`. */
+/* Calls libc's function directly if the operation is not the first, else through `first`. */
 #define BY(first, mark, name, fd, ...) \
     ({ \
         static struct far far_ = {0, #name}; \
@@ -65,7 +69,7 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
 #define READS(name, ...) return BY(first_read, BS_FD_READ, name, __VA_ARGS__)
 #define WRITES(name, ...) return BY(first_write, BS_FD_WROTE, name, __VA_ARGS__)
 
-/* ---- read ------------------------------------------------------------------------------------------------------------ */
+/* ---- read ------------------------------------------------------------------------------------ */
 
 ssize read(int fd, void *to, size_t n);
 ssize pread(int fd, void *to, size_t n, s64 at);
@@ -139,11 +143,11 @@ BS_API ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, 
                             u32 *size)
 {
     if (n > room)
-        return BS_NEXT(__recvfrom_chk)(fd, to, n, room, flags, from, size); /* libc aborts */
+        return BS_NEXT(__recvfrom_chk)(fd, to, n, room, flags, from, size); /* libc aborts here */
     return recvfrom(fd, to, n, flags, from, size);
 }
 
-/* ---- write ----------------------------------------------------------------------------------------------------------- */
+/* ---- write ----------------------------------------------------------------------------------- */
 
 ssize write(int fd, const void *from, size_t n);
 ssize pwrite(int fd, const void *from, size_t n, s64 at);
@@ -220,9 +224,12 @@ BS_API int posix_fallocate(int fd, s64 at, s64 size)
 }
 BS_ALIAS(posix_fallocate64, posix_fallocate);
 
-/* ---- asynchronously: what is asked for is taken as done ---------------------------------------------------------------- */
+/*
+ * ---- asynchronous: a requested operation counts as done
+ * ------------------------------------------
+ */
 
-/* Its first field is the descriptor. */
+/* The first field of a request is the descriptor. */
 int aio_read(int *request);
 int aio_write(int *request);
 
@@ -247,9 +254,12 @@ BS_API int aio_write(int *request)
 }
 BS_ALIAS(aio_write64, aio_write);
 
-/* ---- copies in the kernel -------------------------------------------------------------------------------------------- */
+/* ---- copies in the kernel -------------------------------------------------------------------- */
 
-/* A copy between two descriptors is news once; of many pairs in turn, each time. */
+/*
+ * A copy between the same two descriptors is logged once. With several pairs in turn it is logged
+ * each time.
+ */
 static bool copy_is_news(int from, int to)
 {
     bool same = bs_process->copy_from == from && bs_process->copy_to == to;
@@ -288,7 +298,7 @@ BS_API ssize splice(int from, s64 *from_at, int to, s64 *to_at, size_t n,
 BS_API ssize
     tee(int from, int to, size_t n, u32 flags){COPIES(from, to, __NR_tee, from, to, n, flags)}
 
-/* ---- truncation, mapping --------------------------------------------------------------------------------------------- */
+/* ---- truncation, mapping --------------------------------------------------------------------- */
 
 BS_API int truncate(const char *path, s64 size)
 {
@@ -307,12 +317,12 @@ BS_ALIAS(ftruncate64, ftruncate);
 enum { MAP_ANON = 0x20 };
 void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset);
 
-/* Only files matter; memory goes straight on. */
+/* Only mappings of files are logged. A mapping of memory goes directly to the kernel. */
 BS_INTERCEPTED void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset)
 {
     if (fd < 0 || flags & MAP_ANON)
         return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));
-    bs_lend(fd); /* a child will have the mapping, too */
+    bs_lend(fd); /* a child inherits the mapping */
     struct bs_reservation rec = bs_begin(BS_OP_MAP, fd, protection, (u32)flags);
     s64 result = bs_call(rec, __NR_mmap, at, size, protection, flags, fd, offset);
     bs_end(rec, (u64)result > -4096ull ? result : 0);

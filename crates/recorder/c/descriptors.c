@@ -1,7 +1,13 @@
-/* Descriptors: what was done with each so far, and the calls that copy and close them. */
+/*
+ * Tracks the operations on each descriptor so far, and records the calls that copy and close
+ * descriptors.
+ */
 #include "bs.h"
 
-/* Marks are the process's own; a child on its parent's memory leaves them alone. */
+/*
+ * True if this process may use the marks. A child that runs on its parent's memory leaves the
+ * parent's marks alone.
+ */
 static bool has_marks(u32 fd)
 {
     return fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed;
@@ -39,7 +45,7 @@ void bs_fd_copied(u32 from, u32 to)
         bs_fd_mark((int)to, bs_process->fd[from] & copied);
 }
 
-/* Whoever wrote a file says what it had become when done with it. */
+/* A close of a written descriptor logs the identity that the file then has. */
 struct bs_reservation bs_begin_close(int fd)
 {
     if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_WRITER))
@@ -56,7 +62,9 @@ BS_INTERCEPTED int close(int fd)
 }
 BS_ALIAS(__close, close);
 
-/* All descriptors from first to last, with what the written ones had become. */
+/*
+ * Closes all descriptors from `first` to `last`, and logs the files that were written through them.
+ */
 static s64 close_many(u32 first, u32 last, int flags)
 {
     if (!(flags & 4 /* CLOSE_RANGE_CLOEXEC */) && !bs_me.borrowed && bs_process->generation)
@@ -80,10 +88,10 @@ BS_API void closefrom(int first)
 {
     u32 from = first < 0 ? 0 : (u32)first;
     if (close_many(from, ~0u, 0) < 0)
-        BS_NEXT(closefrom)(first); /* an old kernel: libc reads /proc */
+        BS_NEXT(closefrom)(first); /* on an old kernel libc reads /proc */
 }
 
-/* A copy: `replaced` if the new number was asked for. */
+/* Completes the record of a copied descriptor. */
 static s64 copied(struct bs_reservation rec, int from, s64 to)
 {
     if (to >= 0 && to != from)
@@ -97,7 +105,7 @@ BS_INTERCEPTED int dup(int fd)
     return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup, fd)));
 }
 
-/* What the replaced descriptor had been writing is finished, if it is another one. */
+/* Before `to` is replaced by another descriptor, logs that the writing through `to` has ended. */
 static void replaced(int fd, int to)
 {
     if (fd != to && bs_fd_marks(to) & BS_FD_WRITER && bs_raw(__NR_fcntl, fd, 1 /* F_GETFD */) >= 0)
@@ -146,7 +154,7 @@ BS_API int fcntl(int fd, int command, ...)
     u64 arg = va_arg(args, u64);
     va_end(args);
     if (command == F_GETOWN || command == 1036 /* a form of it that only libc knows */)
-        return BS_NEXT(fcntl)(fd, command, arg); /* a result below zero is none of errno's there */
+        return BS_NEXT(fcntl)(fd, command, arg); /* a negative result there is no errno */
     return (int)bs_ret(control(fd, command, arg));
 }
 BS_ALIAS(fcntl64, fcntl);
@@ -155,7 +163,10 @@ BS_ALIAS(__fcntl, fcntl);
 /* The requests that touch the descriptor table or copy data. */
 enum { FIOCLEX = 0x5451, FIONCLEX = 0x5450, FICLONE = 0x40049409, FICLONERANGE = 0x4020940d };
 
-/* The descriptor that is cloned from; in a structure, which has been seen to be one if the call succeeded. */
+/*
+ * The descriptor of the file that is cloned from. FICLONERANGE passes it in a structure, which is
+ * readable if the call succeeded.
+ */
 static s32 source(unsigned long request, u64 arg, s64 result)
 {
     if (request == FICLONE)

@@ -1,4 +1,7 @@
-/* Directories: opened here, passed to libc, and logged when their entries are first read. */
+/*
+ * Records directories. The recorder opens them, passes them to libc, and logs them when the program
+ * first reads their entries.
+ */
 #include "bs.h"
 
 void *fdopendir(int fd);
@@ -31,7 +34,10 @@ static BS_COLD void log_list(int fd)
     bs_fd_mark(fd, BS_FD_LISTED);
 }
 
-/* Before an entry is read. Where libc's own listing comes to the recorder, it is logged there. */
+/*
+ * Called before an entry is read. If the recorder sees libc's own listing, it logs the directory
+ * there instead.
+ */
 static __attribute__((noinline)) void list(void *dir)
 {
     if (BS_LIKELY(bs_lists_are_seen))

@@ -1,6 +1,6 @@
 /*
  * The constructor: hides the recorder's variables before any other constructor runs. Nothing else
- * happens when a program starts, but in programs with a sanitizer's runtime (sanitizer.c).
+ * happens at a program's start, except in programs with a sanitizer's runtime (sanitizer.c).
  */
 #include "bs.h"
 
@@ -67,7 +67,7 @@ static struct bs_link_map *find_libraries(char **env)
     return 0;
 }
 
-/* Finds the recorder's own entry, and where the list ends. */
+/* Finds the recorder's own entry and the last entry of the list. */
 static void find_ourselves(void)
 {
     for (struct bs_link_map *l = bs_first_library; l; l = l->next) {
@@ -79,7 +79,10 @@ static void find_ourselves(void)
     }
 }
 
-/* Where our own entry, the last, begins in a value of LD_PRELOAD; null if it isn't there. */
+/*
+ * Returns the start of the recorder's own entry, the last one, in a value of LD_PRELOAD; null if it
+ * is absent.
+ */
 static char *own_entry(char *value)
 {
     char *entry = value, *base = value;
@@ -92,7 +95,7 @@ static char *own_entry(char *value)
     return bs_same(base, BS_PRELOAD_NAME) ? entry : 0;
 }
 
-/* Keeps our entry as any program may have it. */
+/* Stores the recorder's entry in the form that any program may have. */
 static void keep_entry(const char *entry)
 {
     static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME,
@@ -105,7 +108,10 @@ static void keep_entry(const char *entry)
         bs_copy(bs_preload_entry + n - (sizeof wide - 1), any, sizeof any);
 }
 
-/* Shortens or drops one of our variables, having kept what it said. False: drop it. */
+/*
+ * Stores the content of one of the recorder's variables, then shortens it. False: the caller drops
+ * it.
+ */
 static bool keep_variable(char *variable)
 {
     if (bs_starts(variable, BS_ENV_ARENA "=")) {
@@ -128,8 +134,9 @@ static bool keep_variable(char *variable)
 }
 
 /*
- * Takes our variables out of the array and closes the gaps in the text, because readers of /proc/self/environ stop at an empty
- * string. Text that does not lie in one piece is left where it is.
+ * Takes the recorder's variables out of the array. It also closes the gaps in the text, because
+ * readers of /proc/self/environ stop at an empty string. Text that is not contiguous stays where it
+ * is.
  */
 static void hide(char **env)
 {

@@ -120,7 +120,7 @@ BS_API int fexecve(int fd, char *const *argv, char *const *env)
     return (int)bs_ret(bs_exec(fd, "", argv, env, AT_EMPTY_PATH, true));
 }
 
-/* ---- search along PATH ----------------------------------------------------------------------------------------------- */
+/* ---- search along PATH ----------------------------------------------------------------------- */
 
 /* A file that the kernel can't execute is taken as a script for the shell. */
 static s64 execute_script(const char *path, char *const *argv, char *const *env)
@@ -221,7 +221,7 @@ BS_API int execvp(const char *file, char *const *argv)
     return (int)bs_ret(execute_along_path(file, argv, environ));
 }
 
-/* ---- arguments one by one -------------------------------------------------------------------------------------------- */
+/* ---- arguments one by one -------------------------------------------------------------------- */
 
 /* Collects the arguments from `first` to the null, which is last in `list`; `after` is then the next. */
 #define LIST(list, first) \

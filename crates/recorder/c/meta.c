@@ -1,7 +1,7 @@
 /* Modes, owners, times, extended attributes. */
 #include "shape.h"
 
-/* ---- mode ------------------------------------------------------------------------------------------------------------ */
+/* ---- mode ------------------------------------------------------------------------------------ */
 
 BS_API int chmod(const char *path, u32 mode)
 {
@@ -33,7 +33,7 @@ BS_API int lchmod(const char *path, u32 mode)
     return fchmodat(BS_AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW);
 }
 
-/* ---- owner ----------------------------------------------------------------------------------------------------------- */
+/* ---- owner ----------------------------------------------------------------------------------- */
 
 BS_API int chown(const char *path, u32 user, u32 group)
 {
@@ -62,7 +62,7 @@ BS_API int fchownat(int dir, const char *path, u32 user, u32 group, int flags)
                           dir, path, user, group, flags);
 }
 
-/* ---- times ----------------------------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 BS_API int utime(const char *path, const void *times)
 {
@@ -134,7 +134,7 @@ BS_API int lutimes(const char *path, const struct microseconds times[2])
     return bad ? (int)bs_fail(-BS_EINVAL) : utimensat(BS_AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
 }
 
-/* ---- extended attributes --------------------------------------------------------------------------------------------- */
+/* ---- extended attributes --------------------------------------------------------------------- */
 
 BS_API int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {

@@ -1,7 +1,7 @@
 /* Changing names: renames, links, removals, directories, the current directory and the root. */
 #include "shape.h"
 
-/* ---- rename, link, symlink, unlink ----------------------------------------------------------------------------------- */
+/* ---- rename, link, symlink, unlink ----------------------------------------------------------- */
 
 int rename(const char *path, const char *to);
 
@@ -92,7 +92,7 @@ BS_API int remove(const char *path)
     return (int)bs_ret(result);
 }
 
-/* ---- directories and other nodes ------------------------------------------------------------------------------------- */
+/* ---- directories and other nodes ------------------------------------------------------------- */
 
 BS_API int mkdir(const char *path, u32 mode)
 {
@@ -146,7 +146,7 @@ BS_API int mkfifoat(int dir, const char *path, u32 mode)
     return make_node(dir, path, mode | FIFO, 0);
 }
 
-/* ---- current directory, root, mounts --------------------------------------------------------------------------------- */
+/* ---- current directory, root, mounts --------------------------------------------------------- */
 
 /* Logs an operation on two paths that needs no other field. */
 static BS_COLD void log_paths(u32 op, u64 time, s32 fd, const char *path, const char *other,

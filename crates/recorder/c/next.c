@@ -30,7 +30,7 @@ static void *find_in_libraries(const char *name)
     return 0;
 }
 
-/* ---- libc's functions ------------------------------------------------------------------------------------------------ */
+/* ---- libc's functions ------------------------------------------------------------------------ */
 
 /* Stands in for a function that the program's libraries don't have. */
 static s64 missing(void)

@@ -1,9 +1,12 @@
 /*
- * Contents are kept: files that this process made and that nobody else has read or written. What it reads of them is what it has
- * written itself, so nothing is lost when it changes them, and it need not ask.
+ * Remembers the files that this process made and that no other process has read or written. The
+ * process reads from them only what it has written itself. So no content is lost when it changes
+ * them, and it need not notify the supervisor.
  *
- * Invariant: a file is believed to be ours only as long as nobody can have got hold of its descriptor: a child, or who is sent one,
- * ends that for all files. Who opens it by name has told so, or stands in the filter of files that were changed.
+ * Invariant: a file counts as the process's own only while no other process can have its
+ * descriptor. A new child, or a descriptor sent to another process, ends that for all files. A
+ * process that opens the file by name has reported it, or has put it into the filter of changed
+ * files.
  */
 #include "bs.h"
 #include <linux/stat.h>
@@ -13,20 +16,23 @@ static u64 *own_files(void)
     return (u64 *)(bs_process->fd + BS_MAX_FD);
 }
 
-/* What they were called when they were made: a hint, which tells most other files apart. */
+/*
+ * Hashes of the names that the files were made under. They are a hint that excludes most other
+ * files.
+ */
 static u32 *own_names(void)
 {
     return (u32 *)(own_files() + BS_OWN);
 }
 
-/* Whether this thread is the process itself, and knows what it does. */
+/* True if this thread belongs to the process itself, and the process is in its usual state. */
 static bool knows(void)
 {
     return bs_process->generation && !bs_me.borrowed &&
            !(bs_odd & (BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_STRICT));
 }
 
-/* One number for each file, never 0, and another one after each `bs_disown_all`. */
+/* A number for each file. It is never 0, and changes with each `bs_disown_all`. */
 static u64 tag(const struct bs_ident *ident)
 {
     u64 hash = (ident->dev ^ (u64)bs_process->own << 32) * 0x9e3779b97f4a7c15ull ^ ident->ino;
@@ -35,7 +41,9 @@ static u64 tag(const struct bs_ident *ident)
     return (hash ^ hash >> 31) | 1;
 }
 
-/* Where a file stands, or is to stand: one of two places side by side, the first if both are another's. */
+/*
+ * The table entry of a file: one of two neighbours. If both belong to other files, it is the first.
+ */
 static u64 *place(u64 tag)
 {
     u64 *at = own_files() + (tag >> 40) % BS_OWN,
@@ -52,8 +60,9 @@ static void raise(u64 *to, u64 value)
 }
 
 /*
- * What was told between our own is others'. Threads may overtake each other here: `told` may fall back then, which makes our own
- * look like others'.
+ * Counts a report in the arena. Reports by other processes between two of this process count as
+ * `others`. Threads may overtake each other here. `told` may then fall back, which makes the
+ * process's own reports look like others'.
  */
 void bs_tell(void)
 {
@@ -65,7 +74,7 @@ void bs_tell(void)
     __atomic_store_n(&bs_process->told, before + 1, __ATOMIC_RELEASE);
 }
 
-/* Whatever others have read is in the filter. */
+/* True if the filter contains all that other processes have read. */
 static bool others_are_known(void)
 {
     u64 told = __atomic_load_n(&bs_arena->told, __ATOMIC_SEQ_CST);
@@ -82,7 +91,7 @@ struct bits {
     u64 in_first, in_second;
 };
 
-/* Of a file's bits in the filter, the words and what is in them. */
+/* The two words of the filter that hold a file's bits, and the bits in them. */
 static struct bits bits(u64 dev, u64 ino)
 {
     u64 *filter = (u64 *)((u8 *)bs_arena + BS_ARENA_READS);
@@ -106,7 +115,10 @@ static void put(u64 dev, u64 ino)
     __atomic_or_fetch(b.second, b.in_second, __ATOMIC_SEQ_CST);
 }
 
-/* Told before the change is made: who made the file must not take what it then reads for its own. */
+/*
+ * Runs before the change is made. The process that made the file must not take the changed content
+ * for its own.
+ */
 void bs_tell_changed(const struct bs_ident *ident)
 {
     if (bs_may_be_read(ident->dev, ident->ino ^ BS_READS_CHANGED))
@@ -114,7 +126,7 @@ void bs_tell_changed(const struct bs_ident *ident)
     put(ident->dev, ident->ino ^ BS_READS_CHANGED);
 }
 
-/* Never 0. */
+/* A hash of the name, never 0. */
 static u32 name(int dir, const char *path)
 {
     u64 hash = bs_process->own ^ (u64)(*path == '/' ? BS_AT_FDCWD : dir) << 32;
@@ -124,7 +136,7 @@ static u32 name(int dir, const char *path)
     return (u32)(hash >> 32) | 1;
 }
 
-/* The same for names. */
+/* The table entry of a name, found like the entry of a file. */
 static u32 *name_place(u32 name)
 {
     u32 first = name / 2 % BS_OWN, *at = own_names() + first, *beside = own_names() + (first ^ 1);
@@ -146,7 +158,10 @@ static s64 look_at(int fd, struct bs_ident *ident)
     return bs_identify((struct bs_look){fd, "", AT_EMPTY_PATH, 0, true}, ident);
 }
 
-/* It has been opened to be read: one look more, if it is called like a file that was made here. */
+/*
+ * Called after an open for reading. It reads the file's identity only if a file made here has the
+ * same name.
+ */
 BS_COLD bool bs_reads_own_file(int dir, const char *path, s64 fd)
 {
     struct bs_ident ident;
@@ -172,7 +187,7 @@ void bs_lend(int fd)
     put(ident.dev, ident.ino);
 }
 
-/* Inode numbers are used again, but not for a file with the same time of birth. */
+/* The kernel reuses inode numbers, but not for a file with the same birth time. */
 void bs_wrote_own(int fd, const struct bs_ident *ident)
 {
     if (!(bs_fd_marks(fd) & BS_FD_MADE) || !ident->birth || !knows())

@@ -1,16 +1,23 @@
 /*
- * Contents are kept: before a call changes a file that has something to lose, the supervisor is asked to look after it.
+ * Notifies the supervisor before a call changes a file, so that it can preserve the file's content.
+ * Nothing here copies content.
  *
- * The answer comes when the content has been kept, or need not be; whatever it is, the program's call is then made. Nothing is kept
- * here. Who is sure that the run has not read the file does not ask: the supervisor tells what was read by a filter in the arena, and
- * how much of what was told that is. Nor does who has made the file, if nobody else has read or written it (own.c).
+ * The supervisor responds when it has preserved the content, or need not. After any response the
+ * recorder makes the program's call. The recorder skips the notification in two cases:
+ *
+ * - The run has certainly not read the file. The arena has a filter of the files read, written by
+ *   the supervisor. Beside it stands how many of the counted reports the filter covers.
+ * - This process made the file, and no other process has read or written it (own.c).
  */
 #include "bs.h"
 #include <linux/stat.h>
 
 enum { TRIES = 64 };
 
-/* Signals that come before the supervisor has heard of the call interrupt it. */
+/*
+ * A signal that arrives before the supervisor has received the call interrupts the call. The call
+ * is then repeated.
+ */
 static void ask(struct bs_look look, u32 change, const struct bs_ident *ident)
 {
     if (look.flags & AT_SYMLINK_NOFOLLOW)
@@ -22,14 +29,17 @@ static void ask(struct bs_look look, u32 change, const struct bs_ident *ident)
             return;
 }
 
-/* All that was read is in the filter. Asked first: until then it may still be filled. */
+/*
+ * True if the filter contains all files that were read. This is checked before the filter itself,
+ * because the supervisor may still add to the filter until then.
+ */
 static bool is_known(void)
 {
     u64 told = __atomic_load_n(&bs_arena->told, __ATOMIC_SEQ_CST);
     return told <= __atomic_load_n(&bs_arena->known, __ATOMIC_ACQUIRE);
 }
 
-/* True if a file's content need not be looked after, whoever has read it. */
+/* True if the supervisor need not preserve the file's content, whichever process has read it. */
 static bool is_our_own(const struct bs_ident *ident, u32 change)
 {
     bool goes = change == BS_CHANGE_REMOVE && ident->nlink == 1;
@@ -52,19 +62,25 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
         u32 change = again ? BS_CHANGE_WRITE : look.change;
         if (is_our_own(ident, change) || ident->size == 0)
             return;
-        /* Who opens it for reading, too, may do so before it is changed; and what the run leaves of it was there before. */
+        /*
+         * A process that also opens the file for reading may read it before the change. The part of
+         * the file that the run leaves unchanged existed before the run, too.
+         */
         bool matters = change == BS_CHANGE_UPDATE || change == BS_CHANGE_PART;
         if (!is_known() || matters || bs_may_be_read(ident->dev, ident->ino))
             ask(look, change, ident);
     } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !is_known()) {
         ask(look, BS_CHANGE_NAME,
-            ident); /* what was read by way of it is looked at while it still leads there */
+            /* the supervisor looks at files read through the link while it still leads there */
+            ident);
     }
 }
 
 /*
- * A file that was opened to be written, and not emptied, may be read before it is: `sort -o f f`. Nobody knew that when it was opened, so
- * it is asked again when it changes. Once: what is then read through another descriptor, between two writes, is not kept.
+ * Preserves a file at the first change through a descriptor. A file opened for writing without
+ * truncation may be read before it changes, as in `sort -o f f`. The open could not foresee that,
+ * so the check is repeated when the file changes. It is repeated once only: content read through
+ * another descriptor between two writes is not preserved.
  */
 BS_COLD void bs_preserve_open(int fd)
 {

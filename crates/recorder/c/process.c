@@ -8,7 +8,7 @@ void quick_exit(int status) __attribute__((noreturn));
 int kill(int pid, int signal);
 int sigqueue(int pid, int signal, void *value);
 
-/* ---- children -------------------------------------------------------------------------------------------------------- */
+/* ---- children -------------------------------------------------------------------------------- */
 
 /* The parent is set up first: a child knows by that, that it is one. The rest is logged when its pid is known. */
 static int fork_by(int (*real)(void))
@@ -87,7 +87,7 @@ __attribute__((used)) s64 bs_vfork_ends(s64 result)
     return bs_ret(result);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static s64 wait_for(int pid, int *status, int options, void *usage)
 {
@@ -155,7 +155,7 @@ BS_INTERCEPTED int waitid(int kind, u32 id, struct child_info *info, int options
     return (int)bs_ret(result);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void log_exit(int status)
 {
@@ -189,7 +189,7 @@ BS_INTERCEPTED void _exit(int status)
 }
 BS_API void _Exit(int status) __attribute__((noreturn, alias("_exit")));
 
-/* ---- signals --------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 BS_INTERCEPTED int kill(int pid, int signal)
 {

@@ -19,7 +19,7 @@ static int (*real_close)(void *);
 bool bs_closes_are_seen, bs_exec_is_redirected, bs_lists_are_seen;
 static bool internal_tried;
 
-/* ---- streams --------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 /* glibc's FILE: the descriptor's place in it is fixed by the macros of old programs. */
 static inline int descriptor(const void *stream)
@@ -98,7 +98,7 @@ void bs_redirect_stdio(void)
     bs_raw(__NR_mprotect, page, end - page, PROT_READ);
 }
 
-/* ---- libc's own entries ---------------------------------------------------------------------------------------------- */
+/* ---- libc's own entries ---------------------------------------------------------------------- */
 
 enum { JUMP_SIZE = 14, ENDBR64 = 0xfa1e0ff3 };
 

@@ -21,7 +21,7 @@ static void mark_spawn(u32 kind)
 }
 #define LEND() bs_borrow((u64)__builtin_frame_address(0))
 
-/* ---- file actions ---------------------------------------------------------------------------------------------------- */
+/* ---- file actions ---------------------------------------------------------------------------- */
 
 /* glibc's list of them; unchanged since 2.3, only longer. */
 struct action {
@@ -95,7 +95,7 @@ void bs_spawned_exec(void)
         log_action(&actions->list[bs_me.done++]);
 }
 
-/* ---- posix_spawn ----------------------------------------------------------------------------------------------------- */
+/* ---- posix_spawn ----------------------------------------------------------------------------- */
 
 static int spawn(spawn_function *real, int *pid, const char *path, const void *actions,
                  const void *attributes, char *const *argv, char *const *env)
@@ -133,7 +133,7 @@ BS_INTERCEPTED int posix_spawnp(int *pid, const char *path, const void *actions,
     return spawn(BS_NEXT(posix_spawnp), pid, path, actions, attributes, argv, env);
 }
 
-/* ---- system, popen --------------------------------------------------------------------------------------------------- */
+/* ---- system, popen --------------------------------------------------------------------------- */
 
 BS_API int system(const char *command)
 {

@@ -98,7 +98,7 @@ BS_INTERCEPTED int fclose(void *stream)
 }
 BS_ALIAS(_IO_fclose, fclose);
 
-/* ---- temporary files ------------------------------------------------------------------------------------------------- */
+/* ---- temporary files ------------------------------------------------------------------------- */
 
 /*
  * Six random characters, as libc does it. `make` returns what is to be returned, or -EEXIST to try another name.

@@ -127,7 +127,7 @@ BS_API int thrd_create(u64 *thread, thread_function_c11 *function, void *argumen
     return error;
 }
 
-/* ---- joining --------------------------------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 static int joined(u64 thread, u64 time, int error)
 {
