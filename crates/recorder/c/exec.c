@@ -1,6 +1,7 @@
 /*
- * Executing programs: what is executed, with which arguments and environment, and the environment repaired so that the program
- * is recorded, too. Also entered by children on their parent's memory, on small stacks.
+ * Records the execution of programs, with arguments and environment. The environment is repaired so
+ * that the executed program is recorded, too. Children on their parent's memory also come here, on
+ * small stacks.
  */
 #include "bs.h"
 
@@ -12,7 +13,10 @@ static u32 count(char *const *list)
     return n;
 }
 
-/* The environment as the user sees it: by its hash, and in full where that is new to the run. */
+/*
+ * Logs the environment as the user sees it. Its hash is logged each time, its text only when it is
+ * new to the run.
+ */
 static void log_environment(char *const *env)
 {
     static char *const none[] = {0};
@@ -33,7 +37,10 @@ static s64 attempt(struct bs_reservation rec, int dir, const char *path, char *c
               : bs_call(rec, __NR_execve, path, argv, env);
 }
 
-/* The program itself asks; `env` is what it will get. */
+/*
+ * Executes a program for the calling process itself. `env` is the environment that the new program
+ * gets.
+ */
 static s64 execute(int dir, const char *path, char *const *argv, char *const *shown,
                    char *const *env, int flags, bool at)
 {
@@ -47,26 +54,26 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     }
     if (bs_me.borrowed) {
         bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
-        if (rec.record) /* its parent may die before it can say so */
+        if (rec.record) /* the parent may die before it can log the child */
             rec.record->result = bs_me.spawned;
     }
     s64 result = attempt(rec, dir, path, argv, env, flags, at);
-    /* Without our variables it may just fit. */
+    /* Without the recorder's variables the environment may be small enough. */
     if (result == -BS_E2BIG && env != shown)
         result = attempt(rec, dir, path, argv, shown, flags, at);
     return bs_end(rec, result);
 }
 
-enum { ON_STACK = 4096 }; /* of a child that may have been given a few pages only */
+enum { ON_STACK = 4096 }; /* bytes; a child may have a stack of only a few pages */
 
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
 {
     u32 unused;
-    bs_disown_all(); /* what is executed is somebody else, with our descriptors */
+    bs_disown_all(); /* the new program is a different reader that has these descriptors */
     if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) ||
         !bs_list_readable(env)) {
         struct bs_reservation rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
-        return bs_end(rec, attempt(rec, dir, path, argv, env, flags, at)); /* it fails */
+        return bs_end(rec, attempt(rec, dir, path, argv, env, flags, at)); /* this call fails */
     }
     bool wide = !(flags & AT_EMPTY_PATH) && bs_has_wide_loader(dir, path);
     struct bs_room room = bs_environment_room(env);
@@ -77,7 +84,10 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
             bs_environment_repaired(env, memory, (char *)memory + pointers, wide);
         return execute(dir, path, argv, env, repaired, flags, at);
     }
-    /* Too much for a spawned child's stack. Where the exec succeeds in a memory that lives on, its owner frees it. */
+    /*
+     * The environment is too large for a spawned child's stack. If the exec succeeds, the owner of
+     * the shared memory frees this part of it.
+     */
     bs_free_scratch();
     s64 memory = bs_raw(__NR_mmap, 0, size, 3, 0x22, -1, 0);
     if ((u64)memory > -4096ull)
@@ -122,7 +132,7 @@ BS_API int fexecve(int fd, char *const *argv, char *const *env)
 
 /* ---- search along PATH ----------------------------------------------------------------------- */
 
-/* A file that the kernel can't execute is taken as a script for the shell. */
+/* Runs a file that the kernel cannot execute as a script of the shell. */
 static s64 execute_script(const char *path, char *const *argv, char *const *env)
 {
     u32 n = count(argv);
@@ -149,7 +159,7 @@ static const char *search_path(void)
     return "/bin:/usr/bin";
 }
 
-/* Goes on to the next directory after this error? */
+/* True if the search goes on in the next directory after this error. */
 static bool goes_on(s64 error)
 {
     return error == -BS_EACCES || error == -BS_ENOENT || error == -BS_ESTALE ||
@@ -157,11 +167,13 @@ static bool goes_on(s64 error)
 }
 
 /*
- * Most directories don't have it: then a look is cheaper than an attempt with all its arguments logged, and says the same.
+ * Looks whether the file is missing; returns the error or 0. Most directories of PATH lack the
+ * program. A look is cheaper than an attempt with all its arguments logged, and gives the same
+ * error.
  */
 static s64 missing(const char *path)
 {
-    /* In strict mode, and where nothing can be logged, the guard must see the attempt. */
+    /* In strict mode, and in a process that can log nothing, the guard must see the attempt. */
     bool looks = bs_is_ready(BS_OP_EXEC) && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_STRICT));
     s64 error = looks ? bs_gated(__NR_faccessat, BS_AT_FDCWD, path, 0 /* F_OK */) : 0;
     if (error != -BS_ENOENT && error != -BS_ENOTDIR)
@@ -213,7 +225,7 @@ BS_API int execvpe(const char *file, char *const *argv, char *const *env)
 {
     return (int)bs_ret(execute_along_path(file, argv, env));
 }
-/* musl's own name for it, to which its `execlp` and old programs bind. */
+/* musl's own name for this function. Its `execlp` and old programs bind to it. */
 BS_ALIAS(__execvpe, execvpe);
 
 BS_API int execvp(const char *file, char *const *argv)
@@ -223,7 +235,10 @@ BS_API int execvp(const char *file, char *const *argv)
 
 /* ---- arguments one by one -------------------------------------------------------------------- */
 
-/* Collects the arguments from `first` to the null, which is last in `list`; `after` is then the next. */
+/*
+ * Collects the arguments from `first` up to and including the null into `list`. `after` then reads
+ * the argument behind the null.
+ */
 #define LIST(list, first) \
     va_list args; \
     va_start(args, first); \

@@ -1,10 +1,13 @@
 /*
- * Libraries. The guard sees the loader open each. The recorder logs which ones the loader took and,
- * without a guard, those that the program began with.
+ * Records libraries. The guard sees the loader open each file. The recorder logs which libraries
+ * the loader took. Without a guard it also logs those that the program began with.
  */
 #include "bs.h"
 
-/* What `dl_iterate_phdr` tells of a library; the numbers count loads since the start. */
+/*
+ * The description of a library that `dl_iterate_phdr` passes. Its two counters count loads and
+ * unloads since the start.
+ */
 struct library {
     u64 base;
     const char *name;
@@ -21,7 +24,7 @@ static void log_library(const char *name)
     if (name == bs_own_file)
         return;
     for (const char *c = name; c && *c; c++)
-        if (*c == '/') { /* the program itself and the kernel's library have none */
+        if (*c == '/') { /* the program itself and the kernel's library have no path */
             bs_note_path(bs_now(), BS_OP_LOAD, 0, 0, 0, name, 0);
             return;
         }
@@ -33,7 +36,7 @@ void bs_log_first_libraries(void)
         log_library(l->name);
 }
 
-/* How far the list has been logged. */
+/* Number of libraries of the list that are logged. */
 static u64 known;
 
 struct walk {
@@ -60,7 +63,7 @@ static int log_one(struct library *library, size_t size, void *data)
     return 0;
 }
 
-/* New ones stand at the list's end. */
+/* New libraries stand at the list's end. */
 void bs_log_new_libraries(void)
 {
     if (!bs_arena || !known || bs_me.borrowed)
@@ -76,8 +79,8 @@ void bs_log_new_libraries(void)
 }
 
 /*
- * The loader searches where the caller's own library says, so it must see the real caller. So this
- * ends in a jump, and the libraries are logged at the next opportunity.
+ * The loader's search depends on the caller's own library, so the loader must see the real caller.
+ * The wrapper therefore ends in a jump, and the next opportunity logs the libraries.
  */
 BS_INTERCEPTED void *dlopen(const char *path, int flags)
 {

@@ -1,10 +1,10 @@
 /*
- * Whether a program has the loader of 64-bit programs. Then the recorder's entry of LD_PRELOAD can
- * name the library itself. An entry with `$LIB` makes the loader read /proc/self/exe, which costs
- * more than everything else that the recorder adds to a program's start.
+ * Tells whether a program uses the loader of 64-bit programs. For such a program the recorder's
+ * entry of LD_PRELOAD can name the library itself. An entry with `$LIB` makes the loader read
+ * /proc/self/exe. That costs more than everything else that the recorder adds to a program's start.
  *
- * Invariant: only a program of which this is certain gets such an entry. The recorder in it removes
- * the variable before the program can pass it on.
+ * Invariant: only a program that certainly uses this loader gets such an entry. The recorder in it
+ * removes the variable before the program can pass it on.
  */
 #include "bs.h"
 
@@ -24,7 +24,7 @@ struct header {
     u64 offset, address, physical, in_file, in_memory, align;
 };
 
-/* The beginning of a file; how much, or an error. Nothing is waited for. */
+/* Reads the beginning of a file without waiting. Returns the number of bytes, or an error. */
 static s64 read_beginning(int dir, const char *path, u8 *text)
 {
     s64 fd = bs_gated(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
@@ -35,7 +35,10 @@ static s64 read_beginning(int dir, const char *path, u8 *text)
     return size;
 }
 
-/* glibc's, at the address that every distribution has it at; musl's takes `$LIB` as it is. */
+/*
+ * True if the file requests glibc's loader at the path that every distribution uses. musl's loader
+ * takes `$LIB` literally.
+ */
 static bool asks_for_wide_loader(const u8 *text, u64 size)
 {
     static const char wide[] = "/lib64/ld-linux-x86-64.so.2";
@@ -55,7 +58,7 @@ static bool asks_for_wide_loader(const u8 *text, u64 size)
     return false;
 }
 
-/* The interpreter that a script names, made a string in place; null if there is none. */
+/* Returns the interpreter that a script names, terminated in place; null if it names none. */
 static const char *interpreter(u8 *text, u64 size)
 {
     u64 from = 2, to;
@@ -70,7 +73,10 @@ static const char *interpreter(u8 *text, u64 size)
     return (const char *)text + from;
 }
 
-/* Through the gate, so nothing is asked where the guard would take it for the program's. */
+/*
+ * Its calls go through the gate. Where the guard would still take them for the program's, this
+ * function makes none.
+ */
 __attribute__((noinline)) bool bs_has_wide_loader(int dir, const char *path)
 {
     u8 text[READ] __attribute__((aligned(8)));

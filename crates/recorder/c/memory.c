@@ -1,7 +1,7 @@
 /*
- * What can be read of the program's memory. Where a program passes a pointer to nowhere the kernel says EFAULT, so what is read
- * before a call is looked at first; a page that holds the stack we stand on needs no look. Another thread may still take the
- * memory away in between.
+ * Tells which parts of the program's memory can be read. If a program passes an invalid pointer,
+ * the kernel returns EFAULT. So the recorder checks memory that it reads before a call. A page of
+ * the current stack needs no check. Another thread may still unmap the memory after the check.
  */
 #include "bs.h"
 
@@ -9,7 +9,10 @@ u64 bs_stack_end;
 
 enum { NO_SUCH_WAY = -1 };
 
-/* Between here and the first thread's first frame, or on this very page, there is stack. */
+/*
+ * True if the address is certainly stack: on this very page, or between here and the first thread's
+ * first frame.
+ */
 static inline bool is_stack(u64 at)
 {
     u64 here = (u64)__builtin_frame_address(0);
@@ -19,7 +22,10 @@ static inline bool is_stack(u64 at)
            (at < bs_stack_end && bs_stack_end - here < FIRST_STACK_AT_MOST);
 }
 
-/* Asks for a change of the signal mask that does not exist: the kernel reads the new mask before it says so. */
+/*
+ * Requests a change of the signal mask that does not exist. The kernel reads the new mask before it
+ * rejects the request, so an unreadable page gives EFAULT.
+ */
 static bool page_readable(u64 at)
 {
     if (at < BS_PAGE || at >> 47)
@@ -40,7 +46,7 @@ bool bs_readable(const void *at, u64 size)
     return last >= from;
 }
 
-/* `page`: one that has been seen to be readable. */
+/* Measures a string. `page` is the last page found readable. */
 static bool measure(const char *s, u32 limit, u32 *length, u64 *page)
 {
     u32 n = 0;
@@ -61,7 +67,7 @@ static bool measure(const char *s, u32 limit, u32 *length, u64 *page)
     }
 }
 
-/* Nothing at all is an empty string to us, and the kernel's to judge. */
+/* A null pointer counts as an empty string here. The kernel decides whether the call accepts it. */
 bool bs_measure(const char *s, u32 limit, u32 *length)
 {
     u64 none = ~0ull;

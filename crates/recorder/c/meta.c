@@ -1,4 +1,4 @@
-/* Modes, owners, times, extended attributes. */
+/* Records changes of modes, owners, times and extended attributes. */
 #include "shape.h"
 
 /* ---- mode ------------------------------------------------------------------------------------ */
@@ -19,8 +19,8 @@ int fchmodat(int dir, const char *path, u32 mode, int flags);
 BS_API int fchmodat(int dir, const char *path, u32 mode, int flags)
 {
     if (flags)
-        return BS_NEXT(fchmodat)(dir, path, mode,
-                                 flags); /* libc emulates it through /proc; the guard sees that */
+        /* libc emulates the call through /proc, and the guard sees that */
+        return BS_NEXT(fchmodat)(dir, path, mode, flags);
     return (int)BS_SHAPED(fchmodat, META,
                           (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_MODE), dir, path,
                           mode);
@@ -86,7 +86,7 @@ BS_API int futimesat(int dir, const char *path, const void *times)
 BS_API int utimensat(int dir, const char *path, const void *times, int flags)
 {
     if (!path)
-        return (int)bs_fail(-BS_EINVAL); /* as libc: that form is futimens */
+        return (int)bs_fail(-BS_EINVAL); /* as in libc, where that form is futimens */
     return (int)BS_SHAPED(utimensat, META,
                           (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_TIMES, .aux = 4),
                           dir, path, times, flags);
@@ -104,7 +104,7 @@ struct microseconds {
     s64 seconds, micro;
 };
 
-/* In nanoseconds; null if they are out of range. */
+/* Converts the times to nanoseconds; null if they are out of range. */
 static const s64 *nanoseconds(const struct microseconds given[2], s64 to[4], bool *bad)
 {
     *bad = given && (given[0].micro < 0 || given[0].micro >= 1000000 || given[1].micro < 0 ||

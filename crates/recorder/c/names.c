@@ -1,4 +1,7 @@
-/* Changing names: renames, links, removals, directories, the current directory and the root. */
+/*
+ * Records changes of names: renames, links, removals, directories, the current directory and the
+ * root.
+ */
 #include "shape.h"
 
 /* ---- rename, link, symlink, unlink ----------------------------------------------------------- */
@@ -79,13 +82,13 @@ BS_INTERCEPTED int rmdir(const char *path)
     return (int)bs_shaped(&rmdir_shape, (s64)path, 0, 0, 0, 0);
 }
 
-/* As libc does it: a file, or else a directory. */
+/* Removes a file, or else a directory, as libc does. */
 BS_API int remove(const char *path)
 {
     s64 result = bs_result(&unlink_shape, (s64)path, 0, 0, 0, 0);
     if (result == -21 /* EISDIR */ || result == -BS_EPERM) {
         s64 other = bs_result(&rmdir_shape, (s64)path, 0, 0, 0, 0);
-        /* It was no directory: what counts is why the file could not be removed. */
+        /* The path is no directory, so the reason why the file could not be removed counts. */
         if (other != -BS_ENOTDIR)
             result = other;
     }
@@ -121,7 +124,7 @@ BS_API int mknodat(int dir, const char *path, u32 mode, u64 device)
     return make_node(dir, path, mode, device);
 }
 
-/* Programs linked against glibc before 2.33. */
+/* For programs linked against glibc before 2.33. */
 BS_API int __xmknod(int version, const char *path, u32 mode, const u64 *device)
 {
     (void)version;
@@ -159,8 +162,9 @@ static BS_COLD void log_paths(u32 op, u64 time, s32 fd, const char *path, const 
 }
 
 /*
- * Logs where a symbolic link leads that the call which comes next removes: files opened through it have other paths from then on. A
- * longer text than the buffer's is left out; the buffer stays small for the sake of small stacks.
+ * Logs the target of a symbolic link that the next call removes. Files opened through the link have
+ * other paths from then on. A target longer than the buffer is left out. The buffer is small
+ * because stacks may be small.
  */
 BS_COLD void bs_log_link_text(const struct bs_look *look)
 {
@@ -172,7 +176,7 @@ BS_COLD void bs_log_link_text(const struct bs_look *look)
     log_paths(BS_OP_LINK_TEXT, bs_now(), look->dir, look->path, text, 0);
 }
 
-/* Logs a change of directory that has happened, with where it led. */
+/* Logs a completed change of directory and the path that it led to. */
 static BS_COLD void log_directory(u64 time, int fd, const char *path, s64 result, u32 room)
 {
     char now[room];
@@ -211,7 +215,7 @@ BS_API int chroot(const char *path)
     return (int)BS_BY(bs_shaped_moves, chroot, CHROOT, (.strings = 1, .path = 1), path);
 }
 
-/* Under no header of libc's; programs declare it themselves, or use `syscall`. */
+/* No header of libc declares it. Programs declare it themselves, or use `syscall`. */
 int pivot_root(const char *root, const char *old);
 
 BS_API int pivot_root(const char *root, const char *old)

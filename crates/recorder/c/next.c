@@ -1,16 +1,18 @@
 /*
- * What the recorder needs of the program's C library: the functions behind its wrappers, errno, and
+ * The recorder's access to the program's C library: the functions behind its wrappers, errno, and
  * cancellation.
  *
- * The recorder looks functions up itself. `dlsym` takes the loader's lock, which may stay taken for
- * ever in a signal handler and in the child of a program with threads. It also costs a microsecond.
- * The recorder calls it only for a function in no library that the program began with.
+ * The recorder looks functions up itself. `dlsym` takes the loader's lock. In a signal handler, and
+ * in the child of a program with threads, that lock may stay taken for ever. `dlsym` also costs a
+ * microsecond. The recorder calls it only for a function in no library that the program began with.
  */
 #include "symbols.h"
 
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
-/* In the libraries after ours that the program began with, which are never unloaded. */
+/*
+ * Searches the libraries behind the recorder that the program began with. They are never unloaded.
+ */
 static void *find_in_libraries(const char *name)
 {
     u32 hash = bs_symbol_hash(name);
@@ -18,7 +20,7 @@ static void *find_in_libraries(const char *name)
     for (const struct bs_link_map *l = bs_first_library; l; l = l->next) {
         struct bs_symbols symbols;
         u32 i = after && bs_find_symbols(l, &symbols) ? bs_symbol(&symbols, name, hash) : 0;
-        /* The loader must be asked for a symbol that is neither a function nor data. */
+        /* A symbol that is neither a function nor data must be looked up by the loader. */
         if (i)
             return (symbols.table[i].info & 15) <= STT_FUNC
                        ? (void *)(l->base + symbols.table[i].value)
@@ -32,7 +34,7 @@ static void *find_in_libraries(const char *name)
 
 /* ---- libc's functions ------------------------------------------------------------------------ */
 
-/* Stands in for a function that the program's libraries don't have. */
+/* Replaces a function that the program's libraries lack. */
 static s64 missing(void)
 {
     return bs_fail(-BS_ENOSYS);
@@ -41,12 +43,15 @@ static s64 missing(void)
 static void *ask_loader(const char *name)
 {
     void *found = dlsym ? dlsym((void *)-1l /* RTLD_NEXT */, name) : 0;
-    /* dlsym asks who called it: this must not become a jump. */
+    /* dlsym looks at its caller's address, so this call must not become a jump. */
     __asm__ volatile("" : "+r"(found));
     return found;
 }
 
-/* Of what may be missing: a vain question to the loader would show up in the program's `dlerror`. */
+/*
+ * Finds a function that may be missing. A failed look-up by the loader would change the result of
+ * the program's `dlerror`.
+ */
 BS_COLD void *bs_next_or_null(const char *name)
 {
     return bs_first_library ? find_in_libraries(name) : ask_loader(name);

@@ -1,13 +1,14 @@
 /*
- * System calls that a program makes by number, through libc's `syscall`. A call that has a wrapper
- * goes to the wrapper: without a guard no other component sees it. All others go to the kernel.
+ * Handles system calls that a program makes by number, through libc's `syscall`. A call that has a
+ * wrapper goes to the wrapper: without a guard no other component sees it. All others go to the
+ * kernel.
  *
- * A call by number is no cancellation point, and its arguments reach the kernel unchanged. Both stay
- * so.
+ * A call by number is no cancellation point, and its arguments reach the kernel unchanged. The
+ * recorder preserves both properties.
  */
 #include "shape.h"
 
-/* Elsewhere, as libc has them. */
+/* Functions of other files, declared as in libc. */
 int prctl(int option, ...);
 ssize read(int fd, void *to, size_t n);
 ssize pread(int fd, void *to, size_t n, s64 at);
@@ -114,19 +115,19 @@ int pthread_setcancelstate(int state, int *old);
 enum { SET_MODE_STRICT = 0, SET_MODE_FILTER = 1 };
 enum { MASK = 8 /* bytes of a signal mask */, F_GETOWN_AS_LIBC = 1036 };
 
-/* The arguments, as the wrappers name their types. */
+/* An argument as the path type that the wrappers take. */
 #define AT(x) ((const char *)(x))
 #define TO(x) ((void *)(x))
 #define AS_IT_IS return bs_ret(bs_raw6(nr, a, b, c, d, e, f))
 
 /*
- * Long, because it is a table. Each wrapper here makes this very system call: a tracer or a filter
- * sees the call that the program made.
+ * This function is long because it is a table. Each wrapper here makes this very system call: a
+ * tracer or a filter sees the call that the program made.
  */
 static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
     switch (nr) {
-    /* Files by name, and names. */
+    /* Files by name, and changes of names. */
     case __NR_open: return bs_ret(bs_open_plainly(nr, AT(a), (int)b, (u32)c));
     case __NR_creat:
         return bs_ret(bs_open_plainly(nr, AT(a), O_WRONLY | O_CREAT | O_TRUNC, (u32)b));
@@ -179,21 +180,21 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
             return utimensat((int)a, AT(b), AT(c), (int)d);
         if (a >= 0 && !d)
             return futimens((int)a, AT(c));
-        AS_IT_IS; /* it fails */
+        AS_IT_IS; /* it fails anyway */
     case __NR_setxattr: return setxattr(AT(a), AT(b), AT(c), (size_t)d, (int)e);
     case __NR_lsetxattr: return lsetxattr(AT(a), AT(b), AT(c), (size_t)d, (int)e);
     case __NR_fsetxattr: return fsetxattr((int)a, AT(b), AT(c), (size_t)d, (int)e);
     case __NR_removexattr: return removexattr(AT(a), AT(b));
     case __NR_lremovexattr: return lremovexattr(AT(a), AT(b));
     case __NR_fremovexattr: return fremovexattr((int)a, AT(b));
-    /* What moves by descriptors, and descriptors. */
+    /* Descriptors, and data moved through them. */
     case __NR_close: return close((int)a);
     case __NR_close_range: return close_range((u32)a, (u32)b, (int)c);
     case __NR_dup: return dup((int)a);
     case __NR_dup2: return dup2((int)a, (int)b);
     case __NR_dup3: return dup3((int)a, (int)b, (int)c);
     case __NR_fcntl:
-        if (b == F_GETOWN || b == F_GETOWN_AS_LIBC) /* libc makes another call of these */
+        if (b == F_GETOWN || b == F_GETOWN_AS_LIBC) /* libc makes another call for these */
             AS_IT_IS;
         return fcntl((int)a, (int)b, c);
     case __NR_ioctl: return ioctl((int)a, (u64)b, c);
@@ -223,7 +224,7 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_splice: return splice((int)a, TO(b), (int)c, TO(d), (size_t)e, (u32)f);
     case __NR_tee: return tee((int)a, (int)b, (size_t)c, (u32)d);
     case __NR_mmap: return (s64)mmap(TO(a), (size_t)b, (int)c, (int)d, (int)e, f);
-    /* Channels, and what is neither file nor channel; processes. */
+    /* Channels, descriptors that are neither file nor channel, and processes. */
     case __NR_pipe:
     case __NR_pipe2: return bs_make_pipe(nr, TO(a), nr == __NR_pipe ? 0 : (int)b);
     case __NR_socketpair: return socketpair((int)a, (int)b, (int)c, TO(d));
@@ -242,7 +243,7 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_pidfd_open: return pidfd_open((int)a, (u32)b);
     case __NR_signalfd4:
         if (c != MASK)
-            AS_IT_IS; /* it fails */
+            AS_IT_IS; /* it fails anyway */
         return signalfd((int)a, AT(b), (int)d);
     case __NR_unshare: return unshare((int)a);
     case __NR_setns: return setns((int)a, (int)b);
@@ -250,13 +251,13 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_execveat: return execveat((int)a, AT(b), TO(c), TO(d), (int)e);
     case __NR_wait4: return wait4((int)a, TO(b), (int)c, TO(d));
     case __NR_waitid:
-        if (e) /* what libc never asks for */
+        if (e) /* libc never passes such an argument */
             AS_IT_IS;
         return waitid((int)a, (u32)b, TO(c), (int)d);
     case __NR_kill: return kill((int)a, (int)b);
     case __NR_tgkill: return tgkill((int)a, (int)b, (int)c);
     case __NR_exit_group: _exit((int)a);
-    /* What can't be decoded. */
+    /* Interfaces that the recorder cannot decode. */
     case __NR_ptrace: bs_say_opaque_trace((int)a); break;
     case __NR_acct: bs_say_opaque(BS_OPAQUE_ACCT); break;
     case __NR_swapon: bs_say_opaque(BS_OPAQUE_SWAPON); break;
@@ -271,8 +272,9 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 }
 
 /*
- * Calls whose paths the guard reads. A tracer may have changed them at the call's entry, and the guard
- * reads them after that. So a run with a guard leaves these calls to it.
+ * True for calls whose paths the guard reads. A tracer may have changed the paths at the call's
+ * entry, and the guard reads them after that. So in a run with a guard the recorder leaves these
+ * calls to it.
  */
 static bool is_for_the_guard(s64 nr)
 {
@@ -314,7 +316,7 @@ static bool is_for_the_guard(s64 nr)
     }
 }
 
-/* Called by number these are no cancellation points, but our wrappers are. */
+/* True for calls whose wrappers are cancellation points. By number, they are not. */
 static bool is_cancelled_in_wrapper(s64 nr)
 {
     switch (nr) {
@@ -362,9 +364,9 @@ static s64 uncancelled(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 }
 
 /*
- * Without a variable list of arguments, so that this frame is gone when a child is made (clone.c). The
- * seventh argument lies behind the return address. It is not declared: most callers give none, and
- * the compiler would write to the callers' frames there.
+ * Declared without a variable list of arguments, so that no frame is left when a child is made
+ * (clone.c). The seventh argument lies behind the return address. It is not declared: most callers
+ * pass none, and the compiler would write to the callers' frames there.
  */
 BS_API s64 syscall(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {

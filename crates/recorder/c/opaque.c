@@ -1,6 +1,6 @@
 /*
- * Interfaces that can't be decoded. Where there is a guard, it says that one was used; without it, this does, and the call goes on as
- * it is.
+ * Reports the use of interfaces that cannot be decoded. Where there is a guard, it reports the use.
+ * Without a guard, this code does. The call itself goes on unchanged.
  */
 #include "bs.h"
 
@@ -13,7 +13,10 @@ void bs_say_opaque(const char *what)
         bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, what), 0);
 }
 
-/* Only requests that change the tracee. The guard has the same list in tracer.rs, with the reasons. */
+/*
+ * Reports only requests that change the tracee. The guard has the same list in tracer.rs, with the
+ * reasons.
+ */
 void bs_say_opaque_trace(int request)
 {
     enum {
@@ -50,7 +53,7 @@ void bs_say_opaque_trace(int request)
     }
 }
 
-/* Events that name files by handle open none. */
+/* Events that name files by handle do not open them. */
 void bs_say_opaque_events(u32 flags)
 {
     enum { REPORT_FID = 0x200, REPORT_DIR_FID = 0x400 };
@@ -58,7 +61,7 @@ void bs_say_opaque_events(u32 flags)
         bs_say_opaque(BS_OPAQUE_FANOTIFY);
 }
 
-/* libc's function makes more of its arguments than the call. */
+/* libc's function takes its arguments differently from the system call. */
 BS_INTERCEPTED s64 ptrace(int request, ...)
 {
     va_list args;

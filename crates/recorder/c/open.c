@@ -1,9 +1,9 @@
-/* Opening files by name, in all the forms that programs call. */
+/* Records the opening of files by name, in all forms that programs call. */
 #include "bs.h"
 
 #define BS_O_TMPFILE (020000000 | O_DIRECTORY)
 
-/* An open that changes nothing, and so is logged when it has been made. */
+/* True for an open that changes nothing. It is logged after the call. */
 static inline bool only_reads(int flags)
 {
     return flags & O_PATH ||
@@ -24,7 +24,10 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
     return fd;
 }
 
-/* What is about to be overwritten is identified first, unless it must be new. */
+/*
+ * An existing file that the open may overwrite is identified first. A file that must be new has no
+ * identity yet.
+ */
 struct bs_reservation bs_begin_open(int dir, const char *path, int flags, u32 mode)
 {
     bool new = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ||
@@ -39,7 +42,7 @@ struct bs_reservation bs_begin_open(int dir, const char *path, int flags, u32 mo
     return bs_begin_ident(BS_OP_OPEN, dir, flags, mode, path, 0, look);
 }
 
-/* Whether a file that `rec` is about must be new, if it is there then. */
+/* True if a file at the path of `rec` must be new after the call. */
 static inline bool is_new(struct bs_reservation rec, int flags)
 {
     return flags & O_CREAT && rec.record && !(rec.record->flags & BS_F_IDENT);
@@ -108,7 +111,10 @@ BS_API int openat(int dir, const char *path, int flags, ...)
 }
 BS_ALIAS(openat64, openat);
 
-/* Fortified: the compiler has seen that no mode follows; libc aborts if one was needed. */
+/*
+ * The fortified form. The compiler has seen that the caller passes no mode. libc aborts if a mode
+ * was needed.
+ */
 int __open_2(const char *path, int flags);
 int __openat_2(int dir, const char *path, int flags);
 
@@ -134,12 +140,15 @@ BS_INTERCEPTED int creat(const char *path, u32 mode)
 }
 BS_ALIAS(creat64, creat);
 
-/* Where a path leads from a directory that is its root: what is above that is the directory itself, and it starts there in any case. */
+/*
+ * Returns a path relative to a directory that is its root. The parent of that directory is the
+ * directory itself, and an absolute path starts there, too.
+ */
 static const char *in_root(const char *path)
 {
     u32 n;
     if (!bs_measure(path, BS_PATH_MAX, &n) || n == BS_PATH_MAX)
-        return path; /* the kernel refuses it */
+        return path; /* the kernel rejects it */
     const char *at = path;
     for (;;) {
         while (*at == '/')
@@ -152,7 +161,7 @@ static const char *in_root(const char *path)
     return *at || at == path ? at : ".";
 }
 
-/* Not in every libc: programs call it through `syscall`, which comes here. */
+/* Not every libc has this function. Programs call it through `syscall`, which leads here. */
 s64 bs_open_how(int dir, const char *path, const void *given, u64 size)
 {
     const struct open_how *how = given;
@@ -167,7 +176,10 @@ s64 bs_open_how(int dir, const char *path, const void *given, u64 size)
 
 int open_tree(int dir, const char *path, u32 flags);
 
-/* A descriptor from which others are opened, be the tree it stands for mounted somewhere or not. The guard does not watch it. */
+/*
+ * Returns a descriptor from which others are opened. Its tree may be mounted or detached. The guard
+ * does not watch this call.
+ */
 BS_API int open_tree(int dir, const char *path, u32 flags)
 {
     u64 time = bs_now();

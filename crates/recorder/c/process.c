@@ -1,4 +1,4 @@
-/* The ends and the ends' reports of processes, their children, signals between them. */
+/* Records the ends of processes, the waits for them, their children, and signals between them. */
 #include "bs.h"
 
 int fork(void);
@@ -10,7 +10,10 @@ int sigqueue(int pid, int signal, void *value);
 
 /* ---- children -------------------------------------------------------------------------------- */
 
-/* The parent is set up first: a child knows by that, that it is one. The rest is logged when its pid is known. */
+/*
+ * The parent is set up before the fork: that state shows a child that it is one. The fork is logged
+ * when the child's pid is known.
+ */
 static int fork_by(int (*real)(void))
 {
     bs_is_ready(BS_OP_FORK);
@@ -18,10 +21,10 @@ static int fork_by(int (*real)(void))
     bs_disown_all();
     int pid = real();
     if (pid == 0 && bs_me.chunk)
-        bs_process->copy_to =
-            -1; /* the child's first look at this page would map it, and its first write again */
+        /* The first access is a write. A first read would map this page, and a write again. */
+        bs_process->copy_to = -1;
     if (pid != 0)
-        bs_disown_all(); /* what another thread made meanwhile */
+        bs_disown_all(); /* for files that another thread made meanwhile */
     if (pid != 0)
         bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : bs_error());
     return pid;
@@ -56,8 +59,9 @@ void bs_give_back(s64 child)
 }
 
 /*
- * A signal handler may jump out of `system`: then its stack frame is gone. This is known for the
- * first thread's stack only. A call from inside `system` stands below libc's own frames.
+ * A signal handler may jump out of `system`: then its stack frame is gone. This can be detected on
+ * the first thread's stack only. A call from inside `system` has a stack address below libc's own
+ * frames.
  */
 bool bs_has_jumped_out(void)
 {
@@ -67,7 +71,7 @@ bool bs_has_jumped_out(void)
            bs_stack_end - base < FIRST_STACK_AT_MOST;
 }
 
-/* Called around the instruction in gate.S. */
+/* gate.S calls these two around the system call. */
 __attribute__((used)) void bs_vfork_begins(void)
 {
     bs_end(bs_begin(BS_OP_VFORK, 0, BS_SPAWN_VFORK, 0), 0);
@@ -124,14 +128,14 @@ BS_INTERCEPTED int wait4(int pid, int *status, int options, void *usage)
     return (int)wait_for(pid, status, options, usage);
 }
 
-/* What `waitid` fills in; the size is the kernel's. */
+/* The structure that `waitid` fills in, in the kernel's size. */
 struct child_info {
     int signal, error, code, pad, pid, user, status;
     char rest[100];
 };
 enum { CLD_EXITED = 1, CLD_KILLED = 2, CLD_DUMPED = 3, WNOWAIT = 0x01000000 };
 
-/* As `wait` would have put it. */
+/* The same status in the form of `wait`. */
 static int wait_status(const struct child_info *info)
 {
     switch (info->code) {
@@ -184,7 +188,7 @@ BS_INTERCEPTED void _exit(int status)
     log_exit(status);
     for (;;) {
         bs_raw(__NR_exit_group, status);
-        bs_raw(__NR_exit, status); /* a sandbox may allow this one only */
+        bs_raw(__NR_exit, status); /* a sandbox may allow only this call */
     }
 }
 BS_API void _Exit(int status) __attribute__((noreturn, alias("_exit")));

@@ -1,20 +1,22 @@
 /*
- * What a program reads of itself in /proc. Our variables' text is gone from the environment's memory, but its length is still
- * what the kernel was told at exec: a reader would find empty strings at the end. When the program opens the file, and only
- * then, the kernel is told where the environment really ends.
+ * Corrects what a program reads about itself in /proc. The recorder removes its variables' text
+ * from the memory of the environment. But the kernel still has the length from the exec, so a
+ * reader would find empty strings at the end. When the program opens the file, and only then, the
+ * recorder passes the real end of the environment to the kernel.
  */
 #include "bs.h"
 #include <linux/prctl.h>
 
-u64 bs_environment_end; /* environ.c: after the last variable that is left; 0 if it is as the kernel thinks */
+/* environ.c: the end of the last remaining variable; 0 if the kernel has the right end */
+u64 bs_environment_end;
 
-/* The file's fields from the one with this number on, counted as in proc(5). */
+/* Reads `count` fields of the file, beginning with number `first` as counted in proc(5). */
 static bool fields(const char *text, u32 first, u64 *to, u32 count)
 {
     const char *c = text;
     for (const char *end = text; *end; end++)
         if (*end == ')')
-            c = end; /* the name before it may hold anything */
+            c = end; /* the name before it may contain any character */
     for (u32 number = 2; number < first + count; number++) {
         while (*c && *c != ' ')
             c++;
@@ -59,7 +61,10 @@ static BS_COLD void set_environment_end(u64 end)
     bs_raw(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
 }
 
-/* A path that may be the program's own environment has been opened, but nothing of it read. */
+/*
+ * Called when the program has opened a path that may be its own environment, and has not read it
+ * yet.
+ */
 void bs_opened_proc(const char *path)
 {
     u32 n = bs_length(path, 64);

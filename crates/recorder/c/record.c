@@ -1,8 +1,12 @@
 /*
- * Appending operations to the thread's chunk.
+ * Appends operations to the thread's chunk.
  *
- * Invariant: a record is reserved by one unlocked xadd, so a signal handler that logs in between gets another one; its size is
- * written first and its state last, so a reader finds either a whole record or a hole.
+ * Invariants:
+ *
+ * - One unlocked xadd reserves a record, so a signal handler that logs in between gets another
+ *   record.
+ * - The size of a record is written first and its state last, so a reader finds either a whole
+ *   record or a hole.
  */
 #include "bs.h"
 #include <linux/stat.h>
@@ -13,7 +17,7 @@ struct bs_process *bs_process = &unattached;
 u32 bs_odd;
 bool bs_threaded;
 
-static u64 sequence; /* stands in for the time where the counter can't be read */
+static u64 sequence; /* replaces the time where the counter cannot be read */
 
 u64 bs_now(void)
 {
@@ -23,7 +27,7 @@ u64 bs_now(void)
     return now;
 }
 
-/* From here on the time is a sequence number, above any counter value logged before. */
+/* From here on the time is a sequence number, higher than any counter value logged before. */
 void bs_stop_clock(void)
 {
     if (bs_odd & BS_ODD_NO_TSC)
@@ -54,7 +58,7 @@ BS_COLD bool bs_logs_later_oddly(u32 op)
 
 static const struct bs_reservation nothing;
 
-/* On a stack that has been lent. */
+/* The flags of a record on a stack that a child may have borrowed. */
 static BS_COLD u32 whose(void)
 {
     if (bs_is_another())
@@ -66,7 +70,7 @@ static BS_COLD u32 whose(void)
     return 0;
 }
 
-/* Room for a record of `size` bytes, with its header begun. */
+/* Reserves a record of `size` bytes and begins its header. */
 static struct bs_reservation reserve(u32 op, u32 size, u32 flags)
 {
     struct bs_thread *me = &bs_me;
@@ -100,8 +104,10 @@ static struct bs_reservation reserve(u32 op, u32 size, u32 flags)
 }
 
 /*
- * What was logged may be a read, or change what names mean: whoever is about to change a file may have to ask again. Counted after
- * the record's state was stored: what the supervisor finds counted before it looks at records, it finds there.
+ * Counts a logged operation that may be a read, or that changes what names mean. After that, a
+ * process that is about to change a file may have to notify the supervisor again. The count follows
+ * the store of the record's state. So the supervisor finds the record of each operation counted
+ * before it looked.
  */
 static inline void tell(u32 op, s32 arg)
 {
@@ -182,7 +188,7 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
     tell(op, arg);
 }
 
-/* A path that can't be read is not logged, and its call not let through the gate. */
+/* An unreadable path is not logged, and its call does not go through the gate. */
 struct bs_reservation bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path)
 {
     u32 n;
@@ -202,7 +208,10 @@ struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const cha
     return bs_begin_ident(op, fd, arg, aux, path, other ? other : "", (struct bs_look){0});
 }
 
-/* What the file system says, in the log's form. The result is that of the call, which has read the path, too. */
+/*
+ * Reads a file's identity in the log's form. It returns the call's result, which also shows whether
+ * the path could be read.
+ */
 s64 bs_identify(struct bs_look look, struct bs_ident *ident)
 {
     struct statx s;
@@ -228,7 +237,7 @@ s64 bs_identify(struct bs_look look, struct bs_ident *ident)
     return 0;
 }
 
-/* False: it can't be read. */
+/* Measures a path. False: it cannot be read. */
 static bool length(const char *path, bool proved, u32 *n)
 {
     if (!proved)
@@ -254,7 +263,7 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
         bs_wrote_own(fd, &ident);
     if (BS_UNLIKELY(known && look.change == BS_CHANGE_REMOVE && (ident.mode & S_IFMT) == S_IFLNK))
         bs_log_link_text(&look);
-    /* Only a close has no string. */
+    /* Only a close has no string in its record. */
     bool named = op != BS_OP_CLOSE, two = named && other;
     u32 n = 0, m = 0;
     bool proved = known || looked == -BS_ENOENT;
@@ -297,13 +306,16 @@ BS_COLD struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void
 
 enum { PIECE = 8192, MOST = 1 << 21 };
 
-/* A place in a list of strings. */
+/* A position in a list of strings. */
 struct cursor {
     char *const *list;
     u32 offset; /* within *list */
 };
 
-/* How many bytes of strings the next record takes from `from`, which moves on. `to`: where they are put, if anywhere. */
+/*
+ * Returns how many bytes of strings the next record takes from `from`, and advances `from`. If `to`
+ * is not null, the strings are copied there.
+ */
 static BS_COLD u32 piece(struct cursor *from, char *to, bool (*skip)(const char *), bool *cut)
 {
     u32 used = 0;

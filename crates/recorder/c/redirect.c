@@ -1,10 +1,13 @@
 /*
- * Where libc calls itself without asking the loader: the read, write and close of its streams; its
- * `open` and `close` for locales; its `getdents64` for directories; its `execve` for posix_spawn,
- * system and popen.
+ * Redirects calls inside libc that do not go through the loader:
  *
- * Each entry is redirected to the recorder once, after a look that its code is the expected one. Any
- * other entry is left alone, and the guard sees its calls.
+ * - the read, write and close of its streams,
+ * - its `open` and `close` for locales,
+ * - its `getdents64` for directories,
+ * - its `execve` for posix_spawn, system and popen.
+ *
+ * Each entry is redirected to the recorder once, after a check that its code is the expected one.
+ * Any other entry is left alone, and the guard sees its calls.
  */
 #include "bs.h"
 #include <linux/mman.h>
@@ -21,7 +24,7 @@ static bool internal_tried;
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* glibc's FILE: the descriptor's place in it is fixed by the macros of old programs. */
+/* glibc's FILE. Macros compiled into old programs fix the offset of its descriptor. */
 static inline int descriptor(const void *stream)
 {
     return *(const int *)((const char *)stream + 112);
@@ -78,7 +81,7 @@ static void redirect_table(void **table)
     __atomic_store_n(&table[17], (void *)stream_close, __ATOMIC_RELEASE);
 }
 
-/* glibc's tables of stream functions lie side by side, in memory that is read-only after relocation. */
+/* glibc's tables of stream functions are adjacent, in memory that is read-only after relocation. */
 void bs_redirect_stdio(void)
 {
     void **plain = bs_next_or_null("_IO_file_jumps"), **wide = bs_next_or_null("_IO_wfile_jumps");
@@ -102,7 +105,10 @@ void bs_redirect_stdio(void)
 
 enum { JUMP_SIZE = 14, ENDBR64 = 0xfa1e0ff3 };
 
-/* The function begins by asking for this system call: so it is libc's own, and nobody else's wrapper. */
+/*
+ * True if the function begins with this system call. It is then libc's own and not another
+ * library's wrapper.
+ */
 static bool is_plain_call(const u8 *function, u32 nr)
 {
     if (*(const u32 *)function == (u32)ENDBR64)
@@ -111,7 +117,7 @@ static bool is_plain_call(const u8 *function, u32 nr)
            function[6] == 0x05;
 }
 
-/* Soon after `from` the function asks for this system call. */
+/* True if the function makes this system call soon after offset `from`. */
 static bool asks_soon(const u8 *function, u32 from, u32 nr)
 {
     enum { SOON = 128, NEARBY = 32 };
@@ -125,9 +131,9 @@ static bool asks_soon(const u8 *function, u32 from, u32 nr)
 }
 
 /*
- * Writes a jump over the function's first bytes: only while one thread exists, and with signals
- * blocked. The pages keep the right to execute all the time. Where new code is forbidden (MDWE, a
- * service's filter), that right would not come back, and libc would be lost.
+ * Writes a jump over the function's first bytes. This happens only while one thread exists, and
+ * with signals blocked. The pages stay executable all the time. Where new code is forbidden (MDWE,
+ * a service's filter), a removed right would not come back, and libc could not run.
  */
 static bool jump_to(u8 *function, void *to)
 {
@@ -161,9 +167,8 @@ static int exec_for_libc(const char *path, char *const *argv, char *const *env)
 }
 
 /*
- * libc closes a descriptor: a file opened under this number next must not be taken for it. Between
- * the marks of a spawned child nothing is logged: `popen` itself closes the child's end of its pipe
- * there, and a record without BS_F_CHILD would mean that the child has become another program.
+ * Called when libc closes a descriptor. The next file with this number must not be taken for the
+ * closed one.
  */
 static int close_for_libc(int fd)
 {
@@ -176,8 +181,8 @@ static int close_for_libc(int fd)
 }
 
 /*
- * libc lists a directory. The first piece of a list is never empty; the last one always is, so it
- * is not logged.
+ * Called when libc lists a directory. The first piece of a list is never empty. The last piece is
+ * always empty, so it is not logged.
  */
 static ssize list_for_libc(int fd, void *to, size_t n)
 {
@@ -211,7 +216,7 @@ void bs_redirect_internal(void)
     bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
 }
 
-/* walks.S: libc's function of this name. */
+/* walks.S: returns libc's function of this name. */
 __attribute__((used)) void *bs_begin_walk(const char *name)
 {
     void *function = 0;
@@ -221,7 +226,7 @@ __attribute__((used)) void *bs_begin_walk(const char *name)
 
 char *setlocale(int category, const char *locale);
 
-/* The first locale reads some thirty files. */
+/* The first locale of a program reads some thirty files. */
 BS_INTERCEPTED char *setlocale(int category, const char *locale)
 {
     if (locale)

@@ -1,4 +1,7 @@
-/* The environment of a program about to be executed: what the caller gave, plus our two variables. */
+/*
+ * Builds the environment of a program about to be executed: the caller's variables, plus the
+ * recorder's two.
+ */
 #include "bs.h"
 
 static bool is_preload(const char *variable)
@@ -11,7 +14,10 @@ bool bs_is_our_variable(const char *variable)
     return bs_starts(variable, BS_ENV_ARENA "=");
 }
 
-/* Ends with our entry already (a program that we are not in passed it on). */
+/*
+ * True if the variable ends with the recorder's entry already. A program without the recorder has
+ * passed it on.
+ */
 static bool has_our_entry(const char *variable)
 {
     u32 n = bs_length(variable, ~0u), m = bs_length(bs_preload_entry, ~0u);
@@ -31,8 +37,9 @@ struct bs_room bs_environment_room(char *const *env)
 }
 
 /*
- * Our library is where the child's loader will look for it. A program that starts inside a sandbox might die of what the library
- * does when it is set up: there the guard sees alone.
+ * True if the new program may load the recorder, and its loader will find the library. A program
+ * that starts inside a sandbox might die of the calls that set the recorder up. There only the
+ * guard records.
  */
 static bool welcome(void)
 {
@@ -41,8 +48,9 @@ static bool welcome(void)
     if (!(bs_odd & BS_ODD_MOVED) && (u32)bs_raw(__NR_geteuid, 0) == bs_user)
         return true;
     /*
-     * Another root, other rules or another user: a loader that can't open us would complain on the program's stderr. Capabilities
-     * that end with this program don't count for `access`, and rules like Landlock's do for `open`.
+     * With another root, other rules or another user, a loader might be unable to open the library.
+     * It would print an error on the program's stderr. `access` ignores capabilities that end with
+     * this program. Rules like Landlock's count for `open` only, so both are tried.
      */
     if (bs_gated(__NR_faccessat, BS_AT_FDCWD, bs_own_file, 4 /* R_OK */) < 0)
         return false;
@@ -52,7 +60,10 @@ static bool welcome(void)
     return fd >= 0;
 }
 
-/* The entry with the library's own directory in the place of what a loader would have to find out. */
+/*
+ * Replaces the part of the entry that a loader would have to find out by the library's own
+ * directory.
+ */
 static void make_wide(char *entry)
 {
     static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME,
@@ -62,7 +73,10 @@ static void make_wide(char *entry)
         bs_copy(entry + n - (sizeof any - 1), wide, sizeof wide);
 }
 
-/* The program will not run: its loader is only to print which libraries it would take (`ldd`), and would print ours. */
+/*
+ * True if the loader will only print the libraries that it would take (`ldd`). It would print the
+ * recorder, too, and the program does not run.
+ */
 static bool only_lists(char *const *env)
 {
     for (; *env; env++)
@@ -71,7 +85,10 @@ static bool only_lists(char *const *env)
     return false;
 }
 
-/* "LD_PRELOAD=" with the user's entries first and ours last. After a colon also if there are none: then the variable is set, and empty. */
+/*
+ * Builds "LD_PRELOAD=" with the user's entries first and the recorder's last. A colon separates
+ * them. The colon also follows an empty list, because then the user's variable was set, and empty.
+ */
 static char *preload_variable(const char *users, char *text, bool wide)
 {
     u32 n = users ? bs_length(users, ~0u) : sizeof BS_ENV_PRELOAD;
@@ -111,7 +128,10 @@ char *const *bs_environment_repaired(char *const *env, char **array, char *text,
     return array;
 }
 
-/* Any mix will do: equal environments have equal hashes, others nearly never. Not zero. */
+/*
+ * Any hash function is good enough: equal environments have equal hashes, and others nearly never.
+ * The hash is not zero.
+ */
 u64 bs_environment_hash(char *const *env)
 {
     u64 hash = 0x9e3779b97f4a7c15ull;
