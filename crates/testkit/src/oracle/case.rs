@@ -141,6 +141,24 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The command's own stderr. After the command has ended, `record` adds one line if the record is
+    /// not complete, and no other. The line is removed if its reason begins with one of `expected`.
+    pub fn stderr_without_verdict(&self, expected: &[&str]) -> Vec<u8> {
+        let lines: Vec<&[u8]> = self.stderr.split_inclusive(|&b| b == b'\n').collect();
+        let is_expected = |line: &[u8]| {
+            let line = String::from_utf8_lossy(line);
+            let reason = line
+                .strip_prefix("backstory: the record of run ")
+                .and_then(|rest| rest.split_once(" is not complete: "))
+                .map_or("", |(_, reason)| reason);
+            expected.iter().any(|begin| reason.starts_with(begin))
+        };
+        match lines.split_last() {
+            Some((last, before)) if is_expected(last) => before.concat(),
+            _ => self.stderr.clone(),
+        }
+    }
+
     /// Exit status as a shell gives it: 128 + n for a signal; -1 if it hung.
     pub fn code(&self) -> i32 {
         self.status.map_or(-1, |s| {
