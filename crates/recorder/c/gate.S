@@ -1,7 +1,8 @@
 /*
- * The gate: the one `syscall` instruction that the guard lets through, at a fixed offset of the library's text.
- * Number and arguments are where the instruction wants them; nothing else is touched. The unwind information is needed: a
- * cancelled thread unwinds through here.
+ * The gate: the one `syscall` instruction that the guard lets through, at a fixed offset of the
+ * library's text. Number and arguments are in the registers that the instruction uses. No other
+ * register is changed. A cancelled thread unwinds through here, so the unwind information is
+ * needed.
  */
     .section .text.gate, "ax", @progbits
     .balign 16
@@ -21,7 +22,7 @@ bs_gate_ip:
     .cfi_endproc
     .size bs_gate, . - bs_gate
 
-/* The same, watched. */
+/* The same instruction elsewhere, where the guard watches it. */
     .balign 16
     .globl bs_plain
     .hidden bs_plain
@@ -34,8 +35,9 @@ bs_plain:
     .size bs_plain, . - bs_plain
 
 /*
- * vfork: the child returns into the caller on the shared stack, so the return address is kept in a register meanwhile (the
- * kernel keeps rdi). What the child logs stands between the two marks in its parent's chunk.
+ * vfork: the child returns into the caller on the shared stack. So the return address stays in a
+ * register during the call: the kernel preserves rdi. The child's records stand between the two
+ * marks in its parent's chunk.
  */
     .text
     .globl vfork
@@ -46,7 +48,7 @@ bs_plain:
 vfork:
 __vfork:
     .cfi_startproc
-    nop /* room for a jump, as BS_INTERCEPTED has it */
+    nop /* room for a jump, as in BS_INTERCEPTED */
     nop
     sub $8, %rsp
     .cfi_adjust_cfa_offset 8
@@ -72,7 +74,8 @@ __vfork:
 
 /*
  * clone and clone3 by number, for clone.c. The arguments are those of `syscall`, the number first.
- * `keeps`: the child returns on the same stack, as after vfork. `ends` takes the parent's result.
+ * `keeps` is 1 if the child returns on the same stack, as after vfork. `ends` is the function that
+ * takes the parent's result.
  */
     .macro clone name, keeps, ends
     .globl \name

@@ -1,6 +1,7 @@
 /*
- * Programs that limit their own system calls, or have them dispatched to themselves. After that the recorder makes no call that the program
- * itself did not ask for; in strict mode not even the time-stamp counter can be read.
+ * Handles programs that limit their own system calls, or have them dispatched to themselves. After
+ * that the recorder makes no call that the program itself did not make. In strict mode it cannot
+ * even read the time-stamp counter.
  */
 #include "bs.h"
 
@@ -13,10 +14,10 @@ enum {
     TSC_SIGSEGV = 2
 };
 
-/* Limits that hold; threads whose calls are dispatched, or were. */
+/* Number of limits in force, and of threads whose calls are or were dispatched. */
 static u32 limits, dispatches;
 
-/* What it executes is neither limited nor dispatched. */
+/* True if a program executed now is free: neither limited nor dispatched. */
 bool bs_only_dispatches(void)
 {
     return __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST) &&
@@ -30,8 +31,9 @@ static bool holds(void)
 }
 
 /*
- * Makes a call that may limit those that follow. Before it: everything that would need a call later. Who only asks what the kernel
- * can do, by a call that fails (libseccomp and Chromium do, long before they limit anything), is not limited.
+ * Makes a call that may limit the calls after it. First it does everything that would need a call
+ * later. A failed call limits nothing: libseccomp and Chromium test the kernel with such calls,
+ * long before they limit anything.
  */
 static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
@@ -43,7 +45,7 @@ static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s6
         __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
     else if (!holds()) {
         __atomic_and_fetch(&bs_odd, ~BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
-        if (holds()) /* another thread's, meanwhile */
+        if (holds()) /* another thread made a limit meanwhile */
             __atomic_or_fetch(&bs_odd, BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
     }
     return bs_ret(result);
@@ -63,7 +65,7 @@ BS_INTERCEPTED int prctl(int option, ...)
     if (BS_UNLIKELY(option == PR_SET_SECCOMP && (a == MODE_STRICT || (a == MODE_FILTER && b))))
         return (int)bs_limit(a == MODE_STRICT, __NR_prctl, option, (s64)a, (s64)b, (s64)c, (s64)d);
     if (BS_UNLIKELY(option == PR_SET_DISPATCH && a)) {
-        bs_redirect_internal(); /* what it executes by way of libc is recorded on */
+        bs_redirect_internal(); /* programs that it executes through libc stay recorded */
         return (int)limit(&dispatches, false, __NR_prctl, option, (s64)a, (s64)b, (s64)c, (s64)d);
     }
     if (BS_UNLIKELY(option == PR_SET_TSC && a == TSC_SIGSEGV))

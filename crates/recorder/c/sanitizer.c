@@ -1,18 +1,21 @@
 /*
- * Programs with a sanitizer's runtime as a library (gcc's, and clang's with -shared-libasan).
+ * Handles programs with a sanitizer's runtime as a library (gcc's, and clang's with
+ * -shared-libasan).
  *
  * Such a runtime intercepts what the recorder wraps, and takes the caller from the return address.
- * The loader's order is program, recorder, runtime, libc. So the runtime would see the recorder as
- * the caller, or would miss the calls that the recorder makes itself: a suppression by function
- * stops matching, and ThreadSanitizer no longer knows that a pipe orders two threads.
+ * The loader's order is program, recorder, runtime, libc. Without help, one of these goes wrong:
  *
- * The recorder therefore steps behind the runtime, where it stands in programs that clang linked
- * the runtime into: program, runtime, recorder, libc.
+ * - The runtime sees the recorder as the caller, so a suppression by function stops matching.
+ * - The runtime misses the calls that the recorder makes itself. ThreadSanitizer then no longer
+ *   knows that a pipe orders two threads.
  *
- *  1. The entry of each function that both have becomes a jump to the runtime's function.
- *  2. The runtime finds "the next function" by `dlsym`. It gets the recorder's function, behind the
- *     jump.
- *  3. The recorder looks for libc's functions behind the runtime (next.c).
+ * The recorder therefore moves behind the runtime. In programs that clang linked the runtime into,
+ * it stands there already: program, runtime, recorder, libc.
+ *
+ * 1. The entry of each function that both have becomes a jump to the runtime's function.
+ * 2. The runtime finds "the next function" by `dlsym`. It gets the recorder's function, behind the
+ *    jump.
+ * 3. The recorder looks for libc's functions behind the runtime (next.c).
  *
  * All this happens before the runtime is initialized. Where new code is forbidden nothing happens.
  */
@@ -22,15 +25,19 @@
 void *dlsym(void *handle, const char *name);
 void *dlvsym(void *handle, const char *name, const char *version);
 
-/* AddressSanitizer insists on being the first library, but for those that begin like the vDSO's. */
+/*
+ * AddressSanitizer insists on being the first library. It skips libraries whose name begins like
+ * the vDSO's.
+ */
 static char overlooked[] = BS_PRELOAD_NAME;
 
 /* Every runtime has this function. */
 static const char runtime_function[] = "__sanitizer_set_report_fd";
 
 /*
- * An entry's two instructions without effect (BS_INTERCEPTED) become a jump to the five bytes before
- * the entry. These become a jump to a table within reach, and that jumps anywhere.
+ * An entry's two instructions without effect (BS_INTERCEPTED) become a jump to the five bytes
+ * before the entry. These become a jump to a table within reach. The table's jump can reach any
+ * address.
  */
 enum { NO_OPERATIONS = 0x9090, JUMP_BACK = 0xf9eb, NEAR_JUMP = 0xe9, BEFORE = 5, SKIPPED = 2 };
 struct far_jump {
@@ -47,7 +54,7 @@ static u8 *entry(const struct bs_link_map *self, u32 symbol)
     return (u8 *)(self->base + own.table[symbol].value);
 }
 
-/* The recorder's function behind the jump that its entry has become, or null. */
+/* Returns the recorder's function behind the jump at its entry, or null if there is no jump. */
 static void *behind_jump(const char *name)
 {
     u32 symbol = bs_symbol(&own, name, bs_symbol_hash(name));
@@ -55,7 +62,7 @@ static void *behind_jump(const char *name)
     return at && *(uint16_t *)at == JUMP_BACK ? at + SKIPPED : 0;
 }
 
-/* These end in jumps: libc's functions look at the return address, too. */
+/* These functions end in jumps: libc's functions look at the return address, too. */
 static void *dlsym_of_runtime(void *handle, const char *name)
 {
     void *function = handle == (void *)-1l /* RTLD_NEXT */ ? behind_jump(name) : 0;
@@ -88,7 +95,7 @@ static bool redirect_lookups(const struct bs_link_map *runtime, const struct bs_
     return redirected;
 }
 
-/* Memory for the far jumps, within reach of the recorder's code; or null. */
+/* Maps memory for the far jumps, within reach of the recorder's code; null if there is no room. */
 static struct far_jump *map_jumps(void)
 {
     u64 here = (u64)bs_gate & ~(u64)(BS_PAGE - 1);
@@ -103,7 +110,7 @@ static struct far_jump *map_jumps(void)
     return 0;
 }
 
-/* The entry becomes a jump to `target`. True if `jump` is used: aliases share an entry. */
+/* Turns the entry into a jump to `target`. True if `jump` is used: aliases share an entry. */
 static bool redirect(struct far_jump *jump, u8 *at, u64 target)
 {
     u8 *first = at - BEFORE;

@@ -1,15 +1,18 @@
-/* One body for the many calls that are logged from their arguments alone; each is described by a shape (shape.h). */
+/*
+ * One function body for the many calls that are logged from their arguments alone. A shape
+ * describes each call (shape.h).
+ */
 #include "shape.h"
 
-/* The argument that a shape's field names, or the constant. */
+/* Returns the argument that a shape's field names, or the constant. */
 static inline s64 pick(u32 source, s64 constant, const s64 *args)
 {
     return source ? args[source - 1] : constant;
 }
 
 /*
- * The file whose status a call is about to change, found as the call finds it. What this process has open for writing is identified
- * when it is closed.
+ * The file whose status a call is about to change, found as the call finds it. A file that this
+ * process has open for writing is identified when it is closed.
  */
 static struct bs_look status_look(u32 op, s32 fd, const char *path, u32 aux)
 {
@@ -39,15 +42,14 @@ static struct bs_reservation begin(const struct bs_shape *shape, const s64 *args
     if (shape->look == BS_LOOK_AT_OTHER) {
         look.dir = arg;
         look.path = other;
-        if (aux) /* a rename that replaces nothing, or exchanges */
+        if (aux) /* the rename replaces nothing, or exchanges two files */
             look.change = 0;
     } else if (shape->look == BS_LOOK_BEHIND) {
         look.flags = 0;
         look.change = BS_CHANGE_PART;
     } else if (status) {
-        look = status_look(
-            shape->op, fd, path,
-            aux); /* without a path nothing of the program's has to be proved readable */
+        look = status_look(shape->op, fd, path,
+                           aux); /* without a path, no memory of the program has to be readable */
     }
     return bs_begin_ident(shape->op, fd, arg, aux, path, shape->strings == 2 ? other : 0, look);
 }
@@ -64,7 +66,7 @@ s64 bs_shaped(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
     return bs_ret(bs_result(shape, a, b, c, d, e));
 }
 
-/* Of a call that changes nothing; the result, not yet libc's. */
+/* Makes and logs a call that changes nothing. Returns the system call's result. */
 s64 bs_look_up(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     s64 args[5] = {a, b, c, d, e};
@@ -83,7 +85,7 @@ s64 bs_looked(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
     return bs_ret(bs_look_up(shape, a, b, c, d, e));
 }
 
-/* The same for calls after which our own file may be out of reach. */
+/* For calls after which the program may be unable to reach the recorder's file. */
 s64 bs_shaped_moves(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     s64 result = bs_result(shape, a, b, c, d, e);
@@ -92,7 +94,7 @@ s64 bs_shaped_moves(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s6
     return bs_ret(result);
 }
 
-/* And for those that give a descriptor that is no file being written. */
+/* For calls that return a descriptor of something else than a file being written. */
 s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     s64 fd = bs_result(shape, a, b, c, d, e);

@@ -1,5 +1,6 @@
 /*
- * How a call is logged from its arguments. A wrapper is then a line: its shape, and a jump to the one body.
+ * Describes how a call is logged from its arguments. A wrapper is then one line: its shape, and a
+ * jump to the shared body.
  */
 #ifndef BS_SHAPE_H
 #define BS_SHAPE_H
@@ -12,15 +13,19 @@ enum {
     BS_LOOK_NOT,
     BS_LOOK_AT_PATH,
     BS_LOOK_AT_OTHER,
-    BS_LOOK_BEHIND /* at what the path leads to */
+    BS_LOOK_BEHIND /* identify the file that the path leads to */
 };
 
-/* A field that names an argument counts from 1; 0 is a constant: AT_FDCWD for `fd`, `arg_is` for `arg`, else none. */
+/*
+ * A field that names an argument counts from 1. In a field, 0 is a constant: AT_FDCWD for `fd`,
+ * `arg_is` for `arg`, else no argument.
+ */
 struct bs_shape {
     uint16_t nr;
     uint8_t op, strings;
     uint8_t fd, arg, aux, path, other;
-    uint8_t look; /* what is identified before: it is about to lose its name, or its content */
+    /* BS_LOOK_*: the file to identify first, because it will lose its name or content */
+    uint8_t look;
     int16_t arg_is;
     uint16_t aux_is;
 };
@@ -35,7 +40,10 @@ s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s6
 #pragma GCC visibility pop
 
 #define BS_FIVE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
-/* The name of the call and of the operation, the fields of its shape in parentheses, its arguments. */
+/*
+ * Arguments: the call's name, the operation's name, the shape's fields in parentheses, the call's
+ * arguments.
+ */
 #define BS_BY(how, call, operation, fields, ...) \
     ({ \
         static const struct bs_shape shape_ = { \
@@ -44,7 +52,7 @@ s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s6
     })
 #define BS_OPEN(...) __VA_ARGS__
 #define BS_SHAPED(...) BS_BY(bs_shaped, __VA_ARGS__)
-/* A look-up: it has one path, changes nothing, and is logged when it has been made. */
+/* A look-up. It has one path, changes nothing, and is logged after the call. */
 #define BS_LOOKED(...) BS_BY(bs_looked, __VA_ARGS__)
 
 #endif

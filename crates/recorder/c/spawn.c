@@ -1,7 +1,7 @@
 /*
- * posix_spawn, system, popen: libc makes the child itself, on the parent's memory. The child's
- * operations stand between two marks: those that the request implies, and the execve that libc's own
- * entry sends to the recorder (redirect.c).
+ * Records the children of posix_spawn, system and popen. libc makes the child itself, on the
+ * parent's memory. The child's operations stand between two marks. They are the operations that the
+ * request implies, and the execve that libc's own entry sends to the recorder (redirect.c).
  */
 #include "bs.h"
 
@@ -13,7 +13,7 @@ void *popen(const char *command, const char *mode);
 int pclose(void *stream);
 int fileno(void *stream);
 
-/* The first mark. After it, `LEND` before libc makes the child. */
+/* Logs the first mark. `LEND` follows it before libc makes the child. */
 static void mark_spawn(u32 kind)
 {
     bs_me.spawned = 0;
@@ -23,7 +23,10 @@ static void mark_spawn(u32 kind)
 
 /* ---- file actions ---------------------------------------------------------------------------- */
 
-/* glibc's list of them; unchanged since 2.3, only longer. */
+/*
+ * An entry of glibc's list of actions. The layout is unchanged since 2.3, except that the list can
+ * be longer.
+ */
 struct action {
     int kind;
     union {
@@ -50,7 +53,7 @@ struct actions {
 };
 enum { DO_CLOSE = 0, DO_DUP = 1, DO_OPEN = 2, DO_CLOSE_FROM = 5 };
 
-/* One that changes the child's descriptors only; directories are the guard's to see. */
+/* Logs an action that changes only the child's descriptors. The guard sees changes of directory. */
 static void log_action(const struct action *a)
 {
     switch (a->kind) {
@@ -67,9 +70,10 @@ static void log_action(const struct action *a)
 }
 
 /*
- * The child carries the actions out by libc's own calls. Its opens come to the recorder, so the
- * actions before an open have happened by then, and all of them by the time of the exec. The file of
- * an open then moves to the descriptor that the request names.
+ * Called when the child carries out an open of its actions. The child makes its opens by libc's own
+ * calls, which come to the recorder. So the actions before an open have happened by then, and all
+ * actions have happened at the exec. The file of an open then moves to the descriptor that the
+ * request names.
  */
 s64 bs_spawned_open(const char *path, int flags, u32 mode)
 {
@@ -109,7 +113,10 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
         bs_me.done = 0;
         error = real(&child, path, actions, attributes, argv, env);
     } else {
-        /* The exec is not ours: the guard logs it, and we can only see to the environment. */
+        /*
+         * The recorder does not see the exec. The guard logs it, and the recorder only prepares the
+         * environment.
+         */
         struct bs_room room = bs_environment_room(env);
         char *array[room.count + 1], text[room.bytes];
         error = real(&child, path, actions, attributes, argv,
@@ -150,7 +157,10 @@ BS_API int system(const char *command)
     return status;
 }
 
-/* A number for the child's end of the pipe, which libc closes before we see it: none that is in use. */
+/*
+ * A made-up number for the child's end of the pipe, which no descriptor has. libc closes that end
+ * before the recorder can see it.
+ */
 enum { CHILDS_END = 1 << 20 };
 
 BS_INTERCEPTED void *popen(const char *command, const char *mode)

@@ -1,7 +1,10 @@
-/* Look-ups by name. A look at an open descriptor tells nothing that its open did not. */
+/*
+ * Records look-ups by name. A look-up of an open descriptor is not logged: it adds nothing to the
+ * record of its open.
+ */
 #include "shape.h"
 
-/* The most frequent call of many programs, so without a shape. */
+/* The most frequent call of many programs. It has no shape, to be fast. */
 static __attribute__((noinline)) int status(int dir, const char *path, void *to, int flags)
 {
     u64 time = bs_now();
@@ -26,8 +29,8 @@ BS_INTERCEPTED int lstat(const char *path, void *to)
 BS_ALIAS(lstat64, lstat);
 
 /*
- * With AT_EMPTY_PATH. Libraries ask for a descriptor itself this way: that is no look-up, and which it was can be read once the
- * call has read it.
+ * A look-up with AT_EMPTY_PATH. Libraries pass an empty path to query the descriptor itself, which
+ * is no look-up by name. The recorder can read the path safely after the call has read it.
  */
 static s64 descriptors_or_names(s64 nr, int dir, const char *path, s64 b, s64 c, s64 d, int flags)
 {
@@ -48,7 +51,7 @@ BS_API int fstatat(int dir, const char *path, void *to, int flags)
 }
 BS_ALIAS(fstatat64, fstatat);
 
-/* Programs linked against glibc before 2.33. */
+/* For programs linked against glibc before 2.33. */
 BS_INTERCEPTED int __xstat(int version, const char *path, void *to)
 {
     (void)version;
@@ -107,7 +110,10 @@ BS_API int eaccess(const char *path, int mode)
 }
 BS_ALIAS(euidaccess, eaccess);
 
-/* Programs read a link into the very buffer that names it: then it is logged before. */
+/*
+ * True if the result does not overwrite the path. Some programs read a link into the same buffer
+ * that names it. Such a call is logged before it is made.
+ */
 static inline bool apart(const char *path, const char *to, size_t size)
 {
     return (u64)path - (u64)to >= size && (u64)to - (u64)path >= BS_PATH_MAX;
@@ -128,7 +134,7 @@ BS_INTERCEPTED ssize readlinkat(int dir, const char *path, char *to, size_t size
     return BS_SHAPED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to, size);
 }
 
-/* Fortified: libc aborts if the buffer is smaller than said. */
+/* The fortified form: libc aborts if the buffer is smaller than stated. */
 void __chk_fail(void) __attribute__((noreturn));
 
 BS_API ssize __readlink_chk(const char *path, char *to, size_t size, size_t room)

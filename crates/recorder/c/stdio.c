@@ -1,6 +1,7 @@
 /*
- * Streams. Files are opened here and handed to libc as descriptors; what libc then reads, writes and closes is seen where its
- * streams meet the kernel (redirect.c), or, where that is not possible, at the stream's close.
+ * Records streams. The recorder opens the files and passes them to libc as descriptors. libc's
+ * reads, writes and closes are logged at its streams' system calls (redirect.c). Where that is not
+ * possible, they are logged at the stream's close.
  */
 #include "bs.h"
 
@@ -15,7 +16,9 @@ int mkstemps(char *pattern, int suffix);
 int mkostemps(char *pattern, int suffix, int flags);
 char *mkdtemp(char *pattern);
 
-/* Flags of `open` for a mode of `fopen`; -1 if it is none, -2 if libc must do it. */
+/*
+ * The flags of `open` for a mode of `fopen`; -1 for an invalid mode, -2 if libc must open the file.
+ */
 static int open_flags(const char *mode)
 {
     int flags;
@@ -33,7 +36,7 @@ static int open_flags(const char *mode)
         else if (*c == 'e')
             flags |= O_CLOEXEC;
         else if (*c == 'm' || *c == ',')
-            return -2; /* memory-mapped, or with a character set: `fdopen` does not know these */
+            return -2; /* `fdopen` does not support memory mapping or a character set */
     }
     return flags;
 }
@@ -60,7 +63,10 @@ BS_INTERCEPTED void *fopen(const char *path, const char *mode)
 BS_ALIAS(fopen64, fopen);
 BS_ALIAS(_IO_fopen, fopen);
 
-/* libc opens inside; the guard sees that. The new descriptor is known here only, and without a guard so is the file. */
+/*
+ * libc opens the file inside, and the guard sees that. Only this wrapper knows the new descriptor.
+ * Without a guard, only it knows the file, too.
+ */
 BS_INTERCEPTED void *freopen(const char *path, const char *mode, void *stream)
 {
     u64 time = bs_now();
@@ -90,7 +96,7 @@ BS_INTERCEPTED int fclose(void *stream)
     int fd = BS_NEXT(fileno)(stream);
     struct bs_reservation rec = {0};
     if (fd >= 0) {
-        /* What is still in its buffer is written by the close, so the file can't be identified yet. */
+        /* The close writes the rest of the buffer, so the file cannot be identified yet. */
         rec = bs_begin(BS_OP_CLOSE, fd, 0, 0);
         bs_fd_closed((u32)fd);
     }
@@ -101,7 +107,8 @@ BS_ALIAS(_IO_fclose, fclose);
 /* ---- temporary files ------------------------------------------------------------------------- */
 
 /*
- * Six random characters, as libc does it. `make` returns what is to be returned, or -EEXIST to try another name.
+ * Replaces six characters by random ones, as libc does. `make` returns the final result, or -EEXIST
+ * to try another name.
  */
 static s64 with_unique_name(char *pattern, int suffix, int flags,
                             s64 (*make)(const char *path, int flags))

@@ -1,11 +1,14 @@
 /*
- * What libc's streams did before the recorder was there. A program that only reads its standard input and writes its standard output
- * by way of libc calls nothing of ours; what it did is told from its streams' own state: when the process is set up for
- * another reason, or else when it ends. One that used no stream either is left alone.
+ * Logs the activity of libc's streams before the recorder was set up. A program may only read its
+ * standard input and write its standard output through libc. Such a program calls no function of
+ * the recorder. The state of its streams shows what they did.
+ *
+ * The recorder reads that state when the process is set up for another reason, or else when it
+ * ends. A process that used no stream either is left alone.
  */
 #include "bs.h"
 
-/* glibc's FILE: its first fields are fixed by the macros of old programs. */
+/* glibc's FILE. Macros compiled into old programs fix its first fields. */
 struct stream {
     int flags;
     char *read_at, *read_end, *read_base;
@@ -30,13 +33,18 @@ static bool is_writing(const struct stream *s)
     return s->flags & WRITES && !(s->flags & ERROR_SEEN);
 }
 
-/* What is in the buffer still is seen when libc writes it. */
+/*
+ * True if the stream has written its buffer. Data still in the buffer is seen when libc writes it.
+ */
 static bool has_written(const struct stream *s)
 {
     return is_writing(s) && s->write_at == s->write_base;
 }
 
-/* All streams, or null where libc is another. Threads could be closing theirs; but the first of them was made after set-up. */
+/*
+ * The list of all streams, or null if the C library is not glibc. Another thread could close its
+ * streams meanwhile, but a process has no second thread before set-up.
+ */
 static const struct stream *first_stream(void)
 {
     struct stream **list = bs_threaded ? 0 : bs_next_or_null("_IO_list_all");
@@ -55,14 +63,17 @@ static void log_those(question *did, u32 op, u32 mark)
         }
 }
 
-/* What was written may come of what was read. */
+/* Reads are logged before writes, because the written data may come from the data read. */
 void bs_log_streams_used(void)
 {
     log_those(has_read, BS_OP_READ, BS_FD_READ);
     log_those(has_written, BS_OP_WRITE, BS_FD_WROTE);
 }
 
-/* Before libc writes what its buffers hold. A process that is set up has seen everything, and so has its child. */
+/*
+ * Runs at the process's end, before libc writes the buffers. If the process is set up, everything
+ * has been logged already. The same holds for its children.
+ */
 static void end(void)
 {
     if (bs_arena || !bs_arena_path[0])

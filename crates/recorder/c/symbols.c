@@ -1,4 +1,4 @@
-/* A library's dynamic symbols, read from the tables that the loader mapped. */
+/* Reads a library's dynamic symbols from the tables that the loader mapped. */
 #include "symbols.h"
 
 enum {
@@ -11,7 +11,10 @@ enum {
     DT_VERSYM = 0x6ffffff0
 };
 
-/* Some loaders have added the base to the addresses in the dynamic section, some have not. */
+/*
+ * Returns a mapped address. Some loaders have added the base to the addresses in the dynamic
+ * section, some have not.
+ */
 static const void *placed(const struct bs_link_map *library, u64 address)
 {
     return (const void *)(address < library->base ? address + library->base : address);
@@ -41,7 +44,10 @@ u32 bs_symbol_hash(const char *name)
     return hash;
 }
 
-/* The Bloom filter at the table's beginning says first whether the symbol can be in it at all. */
+/*
+ * Finds a symbol. The Bloom filter at the table's beginning is checked first: it excludes most
+ * absent symbols.
+ */
 u32 bs_symbol(const struct bs_symbols *symbols, const char *name, u32 hash)
 {
     const u32 *table = symbols->hash;

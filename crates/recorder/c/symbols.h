@@ -1,6 +1,4 @@
-/*
- * A library's dynamic symbols, as the loader mapped them (symbols.c).
- */
+/* Access to a library's dynamic symbols in the tables that the loader mapped (symbols.c). */
 #ifndef BS_SYMBOLS_H
 #define BS_SYMBOLS_H
 

@@ -1,10 +1,10 @@
-/* Strings, without libc. */
+/* String functions that do not use libc. */
 #include "bs.h"
 #include <emmintrin.h>
 
 /*
- * Length of a string, at most `limit`. Reads whole aligned 16-byte blocks, so never beyond the page that holds the end.
- * A null pointer is an empty string.
+ * Returns the length of a string, at most `limit`. It reads whole aligned 16-byte blocks, so it
+ * never reads beyond the page with the string's end. A null pointer is an empty string.
  */
 u32 bs_length(const char *s, u32 limit)
 {
@@ -42,7 +42,8 @@ void bs_copy(void *to, const void *from, u64 n)
     }
     for (u64 i = 0; i < n; i++) {
         d[i] = s[i];
-        __asm__ volatile("" ::: "memory"); /* or the compiler makes a call of memcpy out of it */
+        /* keeps the compiler from making a call of memcpy from this loop */
+        __asm__ volatile("" ::: "memory");
     }
 }
 
@@ -61,7 +62,7 @@ bool bs_same(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The compiler may call these by itself. */
+/* The compiler may insert calls of these two functions. */
 void *memcpy(void *to, const void *from, size_t n)
 {
     void *d = to;

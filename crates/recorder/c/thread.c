@@ -1,4 +1,4 @@
-/* Threads: who made whom, and chunks given back at their ends. */
+/* Records which thread made which, and gives chunks back when threads end. */
 #include "bs.h"
 
 typedef void *thread_function(void *);
@@ -17,9 +17,9 @@ int thrd_create(u64 *thread, thread_function_c11 *function, void *argument);
 int thrd_join(u64 thread, int *result);
 
 static u32 key;
-static u32 key_state; /* 0 none, 1 being made, 2 made */
+static u32 key_state; /* 0 not made, 1 being made, 2 made */
 
-/* What a new thread is to run. */
+/* The function that a new thread will run, with its argument. */
 struct beginning {
     union {
         thread_function *posix;
@@ -33,7 +33,10 @@ static void note(u32 what, u64 handle, u64 time, s64 result)
     bs_note(time, BS_OP_THREAD, (s32)(u32)handle, (s32)(u32)(handle >> 32), what, result);
 }
 
-/* Runs among the thread's last destructors; others may still do things, so it waits for their last round. */
+/*
+ * Gives the chunk back. It runs as one of the thread's destructors. Other destructors may still
+ * log, so it waits for their last round.
+ */
 static void ends(void *rounds)
 {
     if ((u64)rounds < 3)
@@ -73,7 +76,7 @@ static int run_c11(void *memory)
     return b.function.c11(b.argument);
 }
 
-/* The last moment with one thread. */
+/* Prepares for a second thread: this is the last moment with only one. */
 static struct beginning *prepare(void)
 {
     bs_redirect_internal();
@@ -84,7 +87,10 @@ static struct beginning *prepare(void)
     return BS_NEXT(malloc)(sizeof(struct beginning));
 }
 
-/* The new thread's handle is known only afterwards; its own START carries it, too. */
+/*
+ * Completes the record of a new thread, whose handle is known only after the call. The thread's own
+ * START record carries the handle, too.
+ */
 static void created(struct bs_reservation rec, u64 handle, s64 result)
 {
     if (bs_open(rec)) {

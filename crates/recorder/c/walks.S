@@ -1,12 +1,12 @@
 /*
- * Functions of libc that list directories inside. Each makes sure that libc's own entries come to the
- * recorder (redirect.c), and ends in a jump to libc's function.
+ * Wrappers for functions of libc that list directories inside. Each makes sure that libc's own
+ * entry points come to the recorder (redirect.c). It ends in a jump to libc's function.
  */
     .macro walk name, also
     .section .rodata.str1.1, "aMS", @progbits, 1
 9:  .asciz "\name"
     .text
-    .fill 5, 1, 0x90 /* room for a jump, as BS_INTERCEPTED has it */
+    .fill 5, 1, 0x90 /* room for a jump, as in BS_INTERCEPTED */
     .globl \name
     .type \name, @function
 \name:
