@@ -1,4 +1,5 @@
-//! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, and its empty 32-bit twin.
+//! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, and
+//! its empty 32-bit twin.
 //!
 //! Needs `$CC` (or `cc`) for x86-64 Linux, with binutils' linker. Warnings are errors.
 
@@ -8,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// No libc, no start files, nothing that would need either.
+/// The compiler's options: no libc, no start files, and nothing that would need either.
 const COMPILE: &[&str] = &[
     "-std=gnu17",
     "-fPIC",
@@ -29,10 +30,12 @@ const COMPILE: &[&str] = &[
     "-Werror",
 ];
 
-/// What every recorded call passes through is made fast, the rest small.
+/// The files that every recorded call passes through. They are compiled for speed, the others for
+/// size.
 const HOT: &[&str] = &["record.c", "text.c", "shape.c", "open.c"];
 
-/// What calls nothing that a cancelled or exiting thread unwinds from, nor code of the program's: it needs no unwind tables.
+/// Files that need no unwind tables. They call no function from which a cancelled or exiting thread
+/// unwinds, and no code of the program.
 const NEVER_UNWOUND: &[&str] = &[
     "arena.c",
     "confined.c",
@@ -143,7 +146,7 @@ fn need(name: &str) -> OsString {
     }
 }
 
-/// The script with the address that the header fixes.
+/// Returns the linker script with the address from the header.
 fn linker_script(script: &Path, header: &Path) -> String {
     let header = read(header);
     let define = header
@@ -155,7 +158,7 @@ fn linker_script(script: &Path, header: &Path) -> String {
     read(script).replace("BS_HOME", address)
 }
 
-/// All sources, in a fixed order, so that the library is the same every time.
+/// Returns all sources in a fixed order, so that each build gives the same library.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

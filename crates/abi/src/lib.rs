@@ -1,10 +1,14 @@
-//! In: `include/backstory_abi.h`, the only definition. Out: the same layout in Rust, and bounded readers of untrusted bytes.
+//! The binary interface between the recorder, the supervisor and the readers of a run's log.
 //!
-//! A recorder inside a process, the guard's supervisor and the readers of a run's log agree on what stands here. Structures
-//! are `repr(C)` and named as in the header without its `bs_`; constants lose their `BS_`. `tests/layout.rs` compiles the
-//! header and compares every size, offset, constant and operation, and fails if the header has one that is not mirrored.
+//! In: `include/backstory_abi.h`, the only definition. Out: the same layout in Rust, and bounded
+//! readers of untrusted bytes.
 //!
-//! Absent on purpose: any cast from bytes to structures. What a dying process left behind is read field by field.
+//! Structures are `repr(C)` and named as in the header without its `bs_`. Constants lose their
+//! `BS_`. `tests/layout.rs` compiles the header and compares every size, offset, constant and
+//! operation. It fails if the header has one that is not mirrored.
+//!
+//! Absent on purpose: any cast from bytes to structures. The bytes that a dying process left are
+//! read field by field.
 
 pub mod constants;
 pub mod ops;

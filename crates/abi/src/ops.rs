@@ -1,22 +1,22 @@
 //! The operations: number, name and how many strings follow each.
 
-/// What the header says of one operation.
+/// The header's definition of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpInfo {
-    /// Its number in a record.
+    /// Number of the operation in a record.
     pub number: u16,
-    /// Its name.
+    /// Name of the operation, as in the header.
     pub name: &'static str,
-    /// NUL-terminated strings that follow the header, or [`LIST`].
+    /// Number of NUL-terminated strings that follow the record's header, or [`LIST`].
     pub strings: u8,
 }
 
-/// [`OpInfo::strings`] of an operation with a list of strings until the record's end.
+/// Value of [`OpInfo::strings`] for an operation with a list of strings up to the record's end.
 pub const LIST: u8 = 9;
 
 macro_rules! ops {
     ($($name:ident $number:literal $strings:literal)*) => {
-        /// Operation numbers; the header says what each record field means.
+        /// Operation numbers. The header gives the meaning of each record field.
         pub mod op {
             $(#[doc = concat!("`", stringify!($name), "`")] pub const $name: u16 = $number;)*
         }
@@ -89,7 +89,7 @@ ops! {
 
 const LAST: usize = 128;
 
-/// Position in [`OPS`] plus one, by number: decoding looks up every record.
+/// For each number, the position in [`OPS`] plus one. Decoding looks up every record here.
 static BY_NUMBER: [u8; LAST] = by_number();
 
 const fn by_number() -> [u8; LAST] {
@@ -102,7 +102,7 @@ const fn by_number() -> [u8; LAST] {
     table
 }
 
-/// What is known of an operation, if the number names one.
+/// Returns the definition of an operation; `None` if no operation has the number.
 pub fn op_info(number: u16) -> Option<&'static OpInfo> {
     let position = *BY_NUMBER.get(usize::from(number))?;
     OPS.get(usize::from(position).checked_sub(1)?)

@@ -1,8 +1,9 @@
-//! Reading and writing the structures as little-endian bytes, within bounds, whatever the bytes are.
+//! Reads and writes the structures as little-endian bytes. The readers stay within bounds for any
+//! bytes.
 
 use crate::{Chunk, Record, Who};
 
-/// Reads fields one after the other from a slice that is known to be long enough.
+/// Reads fields one after the other from a slice. The caller has checked that it is long enough.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -47,10 +48,11 @@ impl Put<'_> {
 }
 
 impl Chunk {
-    /// Bytes of a chunk's header.
+    /// Size of a chunk's header in bytes.
     pub const SIZE: usize = size_of::<Chunk>();
 
-    /// Reads a header from the first bytes of a chunk; none if there are too few. The magic is not checked.
+    /// Reads a header from the first bytes of a chunk; `None` if there are too few. The magic is
+    /// not checked.
     pub fn read(bytes: &[u8]) -> Option<Chunk> {
         let mut f = Fields(bytes.get(..Self::SIZE)?);
         Some(Chunk {
@@ -69,7 +71,7 @@ impl Chunk {
         })
     }
 
-    /// The header's bytes.
+    /// Returns the header as bytes.
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         Put(&mut bytes, 0)
@@ -90,10 +92,10 @@ impl Chunk {
 }
 
 impl Record {
-    /// Bytes of a record's fixed part.
+    /// Size of a record's fixed part in bytes.
     pub const SIZE: usize = size_of::<Record>();
 
-    /// Reads the fixed part; none if there are too few bytes. Nothing in it is checked.
+    /// Reads the fixed part; `None` if there are too few bytes. No field is checked.
     pub fn read(bytes: &[u8]) -> Option<Record> {
         let mut f = Fields(bytes.get(..Self::SIZE)?);
         Some(Record {
@@ -109,7 +111,7 @@ impl Record {
         })
     }
 
-    /// The fixed part's bytes.
+    /// Returns the fixed part as bytes.
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         Put(&mut bytes, 0)
@@ -127,10 +129,10 @@ impl Record {
 }
 
 impl Who {
-    /// Bytes of it.
+    /// Size of the structure in bytes.
     pub const SIZE: usize = size_of::<Who>();
 
-    /// Reads it; none if there are too few bytes.
+    /// Reads the structure; `None` if there are too few bytes.
     pub fn read(bytes: &[u8]) -> Option<Who> {
         let mut f = Fields(bytes.get(..Self::SIZE)?);
         Some(Who {
@@ -141,7 +143,7 @@ impl Who {
         })
     }
 
-    /// Its bytes.
+    /// Returns the structure as bytes.
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         Put(&mut bytes, 0)

@@ -3,27 +3,28 @@
 use crate::constants::BITMAP_WORDS;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// First page of the arena (`bs_arena`). What is written while recorders run is atomic.
+/// First page of the arena (`bs_arena`). Fields that are written while recorders run are atomic.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Arena {
-    /// [`crate::ARENA_MAGIC`], by the supervisor, once.
+    /// [`crate::ARENA_MAGIC`]. The supervisor writes it once.
     pub magic: u64,
-    /// [`crate::ABI_VERSION`], by the supervisor, once.
+    /// [`crate::ABI_VERSION`]. The supervisor writes it once.
     pub version: u32,
-    /// `ARENA_*`, by the supervisor.
+    /// `ARENA_*`. The supervisor writes them; recorders set `ARENA_PIDNS`.
     pub flags: AtomicU32,
-    /// Chunks that exist; grows. By the supervisor.
+    /// Number of chunks that exist. The supervisor writes it, and it only grows.
     pub chunks: AtomicU32,
-    /// Set to 1 by recorders when few chunks were free; the supervisor clears it and adds chunks.
+    /// Recorders set it to 1 when few chunks are free. The supervisor clears it and adds chunks.
     pub wanted: AtomicU32,
-    /// Operations that could not be logged, added by recorders.
+    /// Number of operations that could not be logged. Recorders add to it.
     pub lost: AtomicU64,
-    /// Counter when the arena was made.
+    /// Value of the time-stamp counter when the arena was made.
     pub started: u64,
-    /// Source of [`Chunk::epoch`].
+    /// Counter from which recorders take [`Chunk::epoch`].
     pub epochs: AtomicU32,
-    /// Not 0 while no chunk is free and none can be had: who waits for one waits in vain. By the supervisor.
+    /// Not 0 while no chunk is free and none can become free. The supervisor writes it, and a
+    /// recorder then does not wait.
     pub dry: AtomicU32,
     /// Hashes of environments already logged in full.
     pub env_seen: [AtomicU64; 64],
@@ -31,13 +32,15 @@ pub struct Arena {
     pub free: [AtomicU64; BITMAP_WORDS as usize],
     /// Bit set: the owner will append no more.
     pub full: [AtomicU64; BITMAP_WORDS as usize],
-    /// Nothing.
+    /// Padding.
     pub pad1: [u64; 2],
-    /// Counts what was logged that may be a read, or change what names mean, from 1; by recorders and the supervisor.
+    /// Counts, from 1, the logged operations that may be a read or may change what names mean.
+    /// Recorders and the supervisor add to it.
     pub told: AtomicU64,
-    /// Of the first so many of these, every file that was read is in the filter; by the supervisor.
+    /// The filter has every file that the first `known` of these operations read. The supervisor
+    /// writes it.
     pub known: AtomicU64,
-    /// Nothing.
+    /// Padding.
     pub pad2: [u64; 6],
 }
 
@@ -47,27 +50,29 @@ pub struct Arena {
 pub struct Chunk {
     /// [`crate::CHUNK_MAGIC`].
     pub magic: u32,
-    /// Which chunk of the arena.
+    /// Index of the chunk in the arena.
     pub index: u32,
     /// Thread group id as the owner sees it.
     pub pid: u32,
     /// Thread id as the owner sees it; 0 in a chunk of the guard.
     pub tid: u32,
-    /// One number per recorder start in this run; 0 for the guard.
+    /// Number of the recorder's start in this run; 0 for the guard.
     pub epoch: u64,
-    /// Counter when it was taken.
+    /// Value of the time-stamp counter when the owner took the chunk.
     pub taken: u64,
-    /// Who made this process, as far as its recorder knows; else its parent when that started.
+    /// The process that made this one, if its recorder knows it; else the parent when the recorder
+    /// started.
     pub ppid: u32,
-    /// 0, 1, 2 … among the chunks of this (epoch, thread).
+    /// 0, 1, 2 … among the chunks of this epoch and thread.
     pub seq: u32,
-    /// Offset from the chunk's start where the next record goes; may exceed [`crate::CHUNK_SIZE`].
+    /// Offset from the chunk's start at which the next record begins. It may exceed
+    /// [`crate::CHUNK_SIZE`].
     pub next: u64,
     /// The owner's pid as the supervisor sees it, once announced; else 0.
     pub host_pid: u32,
-    /// None defined.
+    /// Zero: no flag is defined.
     pub flags: u32,
-    /// Nothing.
+    /// Padding.
     pub pad: u64,
 }
 
@@ -75,36 +80,36 @@ pub struct Chunk {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
-    /// 0 (never reached), [`crate::RESERVED`] or [`crate::DONE`].
+    /// 0 (memory that no record reached), [`crate::RESERVED`] or [`crate::DONE`].
     pub state: u16,
-    /// One of [`crate::op`].
+    /// The operation: a constant of [`crate::op`].
     pub op: u16,
-    /// Whole record in bytes, a multiple of 8.
+    /// Size of the whole record in bytes, a multiple of 8.
     pub size: u16,
     /// `F_*`.
     pub flags: u16,
-    /// Time-stamp counter when the call began.
+    /// Value of the time-stamp counter when the call began.
     pub time: u64,
-    /// See the operation.
+    /// Meaning by operation, see [`crate::op`].
     pub fd: i32,
-    /// See the operation.
+    /// Meaning by operation, see [`crate::op`].
     pub arg: i32,
-    /// At least 0, or `-errno`.
+    /// The call's result, at least 0, or `-errno`.
     pub result: i32,
-    /// See the operation.
+    /// Meaning by operation, see [`crate::op`].
     pub aux: u32,
 }
 
-/// Who did it, in records that the supervisor wrote (`bs_who`).
+/// The caller of an operation, in records that the supervisor wrote (`bs_who`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Who {
-    /// Process, as the supervisor sees it.
+    /// Process id, as the supervisor sees it.
     pub pid: u32,
-    /// Thread, as the supervisor sees it.
+    /// Thread id, as the supervisor sees it.
     pub tid: u32,
-    /// System call number.
+    /// Number of the system call.
     pub nr: u32,
-    /// `AUDIT_ARCH_*`.
+    /// Architecture of the system call: `AUDIT_ARCH_*`.
     pub arch: u32,
 }
