@@ -1,4 +1,7 @@
-/* Prints every size, offset, constant and operation of the header, one "NAME VALUE" per line, for layout.rs to compare. */
+/*
+ * Prints every size, offset, constant and operation of the header, one "NAME VALUE" per line.
+ * layout.rs compares them.
+ */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -70,7 +73,7 @@ static void structures(void)
     FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);
 }
 
-/* Where some files stand in the filter of reads. */
+/* Prints the filter bits of some files. */
 static void filter(void)
 {
     for (unsigned i = 0; i < 4; i++) {

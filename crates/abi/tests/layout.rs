@@ -1,4 +1,4 @@
-//! The Rust mirror and the C header say the same: every size, offset, constant and operation.
+//! Tests that the Rust mirror and the C header agree in every size, offset, constant and operation.
 
 use backstory_abi::*;
 use backstory_files::Ident;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 type Facts = BTreeMap<String, String>;
 
-/// What the header says, as a C compiler sees it.
+/// The header's facts, printed by a compiled C program.
 fn header() -> &'static Facts {
     static SAID: std::sync::OnceLock<Facts> = std::sync::OnceLock::new();
     SAID.get_or_init(compiled)
@@ -56,7 +56,7 @@ macro_rules! structure {
     };
 }
 
-/// What the mirror says.
+/// The Rust mirror's facts.
 fn mirror() -> Facts {
     let mut facts = Facts::new();
     constants!(facts: ABI_VERSION ARENA_MAGIC CHUNK_MAGIC ENV_ARENA ENV_PRELOAD PRELOAD_NAME PRELOAD_ANY PRELOAD_WIDE HOME CHUNK_SIZE MAX_CHUNKS
@@ -95,7 +95,7 @@ fn nothing_in_the_header_is_left_out_of_the_comparison() {
     let text = include_str!("../include/backstory_abi.h");
     let facts = mirror();
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    // Macros that make the operations; everything else that the header names is compared.
+    // These macros make the operations. Every other name of the header is compared.
     let macros = [
         "BS_OPS",
         "BS_OP_",

@@ -1,4 +1,4 @@
-/* A thread that waits in an open is cancelled: it ends, and its cleanup runs. */
+/* Cancels a thread that waits in an open: the thread ends, and its cleanup runs. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void clean(void *unused)
 static void *wait_in_open(void *unused)
 {
     pthread_cleanup_push(clean, NULL);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* nowhere but in the open */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* cancellable only in the open */
     write(at_work[1], "x", 1);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     open("fifo", O_RDONLY);

@@ -1,4 +1,4 @@
-/* Pipes, sockets, a descriptor that is passed, memory with a name. */
+/* Uses pipes, sockets, a passed descriptor, and memory with a name. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

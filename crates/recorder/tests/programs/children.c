@@ -1,4 +1,4 @@
-/* Children made, run and waited for in every way. The argument says which. */
+/* Makes, runs and waits for children by every method. The argument names the method. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -85,7 +85,7 @@ static int cloned(void *argument)
 
 static void by_clone(void)
 {
-    static char stack[12288]; /* small, as such children may have it */
+    static char stack[12288]; /* small, as such a child's stack may be */
     reap(clone(cloned, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, "cloned"), 0);
     reap(clone(cloned, stack + sizeof stack, SIGCHLD, "copied"), 0);
 }

@@ -1,6 +1,6 @@
 /*
- * A child by clone3 that runs on its parent's memory while the parent waits, made by number. The
- * argument says on which stack the child runs: the parent's, or one with a prepared return address.
+ * Makes a child by clone3, by number, that runs on its parent's memory while the parent waits. The
+ * argument names the child's stack: the parent's, or one with a prepared return address.
  */
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -23,7 +23,7 @@ static void child(void)
     _exit(9);
 }
 
-/* So that the compiler does not know that the call never returns. */
+/* Volatile, so that the compiler does not know that the call never returns. */
 static void (*volatile function)(void) = child;
 
 int main(int count, char **arguments)
@@ -37,7 +37,7 @@ int main(int count, char **arguments)
     }
     volatile pid_t parent = getpid();
     syscall(SYS_clone3, &how, sizeof how);
-    /* The child has overwritten the return address of that call by this one's. */
+    /* The child has overwritten that call's return address by this call's. */
     if (getpid() != parent)
         function();
     int status;

@@ -1,4 +1,4 @@
-/* Prints how many blocks were allocated and freed before `main`, by an allocator of its own. */
+/* Prints the number of blocks allocated and freed before `main`. It has its own allocator. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

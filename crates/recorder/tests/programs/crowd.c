@@ -1,4 +1,7 @@
-/* As many threads at once as the first argument says, and descriptors with high numbers; then all are closed. */
+/*
+ * Runs as many threads at once as the first argument says, and opens descriptors with high numbers.
+ * Then it closes all of them.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -51,7 +54,8 @@ static void descriptors(void)
     if (dup2(fd, 5000) != 5000 && errno != EBADF)
         exit(3);
     close_range(3, ~0u, 0);
-    if (open("input", O_RDONLY) != 3) /* nobody else's are left */
+    /* 3: no descriptor above 2 is open, not even one of the recorder */
+    if (open("input", O_RDONLY) != 3)
         exit(4);
 }
 

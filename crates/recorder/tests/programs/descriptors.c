@@ -1,4 +1,4 @@
-/* Descriptors copied, marked and closed in every way. */
+/* Copies, marks and closes descriptors by every method. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

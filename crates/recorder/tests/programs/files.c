@@ -1,4 +1,4 @@
-/* Every kind of call that names, opens or changes a file, once. */
+/* Makes each kind of call that names, opens or changes a file, once. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-#ifndef RENAME_EXCHANGE /* an older musl has neither */
+#ifndef RENAME_EXCHANGE /* an older musl defines neither */
 #include <sys/syscall.h>
 #define RENAME_EXCHANGE 2
 #define renameat2(...) syscall(SYS_renameat2, __VA_ARGS__)

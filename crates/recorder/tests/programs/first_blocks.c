@@ -1,4 +1,4 @@
-/* Prints where the blocks lie that it allocates first, one of each size. */
+/* Prints the addresses of its first allocated blocks, one of each size. */
 #include <stdio.h>
 #include <stdlib.h>
 

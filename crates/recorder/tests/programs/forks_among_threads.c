@@ -1,4 +1,7 @@
-/* Forks while other threads load libraries and open files: the child finds every lock of the loader's and ours in any state. */
+/*
+ * Forks while other threads load libraries and open files. The child finds the locks of the loader
+ * and of the recorder in any state.
+ */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +28,7 @@ static void *work(void *unused)
     return unused;
 }
 
-/* In the child: functions that have not been called before. */
+/* In the child: calls functions that were not called before. */
 static void child(void)
 {
     alarm(20);

@@ -1,4 +1,7 @@
-/* Uses what it inherited, by way of libc's streams alone: reads its standard input, writes its standard output. */
+/*
+ * Uses inherited descriptors through libc's streams alone: reads its standard input, writes its
+ * standard output.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,7 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
     char line[256];
-    if (strchr(how, 'b')) /* a buffer of its own is no use of a stream */
+    if (strchr(how, 'b')) /* setting a buffer does not count as a use of the stream */
         setvbuf(stdin, malloc(4096), _IOFBF, 4096), setvbuf(stdout, malloc(4096), _IOFBF, 4096);
     if (strchr(how, 'r'))
         while (fgets(line, sizeof line, stdin))

@@ -1,4 +1,6 @@
-/* A signal handler jumps out of `system`; what follows is this process's again. */
+/*
+ * A signal handler jumps out of `system`. The operations after that belong to this process again.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

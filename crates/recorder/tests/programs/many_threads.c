@@ -1,4 +1,7 @@
-/* More threads, one after the other, than a process may have mappings. The argument says how many. */
+/*
+ * Makes threads one after the other, more of them than a process may have mappings. The argument is
+ * their number.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

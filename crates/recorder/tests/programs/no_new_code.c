@@ -1,4 +1,7 @@
-/* Forbids itself and all that it executes to make memory executable; then executes its arguments, or what most programs do. */
+/*
+ * Forbids itself and all programs that it executes to make memory executable. Then it executes its
+ * arguments, or makes the calls of a typical program.
+ */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +16,7 @@
 int main(int argc, char **argv)
 {
     if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0)
-        return 77; /* an older kernel */
+        return 77; /* an older kernel lacks this */
     if (argc > 1) {
         execvp(argv[1], argv + 1);
         return 1;

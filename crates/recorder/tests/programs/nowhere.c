@@ -1,4 +1,4 @@
-/* Passes pointers to nowhere to every kind of call, and prints what each says. */
+/* Passes invalid pointers to every kind of call, and prints each result. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -111,10 +111,10 @@ static void run(char *bad)
 int main(void)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
-    /* Nothing is to be written there. */
+    /* No call may write to these pages. */
     char *pages = mmap(0, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(pages, 'x', 4096);
-    memcpy(pages + 3 * 4096 - 6, "input", 6); /* ends with its page */
+    memcpy(pages + 3 * 4096 - 6, "input", 6); /* its NUL is the last byte of its page */
     for (int i = 0; i < 4; i++)
         mprotect(pages + i * 4096, 4096, i % 2 ? PROT_NONE : PROT_READ);
     char *const bad[] = {(char *)-1, (char *)16, pages + 4096, pages + 4000,

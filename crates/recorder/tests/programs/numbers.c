@@ -1,4 +1,7 @@
-/* What files.c does, as far as it can be done by number: none of libc's functions of that name is called. */
+/*
+ * Makes the calls of files.c by number, as far as possible. It calls none of libc's functions of
+ * these names.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A library that is loaded where the recorder wants to be (the test links it there). */
+/* A library that is loaded at the recorder's address: the test links it there. */
 int occupier = 1;
 int occupied(void)
 {

@@ -1,4 +1,4 @@
-/* Tells where the recorder's gate page is, and what it holds. */
+/* Prints the address and the content of the recorder's gate page. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
 /*
- * Allows itself what it needs to look at files and to end, nothing else, on pain of death; with "strict", only to read and
- * write; with "exec", what an ordinary program needs. Then goes on.
+ * Limits its own system calls, and then goes on. The kernel kills it at any other call. Without an
+ * argument it allows looking at files and ending. With "strict" it allows reading and writing. With
+ * "exec" it allows the calls of an ordinary program.
  */
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -31,7 +32,7 @@ int main(int argc, char **argv)
     struct sock_fprog filter = {sizeof code / sizeof *code, code};
     struct stat s;
     if (argc > 1 && !strcmp(argv[1], "exec")) {
-        /* Everything but what only a recorder would do. */
+        /* Allows all calls except those that only a recorder would make. */
         struct sock_filter most[] = {
             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
             BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_madvise, 1, 0),

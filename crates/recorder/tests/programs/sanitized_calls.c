@@ -1,6 +1,7 @@
 /*
- * Calls that a sanitizer's runtime intercepts and the recorder wraps. The first argument names the
- * case; each case draws a report, or draws none, for a reason that lies in the intercepted call.
+ * Makes calls that a sanitizer's runtime intercepts and the recorder wraps. The first argument
+ * names the case. In each case, the intercepted call is the reason for a report, or for its
+ * absence.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ static void *sends(void *argument)
     return write(ends[1], "x", 1) == 1 ? argument : 0;
 }
 
-/* The pipe orders the two threads: ThreadSanitizer knows it from the calls that it intercepts. */
+/* The pipe orders the two threads. ThreadSanitizer knows that from the intercepted calls. */
 NOT_INLINED void through_a_pipe(void)
 {
     pthread_t thread;
@@ -54,7 +55,7 @@ NOT_INLINED void overrun(void)
     free(buffer);
 }
 
-/* MemorySanitizer takes for initialized what an intercepted read has filled. */
+/* MemorySanitizer treats memory that an intercepted read has filled as initialized. */
 NOT_INLINED void filled(void)
 {
     char buffer[64];
@@ -72,14 +73,14 @@ NOT_INLINED void leak(void)
         exit(9);
 }
 
-/* Overwrites what is left of the stack and the registers of `leak`. */
+/* Overwrites the remains of `leak` on the stack and in the registers. */
 NOT_INLINED void forget(void)
 {
     volatile char stack[4096];
     memset((char *)stack, 0, sizeof stack);
 }
 
-/* UndefinedBehaviorSanitizer has no intercepted call here: only its report must stay. */
+/* UndefinedBehaviorSanitizer intercepts no call here. Only its report must stay the same. */
 NOT_INLINED int overflow(int by)
 {
     volatile int most = 0x7fffffff;

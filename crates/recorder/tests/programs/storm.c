@@ -1,4 +1,7 @@
-/* Threads that work while a timer's handler, which opens files itself, interrupts them, and one of them makes children. */
+/*
+ * Runs threads while a timer's handler, which opens files itself, interrupts them. One of the
+ * threads makes children.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

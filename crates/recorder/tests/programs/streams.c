@@ -1,4 +1,4 @@
-/* Streams: what libc reads, writes and closes by itself. */
+/* Uses streams: libc itself reads, writes and closes the files. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* What a program can find out about its surroundings: its environment and the numbers of its descriptors. */
+/*
+ * Prints what a program can find out about its start: its environment and the numbers of its
+ * descriptors.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A tracer sees the calls that its child made by number, by these very numbers. */
+/* A tracer sees the calls that its child made by number, with these very numbers. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ int main(void)
            !WIFEXITED(status)) {
         struct user_regs_struct registers;
         ptrace(PTRACE_GETREGS, pid, 0, &registers);
-        /* Each is seen twice, when it begins and when it ends. */
+        /* The tracer sees each call twice, at its beginning and at its end. */
         for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
             if ((long)registers.orig_rax == numbers[i])
                 seen |= 1 << i;

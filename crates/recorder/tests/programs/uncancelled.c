@@ -1,4 +1,7 @@
-/* A call made by number is no cancellation point; and what the loader said last is not overwritten. */
+/*
+ * Checks that a call made by number is no cancellation point. It also checks that the loader's last
+ * error message stays.
+ */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,7 @@
-/* A library as users preload them: it stands before libc's `open` and `malloc`, and counts. */
+/*
+ * A library like those that users preload. It wraps libc's `open` and `malloc`, and counts their
+ * calls.
+ */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -52,7 +55,7 @@ int open(const char *path, int flags, ...)
 
 __attribute__((constructor)) static void start(void)
 {
-    close(open("input", O_RDONLY)); /* before main */
+    close(open("input", O_RDONLY)); /* before main runs */
 }
 
 __attribute__((destructor)) static void end(void)

@@ -1,4 +1,4 @@
-//! Processes: made, executed, ended, waited for.
+//! Tests of processes: how they are made, executed, ended and waited for.
 
 use crate::harness::{
     Arena, Recorded, command, folder, library, program, program_with, record, record_with,
@@ -16,7 +16,7 @@ fn run(how: &str) -> Recorded {
     run
 }
 
-/// Of the first process: the names of its records.
+/// The names of the first process's records, in order.
 fn story(run: &Recorded) -> Vec<&'static str> {
     run.threads[0].records.iter().map(|s| s.name).collect()
 }
@@ -147,7 +147,7 @@ fn children_by_clone_are_recorded() {
 
 #[test]
 fn a_child_by_clone3_on_its_parents_memory_is_recorded() {
-    // With a frame pointer, which the parent needs to find as it left it.
+    // Compiled with a frame pointer: the parent needs it unchanged after the call.
     let binary = program_with("clone3_vfork", "cc", &["-O0"]).unwrap();
     for stack in ["parents", "own"] {
         let argv = [binary.to_str().unwrap(), stack];
@@ -248,7 +248,8 @@ fn after_a_jump_out_of_system_records_belong_to_the_process() {
     );
 }
 
-/// The entry for any program, of which only what 64-bit programs are given exists: whoever is given the other one complains.
+/// An entry for any program, of which only the path for 64-bit programs exists. The loader of a
+/// program that gets the other path prints an error.
 fn entry_that_is_wide_only(dir: &Path) -> std::path::PathBuf {
     let place = dir.join("64");
     std::fs::create_dir(&place).unwrap();

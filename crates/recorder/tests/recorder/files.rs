@@ -1,4 +1,4 @@
-//! Files, names, descriptors, streams, channels.
+//! Tests of files, names, descriptors, streams and channels.
 
 use crate::harness::{Record, Recorded, command, folder, program, record};
 
@@ -8,7 +8,7 @@ fn run(name: &str) -> Recorded {
     record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine()
 }
 
-/// Every line of `expected` is there, in this order; others may stand between.
+/// Asserts that all lines of `expected` are found in this order. Others may stand between.
 fn in_order(found: &[String], expected: &[&str]) {
     let mut rest = found.iter();
     for line in expected {
@@ -26,7 +26,7 @@ fn with_path<'a>(run: &'a Recorded, name: &str, path: &str) -> Vec<&'a Record> {
         .collect()
 }
 
-/// The same calls by libc's functions and by number.
+/// The programs that make the same calls by libc's functions and by number.
 const WAYS: [&str; 2] = ["files", "numbers"];
 
 #[test]
@@ -237,7 +237,7 @@ fn a_files_identity_before_a_status_change_is_logged() {
     }
 }
 
-/// What `inherits HOW` logs of its standard descriptors.
+/// The records that `inherits HOW` logs of its standard descriptors.
 fn used_of_inherited(how: &str) -> Vec<(&'static str, i32)> {
     let dir = folder();
     let binary = program("inherits");

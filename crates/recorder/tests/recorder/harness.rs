@@ -1,4 +1,5 @@
-//! Runs a program with the recorder preloaded and an arena of its own, and reads what it logged.
+//! Runs a program with the recorder preloaded and an arena of its own, and reads the log from the
+//! arena.
 
 use backstory_abi as abi;
 use backstory_files::Ident;
@@ -11,7 +12,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One operation, as a reader sees it.
+/// One operation as a reader sees it.
 #[derive(Debug, Clone)]
 pub struct Record {
     pub head: abi::Record,
@@ -20,7 +21,7 @@ pub struct Record {
     pub strings: Vec<String>,
 }
 
-/// What one thread logged, over all of its chunks.
+/// All records of one thread, over all of its chunks.
 #[derive(Debug)]
 pub struct Thread {
     pub pid: u32,
@@ -29,7 +30,7 @@ pub struct Thread {
     pub records: Vec<Record>,
 }
 
-/// A recorded program's end and log.
+/// The exit status, output and log of a recorded program.
 #[derive(Debug)]
 pub struct Recorded {
     pub output: Output,
@@ -43,12 +44,12 @@ impl Recorded {
         self.threads.iter().flat_map(|t| &t.records)
     }
 
-    /// Those of one operation.
+    /// The records of one operation.
     pub fn of(&self, name: &str) -> Vec<&Record> {
         self.records().filter(|s| s.name == name).collect()
     }
 
-    /// Those of one operation in the first process.
+    /// The records of one operation in the first process.
     pub fn first(&self, name: &str) -> Vec<&Record> {
         self.threads[0]
             .records
@@ -57,7 +58,7 @@ impl Recorded {
             .collect()
     }
 
-    /// "OP string string", in order, for operations in `names`.
+    /// The lines "OP string string", in order, for operations in `names`.
     pub fn lines(&self, names: &[&str]) -> Vec<String> {
         let line = |s: &Record| {
             std::iter::once(s.name)
@@ -71,7 +72,7 @@ impl Recorded {
             .collect()
     }
 
-    /// The program ended well and lost nothing.
+    /// Asserts that the program succeeded and that no operation was lost.
     pub fn fine(self) -> Recorded {
         assert!(self.output.status.success(), "{:?}", self.output);
         assert_eq!(self.lost, 0);
@@ -79,14 +80,14 @@ impl Recorded {
     }
 }
 
-/// A folder for one test, with a file to read.
+/// Makes a folder for one test, with a file to read.
 pub fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     refill(dir.path());
     dir
 }
 
-/// Makes a folder what [`folder`] made it.
+/// Restores a folder to the content that [`folder`] gave it.
 pub fn refill(dir: &Path) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -99,7 +100,7 @@ pub fn refill(dir: &Path) {
     fs::write(dir.join("input"), "some bytes to read\n").unwrap();
 }
 
-/// Path of the library, under the name it must have.
+/// Path of the library, under its required name.
 pub fn library() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -112,7 +113,7 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// Another one, which only its owner can read.
+/// Path of a second library, which only its owner can read.
 pub fn copy_of_library(dir: &Path) -> PathBuf {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
     let path = dir.join(abi::PRELOAD_NAME);
@@ -120,7 +121,8 @@ pub fn copy_of_library(dir: &Path) -> PathBuf {
     path
 }
 
-/// Compiles `tests/programs/NAME.c` with `compiler` and flags, once per set of them; none if the compiler can't.
+/// Compiles `tests/programs/NAME.c` with `compiler` and flags, once per set of them. `None` if the
+/// compiler cannot.
 pub fn program_with(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _one = LOCK.lock().unwrap_or_else(|e| e.into_inner());
@@ -147,12 +149,12 @@ pub fn program_with(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBu
     }
 }
 
-/// The same with the system's compiler, which must be there.
+/// The same with the system's compiler. The test fails without it.
 pub fn program(name: &str) -> PathBuf {
     program_with(name, "cc", &[]).expect("the system's compiler builds the test programs")
 }
 
-/// Runs a command with a clean, known environment, in `dir`.
+/// A command in `dir` with a fixed environment.
 pub fn command(dir: &Path, argv: &[&str]) -> Command {
     let mut command = Command::new(argv[0]);
     command.args(&argv[1..]).current_dir(dir).env_clear();
@@ -163,7 +165,7 @@ pub fn command(dir: &Path, argv: &[&str]) -> Command {
     command
 }
 
-/// How an arena is made for a run.
+/// The kind of arena for a run.
 pub struct Arena {
     pub chunks: u32,
     pub flags: u32,
@@ -194,17 +196,17 @@ fn arena_path() -> PathBuf {
     folder.join(name)
 }
 
-/// Runs a command recorded.
+/// Runs a command and records it.
 pub fn record(command: &mut Command) -> Recorded {
     record_in(command, &Arena::default())
 }
 
-/// Runs a command recorded in an arena of this kind.
+/// Runs a command and records it in an arena of this kind.
 pub fn record_in(command: &mut Command, kind: &Arena) -> Recorded {
     record_with(command, kind, library())
 }
 
-/// The same with the library from this place.
+/// The same with the library at this path.
 pub fn record_with(command: &mut Command, kind: &Arena, library: &Path) -> Recorded {
     let path = arena_path();
     let mut bytes = vec![0; (abi::ARENA_HEADER + kind.chunks * abi::CHUNK_SIZE) as usize];

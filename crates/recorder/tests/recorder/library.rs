@@ -1,4 +1,5 @@
-//! The library itself: what it is made of, and that no function of libc is forgotten.
+//! Tests of the library file: its parts, and that it wraps every function of libc that it must
+//! wrap.
 
 use backstory_abi as abi;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +96,7 @@ fn the_library_is_small() {
     assert_eq!(backstory_recorder::TWIN32[4], 1, "32-bit");
 }
 
-/// Public names in a library's dynamic table.
+/// The public names in a library's dynamic symbol table.
 fn defined(path: &str) -> BTreeSet<String> {
     let table = tool(
         "nm",
@@ -114,7 +115,8 @@ fn defined(path: &str) -> BTreeSet<String> {
     names
 }
 
-/// `symbols.txt`: families of names, and names in them that are not wrapped, with the reason.
+/// Content of `symbols.txt`: families of names, and the names in them that are not wrapped, with
+/// the reason.
 fn symbols() -> (Vec<String>, BTreeMap<String, String>) {
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("symbols.txt")).unwrap();
@@ -194,7 +196,7 @@ fn every_function_that_a_sanitizer_intercepts_leaves_room_for_a_jump() {
     }
 }
 
-/// The library's functions whose entries begin with two instructions without effect.
+/// The library's functions that begin with two instructions without effect.
 fn rooms() -> Vec<String> {
     let code = backstory_recorder::LIBRARY;
     let symbols = tool("nm", &["-D", "--defined-only", library()]);

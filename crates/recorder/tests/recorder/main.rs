@@ -1,4 +1,5 @@
-//! The recorder at work in real programs, without a supervisor: what it logs, and that it changes nothing.
+//! Runs real programs with the recorder, without a supervisor. The tests check the records, and
+//! that the recorder changes nothing in the program.
 
 // A failed step of a test is a panic.
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,5 @@
-//! The recorder's logic that needs no arena, under AddressSanitizer and UndefinedBehaviorSanitizer (`tests/sanitized/driver.c`).
+//! Runs the recorder's logic that needs no arena under AddressSanitizer and
+//! UndefinedBehaviorSanitizer (`tests/sanitized/driver.c`).
 
 use std::path::Path;
 use std::process::Command;

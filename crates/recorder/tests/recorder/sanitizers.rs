@@ -1,14 +1,14 @@
-//! A sanitizer reports in a recorded program what it reports natively: the same stacks, the same
+//! A sanitizer gives the same report in a recorded program as natively: the same stacks, the same
 //! suppressions, the same status.
 //!
-//! gcc links the sanitizers' runtimes as libraries, behind the recorder in the loader's order; clang
-//! links them into the program, before it. Both orders are tested.
+//! gcc links the sanitizers' runtimes as libraries, behind the recorder in the loader's order.
+//! clang links them into the program, before the recorder. Both orders are tested.
 
 use crate::harness::{command, folder, program_with, record, refill};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// How `sanitized_calls.c` is built. `None`, with a note on stderr, if the compiler can't.
+/// Builds `sanitized_calls.c`. `None`, with a note on stderr, if the compiler cannot.
 fn sanitized(compiler: &str, sanitizer: &str) -> Option<PathBuf> {
     let sanitizer = format!("-fsanitize={sanitizer}");
     program_with(
@@ -18,8 +18,9 @@ fn sanitized(compiler: &str, sanitizer: &str) -> Option<PathBuf> {
     )
 }
 
-/// A report without numbers, since addresses and process ids differ between two executions. Of the
-/// stack it has the program's own frames only: inside libc's functions the recorder has frames, too.
+/// Returns a report without numbers, since addresses and process ids differ between two executions.
+/// It contains only the program's own stack frames: inside libc's functions the recorder has
+/// frames, too.
 fn masked(report: &[u8]) -> String {
     let text = String::from_utf8_lossy(report);
     let of_the_program = |line: &&str| {
@@ -55,7 +56,7 @@ fn run(binary: &Path, case: &str, options: (&str, &str), suppressions: &str) -> 
 }
 
 /// Runs a case natively and recorded, by both compilers, and compares report, output and status.
-/// `expected`: the native status, which shows that the suppression matched.
+/// `expected` is the native status, which shows that the suppression matched.
 fn same(sanitizer: &str, case: &str, options: (&str, &str), suppressions: &str, expected: i32) {
     for compiler in ["gcc", "clang"] {
         let Some(binary) = sanitized(compiler, sanitizer) else {

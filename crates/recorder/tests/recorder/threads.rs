@@ -1,4 +1,5 @@
-//! Threads, signals, cancellation, sandboxes, and what is left when memory runs out.
+//! Tests of threads, signals, cancellation, sandboxes, and of the records left when memory runs
+//! out.
 
 use crate::harness::{Arena, command, folder, program, program_with, record, record_in};
 use backstory_abi as abi;
@@ -210,7 +211,8 @@ fn programs_of_another_libc_are_recorded() {
 
 #[test]
 fn a_library_that_is_not_at_home_still_records_and_has_its_gate_there_if_it_can() {
-    // Another library lies where ours wants to be; the gate's page is free in the first case only.
+    // Another library occupies the recorder's address. The gate's page is free in the first case
+    // only.
     for (address, free) in [("0x550000012000", true), ("0x550000010000", false)] {
         let place = format!("-Wl,-Ttext-segment={address}");
         let Some(occupier) = program_with("occupier", "cc", &["-shared", "-fPIC", &place]) else {

@@ -1,4 +1,4 @@
-//! Nothing that a program can see of itself is different.
+//! Tests that a program sees no difference in itself when it is recorded.
 
 use crate::harness::{
     Arena, command, copy_of_library, folder, program, program_with, record, record_with, refill,
@@ -6,7 +6,7 @@ use crate::harness::{
 use std::io::Write;
 use std::process::Command;
 
-/// Runs it with and without; its output and status must be the same.
+/// Runs the command with and without the recorder. Output and status must be the same.
 fn same(make: impl Fn(&std::path::Path) -> Command) {
     let dir = folder();
     let plain = make(dir.path()).output().unwrap();
@@ -128,7 +128,7 @@ fn forbidden_executable_mappings_leave_libc_unchanged() {
     let binary = binary.to_str().unwrap();
     same(|dir| command(dir, &[binary]));
     same(|dir| command(dir, &[binary, "sh", "-c", "cat input; sort input"]));
-    // The gate's page can't be made either.
+    // The recorder cannot make the gate's page either.
     let Some(occupier) = program_with(
         "occupier",
         "cc",

@@ -1,11 +1,12 @@
 /*
- * The recorder's logic that needs no arena, as a program of its own under AddressSanitizer and UndefinedBehaviorSanitizer: strings,
- * the environment's repair and hiding, what is readable, /proc's numbers. Buffers are made exactly as large as the recorder makes
- * them, so that a byte too many is found. Ends with 0, or says what is wrong.
+ * Runs the recorder's logic that needs no arena under AddressSanitizer and
+ * UndefinedBehaviorSanitizer. It tests strings, the environment's repair and hiding, readable
+ * memory, and the numbers in /proc. Buffers are exactly as large as the recorder makes them, so
+ * that one byte too many is found. Ends with 0, or prints the failed check.
  */
 #define memcpy recorders_memcpy
 #define memset recorders_memset
-/* Reads whole aligned blocks on purpose: they lie in the string's page. */
+/* It reads whole aligned blocks on purpose: they lie in the string's page. */
 __attribute__((no_sanitize_address)) unsigned bs_length(const char *s, unsigned limit);
 #include "text.c"
 #undef memcpy
@@ -14,7 +15,7 @@ __attribute__((no_sanitize_address)) unsigned bs_length(const char *s, unsigned 
 #include "memory.c"
 #include "procfs.c"
 #include "repair.c"
-/* The constructor is not to run here. */
+/* Keeps the constructor from running here. */
 #define section(name) unused
 #define memset recorders_memset
 #include "environ.c"
@@ -23,7 +24,8 @@ __attribute__((no_sanitize_address)) unsigned bs_length(const char *s, unsigned 
 
 __asm__(".text\n.globl bs_gate\n.hidden bs_gate\nbs_gate: syscall\n ret\n");
 u32 bs_odd;
-struct bs_arena *bs_arena = (struct bs_arena *)1; /* there is one: pages are asked for */
+/* not null, so that pages are checked by a call */
+struct bs_arena *bs_arena = (struct bs_arena *)1;
 bool bs_only_dispatches(void)
 {
     return false;
@@ -65,7 +67,7 @@ static char *copy_of(const char *text)
     return copy;
 }
 
-/* At a page's end, with nothing behind it. */
+/* Tests strings at a page's end, with no page behind it. */
 static void strings(void)
 {
     char *pages = mmap(0, 2 * BS_PAGE, 3, 0x22, -1, 0);
@@ -83,7 +85,7 @@ static void strings(void)
         bs_copy(exact, s, n + 1);
         CHECK(bs_same(exact, s) && bs_starts(exact, s));
         free(exact);
-        s[n] = 'x'; /* no end before the page's */
+        s[n] = 'x'; /* no string ends before the page does */
         CHECK(!bs_measure(s, ~0u, &length));
         CHECK(bs_measure(s, n, &length) && length == n);
     }
@@ -112,7 +114,7 @@ static const char *const variables[] = {
 };
 enum { VARIABLES = sizeof variables / sizeof *variables };
 
-/* Any environment is given our two variables, in the room that was said to be enough. */
+/* Any environment gets the recorder's two variables, in the room computed for it. */
 static void repair(void)
 {
     bs_copy(bs_arena_path, "BACKSTORY_ARENA=/dev/shm/a", 27);
@@ -144,7 +146,7 @@ static void repair(void)
     }
 }
 
-/* What hides our variables closes the gap, and touches nothing outside. */
+/* Hiding the recorder's variables closes the gap, and changes nothing outside. */
 static void hiding(void)
 {
     for (int round = 0; round < 20000; round++) {
@@ -173,7 +175,7 @@ static void hiding(void)
     }
 }
 
-/* Numbers of any text, or none. */
+/* Any text gives numbers, or fails. */
 static void numbers(void)
 {
     char text[64];
