@@ -228,10 +228,8 @@ static bool set_up(enum how *started)
     if (!ready && !muted && (bs_arena || attach())) {
         bs_process->pid = (u32)bs_raw(__NR_getpid, 0);
         bs_process->ppid = (u32)bs_raw(__NR_getppid, 0);
-        if (bs_process->pid == 1 ||
-            bs_process->ppid <=
-                /* the first process of a namespace, or the supervisor's child: orphans go there */
-                1)
+        /* Orphans go to the supervisor: this is the first process of a namespace, or its child. */
+        if (bs_process->pid == 1 || bs_process->ppid <= 1)
             bs_other_numbers();
         /*
          * By now an orphan's parent is the supervisor. Without this line the real parent would be
@@ -432,8 +430,8 @@ static bool new_chunk(void)
     s32 index = bs_claim(BS_BITMAP_WORDS);
     if (index < 0) {
         /*
-         * With few chunks left, the supervisor may hand out this very one again. Operations in
-         * progress in the other chunk keep their outcome.
+         * With few chunks left, the retired chunk may be the one that becomes free. Operations in
+         * progress in the current chunk keep their outcome.
          */
         if (me->held) {
             retire(me->held);

@@ -253,10 +253,7 @@ BS_API int shm_unlink(const char *name)
     return result;
 }
 
-/*
- * ---- descriptors without file data: only their numbers matter
- * ------------------------------------
- */
+/* ---- descriptors without file data: only their numbers matter -------------------------------- */
 
 #define PLAIN(name, nr, parameters, ...) \
     BS_INTERCEPTED int name parameters \

@@ -224,10 +224,7 @@ BS_API int posix_fallocate(int fd, s64 at, s64 size)
 }
 BS_ALIAS(posix_fallocate64, posix_fallocate);
 
-/*
- * ---- asynchronous: a requested operation counts as done
- * ------------------------------------------
- */
+/* ---- asynchronous: a requested operation counts as done -------------------------------------- */
 
 /* The first field of a request is the descriptor. */
 int aio_read(int *request);

@@ -85,8 +85,8 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
         return execute(dir, path, argv, env, repaired, flags, at);
     }
     /*
-     * The environment is too large for a spawned child's stack. If the exec succeeds, the owner of
-     * the shared memory frees this part of it.
+     * The environment is too large for a spawned child's stack, so it gets memory of its own. After
+     * a successful exec the parent, which shares that memory, unmaps it.
      */
     bs_free_scratch();
     s64 memory = bs_raw(__NR_mmap, 0, size, 3, 0x22, -1, 0);

@@ -36,7 +36,7 @@ void bs_log_first_libraries(void)
         log_library(l->name);
 }
 
-/* Number of libraries of the list that are logged. */
+/* The loader's count of loads, up to which the libraries are logged; 0 before the first look. */
 static u64 known;
 
 struct walk {

@@ -63,8 +63,8 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
         if (is_our_own(ident, change) || ident->size == 0)
             return;
         /*
-         * A process that also opens the file for reading may read it before the change. The part of
-         * the file that the run leaves unchanged existed before the run, too.
+         * Both changes are always reported. A process that also opens the file for reading may read
+         * it before the change. A part that the run leaves unchanged was written before the run.
          */
         bool matters = change == BS_CHANGE_UPDATE || change == BS_CHANGE_PART;
         if (!is_known() || matters || bs_may_be_read(ident->dev, ident->ino))

@@ -17,7 +17,9 @@ enum {
 /* Number of limits in force, and of threads whose calls are or were dispatched. */
 static u32 limits, dispatches;
 
-/* True if a program executed now is free: neither limited nor dispatched. */
+/*
+ * True if calls are dispatched and nothing limits them. Programs executed then are not dispatched.
+ */
 bool bs_only_dispatches(void)
 {
     return __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST) &&

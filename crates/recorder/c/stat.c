@@ -30,7 +30,8 @@ BS_ALIAS(lstat64, lstat);
 
 /*
  * A look-up with AT_EMPTY_PATH. Libraries pass an empty path to query the descriptor itself, which
- * is no look-up by name. The recorder can read the path safely after the call has read it.
+ * is no look-up by name. The recorder checks after the call whether the path is empty: the call has
+ * shown that the path can be read.
  */
 static s64 descriptors_or_names(s64 nr, int dir, const char *path, s64 b, s64 c, s64 d, int flags)
 {
