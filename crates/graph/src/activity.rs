@@ -15,7 +15,7 @@ use crate::object::ObjectId;
 /// becomes a node; an [`ActivityId`] exists only for nodes.
 pub type Serial = u32;
 
-/// An edge of some epoch.
+/// An edge between an epoch and an entity.
 #[derive(Debug, Clone, Copy)]
 pub struct EntityUse {
     pub entity: EntityId,
@@ -109,7 +109,7 @@ fn key(entity: EntityId, relation: Relation) -> u64 {
     u64::from(entity.0) << 8 | relation as u64
 }
 
-/// What made an epoch begin.
+/// Why, and from which epoch, an epoch began.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochOrigin {
     /// The epoch it came from.
@@ -157,8 +157,8 @@ pub struct Epoch {
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub execed: bool,
-    /// The epoch is an activity of its own, whatever follows: it had children, or other activities
-    /// refer to it.
+    /// The epoch is an activity of its own, whatever program its process runs next: it had
+    /// children, or other activities refer to it.
     pub lasting: bool,
     /// A recorder runs in it.
     pub recorded: bool,

@@ -28,18 +28,18 @@ use backstory_files::Ident;
 
 pub use fold::SLACK;
 
-/// What the file system says of paths after the run.
+/// The state of paths in the file system after the run.
 ///
 /// The fold asks once for each path and value of `follow`. It never asks for a path that the run
 /// only looked at.
 pub trait FinalState {
-    /// The identity of the file at `path`. `None`: the file system was not asked; `Some(None)`:
-    /// nothing is there.
+    /// The identity of the file at `path`. `None`: the file system was not asked. `Some(None)`: no
+    /// file is there.
     fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>>;
 
-    /// The identity of the content that was preserved first at `path` since a time, and when. The
-    /// recorder logs a change before the change happens, and the preserving after that; so the time
-    /// tells which change it belongs to.
+    /// The identity of the content that was first preserved at `path` after a time, and the time at
+    /// which it was preserved. The recorder logs a change before the change happens, and the
+    /// preservation after that. So the time shows to which change the content belongs.
     fn preserved(&self, _path: &[u8], _since: Time) -> Option<(Time, Ident)> {
         None
     }

@@ -1,9 +1,9 @@
 //! Defines which nodes come from which: the time-respecting paths through a graph in memory.
 //!
 //! Information flows along an edge at some moment of its interval, and never back in time. So a
-//! search carries a time: backwards, the latest moment at which something can still have mattered;
-//! forwards, the earliest moment at which it can have arrived. The search reaches each node once,
-//! with the best time.
+//! search carries a time. Backwards, it is the latest moment at which information can still have
+//! mattered. Forwards, it is the earliest moment at which information can have arrived. The search
+//! reaches each node once, with the best time.
 //!
 //! Stores answer the same question from their indexes. Their tests compare the answers with this
 //! module's.
@@ -20,7 +20,7 @@ use crate::model::{ActivityId, Certainty, Derived, Edge, EntityId, Inform, Infor
 pub struct Follow {
     /// Also edges that are only possible.
     pub possible: bool,
-    /// Also look-ups (stat, missing, listings, links), not only content and execution.
+    /// Also look-ups (stat, missing, listings, links), and not only content and execution.
     pub lookups: bool,
 }
 
@@ -62,7 +62,7 @@ pub enum GraphNode {
     Activity(ActivityId),
 }
 
-/// What a search reached, with the best time for each.
+/// The nodes that a search reached, each with its best time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reached {
     /// Entities and activities.
@@ -133,7 +133,7 @@ impl<'a> LineageSearch<'a> {
         lineage
     }
 
-    /// Every node from which something can have flowed into `node`, and until when.
+    /// Every node from which information can have flowed into `node`, and until when.
     pub fn ancestors(&self, node: GraphNode) -> Reached {
         search(node, Time::MAX, |node, until| match node {
             GraphNode::Entity(entity) => self.before_entity(entity, until),
@@ -141,7 +141,7 @@ impl<'a> LineageSearch<'a> {
         })
     }
 
-    /// Every node into which something of `node` can have flowed, and since when.
+    /// Every node into which information from `node` can have flowed, and since when.
     pub fn descendants(&self, node: GraphNode) -> Reached {
         // The same search in mirrored time.
         let mut reached = search(node, Time::MAX, |node, since| match node {

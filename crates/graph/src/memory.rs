@@ -7,15 +7,15 @@ use backstory_eventlog::event::Time;
 
 use crate::model::{Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Sink};
 
-/// A graph as plain collections, for tests and small runs. It checks what a sink may rely on: a
-/// node is announced before an edge names it, and an edge comes once.
+/// A graph as plain collections, for tests and small runs. It checks the guarantees that a sink
+/// has: a node is announced before an edge names it, and an edge comes once.
 #[derive(Debug, Default)]
 pub struct MemorySink {
     /// Activities, as last announced.
     pub activities: BTreeMap<ActivityId, Activity>,
     /// Entities, as last announced.
     pub entities: BTreeMap<EntityId, Entity>,
-    /// Edges in the order they came.
+    /// Edges in the order in which they came.
     pub edges: Vec<Edge>,
     /// Edges from activity to activity.
     pub informs: Vec<Inform>,

@@ -50,7 +50,7 @@ pub struct Activity {
     pub exec_path: Option<Bytes>,
     /// Arguments.
     pub argv: Vec<Bytes>,
-    /// Environment if it differs from the parent's: variables set and variables gone.
+    /// Variables that are new or have another value than in the parent's environment.
     pub env_set: Vec<Bytes>,
     /// Names of variables that the parent had and this activity does not have.
     pub env_unset: Vec<Bytes>,
@@ -67,7 +67,7 @@ pub struct Activity {
     /// True if the activity's look-ups (stat, access, readlink) are known, because a recorder was
     /// in the process.
     pub lookups_known: bool,
-    /// Which part of backstory saw it begin.
+    /// The part of backstory that saw it begin.
     pub via: Via,
 }
 
@@ -93,16 +93,16 @@ pub enum EntityKind {
 pub struct Entity {
     /// Its id.
     pub id: EntityId,
-    /// What it is.
+    /// The kind of the thing.
     pub kind: EntityKind,
     /// Absolute path, as the run first named it. Pipes and sockets have a descriptive name:
     /// `pipe:3`, `tcp:127.0.0.1:80`.
     pub path: Bytes,
     /// Further names that programs used.
     pub aliases: Vec<Bytes>,
-    /// The relations by each name: by `path` first, then by the aliases in their order. Empty if
-    /// there is no alias, or if the run was indexed before schema 4, when the names were not told
-    /// apart.
+    /// The relations by each name: first those by `path`, then those by the aliases in their order.
+    /// Empty if there is no alias. Also empty if the run was indexed before schema 4, when
+    /// backstory did not tell the names apart.
     pub by_name: Vec<ByName>,
     /// 0 for the state before the run; 1, 2 … for each version that the run made.
     pub version: u32,
@@ -114,7 +114,7 @@ pub struct Entity {
     pub last: bool,
 }
 
-/// What any activity did to an entity by one of its names: sets of [`Relation::bit`]s.
+/// The relations of all activities to an entity by one of its names: sets of [`Relation::bit`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ByName {
     /// Relations that certainly happened.
@@ -151,11 +151,11 @@ pub enum Relation {
     /// The file was executed, or the kernel or the dynamic loader loaded it as an interpreter or a
     /// library.
     Execute = 1,
-    /// Its existence or metadata was looked at.
+    /// Its existence or metadata was read.
     Stat = 2,
     /// A directory's entries were listed.
     List = 3,
-    /// A program looked for it, and it was not there.
+    /// A program looked for it, and it did not exist.
     Missing = 4,
     /// A link's text was read.
     Link = 5,
@@ -172,13 +172,14 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// True if information flows from the entity to the activity (PROV *used*), false if from the activity to the entity (*generated*).
+    /// True if information flows from the entity to the activity (PROV *used*), false if from the
+    /// activity to the entity (*generated*).
     pub fn is_use(self) -> bool {
         use Relation::*;
         matches!(self, Read | Execute | Stat | List | Missing | Link)
     }
 
-    /// All of them, each at the place of its number.
+    /// All relations, each at the index of its number.
     pub const ALL: [Relation; 11] = {
         use Relation::*;
         [
@@ -197,7 +198,7 @@ impl Relation {
     }
 }
 
-/// Activity – entity.
+/// An edge between an activity and an entity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge {
     /// The activity.
@@ -206,11 +207,11 @@ pub struct Edge {
     pub entity: EntityId,
     /// The relation between them.
     pub relation: Relation,
-    /// Earliest and latest moment the information can have flowed.
+    /// Earliest and latest moment at which the information can have flowed.
     pub interval: Interval,
-    /// Seen or possible.
+    /// Whether it happened or only can have happened.
     pub certainty: Certainty,
-    /// Which part of backstory saw it.
+    /// The part of backstory that saw it.
     pub via: Via,
 }
 
@@ -227,7 +228,7 @@ pub enum Informed {
     Signal,
 }
 
-/// Activity → activity.
+/// An edge from one activity to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inform {
     /// The activity that informs.
@@ -240,8 +241,8 @@ pub struct Inform {
     pub time: Time,
 }
 
-/// A version that the kernel made from another version without a program's memory in between: by a
-/// rename, a link, or a copy in the kernel.
+/// A version that the kernel made from another version, without a program's memory in between. The
+/// kernel does so for a rename, a link, or a copy in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Derived {
     /// The new version.
@@ -254,9 +255,9 @@ pub struct Derived {
     pub time: Time,
 }
 
-/// Receives what the fold concludes. A node is announced before an edge names it.
+/// Receives the nodes and edges that the fold derives. A node is announced before an edge names it.
 pub trait Sink {
-    /// Why the sink could not store something.
+    /// The reason why the sink could not store something.
     type Error;
     /// A new activity, or the completed form of an activity announced before.
     fn activity(&mut self, activity: &Activity) -> Result<(), Self::Error>;
@@ -264,9 +265,9 @@ pub trait Sink {
     fn entity(&mut self, entity: &Entity) -> Result<(), Self::Error>;
     /// An edge, once per (activity, entity, relation): intervals of repeats are joined before.
     fn edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
-    /// Activity informed activity.
+    /// An edge from one activity to another.
     fn inform(&mut self, inform: &Inform) -> Result<(), Self::Error>;
-    /// Version derived from version.
+    /// An edge from one version to another.
     fn derived(&mut self, derived: &Derived) -> Result<(), Self::Error>;
     /// An extended record: kind, payload, and the activity it belongs to.
     fn extended(
@@ -276,10 +277,12 @@ pub trait Sink {
         kind: &[u8],
         payload: &[u8],
     ) -> Result<(), Self::Error>;
-    /// Something the fold knows it does not know, for `incomplete_because` (a sentence for people).
+    /// A fact that the fold could not determine, as a sentence for people. The store reports it
+    /// under `incomplete_because`.
     fn unknown(&mut self, reason: &str) -> Result<(), Self::Error>;
-    /// Whether an earlier run made a file just as this identity says. Asked only of what changed last so shortly before this run that
-    /// the file system's coarse clock does not tell whether it was before.
+    /// Whether an earlier run left a file with exactly this identity. The fold asks only about
+    /// files whose last change was very shortly before this run. For these, the file system's
+    /// coarse clock does not show whether the change came before the run.
     fn made_before(&self, _ident: &Ident) -> bool {
         false
     }

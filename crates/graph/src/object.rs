@@ -88,8 +88,8 @@ pub struct TrackedObject {
     pub renamed: Option<(i64, Time)>,
     /// Set while the run has only moved it and its identity before that is not known.
     pub moves: Option<MoveHistory>,
-    /// Two names were taken for one file because they lead to one file after the run. They may have
-    /// led to two files before.
+    /// The fold took two names for one file because they lead to one file after the run. They may
+    /// have led to two files before.
     pub doubtful: bool,
 }
 

@@ -1,8 +1,9 @@
 //! Absolute paths as small numbers.
 //!
-//! A path is a node of a trie: its directory and its last component. So it is cheap to join a
-//! relative path to a directory, to find the names below a renamed directory, and to compare paths;
-//! no event copies bytes. The table never removes a node: the log bounds what a run names.
+//! A path is a node of a trie: its directory and its last component. This makes it cheap to join a
+//! relative path to a directory, to find the names below a renamed directory, and to compare paths.
+//! No event copies bytes. The table never removes a node, because the log bounds the paths that a
+//! run names.
 
 use rustc_hash::FxHashMap;
 
@@ -54,18 +55,18 @@ impl Default for PathTable {
 }
 
 impl PathTable {
-    /// The directory that holds `path`; the root's is the root.
+    /// The directory that contains `path`. The root is its own parent.
     pub fn parent(&self, path: PathId) -> PathId {
         PathId(self.node(path).parent)
     }
 
-    /// The last component; empty for the root.
+    /// The last component, which is empty for the root.
     pub fn name(&self, path: PathId) -> &[u8] {
         let node = self.node(path);
         &self.text[node.start as usize..(node.start + node.length) as usize]
     }
 
-    /// True if the run named something below it.
+    /// True if the run named a path below it.
     pub fn has_children(&self, path: PathId) -> bool {
         self.node(path).first_child != NONE
     }
@@ -77,7 +78,7 @@ impl PathTable {
 
     /// The entry `name` of `directory`. The table adds it if it is new.
     pub fn child(&mut self, directory: PathId, name: &[u8]) -> PathId {
-        // A program that goes through a directory again does so in the same order.
+        // A program that goes through a directory again usually does so in the same order.
         let next = self.last + 1;
         let guess = self.nodes.get(next as usize);
         if guess.is_some_and(|node| node.parent == directory.0) && self.name(PathId(next)) == name {
@@ -100,7 +101,7 @@ impl PathTable {
                 {
                     return PathId(found);
                 }
-                // Another name has the same 64-bit hash: look one further.
+                // Another name has the same 64-bit hash, so its entry is at a later number.
                 Some(_) => probe += 1,
                 None => return self.add(key, directory, name),
             }
@@ -140,7 +141,7 @@ impl PathTable {
         true
     }
 
-    /// `path` with the leading `from` replaced by `to`; `path` must be within `from`.
+    /// `path` with the leading `from` replaced by `to`. `path` must be within `from`.
     pub fn moved(&mut self, path: PathId, from: PathId, to: PathId) -> PathId {
         if path == from {
             return to;

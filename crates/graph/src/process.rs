@@ -26,7 +26,7 @@ pub struct OpenFile {
     pub keeps: bool,
     /// The path by which it was opened.
     pub path: PathId,
-    /// Which part of backstory saw the open.
+    /// The part of backstory that saw the open.
     pub via: Via,
     /// The open used the file only as a location (`O_PATH`), or the file is a directory.
     pub looked: bool,
@@ -58,7 +58,7 @@ pub struct Descriptor {
     pub location: PathId,
     /// It is not known whether the open succeeded.
     pub doubtful: bool,
-    /// A directory that was opened for reading where nothing would see it listed.
+    /// A directory that was opened for reading, and whose listing nothing would see.
     pub may_be_listed: bool,
 }
 

@@ -1,13 +1,14 @@
-//! What a program began with as standard input, output and error, as an extended record of its
+//! The standard input, output and error that a program began with, as an extended record of its
 //! activity.
 //!
 //! An activity without such a record began with the descriptors of its parent: most programs share
-//! their parent's terminal or pipe. Edges say what was read and written. This record says through
-//! which of the three descriptors, so that a redirection can be written down again.
+//! their parent's terminal or pipe. Edges say which versions were read and written. This record
+//! says through which of the three descriptors, so that a redirection can be written down again.
 //!
-//! A second record names the files that an activity opened for its children without being seen to
-//! write to them itself: some shells open redirections before they fork. A program that writes
-//! through libc's buffers may still have written; a program that calls `write` has not.
+//! A second record names files that an activity opened for its children: some shells open
+//! redirections before they fork. The activity was not seen to write to these files itself. A
+//! program that writes through libc's buffers may still have written. A program that calls `write`
+//! has not.
 //!
 //! Absent: sockets, and descriptors that `posix_spawn` arranged unseen.
 
@@ -25,7 +26,8 @@ pub struct StandardEnd {
     pub keeps: bool,
 }
 
-/// Where standard input, output and error led (descriptors 0, 1 and 2). `None`: not known, or the graph has no node for it.
+/// Where standard input, output and error led (descriptors 0, 1 and 2). `None`: not known, or the
+/// graph has no node for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StandardDescriptors {
     /// Descriptor 0.
@@ -69,7 +71,7 @@ pub fn encode(standard: &StandardDescriptors) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Reads a payload back; `None` if it is not one.
+/// Reads a payload back. `None` if it is not such a payload.
 pub fn decode(payload: &[u8]) -> Option<StandardDescriptors> {
     let mut words = std::str::from_utf8(payload).ok()?.split(' ');
     let mut ends = [None; 3];

@@ -7,7 +7,7 @@ use crate::activity::Serial;
 use crate::model::{ByName, Certainty, EntityId, Relation};
 use crate::paths::PathId;
 
-/// Two names with the same key lead to one inode: device, number and birth.
+/// A key that two names share if they lead to one inode: its device, number and birth.
 pub type InodeKey = (u64, u64, i64);
 
 /// The key of an identity.
@@ -42,7 +42,7 @@ pub struct Alias {
     /// The name leads through a symbolic link. A use by it is a use of the file by its plain name
     /// as well.
     pub soft: bool,
-    /// What activities did by this name.
+    /// The relations of activities to the version by this name.
     pub by: ByName,
 }
 
@@ -57,7 +57,7 @@ pub struct ContentVersion {
     pub entity: Option<EntityId>,
     pub previous: Option<EntityId>,
     pub aliases: Vec<Alias>,
-    /// What activities did by the first name.
+    /// The relations of activities to the version by the first name.
     pub by_path: ByName,
     /// The first name leads through a symbolic link. Set when the version gets a second name.
     pub soft: bool,
@@ -78,7 +78,7 @@ pub struct ContentVersion {
     pub fresh: bool,
     /// Its node was last announced as the one that the file system holds at the end.
     pub reported_last: bool,
-    /// Something was learned since its node was last announced.
+    /// The node has to be announced again, because the fold has learned more since.
     pub news: bool,
 }
 
@@ -109,7 +109,7 @@ impl ContentVersion {
 
 impl ContentVersion {
     /// Notes that the version loses its name at this time, or that its identity is `ident` then.
-    /// Content preserved by that name later, or with another key, is not this version's.
+    /// Content preserved by that name later, or with another key, does not belong to this version.
     pub fn was_not_kept(&mut self, time: Time, ident: Option<&Ident>) {
         let anothers = match (ident, &self.ident) {
             (Some(own), Some(kept)) => key(own) != key(kept),
@@ -167,7 +167,8 @@ impl ContentVersion {
         self.news |= self.entity.is_some();
     }
 
-    /// Notes what an activity did by a name: by the first name, if `path` is no alias.
+    /// Notes the relation of an activity to the version by a name. It counts for the first name if
+    /// `path` is not an alias.
     pub fn note(&mut self, path: PathId, relation: Relation, certainty: Certainty) {
         let mut news = false;
         if let Some(alias) = self.aliases.iter_mut().find(|alias| alias.path == path) {
@@ -188,8 +189,8 @@ impl ContentVersion {
         self.news |= news && !self.aliases.is_empty();
     }
 
-    /// Confirms a relation that was possible. If several names of one sort can have been used, it
-    /// stays possible for each.
+    /// Confirms a relation that was possible. If several names of one sort can have been used, the
+    /// relation stays possible for each.
     pub fn confirm(&mut self, relation: Relation) {
         for soft in [false, true] {
             let first = (self.soft == soft).then_some(&mut self.by_path);
@@ -205,7 +206,7 @@ impl ContentVersion {
         }
     }
 
-    /// What activities did by each name, the first name first. Empty if there is only one name.
+    /// The relations by each name, those by the first name first. Empty if there is only one name.
     pub fn by_name(&self) -> Vec<ByName> {
         if self.aliases.is_empty() {
             return Vec::new();

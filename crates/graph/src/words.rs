@@ -1,8 +1,8 @@
-//! The words for what the graph holds: kinds of entities, relations, and reasons why an activity
-//! informs another.
+//! The words for the nodes and edges of the graph: kinds of entities, relations, and reasons why an
+//! activity informs another.
 //!
 //! Invariant: every output takes its words from these tables. `word` is part of the fixed
-//! interfaces (JSON, database exports); the other columns are for people.
+//! interfaces (JSON, database exports). The other columns are for people.
 //!
 //! Absent on purpose: other languages, and the layout of outputs.
 

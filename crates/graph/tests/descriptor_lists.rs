@@ -1,4 +1,5 @@
-//! Descriptors that nobody saw being made: what lists of them, and the run's header, let the graph know.
+//! Descriptors that were not seen being made: the facts that the graph gets from lists of them, and
+//! from the run's header.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -30,7 +31,8 @@ fn born(scene: &mut Scene, pid: Pid, parent: Pid) {
     scene.kernel(pid, Outcome::Done(0), Op::Born { parent, exe, cwd });
 }
 
-/// What `/proc` says that a process holds now, or what its next exec leaves.
+/// Adds the list of descriptors that `/proc` gives of a process now, or of those that its next exec
+/// leaves.
 fn list(scene: &mut Scene, pid: Pid, exec: bool, entries: &[(i32, i32, &str)]) {
     let head = Op::Hold {
         fd: -1,
@@ -59,7 +61,7 @@ fn gone(scene: &mut Scene, pid: Pid) {
 
 const NULL: (i32, i32, &str) = (2, WRONLY, "/dev/null");
 
-/// `cat a | sort > c` of a static shell.
+/// Adds `cat a | sort > c` of a static shell.
 fn pipeline(scene: &mut Scene) {
     born(scene, 3, 2);
     list(
@@ -225,7 +227,7 @@ fn the_pipes_of_a_recorded_parent_are_the_same_by_the_kernels_name() {
     scene.dup2(6, 3, 0);
     scene.close(6, 3);
     scene.exec(6, "/bin/static", &["static"]);
-    // It is met with its first child, which has got another number for the same pipe.
+    // The process is met with its first child, which has the same pipe at another number.
     list(&mut scene, 6, false, &[(0, RDONLY, "pipe:[7]"), NULL]);
     born(&mut scene, 7, 6);
     list(
@@ -325,8 +327,9 @@ fn inherited_descriptors_are_used_only_as_they_are_open() {
     );
 }
 
-/// A static program runs with its output in `log`, which held `before` when it was started and `after` when it had ended, and whose
-/// time stamp at last is one tick before the program's end.
+/// The graph of a static program whose output is `log`. The file had the identity `before` when the
+/// program started, and `after` when it had ended. Its last time stamp is one tick before the
+/// program's end.
 fn output(before: Ident, after: Ident) -> String {
     let mut scene = unrecorded(&["filter"]);
     scene.header.descriptors = vec![(1, b"/w/log".to_vec())];

@@ -1,4 +1,4 @@
-//! Files have the names they have outside, however a process is shown them.
+//! A file has the name that it has outside, whichever mounts a process sees.
 #![allow(dead_code, clippy::unwrap_used)]
 
 mod common;
@@ -20,7 +20,8 @@ fn mount(s: &mut Scene, pid: u32, source: &str, target: &str, flags: u32) {
     );
 }
 
-/// Another root, as container tools make it: the old one is shown in it, then all of it is bound to where the new root will be.
+/// Changes the root as container tools do. The old root is shown in the new one, and then the whole
+/// is bound to the future position of the new root.
 fn contained(s: &mut Scene, pid: u32) {
     s.done(pid, Op::Namespace { flags: 0x20000 });
     mount(s, pid, "tmpfs", "/tmp", 0);
@@ -107,7 +108,8 @@ fn a_links_own_times_are_not_those_of_its_target() {
     );
 }
 
-/// As runc does it, all of it seen by the kernel alone: the new root is put over the old one, which is then taken away below it.
+/// runc changes the root in this manner, with paths that only the kernel resolves. The new root is
+/// put over the old one, which is then unmounted below it.
 #[test]
 fn kernel_facts_in_a_container_are_named_as_outside() {
     let mut s = Scene::new(&["tool"]);

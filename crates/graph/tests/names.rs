@@ -1,4 +1,4 @@
-//! Names that come and go: what that says of the files they led to.
+//! Names that are made and removed, and the identities of the files that they led to.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -8,7 +8,8 @@ use backstory_files::Ident;
 use backstory_graph::model::Relation;
 use common::{After, OUT, START, STEP, Scene, ident, text, told};
 
-/// A file with two names, `d` and `e`; `d` is read, then `e` goes and the file is left as `changed` says.
+/// A file has two names, `d` and `e`. A process reads `d` and removes `e`. After that the file's
+/// status change time is as `changed` says.
 fn loses_its_other_name(changed: impl FnOnce(&Scene) -> i64) -> Scene {
     let mut s = Scene::new(&["sh"]);
     s.reads(2, "d");
@@ -104,7 +105,8 @@ fn a_name_through_an_older_symbolic_link_is_no_further_hard_link() {
     assert!(told.contains("elsewhere/c@0 from "), "{told}");
 }
 
-/// A file is read, then `change` happens to its status (the event is told what it was before), and nothing else.
+/// A process reads a file, then `change` changes the status of the file, and nothing else happens.
+/// The event carries the identity that the file had before the change.
 fn read_and_then(change: impl FnOnce(&mut Scene, Ident)) -> (Scene, Ident) {
     let mut s = Scene::new(&["sh"]);
     s.reads(2, "d");
@@ -170,8 +172,8 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
     );
 }
 
-/// A file is read by one name, `moves` give it others, one after the other, under which it is `left` after the run: the identity of what
-/// was read.
+/// A process reads a file by one name. `moves` then rename it several times, one after the other.
+/// After the run it has the identity `left`. Returns the identity of the version that was read.
 fn read_and_moved(
     name: &str,
     moves: &[(&str, &str)],
@@ -275,7 +277,7 @@ fn a_file_that_was_moved_several_times_is_still_the_one_that_was_read() {
     );
 }
 
-/// The file is gone after the run: what it was is known from the call that changed or removed it.
+/// The file is gone after the run. Its identity comes from the call that changed or removed it.
 #[test]
 fn a_file_that_was_moved_and_then_changed_is_still_the_one_that_was_read() {
     let old = START - 9 * STEP;
@@ -327,7 +329,9 @@ fn a_file_that_was_moved_and_then_changed_is_still_the_one_that_was_read() {
     );
 }
 
-/// A file is read, loses its name as `goes` says to another of the same age, and that is kept by the name before it is changed.
+/// A process reads a file, and then `goes` gives the name to another file of the same age. That
+/// file is preserved by the name before it is changed. Returns the identity of the version that was
+/// read.
 fn read_before_another_was_kept(goes: impl FnOnce(&mut Scene)) -> Option<u64> {
     let old = START - 9 * STEP;
     let mut s = Scene::new(&["sh"]);
@@ -414,7 +418,8 @@ fn files_below_two_exchanged_directories_change_places() {
     }
 }
 
-/// What was done by each name of the newest version of `path`, by relation: `Read` seen, `Write?` possible.
+/// The relations by each name of the newest version of `path`. `Read` means seen, and `Write?`
+/// means possible.
 fn by_names(s: &Scene, path: &[u8]) -> Vec<(String, String)> {
     let graph = s.graph();
     let entity = graph.newest(path).unwrap();
@@ -506,8 +511,8 @@ fn told_of(s: &Scene) -> String {
 
 const MS: i64 = 1_000_000;
 
-/// The identity of a file that is read 2 ms after a run began, and was changed last at `changed` ms, when file systems' clock said `quiet` ms as
-/// the command began.
+/// The identity of a file that is read 2 ms after the start of a run. The file's last change was at
+/// `changed` ms. The file systems' clock was at `quiet` ms when the command began.
 fn changed_shortly_before(quiet: Option<i64>, changed: i64) -> Option<u64> {
     let mut s = Scene::new(&["cat"]);
     let began = s.time;
@@ -561,13 +566,13 @@ fn a_file_that_was_changed_just_before_the_run_is_known_by_the_clock_that_stampe
     );
 }
 
-/// `open("d", O_TMPFILE | O_WRONLY)`, which returns 9.
+/// Adds `open("d", O_TMPFILE | O_WRONLY)`, which returns 9.
 fn opens_unnamed(s: &mut Scene, flags: i32) {
     const O_TMPFILE: i32 = 0o20_200_000;
     s.open(2, "d", O_TMPFILE | flags, 9);
 }
 
-/// `linkat(AT_FDCWD, "/proc/self/fd/9", AT_FDCWD, to, AT_SYMLINK_FOLLOW)`
+/// Adds `linkat(AT_FDCWD, "/proc/self/fd/9", AT_FDCWD, to, AT_SYMLINK_FOLLOW)`.
 fn links_descriptor(s: &mut Scene, to: &str) {
     let link = Op::Link {
         from_dir: CWD,

@@ -7,7 +7,7 @@ use backstory_eventlog::event::{CWD, Op};
 use backstory_files::Ident;
 use common::{After, OUT, START, STEP, Scene, bytes, ident, text, told};
 
-/// The thread's next call removes `path`, a link with this text.
+/// Notes that the thread's next call removes `path`, a link with this text.
 fn link_text(s: &mut Scene, path: &str, link_text: &str) {
     let link = Op::LinkText {
         dir: CWD,
@@ -39,7 +39,7 @@ fn names(s: &Scene, path: &str) -> (String, Vec<String>) {
     (text(&newest.path), aliases)
 }
 
-/// Writes `written`, which is `real/new` after the run; a link `dl2` to `dl` lasts.
+/// Writes `written`, which is `real/new` after the run. A link `dl2` to `dl` still exists then.
 fn writes(written: &str) -> Scene {
     let mut s = Scene::new(&["sh"]);
     s.writes(2, written, OUT);

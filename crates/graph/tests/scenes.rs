@@ -1,4 +1,4 @@
-//! Small named stories and the graph each of them is.
+//! Small named scenes and the graph of each.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
@@ -144,7 +144,8 @@ fn a_file_truncated_without_o_creat_existed_before() {
 
 #[test]
 fn a_read_after_a_write_did_not_flow_into_it() {
-    // A writes g, B reads g and writes h, A reads h: a cycle of programs, none in time.
+    // A writes g, B reads g and writes h, A reads h. The programs form a cycle, but no path in time
+    // does.
     let mut s = Scene::new(&["sh"]);
     s.runs(2, 3, &["A"]);
     s.runs(2, 4, &["B"]);
@@ -160,7 +161,8 @@ fn a_read_after_a_write_did_not_flow_into_it() {
 
 #[test]
 fn a_redirection_belongs_to_the_program_it_is_for() {
-    // sort < in > out: the shell's child opens both, then becomes sort, whose libc reads and writes unseen.
+    // sort < in > out: the shell's child opens both files, then becomes sort. The libc of sort
+    // reads and writes unseen.
     let mut s = Scene::new(&["sh"]);
     s.fork(2, 3);
     s.start(3, 2, true);
@@ -183,7 +185,7 @@ fn a_redirection_belongs_to_the_program_it_is_for() {
 #[test]
 fn inherited_descriptors_are_recorded_where_they_differ_from_the_parents() {
     use backstory_graph::standard::{KIND, decode};
-    // sh: cat < in | sort >> out, then true, which has what sh has.
+    // sh: cat < in | sort >> out, then true, which has the descriptors of sh.
     let mut s = Scene::new(&["sh"]);
     s.pipe(2, 3, 4);
     for (child, from, to, program) in [(3, 4, 1, "cat"), (4, 3, 0, "sort")] {
@@ -227,7 +229,8 @@ fn inherited_descriptors_are_recorded_where_they_differ_from_the_parents() {
 #[test]
 fn a_file_that_a_shell_opened_for_its_child_is_reported() {
     use backstory_graph::standard::{GIVEN, decode_given};
-    // dash: sort > a; { echo; sort; } > b: it opens the output itself, and writes to the second.
+    // dash: sort > a; { echo; sort; } > b. The shell opens both outputs itself, and writes to the
+    // second.
     let mut s = Scene::new(&["dash"]);
     for (child, path, writes) in [(3, "a", false), (4, "b", true)] {
         s.open(2, path, OUT, 1);
@@ -356,7 +359,7 @@ fn an_older_link_is_known_by_the_identity_behind_it() {
     );
 }
 
-/// `utimensat(path)`, and what the file was before.
+/// Adds `utimensat(path)`. `before` is the identity that the file had before the call.
 fn dates(s: &mut Scene, path: &str, before: Option<Ident>) {
     let op = Op::Meta {
         dir: CWD,
@@ -708,11 +711,11 @@ fn a_pid_given_again_is_another_process() {
     assert_eq!(exits, [Some(7), None]);
 }
 
-/// A file system in which programs name what the kernel runs them with.
+/// A file system in which programs name the interpreters that the kernel runs them with.
 #[derive(Default)]
 struct Programs {
     interpreters: std::collections::BTreeMap<Vec<u8>, Vec<u8>>,
-    /// When a program was changed; the others are older than the run.
+    /// The times at which programs were changed. All other programs are older than the run.
     changed: std::collections::BTreeMap<Vec<u8>, i64>,
 }
 

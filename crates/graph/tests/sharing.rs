@@ -1,5 +1,5 @@
-//! What processes and threads share, and what they leave: the current directory, the table of descriptors, and the ways into both by
-//! `/proc`.
+//! The state that processes and threads share and stop sharing: the current directory and the
+//! descriptor table. Also the paths of `/proc` that lead into both.
 #![allow(dead_code, clippy::unwrap_used)]
 
 mod common;
@@ -21,7 +21,7 @@ fn chdir(s: &mut Scene, pid: Pid, path: &str) {
     s.done(pid, Op::Chdir { fd: CWD, path, now });
 }
 
-/// What was told, where nothing of it may be wrong.
+/// Asserts that the graph as text contains all of `true_ones` and none of `wrong`.
 fn holds(s: &Scene, true_ones: &[&str], wrong: &[&str]) {
     let told = told(&s.graph());
     for one in true_ones {
@@ -93,7 +93,7 @@ fn a_descriptor_is_usable_by_all_threads_that_share_the_table() {
     s.open(3, "in", RDONLY, 5);
     s.read(2, 5);
     s.close(2, 5);
-    // It is closed for both: what comes is another.
+    // The descriptor is closed for both, so the next one with its number is another.
     s.open(2, "other", RDONLY, 5);
     s.read(3, 5);
     let told = told(&s.graph());

@@ -1,4 +1,5 @@
-//! How fast the fold is. Not run by default: `cargo test --release -p backstory-graph --test speed -- --ignored --nocapture`.
+//! Measures the speed of the fold. Not run by default: `cargo test --release -p backstory-graph
+//! --test speed -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
@@ -8,7 +9,8 @@ use std::time::Instant;
 use backstory_eventlog::event::Op;
 use common::*;
 
-/// A build: a shell that runs compilers, each with its look-ups, headers, a temporary and an object file.
+/// The events of a build: a shell runs compilers, each with its look-ups, headers, a temporary file
+/// and an object file.
 fn build(compilers: u32) -> Scene {
     let mut s = Scene::new(&["make"]);
     for n in 0..compilers {

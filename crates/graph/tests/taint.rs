@@ -1,7 +1,8 @@
-//! The graph against an idealised world in which bytes carry labels.
+//! Compares the graph with an idealised world in which bytes carry labels.
 //!
-//! [`sim`] executes random histories on a file system and processes of its own, knows which initial files truly flowed where, and
-//! emits the events that capture would have logged. It shares no code with the graph.
+//! [`sim`] executes random histories on a file system and processes of its own. It knows which
+//! initial files truly flowed where, and emits the events that capture would have logged. It shares
+//! no code with the graph.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
@@ -39,7 +40,8 @@ fn graph(world: &World) -> MemorySink {
     sink
 }
 
-/// The nodes that stand for the initial content of a file: its first version, by any name it ever had.
+/// The nodes that stand for the initial content of a file: its first version, by any name that it
+/// ever had.
 fn sources(world: &World, graph: &MemorySink, label: Label) -> BTreeSet<EntityId> {
     let names = world.names_of(label);
     let first = |e: &&backstory_graph::model::Entity| e.version == 0 && e.kind == EntityKind::File;
@@ -53,7 +55,8 @@ fn sources(world: &World, graph: &MemorySink, label: Label) -> BTreeSet<EntityId
         .collect()
 }
 
-/// The same where no directory is renamed: what went by another name than its first at first is another file.
+/// The node that stands for the initial content of a file, if no directory is renamed. A file that
+/// was first used by another name than the initial one is another file here.
 fn source(world: &World, graph: &MemorySink, label: Label) -> Option<EntityId> {
     let name = world.first_name_of(label);
     let mut files = graph
@@ -63,7 +66,7 @@ fn source(world: &World, graph: &MemorySink, label: Label) -> Option<EntityId> {
     files.find(|e| *e.path == *name).map(|e| e.id)
 }
 
-/// What truly ended where: the final files and the memory of every epoch.
+/// The labels that truly ended in each final file, and in the memory of every epoch.
 fn ends(
     world: &World,
     graph: &MemorySink,
@@ -79,9 +82,10 @@ fn ends(
             .values()
             .filter(|e| e.kind == EntityKind::File && e.last);
         let named = last.filter(|e| *e.path == *path || e.aliases.iter().any(|a| **a == *path));
-        // A name may have been given to another file since: a file still there keeps it as one that it was used by.
+        // The name may have been given to another file since. A file that still exists keeps the
+        // name as an alias.
         let nodes: Vec<GraphNode> = named.map(|e| GraphNode::Entity(e.id)).collect();
-        // A file that nobody touched has no node, and nothing flowed into it.
+        // A file that no process touched has no node, and no data flowed into it.
         if nodes.is_empty() {
             let name = common::text(&path);
             assert!(
@@ -99,7 +103,7 @@ fn ends(
             .activities
             .values()
             .filter(|a| a.pid == *pid && same(a.epoch));
-        // Epoch 0 may have been given to the program that it became.
+        // Epoch 0 may belong to the program that it became.
         if let Some(activity) = of_epoch.min_by_key(|a| a.epoch)
             && (activity.epoch == *epoch || *epoch == 0 && !strict)
         {
@@ -127,7 +131,7 @@ fn describe(world: &World, graph: &MemorySink) -> String {
     format!("{}\n--\n{}", events.join("\n"), common::told(graph))
 }
 
-/// Every true flow is in the lineage, backwards and forwards.
+/// Asserts that every true flow is in the lineage, backwards and forwards.
 fn sound(world: &World) -> Result<(), TestCaseError> {
     let graph = graph(world);
     let lineage = LineageSearch::new(&graph, Follow::default());
@@ -154,7 +158,7 @@ fn sound(world: &World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Nothing is in the lineage but true flows.
+/// Asserts that the lineage contains only true flows.
 fn exact(world: &World) -> Result<(), TestCaseError> {
     let graph = graph(world);
     let lineage = LineageSearch::new(&graph, Follow::default());

@@ -47,8 +47,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         held.written.get_or_insert(call.time);
         if self.object(what.target).versioned() && self.object(what.target).now().number == 0 {
-            // The file was taken for unchanged, by its times after the run. But a program can set
-            // times back.
+            // The fold took the file for unchanged, because of its times after the run. But a
+            // program can set times back.
             let number = self.next_version(call, what.target, path, false)?;
             if let Some(held) = self.descriptor(call, fd) {
                 held.target_from = number;
@@ -57,7 +57,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.wrote(call, what.target, path)
     }
 
-    /// Something was written to the present version.
+    /// Notes that a process wrote to the present version.
     pub(super) fn wrote(
         &mut self,
         call: CallContext,
@@ -69,7 +69,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let version = self.object_mut(target).now_mut();
         version.written |= call.certainty() == Certainty::Seen;
         if version.number > 0 {
-            // The identity that was known is no longer its.
+            // The version no longer has the identity that was known.
             version.ident = None;
         }
         Ok(())
@@ -120,7 +120,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.install_nameless(call, mapping)
     }
 
-    /// The kernel copied data from one descriptor to another.
+    /// Notes that the kernel copied data from one descriptor to another.
     pub(super) fn copy(&mut self, call: CallContext, from: i32, to: i32) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());

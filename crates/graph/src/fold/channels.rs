@@ -1,8 +1,9 @@
 //! Pipes, sockets, memory files: data that flows without a file between.
 //!
-//! A pipe is one entity. A socket connection is two, one for each direction, so that a question and its answer are not confused. All
-//! connections to one address share the two: which `accept` belongs to which `connect` is not in the log. An entity that somebody uses
-//! and nobody in the run generates (or the other way round) has its other end outside.
+//! A pipe is one entity. A socket connection is two, one for each direction, so that a request and
+//! its response are not confused. All connections to one address share the two, because the log
+//! does not say which `accept` belongs to which `connect`. An entity has its other end outside the
+//! run if the run only uses it, or only generates it.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,12 +22,12 @@ use crate::process::{Descriptor, OpenFile};
 /// `SOCK_CLOEXEC`
 const SOCK_CLOEXEC: u32 = 0o2_000_000;
 
-/// What channels there are.
+/// All channels of the run.
 #[derive(Debug, Default)]
 pub struct Channels {
     /// By address: the direction to the server, and the direction from it.
     addresses: FxHashMap<Bytes, (ObjectId, ObjectId)>,
-    /// Where a listening socket was bound, by the object it has.
+    /// The address that a listening socket was bound to, by the socket's object.
     bound: FxHashMap<ObjectId, Bytes>,
     /// Channels by their name in `/proc/PID/fd`, and the channels that have such a name.
     outside: FxHashMap<Vec<u8>, ObjectId>,
@@ -58,7 +59,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.channel(EntityKind::Socket, label, time)
     }
 
-    /// A channel whose creation was not seen, by the kernel's name for it.
+    /// The channel with the kernel's name `text`, whose creation was not seen.
     pub(super) fn channel_outside(&mut self, text: &[u8], time: Time) -> ObjectId {
         let kind = if text.starts_with(b"socket:") {
             EntityKind::Socket
@@ -68,7 +69,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.named_outside(kind, text, time)
     }
 
-    /// An object without a path, by the kernel's name for it.
+    /// The object without a path that has the kernel's name `text`.
     pub(super) fn named_outside(&mut self, kind: EntityKind, text: &[u8], time: Time) -> ObjectId {
         if let Some(known) = self.called(text) {
             return known;
@@ -84,8 +85,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.channels.outside.get(text).copied()
     }
 
-    /// Notes that the kernel calls `object` by this name. False if either has another partner
-    /// already.
+    /// Notes that the kernel calls `object` by this name. False if either the object or the name
+    /// has another partner already.
     pub(super) fn is_called(&mut self, object: ObjectId, text: &[u8]) -> bool {
         if let Some(&known) = self.channels.outside.get(text) {
             return known == object;
@@ -145,7 +146,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         )
     }
 
-    /// `popen` makes a pipe unseen. Parent and child may use it in either direction.
+    /// Adds the pipe that `popen` makes unseen. Parent and child may use it in either direction.
     pub(super) fn hidden_pipe(&mut self, call: CallContext, child: Pid) -> Result<(), S::Error> {
         let pipe = self.new_pipe(call.time);
         let both = Rc::new(self.end(call, pipe, pipe, true, true));
@@ -222,7 +223,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         pair
     }
 
-    /// An address that is the same wherever a process writes it: a path in it is absolute.
+    /// An address in the form that is the same for all processes: a path in it is absolute.
     pub(super) fn address(&mut self, call: CallContext, address: &[u8]) -> Bytes {
         let path = unix_path(address);
         match path.and_then(|path| self.place_of_content(call, CWD, path)) {
@@ -275,8 +276,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let address = self.address(call, address);
         let Some((object, _)) = self.object_of_descriptor(call, fd)? else {
-            // The process accepts connections unseen: each process that connects to this address
-            // may talk with it.
+            // The process accepts connections unseen, so each process that connects to this address
+            // may exchange data with it.
             let (to, from) = self.directions(&address, call.time);
             let end = self.end(call, to, from, true, true);
             return self.install_nameless(call, Descriptor::opened(Rc::new(end), call.time, false));

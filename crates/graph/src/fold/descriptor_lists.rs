@@ -1,8 +1,12 @@
-//! Descriptors that nobody saw being made: what the command inherits, and what `/proc` says of processes without a recorder.
+//! Descriptors that the fold did not see being made. In: the descriptors that the command inherits,
+//! and the lists that `/proc` gives of processes without a recorder.
 //!
-//! A list replaces what was believed of a process: what it does not name was closed. A pipe that only lists tell of was made by the
-//! process that was the parent of who is found with it. An end that was given to nobody, as standard input or output, is with its
-//! maker or with a child of it that nobody ever met: the maker can have read or written there.
+//! - A list replaces what the fold believed of a process: a descriptor that is not on the list was
+//!   closed.
+//! - If only lists mention a pipe, the parent of the process that is found with it made it.
+//! - An end of such a pipe may be found with no process as its standard input or output. Then the
+//!   maker has that end, or a child of the maker that was never met. So the maker can have read or
+//!   written there.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,37 +21,37 @@ use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 use crate::process::{Descriptor, NAMELESS, OpenFile};
 
-/// What `/proc` adds to the name of a file that has none any more.
+/// The text that `/proc` adds to the name of a file whose name is gone.
 const DELETED: &[u8] = b" (deleted)";
 
-/// A list that is being given.
+/// A list of which some entries may still come.
 #[derive(Debug)]
 pub(super) struct DescriptorList {
     pid: Pid,
-    /// How many are to come.
+    /// How many entries are still to come.
     left: i32,
-    /// It is what the next exec leaves.
+    /// The list names the descriptors that stay open over the next exec.
     exec: bool,
-    /// The process is a copy of its parent, of which nothing else was seen yet.
+    /// The process is a copy of its parent and has not been seen to do anything yet.
     copy: bool,
-    /// What was believed that it holds, and was not found yet.
+    /// Descriptors that the fold believed to be open and that the list has not named yet.
     old: BTreeMap<i32, Descriptor>,
-    /// The ends of pipes it was found with.
+    /// The ends of pipes that the list names.
     pipes: Vec<(ObjectId, i32, OpenMode)>,
 }
 
-/// Who was found at the ends of a pipe that only lists tell of.
+/// The processes found at the ends of a pipe that only lists mention.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PipeEndsSeen {
-    /// Somebody has it, but for its maker.
+    /// A process other than its maker has it.
     pub(super) shared: bool,
-    /// It is the standard input of somebody who can't write to it.
+    /// It is the standard input of a process that cannot write to it.
     pub(super) reader: bool,
-    /// It is an output of somebody who can't read from it.
+    /// It is an output of a process that cannot read from it.
     pub(super) writer: bool,
 }
 
-/// What was learned from lists.
+/// The facts that come from lists.
 #[derive(Debug, Default)]
 pub(super) struct DescriptorLists {
     now: Option<DescriptorList>,
@@ -55,7 +59,7 @@ pub(super) struct DescriptorLists {
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The supervisor saw that a process holds this descriptor.
+    /// Notes that the supervisor saw this descriptor open in a process.
     pub(super) fn hold(
         &mut self,
         call: CallContext,
@@ -74,7 +78,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.lists.now = Some(list);
             return if done { self.end_list() } else { Ok(()) };
         }
-        // Its recorder knows better, but not what the kernel calls its channels.
+        // The recorder in the process knows the descriptor better than the list does. But it does
+        // not know the kernel's names of channels.
         let known = self.descriptor(call, fd).and_then(|h| h.what.clone());
         if let Some(what) = known.filter(|_| is_channel(target)) {
             self.is_called(what.source, target);
@@ -110,7 +115,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if left <= 0 { self.end_list() } else { Ok(()) }
     }
 
-    /// Anything else that the process does, or another list, ends a list that was cut.
+    /// Ends a list that was cut short. Another list, or any other event of the process, shows that
+    /// no further entry comes.
     pub(super) fn other_than_list(&mut self, pid: Pid) -> Result<(), S::Error> {
         match &self.lists.now {
             Some(list) if list.pid == pid => self.end_list(),
@@ -118,7 +124,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// What was not on the list was closed.
+    /// Ends the list. A descriptor that was not on it was closed.
     pub(super) fn end_list(&mut self) -> Result<(), S::Error> {
         let Some(list) = self.lists.now.take() else {
             return Ok(());
@@ -143,7 +149,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 continue;
             };
             let socket = self.object(what.source).kind == EntityKind::Socket;
-            // Mappings are no descriptors, and which socket is which was not said.
+            // The list does not name mappings, because they are not descriptors. It does not tell
+            // which socket is which.
             if fd <= NAMELESS && (socket || what.via == Via::Library) {
                 if let Some(process) = self.processes.get_mut(&list.pid) {
                     process.descriptors.insert(fd, held);
@@ -157,7 +164,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// One entry of a list.
+    /// Takes one entry of a list.
     pub(super) fn listed(
         &mut self,
         call: CallContext,
@@ -204,7 +211,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.install(call, fd, held)
     }
 
-    /// What the process held, and what its parent holds.
+    /// The files that the process had open before the list, and those that its parent has open.
     pub(super) fn open_before<'f>(
         &'f self,
         call: CallContext,
@@ -222,7 +229,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .filter_map(|h| h.what.as_ref())
     }
 
-    /// What the entry leads to; nothing if that is for its maker to have.
+    /// The object that the entry leads to. `None` if it is not known, or if it is a pipe that the
+    /// process itself made: that pipe may be meant for other processes.
     pub(super) fn listed_object(
         &mut self,
         call: CallContext,
@@ -237,7 +245,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(None);
         }
         let name = target.strip_suffix(DELETED).unwrap_or(target);
-        // What was opened in a container is named as in there, what was handed in from outside as out here.
+        // A file opened in a container has its name inside the container. A descriptor handed in
+        // from outside has the file's name outside.
         let top = self.top_of(call);
         let inside = self.walk(top, top, name);
         let path = match self.names.contains_key(&inside) {
@@ -258,7 +267,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }))
     }
 
-    /// A file whose name is gone, and that nobody was seen to open.
+    /// A file whose name is gone and whose open was not seen.
     pub(super) fn unnamed(&mut self, target: &[u8], time: Time) -> ObjectId {
         let kind = if target.starts_with(b"/memfd:") {
             EntityKind::Memory
@@ -276,7 +285,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         target: &[u8],
     ) -> Result<ListedObject, S::Error> {
         if let Some(known) = self.called(target) {
-            // Its own pipe: what it is for is seen when somebody else is found with it.
+            // The process made this pipe. Its purpose shows when another process is found with it.
             let process = self.processes.get(&call.pid).filter(|_| !list.exec);
             let own = process.is_some_and(|p| p.made.iter().any(|made| made.object == known));
             return Ok((!own).then_some((known, ROOT)));
@@ -289,7 +298,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         } else {
             EntityKind::Socket
         };
-        // What was logged by number has a name now.
+        // The log has this channel by its descriptor number. Now its name is known.
         if let Some(object) =
             old.filter(|&o| self.object(o).kind == kind && self.is_called(o, target))
         {
@@ -309,7 +318,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 }
 
-/// What an entry of a list leads to, and the name it is used by.
+/// The object that an entry of a list leads to, and the name by which it is used.
 type ListedObject = Option<(ObjectId, PathId)>;
 
 fn is_channel(target: &[u8]) -> bool {

@@ -1,4 +1,5 @@
-//! Descriptors: what opens them, copies them and closes them, and what an epoch did through one when it lets it go.
+//! Descriptors: the calls that open, copy and close them, and the edges of an epoch that lets one
+//! go.
 
 use std::rc::Rc;
 
@@ -15,7 +16,8 @@ pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
 const CLOSE_RANGE_CLOEXEC: i32 = 4;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Puts a descriptor at the number that the call returned; at none if only the guard saw the call.
+    /// Puts a descriptor at the number that the call returned. The descriptor has no number if only
+    /// the guard saw the call.
     pub(super) fn install_result(
         &mut self,
         call: CallContext,
@@ -27,7 +29,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Puts a descriptor at number `fd`; what was there is closed.
+    /// Puts a descriptor at number `fd`. A descriptor that had this number is closed.
     pub(super) fn install(
         &mut self,
         call: CallContext,
@@ -41,7 +43,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.install_alone(call, fd, held)
     }
 
-    /// The others who share the caller's table of descriptors, as if they had made the call.
+    /// The other processes that share the caller's descriptor table, each as if it had made the
+    /// call.
     pub(super) fn sharers(&self, call: CallContext) -> Vec<CallContext> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Vec::new();
@@ -83,7 +86,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Keeps a descriptor whose number nobody saw, until the epoch ends or passes it on.
+    /// Adds a descriptor whose number was not seen. It stays until the epoch ends or passes it on.
     pub(super) fn install_nameless(
         &mut self,
         call: CallContext,
@@ -198,7 +201,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .get(&call.pid)
             .and_then(|p| p.descriptors.get(&fd))
         else {
-            // Not known where it leads; what was at the new number is closed all the same.
+            // The fold does not know the file behind the old number. But the descriptor at the new
+            // number is closed in any case.
             return self.close(
                 CallContext {
                     ident: None,
@@ -229,7 +233,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// A descriptor of something that carries no data.
+    /// Installs a descriptor of an object that carries no data.
     pub(super) fn carries_nothing(&mut self, call: CallContext) -> Result<(), S::Error> {
         match call.outcome.value() {
             Some(fd) if fd >= 0 => self.install(call, fd, Descriptor::empty(call.time)),
@@ -237,12 +241,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// The description behind `fd` of the calling process.
+    /// The calling process's descriptor `fd`.
     pub(super) fn descriptor(&mut self, call: CallContext, fd: i32) -> Option<&mut Descriptor> {
         self.processes.get_mut(&call.pid)?.descriptors.get_mut(&fd)
     }
 
-    /// What `fd` leads to; the current directory for [`CWD`].
+    /// The object that `fd` leads to, or the current directory for [`CWD`].
     pub(super) fn object_of_descriptor(
         &mut self,
         call: CallContext,
@@ -266,7 +270,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 /// An object, if it is known, and the name it was found by.
 pub(super) type FoundObject = Option<(ObjectId, PathId)>;
 
-/// One moment.
+/// An interval of one moment.
 pub(super) fn at(time: Time) -> Interval {
     Interval {
         start: time,
@@ -275,7 +279,7 @@ pub(super) fn at(time: Time) -> Interval {
 }
 
 impl Descriptor {
-    /// A descriptor just opened; versions are set by who knows them.
+    /// A descriptor that was just opened. The caller sets the versions.
     pub(super) fn opened(what: Rc<OpenFile>, since: Time, cloexec: bool) -> Descriptor {
         let path = what.path;
         Descriptor {

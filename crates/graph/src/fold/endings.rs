@@ -1,7 +1,7 @@
 //! How processes end.
 //!
-//! A process's end is known late: a `wait` is logged when it begins, so the child has ended for certain only by the next event of
-//! the thread that waited.
+//! The fold learns late that a process has ended. A `wait` is logged when it begins, so the child
+//! has certainly ended only by the next event of the waiting thread.
 
 use super::{CallContext, Fold};
 use crate::model::{Informed, Sink};
@@ -34,7 +34,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The thread went on after its waits, so the children that it waited for had ended before.
+    /// Ends the children that the thread waited for. They had ended before the thread went on.
     pub(super) fn reap_waited(&mut self, tid: Pid, time: Time) -> Result<(), S::Error> {
         for (child, waited, waiter) in self.waited.remove(&tid).unwrap_or_default() {
             let Some(process) = self.processes.get(&child) else {

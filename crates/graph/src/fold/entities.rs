@@ -1,4 +1,5 @@
-//! Nodes and edges: versions become entities when something uses them, uses become edges.
+//! Nodes and edges: a version becomes an entity when an activity uses it, and a use becomes an
+//! edge.
 
 use backstory_eventlog::event::{Time, Via};
 
@@ -68,12 +69,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(named)
     }
 
-    /// Whether a symbolic link stands in `path`, or is it: an older one, or one that this run made.
+    /// Whether a symbolic link is in `path` or at its end, be it older than the run or made by it.
     pub(super) fn is_soft(&mut self, path: PathId) -> bool {
         self.follow(path, true) != path || self.passes_older_link(path)
     }
 
-    /// Notes by which name something was done to a node.
+    /// Notes by which name an activity used or changed a node.
     pub(super) fn note(&mut self, named: NamedEntity, relation: Relation, certainty: Certainty) {
         if let Some((object, number, path)) = named.by {
             self.object_mut(object)
@@ -83,7 +84,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// True if `path` is a hard link other than the one by which the version is known. A name
-    /// through an older symbolic link may be either; it is taken for the same one.
+    /// through an older symbolic link may be either, so the fold takes it for the same one.
     pub(super) fn is_other_hard_link(
         &mut self,
         object: ObjectId,
@@ -120,7 +121,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             version.ident.get_or_insert(ident);
             version.reported_last = true;
         } else if first {
-            // The content was there before the run and was preserved before the run changed it.
+            // The content existed before the run, and was preserved before the run changed it.
             let by = self.follow(by, true);
             let began = self.object_mut(object).kept(number).began;
             let kept = self.final_state.preserved(&self.paths, by, began);
@@ -134,7 +135,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(next)
     }
 
-    /// A hard link's own node for a version. While the version is still being written, all names share one.
+    /// A hard link's own node for a version. While the version is still being written, all names
+    /// share one.
     pub(super) fn twin(
         &mut self,
         call: CallContext,
@@ -213,7 +215,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(NamedEntity { id, by })
     }
 
-    /// Announces a version's node as it is known now.
+    /// Announces a version's node with all facts that are known by now.
     pub(super) fn report(&mut self, object: ObjectId, number: u32) -> Result<(), S::Error> {
         let object = &mut self.objects[object.0 as usize];
         let kind = object.kind;
@@ -227,7 +229,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.sink.entity(&entity)
     }
 
-    /// The node of a path at which nothing is.
+    /// The node of a path at which no file exists.
     pub(super) fn missing(&mut self, path: PathId) -> Result<EntityId, S::Error> {
         if let Some(&entity) = self.missing.get(&path) {
             return Ok(entity);

@@ -32,7 +32,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         })
     }
 
-    /// Makes an epoch an activity of its own, whatever its process becomes.
+    /// Makes an epoch an activity of its own, whatever program its process runs next.
     pub(super) fn last(&mut self, serial: Serial) {
         if let Some(epoch) = &mut self.epochs[serial as usize] {
             epoch.lasting = true;
@@ -143,7 +143,7 @@ impl Epoch {
         }
     }
 
-    /// A child runs its parent's program until its first exec.
+    /// Gives a new child's epoch its parent's program, which it runs until its first exec.
     pub(super) fn resemble(&mut self, parent: &Epoch) {
         self.exec_path = parent.exec_path.clone();
         self.argv = parent.argv.clone();
@@ -152,7 +152,7 @@ impl Epoch {
         (self.began_with, self.parent_began_with) = (parent.began_with, parent.began_with);
     }
 
-    /// Begins the next program.
+    /// Begins the next program of the epoch.
     pub(super) fn run(
         &mut self,
         path: Option<Bytes>,
@@ -193,7 +193,7 @@ impl Epoch {
     }
 }
 
-/// Variables whose values differ from those in `old`, and names that are in `old` only.
+/// The variables whose values differ from those in `old`, and the names that only `old` has.
 fn difference(old: Option<&[Bytes]>, new: Option<&[Bytes]>) -> (Vec<Bytes>, Vec<Bytes>) {
     let (Some(old), Some(new)) = (old, new) else {
         return (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
-//! The state of the file system after the run, asked for once for each path.
+//! A cache of the file system's state after the run, which is read once for each path.
 //!
-//! The cache is indexed by the path's number. A path that comes again needs neither its bytes nor
-//! another question.
+//! The cache is indexed by the path's number. For a path that comes again the fold needs neither
+//! its bytes nor another look-up.
 
 use std::cell::RefCell;
 
@@ -18,10 +18,10 @@ const UNKNOWN: u32 = 1;
 const NOTHING: u32 = 2;
 const THERE: u32 = 3;
 
-/// Asks for the final state, and remembers it.
+/// Looks up the final state of paths, and remembers the results.
 pub struct FinalStateCache<'a> {
     known: &'a dyn FinalState,
-    /// By path, and by whether a link at its end is followed.
+    /// One code for each path without, and one with, a link at its end followed.
     codes: RefCell<Vec<[u32; 2]>>,
     idents: RefCell<Vec<Ident>>,
     interpreters: RefCell<FxHashMap<PathId, Option<Bytes>>>,

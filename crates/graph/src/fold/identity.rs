@@ -1,4 +1,5 @@
-//! Which file a path leads to, as far as identities tell: those that came with events, and those taken after the run.
+//! The file that a path leads to, by its identity. Identities come with events, or are taken after
+//! the run.
 
 use super::{CALL, CallContext, Fold, NEAR, SLACK};
 use crate::model::{Derived, EntityKind, Sink};
@@ -9,8 +10,9 @@ use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Whether `path` led to `ident` at `time` already. If the file was not changed since: certainly. Otherwise another file
-    /// may have been moved there: not believed if the file was born later, or is known by another name.
+    /// Whether `path` already led to `ident` at `time`. It certainly did if the file was not
+    /// changed since. Otherwise another file may have been moved to the path. Then the answer is no
+    /// if the file was born later, or is known by another name.
     pub(super) fn believable(&mut self, path: PathId, time: Time, ident: &Ident) -> bool {
         if self.became_link(path, time) {
             return false;
@@ -27,14 +29,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.passes_older_link(path) {
             return true;
         }
-        // Two plain names for one file are hard links. That they are so after the run does not say that they were so now.
+        // Two plain names for one file are hard links. If they are hard links after the run, that
+        // does not prove that they were hard links at this time.
         let linked = self.object(other).linked && !self.object(other).guessed;
         let names = self.object(other).names.clone();
         linked || !names.is_empty() && names.into_iter().all(|name| self.passes_older_link(name))
     }
 
-    /// Whether the file was changed last before this run, though so shortly that its time, held against that of a use, does not tell: by
-    /// what file systems' clock said when the command began, or because an earlier run made it just so.
+    /// Whether the file's last change was before this run, although its time is too close to that
+    /// of a use to tell. Either of two facts shows it:
+    ///
+    /// - The change is older than the file systems' clock when the command began.
+    /// - An earlier run left the file with exactly this identity.
     pub(super) fn made_before(&self, ident: &Ident) -> bool {
         let started = self.header.started;
         let quiet = self.end.map_or(0, |end| end.quiet);
@@ -43,7 +49,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         (started - SLACK..quiet).contains(&ident.ctime) || told()
     }
 
-    /// Whether a symbolic link was put at `path` after `time`: what it leads to says nothing of what was there.
+    /// Whether a symbolic link was put at `path` after `time`. Its target then says nothing of the
+    /// file that was there before.
     pub(super) fn became_link(&self, path: PathId, time: Time) -> bool {
         self.hint(path, false)
             .is_some_and(|link| kind_of(link.mode) == EntityKind::Symlink && link.ctime > time)
@@ -70,7 +77,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let object = self.object_mut(found);
         object.linked |= ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
-        // It has not changed since it was first met, and nothing but this call changes it until the end: the guess was right.
+        // The file has not changed since the run first met it, and only this call changes it until
+        // the end. So the guess was right.
         let lasting = |end: Ident| (call.time - NEAR..=call.time + NEAR).contains(&end.ctime);
         let proven = !settled
             && ident.ctime < object.now().began - SLACK
@@ -84,7 +92,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(found)
     }
 
-    /// The file at `path` is taken for `object`, but may have been another before: then its content counts as well.
+    /// Notes that the file at `path` is taken for `object`, but may have been another file before.
+    /// Then the content of that other file counts as well.
     pub(super) fn add_source(
         &mut self,
         call: CallContext,
@@ -108,7 +117,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         })
     }
 
-    /// Whether the object that was taken for `ident` by a guess is another: the file has one name, and that is `path`.
+    /// Whether a guess took `object` for the file `ident`, although `object` is another file: the
+    /// file has one name, and that is `path`.
     pub(super) fn guessed_wrong(
         &mut self,
         object: ObjectId,
@@ -124,7 +134,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         !self.passes_older_link(path) && !names.into_iter().any(|n| self.passes_older_link(n))
     }
 
-    /// `object` is the file `ident`. An older object that was only taken for it loses the claim.
+    /// Notes that `object` is the file `ident`. If an older object had this identity by a guess, it
+    /// loses the identity.
     pub(super) fn identify(&mut self, object: ObjectId, ident: Ident, settled: bool) {
         let key = key(&ident);
         if let Some(other) = self
@@ -158,7 +169,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// The name leads to `found`, but the file there is `ident`.
+    /// Decides between two objects: the name leads to `found`, but the file there is `ident`.
     pub(super) fn reconcile(
         &mut self,
         path: PathId,
@@ -174,7 +185,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .filter(|&other| other != found);
         match (object.key, claimed) {
             (Some(have), _) if have == key(&ident) => Ok(found),
-            // Something outside the run put another file here, or the same file was known by another name.
+            // Either a process outside the run put another file here, or the same file was known by
+            // another name.
             (Some(_), _) if !object.guessed => self.replace(path, call, ident),
             (None, Some(other)) if !self.object(other).guessed => self.replace(path, call, ident),
             _ => {
@@ -196,7 +208,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(other)
     }
 
-    /// If the file at `path` now, after the run, is the one that this run made or moved there at `time`, gives the object its identity.
+    /// Gives the object its identity, which is that of the file at `path` after the run. That file
+    /// must be the one that this run made or moved there at `time`.
     pub(super) fn recognise(&mut self, object: ObjectId, path: PathId, time: Time) {
         let Some(ident) = self.hint(path, true) else {
             return;
@@ -217,12 +230,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         if fits {
             self.identify(object, ident, true);
-            // What was changed later may have been replaced later.
+            // A file that was changed later may have been replaced later.
             self.object_mut(object).guessed = ident.ctime > time + NEAR;
         }
     }
 
-    /// What the file system said of `path` after the run.
+    /// The identity of the file that was at `path` after the run.
     pub(super) fn hint(&self, path: PathId, follow: bool) -> Option<Ident> {
         self.final_state
             .identity(&self.paths, path, follow)

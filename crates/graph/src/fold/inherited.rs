@@ -11,12 +11,12 @@ use backstory_eventlog::event::Via;
 use backstory_files::Ident;
 use std::rc::Rc;
 
-/// How a descriptor is open.
+/// The access that a descriptor gives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenMode {
     pub(super) reads: bool,
     pub(super) writes: bool,
-    /// Only a place: nothing goes through it.
+    /// It is only a location: no data goes through it.
     pub(super) place: bool,
     pub(super) cloexec: bool,
 }
@@ -34,7 +34,7 @@ impl OpenMode {
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The descriptors the command inherits.
+    /// Opens the descriptors that the command inherits.
     pub(super) fn inherit_from_header(&mut self, call: CallContext) -> Result<(), S::Error> {
         let header = self.header;
         for (index, (fd, text)) in header.descriptors.iter().enumerate() {
@@ -51,7 +51,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 .filter(|&f| f >= 0);
             let mut mode = OpenMode::of(flags);
             if flags.is_none() {
-                // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
+                // The flags of the open are not known. But the use mostly is: 0 for reading, 1 and
+                // 2 for writing.
                 (mode.reads, mode.writes) = (*fd != 1 && *fd != 2, *fd != 0);
             }
             self.object_mut(object).inherited = self.inherited_file(index);
@@ -69,7 +70,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The file behind an inherited descriptor, before the command and at the end, if its name still leads to it.
+    /// The file behind an inherited descriptor, before the command and at the end, if its name
+    /// still leads to it.
     pub(super) fn inherited_file(&self, index: usize) -> Option<(Ident, Ident)> {
         let at = |files: &[Option<Ident>]| files.get(index).copied().flatten();
         let before = at(&self.header.descriptor_files)?;
@@ -77,7 +79,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         (crate::version::key(&before) == crate::version::key(&after)).then_some((before, after))
     }
 
-    /// A descriptor that was opened by somebody else, some time before.
+    /// A descriptor that another process opened some time before.
     pub(super) fn inherited_open(
         &mut self,
         call: CallContext,

@@ -8,14 +8,14 @@ use crate::paths::{PathId, ROOT};
 use backstory_eventlog::event::{Bytes, Pid};
 use std::sync::Arc;
 
-/// Where programs are looked for.
+/// The variable with the directories in which programs are looked for.
 const PATH: &[u8] = b"PATH=";
 
-/// As many interpreters of interpreters as the kernel runs, and a loader.
+/// The most interpreters of interpreters that the kernel runs, and a loader.
 const MOST_INTERPRETERS: usize = 6;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The supervisor saw which file the kernel runs: for a script that is its interpreter.
+    /// Notes which file the supervisor saw the kernel run. For a script, that is its interpreter.
     pub(super) fn running(
         &mut self,
         call: CallContext,
@@ -101,7 +101,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// `/proc/self/exe` is what the process runs already.
+    /// The program that the process runs already, which `/proc/self/exe` stands for.
     pub(super) fn own_program(&mut self, call: CallContext, named: PathId) -> PathId {
         let pid = call.pid.to_string();
         let text = self.paths.bytes(named);
@@ -125,8 +125,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.ran(call, object, named, Certainty::Seen)
     }
 
-    /// What the kernel opened by itself to run `program`: the interpreter of a script, that one's own, and at last the dynamic loader.
-    /// The programs said so after the run; of one that was changed since, it is but possible.
+    /// Notes the files that the kernel opened by itself to run `program`. They are the interpreter
+    /// of a script, that interpreter's own interpreter, and finally the dynamic loader. Their names
+    /// come from the programs' bytes after the run. So they are only possible for a program that
+    /// was changed since.
     pub(super) fn run_with(&mut self, call: CallContext, program: PathId) -> Result<(), S::Error> {
         let (mut program, mut certainty) = (program, Certainty::Seen);
         for _ in 0..MOST_INTERPRETERS {

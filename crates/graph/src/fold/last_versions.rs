@@ -1,4 +1,4 @@
-//! At the end of the run: which versions the file system still holds, and by which names.
+//! Determines at the end of the run which versions the file system still holds, and by which names.
 
 use super::{CallContext, Fold, NEAR, SLACK};
 use crate::model::{Entity, Sink};
@@ -7,7 +7,7 @@ use backstory_eventlog::event::{Time, Via};
 use backstory_files::Ident;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Says of every version that the file system still holds that it is the last.
+    /// Marks every version that the file system still holds as the last.
     pub(super) fn report_last(&mut self, ended: Time) -> Result<(), S::Error> {
         self.report_looked_directories()?;
         for index in 0..self.objects.len() {
@@ -29,7 +29,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The nodes of hard links that are there at the end.
+    /// Announces the nodes of hard links that exist at the end.
     pub(super) fn report_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
         let held = &self.objects[object.0 as usize];
         let now = held.now();
@@ -54,7 +54,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.report_unused_links(object, time)
     }
 
-    /// Hard links by which the last version was not used have nodes, too: who asks for them shall find where they come from.
+    /// Announces nodes for hard links by which the last version was not used. A user who asks where
+    /// such a file comes from then gets an answer.
     pub(super) fn report_unused_links(
         &mut self,
         object: ObjectId,
@@ -89,7 +90,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Whether the file system holds the object's present version, and the identity that is certainly its.
+    /// Whether the file system holds the object's present version, and the identity that certainly
+    /// belongs to that version.
     pub(super) fn at_end(&self, object: &TrackedObject, ended: Time) -> (bool, Option<Ident>) {
         let now = object.now();
         if object.names.is_empty() || now.entity.is_none() {
@@ -110,13 +112,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .key
             .is_some_and(|key| key != crate::version::key(&ident))
         {
-            // Another file is there now; unless this one's identity was but a guess.
+            // Another file is at the path now. But if this object's identity was only a guess, the
+            // version may still be there.
             return (object.guessed || object.doubtful, None);
         }
         let same = now
             .ident
             .is_none_or(|i| (i.size, i.mtime) == (ident.size, ident.mtime));
-        // A version that only was looked at may have been changed afterwards by somebody outside.
+        // If the run only looked at a version, a process outside may have changed the file
+        // afterwards.
         let changed = object.ctime_without_names(&ident, NEAR);
         let own = now.number > 0 || changed < now.began - SLACK || self.made_before(&ident);
         (same, Some(ident).filter(|i| own && i.ctime <= ended + NEAR))

@@ -1,7 +1,8 @@
-//! Processes: how they begin, where they stand, how they end.
+//! Processes: how they begin and end, and their directories.
 //!
-//! A process begins as a copy of its parent. Its end is known late: a `wait` is logged when it begins, so what it waited for has ended
-//! only by the next event of the thread that waited.
+//! A process begins as a copy of its parent. The fold learns late that a process has ended. A
+//! `wait` is logged when it begins, so the child has ended only by the next event of the waiting
+//! thread.
 
 use backstory_eventlog::event::{Bytes, Pid, Spawn, Time};
 
@@ -19,7 +20,8 @@ const CLONE_FS: u32 = 0x200;
 const CLONE_FILES: u32 = 0x400;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The epoch that an event belongs to; a process not heard of before begins with it.
+    /// The epoch that an event belongs to. A process that the fold has not met before begins with
+    /// it.
     pub(super) fn process_of(&mut self, call: CallContext) -> Result<Serial, S::Error> {
         let serial = match self.processes.get(&call.pid) {
             Some(process) => process.epoch,
@@ -34,7 +36,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(serial)
     }
 
-    /// A process begins that nobody was seen to fork: the run's command, or a child of something that is not recorded.
+    /// Begins a process whose fork was not seen: the run's command, or a child of a process that is
+    /// not recorded.
     pub(super) fn appear(
         &mut self,
         call: CallContext,
@@ -49,7 +52,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// What is known of the run's command before its first event.
+    /// Sets the facts about the run's command that are known before its first event.
     pub(super) fn set_up_command(&mut self, call: CallContext) -> Result<(), S::Error> {
         let header = self.header;
         let cwd = self.walk(ROOT, ROOT, &header.cwd);
@@ -73,7 +76,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.inherit_from_header(call)
     }
 
-    /// A process begins as a copy of its parent; with `flags` if its parent was seen to make it.
+    /// Begins a process as a copy of its parent. `flags` are those of its clone, if that was seen.
     pub(super) fn begin_process(
         &mut self,
         call: CallContext,
@@ -124,8 +127,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// A child's descriptors. Files that the parent opened to read, at numbers nobody knows, are left out: what the child may have
-    /// read there, its parent read before it.
+    /// A child's descriptors, as copies of its parent's. Files that the parent opened for reading
+    /// at unknown numbers are left out, because the parent itself has already read their content.
     pub(super) fn copies(
         &self,
         from: &ProcessState,
@@ -196,7 +199,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let epoch = self.process_of(call)?;
         let process = &self.processes[&call.pid];
         if !forked && (process.started || process.epoch_number == 0) {
-            // An exec that nobody saw.
+            // The exec was not seen.
             let program = self.program_of_command(call.pid);
             self.become_program(CallContext { epoch, ..call }, program)?;
         }
@@ -228,7 +231,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         self.begin_process(call, child, Some(call.pid), Some(flags))?;
-        // There the flag says that it is shared.
+        // In a clone, `CLONE_FS` means that the directory is shared. In `unshare`, it means the
+        // opposite.
         self.part_namespace(child, child, flags & !CLONE_FS);
         let hidden = matches!(spawn, Some(Spawn::Posix | Spawn::Popen));
         if let Some(process) = self.processes.get_mut(&child) {

@@ -1,4 +1,4 @@
-//! Paths that a program only looked at: they have a node, but no object.
+//! Paths that a program only looked at. They have a node, but no object.
 
 use super::entities::NamedEntity;
 use super::names::NameState;
@@ -36,7 +36,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(id.into())
     }
 
-    /// A look-up changes nothing, so the file stays as it is unless another call changes it.
+    /// Announces the node of a path that was only looked at. A look-up changes nothing, so the file
+    /// stays as it is unless another call changes it.
     pub(super) fn report_looked(
         &mut self,
         id: EntityId,
@@ -56,7 +57,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         })
     }
 
-    /// Marks paths as directories that were only looked at and have names below them.
+    /// Marks paths as directories if they were only looked at and have names below them.
     pub(super) fn report_looked_directories(&mut self) -> Result<(), S::Error> {
         for at in 0..self.paths.count() {
             let path = PathId(at as u32);
@@ -70,7 +71,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Content flows through a path that was only looked at so far. Now its identity matters.
+    /// Determines the object at a path that was only looked at so far. Now content flows through
+    /// the path, so its identity matters.
     pub(super) fn look_closer(
         &mut self,
         path: PathId,
@@ -88,7 +90,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(self.promote(path, call.time, entity));
         };
         if self.by_key.contains_key(&key(&ident)) {
-            // The file has another name already. What was learned by this name stays with its node.
+            // The file has another name already. The facts learned by this name stay with its node.
             let other = self.by_identity(path, call, ident, exact.is_none())?;
             self.bind(path, other);
             return Ok(other);

@@ -10,8 +10,8 @@ use std::rc::Rc;
 const EINVAL: i32 = -22;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// `stat` and `access`: the program learned something of the file at the path. A descriptor's
-    /// file was looked at before.
+    /// Notes a `stat` or `access`: the program learned something of the file at the path. For a
+    /// call on a descriptor there is nothing to note, because the open looked at the file.
     pub(super) fn look(
         &mut self,
         call: CallContext,
@@ -85,7 +85,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let entity = self.entity_now(call, what.source, path)?;
         self.touch(call, entity, Relation::List);
         if !what.looked {
-            // It was not known to be a directory when it was opened. It has no content to read.
+            // When it was opened, the fold did not know that it is a directory. A directory has no
+            // content to read.
             let what = OpenFile {
                 looked: true,
                 reads: false,
@@ -100,7 +101,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// A library was loaded.
+    /// Notes that a library was loaded.
     pub(super) fn load(&mut self, call: CallContext, path: &[u8]) -> Result<(), S::Error> {
         let Some(named) = self.place(call, backstory_eventlog::event::CWD, path) else {
             return Ok(());

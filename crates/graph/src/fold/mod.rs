@@ -1,15 +1,15 @@
-//! The fold: replays the events of a run one by one, and tells a sink the nodes and edges that
+//! The fold: replays the events of a run one by one, and gives a sink the nodes and edges that
 //! follow.
 //!
 //! Each file has one concern:
 //!
-//! - [`path_walk`], [`mounts`]: from what a program wrote to an absolute path.
+//! - [`path_walk`], [`mounts`]: from the path that a program wrote to an absolute path.
 //! - [`names`], [`identity`], [`final_state`], [`removed_links`]: which file a path leads to.
 //! - [`entities`], [`versions`], [`last_versions`]: nodes, versions and edges.
 //! - [`opening`], [`descriptors`], [`release`], [`inherited`], [`descriptor_lists`],
 //!   [`unseen_pipes`]: descriptors.
-//! - [`access`], [`lookups`], [`status`]: uses of files; [`naming`], [`renames`], [`moving`]:
-//!   names.
+//! - [`access`], [`lookups`], [`status`]: uses of files.
+//! - [`naming`], [`renames`], [`moving`]: names.
 //! - [`life`], [`endings`], [`programs`], [`next_epoch`], [`interpreters`], [`epochs`]: processes.
 //! - [`channels`], [`passing`]: pipes and sockets.
 //!
@@ -70,19 +70,21 @@ use names::NameState;
 
 /// A time stamp can be older than the change by this much.
 pub const SLACK: Time = CLOCK_GRANULARITY;
-/// Two times that are at most this far apart can belong to one call: the process may wait between the record and the change.
+/// Two times that are at most this far apart can belong to one call: the process may wait between
+/// the record and the change.
 const NEAR: Time = CLOCK_GRANULARITY;
 
-/// A file that this run made was born while the call that made it ran: at most this long after the call began.
+/// A file that this run made was born while the call that made it ran: at most this long after the
+/// call began.
 const CALL: Time = 2_000_000_000;
 
 /// How many ended processes stay in memory for deferred events.
 const LATE: usize = 256;
 
-/// Errors that mean: there is nothing by that name.
+/// Errors that mean that no file has this name.
 const ENOENT: i32 = -2;
 const ENOTDIR: i32 = -20;
-/// The call was interrupted and says nothing of the file.
+/// The error of a call that was interrupted. It says nothing of the file.
 const EINTR: i32 = -4;
 
 /// The caller and the circumstances of the event that is being folded.
@@ -116,7 +118,7 @@ impl CallContext {
     }
 }
 
-/// The state of the world at the time of the last event.
+/// The state of the run's processes, names and files at the time of the last event.
 pub struct Fold<'a, S: Sink + ?Sized> {
     header: &'a RunHeader,
     end: Option<&'a RunEnd>,
@@ -128,10 +130,11 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     names: ByPath<NameState>,
     /// The objects of symbolic links themselves.
     links: FxHashMap<PathId, ObjectId>,
-    /// Where links made in this run lead.
+    /// The targets of links made in this run.
     targets: FxHashMap<PathId, PathId>,
     older_links: removed_links::OlderLinks,
-    /// Whether a path is a link that is older than the run; then `..` after it is not its parent.
+    /// Whether a path is a link that is older than the run. `..` after such a link does not lead
+    /// back to the link's parent.
     older_link: FxHashMap<PathId, bool>,
     missing: FxHashMap<PathId, EntityId>,
     processes: FxHashMap<Pid, ProcessState>,
@@ -186,7 +189,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         }
     }
 
-    /// The next event.
+    /// Folds the next event.
     pub fn event(&mut self, event: Event) -> Result<(), S::Error> {
         let Event {
             time,
@@ -337,7 +340,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         }
     }
 
-    /// After the last event.
+    /// Ends the run after its last event: completes all nodes and edges.
     pub fn finish(mut self) -> Result<(), S::Error> {
         let end = self.end;
         let time = end.map_or(self.now, |e| self.now.max(e.ended));

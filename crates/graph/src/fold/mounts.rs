@@ -21,7 +21,8 @@ const NEW_NAMESPACE: u32 = 0x20000;
 /// `CLONE_FS`, `CLONE_NEWNS`, `CLONE_NEWUSER`: each gives the calling thread a current directory of
 /// its own.
 const OWN_DIRECTORY: u32 = 0x200 | NEW_NAMESPACE | 0x1000_0000;
-/// `MS_REMOUNT`, `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`: nothing is mounted, a mount is changed.
+/// `MS_REMOUNT`, `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`: nothing is mounted, a
+/// mount is changed.
 const CHANGES: u32 = 0x20 | 0xf << 17;
 /// `MS_BIND`
 const BIND: u32 = 0x1000;
@@ -64,8 +65,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         path
     }
 
-    /// A tree appeared at `target`, or vanished from it: names below it mean something else from
-    /// now on.
+    /// Notes that a tree was mounted at `target`, or unmounted. Names below it lead to other files
+    /// from now on.
     pub(super) fn mount(
         &mut self,
         call: CallContext,
@@ -83,7 +84,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let (cwd, binds) = (process.fs(call.tid).cwd.get(), Rc::clone(&process.binds));
         let root = self.top_of(call);
         let base = if target.starts_with(b"/") { root } else { cwd };
-        // The mount point itself, not the directory that another mount shows there.
+        // This is the mount point itself, not the directory that another mount shows there.
         let target = self.walk(base, root, target);
         let target = self.follow(target, true);
         if unmounted {
@@ -125,7 +126,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         );
         if let Some(process) = self.processes.get_mut(&call.pid) {
             process.fs(call.tid).root.set(new);
-            // Also if it came into its namespace unseen (made by a process that had parted, as that one's sibling).
+            // The process may have come into its namespace unseen: a process that had left the old
+            // namespace may have made it, as its own sibling.
             process.own_mounts = true;
         }
         if old != new {

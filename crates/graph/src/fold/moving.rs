@@ -1,5 +1,7 @@
-//! Files that are renamed, themselves or with a directory above them: what moves along, and which
-//! identity they had before.
+//! Files that are renamed, themselves or with a directory above them.
+//!
+//! The fold moves descriptors and current directories along, and determines the identity that the
+//! files had before.
 
 use std::rc::Rc;
 
@@ -15,7 +17,7 @@ use crate::paths::{PathId, ROOT};
 use crate::process::Descriptor;
 use crate::version::key;
 
-/// What a path below a directory that is being renamed led to.
+/// The state of a path below a directory that is being renamed.
 pub(super) struct LiftedPath {
     path: PathId,
     target: Option<PathId>,
@@ -24,8 +26,9 @@ pub(super) struct LiftedPath {
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The version that a file has by its new name: the old one's content, and who may be writing it. `itself`: when it was given that name, if
-    /// not only with its directory.
+    /// Starts the version that a file has by its new name. It has the content of the old version,
+    /// and the epochs that may be writing it. `itself` is the time at which the file itself got
+    /// that name. `None` if only a directory above it did.
     pub(super) fn moved_version(
         &mut self,
         call: CallContext,
@@ -69,8 +72,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// This is what a file is `now`, or was after the run. If it has only been moved, and nothing else has happened to it since it was first
-    /// used, or written, that says what it was then: other runs know it by that. True if so.
+    /// Determines the identity that a moved file had before. `ident` is its identity at this moment
+    /// if `now`, else after the run. The file had the same identity before if the run has only
+    /// moved it since the first use or the last write. Other runs know the file by that identity.
+    /// True if so.
     pub(super) fn only_moved(
         &mut self,
         object: ObjectId,
@@ -106,7 +111,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(true)
     }
 
-    /// A directory is being renamed: takes away what lies below it.
+    /// Takes the names below a directory away, before the directory is renamed.
     pub(super) fn lift_below(&mut self, call: CallContext, old: PathId) -> Vec<LiftedPath> {
         let mut lifted = Vec::new();
         for path in self.paths.below(old) {
@@ -132,7 +137,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         lifted
     }
 
-    /// And puts it below the directory's new name.
+    /// Puts the names that were taken away below the directory's new name.
     pub(super) fn lay_below(
         &mut self,
         call: CallContext,
@@ -140,7 +145,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         old: PathId,
         new: PathId,
     ) -> Result<(), S::Error> {
-        // What was not there before is no longer known not to be.
+        // Paths that were missing before may exist now.
         for path in self.paths.below(new) {
             self.missing.remove(&path);
             if self.names.get(&path) == Some(&NameState::Gone) {
@@ -175,8 +180,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Files or directories were renamed, from and to. Descriptors and current directories that lead
-    /// to them, or below them, move along: in every process, and on their way through a socket.
+    /// Follows the renames of files or directories, each given as the old and the new path.
+    /// Descriptors and current directories that lead to them, or below them, move along. This holds
+    /// in every process, and for descriptors on their way through a socket.
     pub(super) fn follow_renames(&mut self, moves: &[(PathId, PathId)]) {
         let mut processes = std::mem::take(&mut self.processes);
         let mut sent = std::mem::take(&mut self.channels.sent);
@@ -194,7 +200,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             for held in process.descriptors.values_mut() {
                 self.descriptor_after_moves(held, moves);
             }
-            // Who shares one finds it moved already.
+            // Each shared directory is moved once, for the first process that has it.
             let standings = [&process.fs].into_iter().chain(process.own_fs.values());
             for fs in standings.filter(|shared| moved.insert(Rc::as_ptr(shared))) {
                 for place in [&fs.cwd, &fs.root] {

@@ -85,7 +85,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         made
     }
 
-    /// The link at `path` itself, if it is one.
+    /// The link at `path` itself, if a link is there.
     pub(super) fn link_at(&mut self, path: PathId, time: Time) -> Option<ObjectId> {
         if let Some(&found) = self.links.get(&path) {
             return Some(found);
@@ -103,7 +103,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Some(made)
     }
 
-    /// The link at `path`, as what only was looked at turns out to be, or as it is met now.
+    /// The object of the link at `path`. A path that was only looked at so far gets its object, and
+    /// turns out to be a link. Otherwise the object is made, as the run meets the link now.
     pub(super) fn link_met(&mut self, path: PathId, time: Time) -> ObjectId {
         let met = match self.names.get(&path) {
             Some(&NameState::Looked(entity)) => {
@@ -128,7 +129,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .is_none_or(|i| kind_of(i.mode) != EntityKind::Symlink)
     }
 
-    /// Whether `at` is a symbolic link that was there before the run.
+    /// Whether `at` is a symbolic link that existed before the run.
     pub(super) fn is_older_link(&mut self, at: PathId) -> bool {
         if let Some(&known) = self.older_link.get(&at) {
             return known;
@@ -160,7 +161,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.targets.remove(&path);
         self.links.remove(&path);
         if let Some(&NameState::Looked(entity)) = self.names.get(&path) {
-            // In the end it is not what is there.
+            // The file that was looked at is not the file at this path in the end.
             self.promote(path, self.now, entity);
         }
         let Some(NameState::Is(object)) = self.names.insert(path, NameState::Gone) else {
@@ -175,7 +176,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             }
         }
         if self.object(object).names.is_empty() && !self.object(object).linked {
-            // The number may be given to another file.
+            // The file system may give the inode's number to another file.
             if let Some(key) = self.object(object).key {
                 self.by_key.remove(&key);
             }

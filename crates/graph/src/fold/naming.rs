@@ -1,7 +1,8 @@
-//! Names made, moved and removed.
+//! Calls that make, move and remove names.
 //!
-//! A rename gives the file a new version under its new name, derived from the one it had: its content is the same, its name is not. A
-//! further hard link has nodes of its own beside those of the first name.
+//! A rename gives the file a new version under its new name, derived from the version it had. The
+//! content is the same, but the name is not. A further hard link has nodes of its own beside those
+//! of the first name.
 
 use super::descriptors::FoundObject;
 use super::{CallContext, Fold};
@@ -13,7 +14,8 @@ use crate::paths::PathId;
 const AT_SYMLINK_FOLLOW: u32 = 0x400;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// A call that changes names failed: it showed what is there, or that nothing is.
+    /// Notes the look-up by a failed call that was to change names. The call showed that a file
+    /// exists at the path, or that none does.
     pub(super) fn looked_in_vain(
         &mut self,
         call: CallContext,
@@ -67,8 +69,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.made(call, object, new)
     }
 
-    /// A file opened with `O_TMPFILE` gets its first name: it is made by that name, whatever was
-    /// written to it before.
+    /// Gives a file opened with `O_TMPFILE` its first name. The file counts as made by that name,
+    /// even if it was written before.
     pub(super) fn first_name(
         &mut self,
         call: CallContext,
@@ -84,7 +86,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.report(object, number)
     }
 
-    /// What is to get another name, and the name it has.
+    /// The object that gets another name, and the name that it has.
     pub(super) fn link_source(
         &mut self,
         call: CallContext,
@@ -143,7 +145,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.made(call, object, place)
     }
 
-    /// Where a link at `place` with this text leads.
+    /// The target of a link at `place` with this text.
     pub(super) fn link_target(&mut self, call: CallContext, place: PathId, text: &[u8]) -> PathId {
         let directory = self.paths.parent(place);
         let root = self.root_of(call);
@@ -182,7 +184,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// A file gets or loses a name, or another status, and the call says what it was before: its content stays what it is.
+    /// Notes the identity of a file just before a call that adds or removes a name of it, or
+    /// changes its status. The content stays the same.
     pub(super) fn status_changes(&mut self, call: CallContext, object: ObjectId) {
         let Some(ident) = call.ident else { return };
         let made_before = self.made_before(&ident);
@@ -192,7 +195,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let now = object.now_mut();
         now.was_not_kept(call.time, Some(&ident));
         let older = made_before || changed < now.began - super::SLACK;
-        // It has been this since before it was first used, or since whoever made it so let go of it, where only the guard saw that.
+        // A file from before the run had this identity already when it was first used. A version
+        // that the run made has it since its last writer closed it. The close gave no identity if
+        // only the guard saw it.
         let since = if now.number == 0 { older } else { written_out };
         if now.ident.is_none() && since {
             now.ident = Some(ident);
@@ -201,7 +206,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         object.names_change(&ident, call.time, super::NEAR);
     }
 
-    /// A directory or node was made.
+    /// Notes that a directory or node was made.
     pub(super) fn make(
         &mut self,
         call: CallContext,

@@ -1,4 +1,4 @@
-//! What an exec makes of the process: the same epoch goes on, or the next one begins.
+//! The effect of an exec on the process: the same epoch goes on, or the next one begins.
 
 use super::{CallContext, Fold};
 use crate::activity::{EntityUse, Epoch, EpochOrigin, Serial};
@@ -10,17 +10,17 @@ use rustc_hash::FxHashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What an exec said of the program that runs from now on.
+/// The facts that an exec gives about the program that runs from now on.
 pub(super) struct NextProgram {
     pub(super) path: Option<Bytes>,
-    /// What runs, if it has no path: a file in memory.
+    /// The file in memory that runs, if the program has no path.
     pub(super) nameless: Option<ObjectId>,
     pub(super) argv: Vec<Bytes>,
     pub(super) env: Option<Arc<[Bytes]>>,
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Descriptors that an exec closes. Some may live on under another number.
+    /// Closes the descriptors that an exec closes. Some of them may live on under another number.
     pub(super) fn drop_cloexec(&mut self, call: CallContext) -> Result<(), S::Error> {
         let Some(process) = self.processes.get_mut(&call.pid) else {
             return Ok(());
@@ -42,7 +42,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             };
             let what = held.what.as_deref();
             let spawned = keep && fd >= 0 && what.is_some_and(|w| w.reads || w.writes);
-            // Where only the guard looks, nobody sees a descriptor duplicated for the program to come.
+            // If only the guard sees the process, a descriptor may have been duplicated unseen for
+            // the next program.
             let unseen = fd <= NAMELESS && what.is_some_and(|w| w.writes && w.via == Via::Kernel);
             if spawned || unseen {
                 let copy = Descriptor {
@@ -57,7 +58,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Epoch 0 becomes the program's epoch, unless it did something of its own: then that stays with it.
+    /// Makes epoch 0 the program's epoch. If epoch 0 did something of its own, it stays a separate
+    /// epoch.
     pub(super) fn collapse(
         &mut self,
         call: CallContext,
@@ -73,7 +75,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                     | Relation::List
                     | Relation::Execute
             );
-            // What it merely could have done does not make it a program of its own.
+            // An operation that is only possible does not make epoch 0 an activity of its own.
             edge.certainty == Certainty::Seen && !look && !kept.contains(&edge.entity)
         };
         let Some(epoch) = &mut self.epochs[call.epoch as usize] else {
@@ -87,7 +89,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.next_epoch(call, program)
     }
 
-    /// The versions that the process goes on to hold descriptors of.
+    /// The versions to which the process still holds descriptors after the exec.
     pub(super) fn passed_on(&mut self, pid: Pid) -> FxHashSet<EntityId> {
         let mut found = FxHashSet::default();
         let Some(process) = self.processes.get(&pid) else {
@@ -111,7 +113,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         found
     }
 
-    /// The epoch after the present one; what stays open is inherited.
+    /// Begins the epoch after the present one, which inherits the descriptors that stay open.
     pub(super) fn next_epoch(
         &mut self,
         call: CallContext,
@@ -131,13 +133,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 time: call.time,
             });
             if old.number == 0 {
-                // The short epoch's own environment was its parent's.
+                // Epoch 0 had its parent's environment.
                 epoch.parent_env = old.env.clone();
             }
         }
         epoch.run(program.path, program.argv, program.env, call);
         if let Some(process) = self.processes.get_mut(&call.pid) {
-            // Only the thread that executes goes on, where it stands, with a table of its own.
+            // Only the thread that executes goes on. It keeps its directories, and has a descriptor
+            // table of its own.
             process.fs = Rc::clone(process.fs(call.tid));
             process.own_fs.clear();
             process.table = Rc::default();

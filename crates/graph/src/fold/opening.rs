@@ -1,4 +1,4 @@
-//! Opening files: what it says of them, and the descriptor it gives.
+//! Calls that open files: what they show about the file, and the descriptor that they return.
 
 use std::rc::Rc;
 
@@ -51,7 +51,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.hold_opened(call, object, named, place, flags, made)
     }
 
-    /// The object a successful open leads to, and whether the open made it.
+    /// The object that a successful open leads to, and whether the open made the file.
     pub(super) fn opened_object(
         &mut self,
         call: CallContext,
@@ -79,13 +79,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             && call.certainty() == Certainty::Seen
             && self.object(object).versioned()
         {
-            // So it was there, though nothing comes from what it held: the version that this makes follows one that has a node.
+            // So the file existed before. No data flows from its old content, but the version that
+            // this open starts must follow one that has a node.
             self.entity_now(call, object, place)?;
         }
         Ok((object, false))
     }
 
-    /// Nobody named the path before, and the file that is there after the run was born in this call.
+    /// Whether this call made the file at `place`. The run must not have used the path before, and
+    /// the file that is there after the run must have been born during this call.
     pub(super) fn born_now(&self, place: PathId, time: Time) -> bool {
         let born = |at: Time| (time - super::NEAR..=time + super::NEAR).contains(&at);
         !self.names.contains_key(&place) && self.hint(place, true).is_some_and(|i| born(i.birth))
@@ -130,7 +132,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let mut named = named;
         if self.object(object).linked {
-            // Which of its names was used is settled here, before anything flows.
+            // For a file with several hard links, the name by which it is used is fixed here,
+            // before any data flows.
             named = place;
             if !writes {
                 self.entity_now(call, object, place)?;
@@ -152,13 +155,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         held.target_from = now;
         held.written = definite.then_some(call.time);
         held.doubtful = call.certainty() == Certainty::Possible;
-        // The recorder logs a listing. A process without one lists unseen what the guard saw it open.
+        // The recorder logs a listing. A process without a recorder may list the directory unseen
+        // after the guard saw the open.
         held.may_be_listed = directory && call.via == Via::Kernel && flags & O_PATH == 0;
         held.location = place;
         self.install_result(call, held)
     }
 
-    /// `O_TMPFILE`: a file without a name, until `linkat` gives it one.
+    /// Opens a file without a name (`O_TMPFILE`), which it stays until `linkat` gives it one.
     pub(super) fn open_unnamed(
         &mut self,
         call: CallContext,
@@ -169,7 +173,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let mut label = self.paths.bytes(directory);
         label.extend_from_slice(format!("/#{}", object.0).as_bytes());
         self.object_mut(object).label = Some(label.into());
-        // No name is used until it has one.
+        // The file has no name by which it could be used yet.
         self.hold_opened(
             call,
             object,
@@ -192,21 +196,21 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.outcome.value() == Some(EINTR) {
             return Ok(());
         }
-        // It is there, or could not be reached: the program learned no more than that.
+        // The file exists, or could not be reached. The program learned no more than that.
         let place = self.follow(named, flags & O_NOFOLLOW == 0);
         let entity = self.looked(call, place, named)?;
         self.touch(call, entity, Relation::Stat);
         Ok(())
     }
 
-    /// The path led nowhere.
+    /// Notes that the path led to no file.
     pub(super) fn not_there(&mut self, call: CallContext, named: PathId) -> Result<(), S::Error> {
         let entity = self.missing(named)?;
         self.touch(call, entity, Relation::Missing);
         Ok(())
     }
 
-    /// Opening `/dev/fd/N` gives another descriptor of what is open there.
+    /// Opens `/dev/fd/N`, which gives another descriptor of the file that is open there.
     pub(super) fn reopen(
         &mut self,
         call: CallContext,

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// A process sends or receives a descriptor. The receiving call may begin before the sending
-    /// call.
+    /// Notes that a process sends or receives a descriptor. The receiving call may begin before the
+    /// sending call.
     pub(super) fn pass(
         &mut self,
         call: CallContext,

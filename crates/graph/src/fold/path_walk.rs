@@ -1,8 +1,10 @@
-//! From what a program wrote to an absolute path.
+//! From the path that a program wrote to an absolute path.
 //!
-//! `..` is taken back to the directory it lexically names, unless what stands before it is a symbolic link (made in this run, or
-//! found by [`crate::FinalState`]): then it is kept, so that the path still names what the kernel found. Links made in this run are
-//! followed; for older ones identity tells that two paths are one file.
+//! - `..` leads back to the directory that the text before it names. After a symbolic link `..`
+//!   stays in the path, so that the path still names the file that the kernel found. Such links
+//!   were made in this run, or found by [`crate::FinalState`].
+//! - Links made in this run are followed. For older links, the identity shows that two paths lead
+//!   to one file.
 
 use backstory_eventlog::event::CWD;
 
@@ -14,8 +16,9 @@ use crate::paths::{PathId, ROOT};
 pub(super) const MAX_LINKS: u32 = 40;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is relative. `None` if that descriptor is
-    /// not known, or if the call failed because it named nothing.
+    /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is
+    /// relative. `None` if that descriptor is not known. `None` also if the call failed because the
+    /// path was empty.
     pub(super) fn place(&mut self, call: CallContext, dir: i32, path: &[u8]) -> Option<PathId> {
         if path.is_empty() && call.outcome.failed() {
             return None;
@@ -32,7 +35,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .iter()
             .any(|m| path.starts_with(m));
         let path = self.walk(base, top, path);
-        // What was not found, or not allowed, keeps the name that the program gave it.
+        // A path that was not found, or not allowed, keeps the name that the program gave it.
         if magic
             && !call.outcome.failed()
             && let Some(path) = self.through_process(call, path)
@@ -42,7 +45,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Some(self.shown(call.pid, path))
     }
 
-    /// Where absolute paths start, as a call has them. The kernel's are those of our own root, unless the process has other mounts.
+    /// The directory at which the absolute paths of a call start. The kernel's paths start at the
+    /// supervisor's root, unless the process has other mounts.
     pub(super) fn top_of(&self, call: CallContext) -> PathId {
         match self.processes.get(&call.pid) {
             Some(process) if process.own_mounts || !call.resolved => {
@@ -52,7 +56,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// A path that goes through what a process has open (`/proc/self/fd/3/name`), or stands in (`/proc/self/cwd/name`).
+    /// Follows a path that goes through a process: through a file that it has open
+    /// (`/proc/self/fd/3/name`) or through its current directory (`/proc/self/cwd/name`).
     fn through_process(&mut self, call: CallContext, path: PathId) -> Option<PathId> {
         let mut at = self.paths.parent(path);
         while at != ROOT {
@@ -64,7 +69,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         None
     }
 
-    /// Where the link of a process in `/proc` leads.
+    /// The target of a process's link in `/proc`.
     fn place_of_process(&self, call: CallContext, link: PathId) -> Option<PathId> {
         if let Some((owner, fd)) = self.descriptor_by_place(call, link) {
             let held = self.processes.get(&owner)?.descriptors.get(&fd)?;
@@ -103,7 +108,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Some(self.follow(path, true))
     }
 
-    /// Joins `path` to `base`; never above `top`.
+    /// Joins `path` to `base`. The result is never above `top`.
     pub(super) fn walk(&mut self, base: PathId, top: PathId, path: &[u8]) -> PathId {
         let mut at = base;
         for part in path.split(|&b| b == b'/') {
@@ -120,7 +125,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         at
     }
 
-    /// What `..` after `at` leads to, or `None` if that is not known by name.
+    /// The directory that `..` after `at` leads to, or `None` if that is not known by name.
     fn before(&mut self, at: PathId) -> Option<PathId> {
         if self.paths.name(at) == b".." {
             return None;
@@ -135,7 +140,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Some(self.paths.parent(at))
     }
 
-    /// `path` with links made in this run followed; the one at its end only if `last`.
+    /// `path` with the links made in this run followed. A link at its end is followed only if
+    /// `last`.
     pub(super) fn follow(&mut self, path: PathId, last: bool) -> PathId {
         let mut path = path;
         for _ in 0..MAX_LINKS {
@@ -162,7 +168,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         found
     }
 
-    /// The kind that follows from where a path lies: the kernel's own trees hold no files with versions.
+    /// The kind that follows from the position of a path: the kernel's own trees hold no files with
+    /// versions.
     pub(super) fn kind_by_place(&self, path: PathId) -> Option<EntityKind> {
         let (mut at, mut below) = (path, ROOT);
         while at != ROOT {
@@ -180,7 +187,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// The descriptor that a path such as `/dev/fd/3`, `/dev/stdin` or `/proc/PID/fd/3` stands for, and whose.
+    /// The process and its descriptor that a path such as `/dev/fd/3`, `/dev/stdin` or
+    /// `/proc/PID/fd/3` stands for.
     pub(super) fn descriptor_by_place(
         &self,
         call: CallContext,

@@ -1,8 +1,12 @@
 //! Programs: what a process becomes by exec.
 //!
-//! What runs between a fork and the exec that follows (epoch 0) belongs to the program that is about to run: redirections are its
-//! redirections, the search through `PATH` was for it. Only if epoch 0 changed or read something that the program does not get a
-//! descriptor of, made children or never called exec, it is an activity of its own.
+//! The epoch between a fork and the next exec (epoch 0) belongs to the program that is about to
+//! run. Its redirections are the program's redirections, and it searched `PATH` for the program.
+//! Epoch 0 is an activity of its own in three cases:
+//!
+//! - It changed or read a file, and the program does not get a descriptor of that file.
+//! - It made children.
+//! - It never called exec.
 
 use std::sync::Arc;
 
@@ -60,14 +64,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.become_program(call, program)
     }
 
-    /// An exec succeeded: the process goes on as another program.
+    /// Makes the process go on as another program, after a successful exec.
     pub(super) fn become_program(
         &mut self,
         call: CallContext,
         program: NextProgram,
     ) -> Result<(), S::Error> {
         self.drop_cloexec(call)?;
-        // Before its first exec the run's command is us.
+        // Before its first exec, the process of the run's command still runs backstory.
         let command = self.processes.get(&call.pid).is_some_and(|p| p.command);
         let short = self.epochs[call.epoch as usize]
             .as_ref()

@@ -1,7 +1,7 @@
-//! What an epoch did through a descriptor, once it lets the descriptor go.
+//! The uses of a descriptor, which the fold derives once an epoch lets the descriptor go.
 //!
-//! In: a descriptor that is closed, passed over an exec, or left at the end. Out: edges to every version that the epoch can have
-//! read or written through it.
+//! In: a descriptor that is closed, passed over an exec, or left at the end. Out: edges to every
+//! version that the epoch can have read or written through it.
 
 use super::descriptors::at;
 use super::entities::NamedEntity;
@@ -14,8 +14,8 @@ use crate::process::{Descriptor, NAMELESS, OpenFile};
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
-/// Standard input, output and error. The buffers of libc use them where the recorder does not see
-/// it.
+/// The highest of standard input, output and error. The buffers of libc use these descriptors where
+/// the recorder does not see it.
 const STANDARD: i32 = 2;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -33,8 +33,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         target.writers += u32::from(what.writes);
     }
 
-    /// An epoch lets a descriptor go: the time in which it can have used the descriptor is known
-    /// now.
+    /// Notes that an epoch lets a descriptor go. The time in which the epoch can have used the
+    /// descriptor is known now.
     pub(super) fn release(
         &mut self,
         epoch: Serial,
@@ -168,10 +168,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// From when on data can have gone through a descriptor in one direction, and whether it is certain. `None`: it did not.
+    /// The moment since which data can have gone through a descriptor in one direction, and whether
+    /// that is certain. `None` if no data did.
     ///
-    /// An open for reading only counts as a read. Otherwise what the recorder saw counts; libc's own buffers, which it cannot see,
-    /// can only be behind what the epoch opened itself or behind the standard descriptors. Without a recorder anything is possible.
+    /// - An open for reading only counts as a read.
+    /// - Otherwise a read or write counts if the recorder saw it. The recorder cannot see libc's
+    ///   own buffers. They can only be behind a file that the epoch opened itself, or behind the
+    ///   standard descriptors.
+    /// - Without a recorder, every use is possible.
     pub(super) fn can_have(
         &self,
         epoch: Serial,
@@ -213,7 +217,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .then_some((held.since, Certainty::Possible))
     }
 
-    /// Adds an edge for every version from `first` to the present one: the first for certain (if it is), the others possibly.
+    /// Adds an edge for every version from `first` to the present one. The edge to the first
+    /// version has the given certainty. The others are possible.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn spread(
         &mut self,
@@ -239,7 +244,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             } else {
                 Certainty::Possible
             };
-            // A rename gives a version another name; what was written before belongs to the name it had.
+            // A rename gives a version another name. Content written before belongs to the name
+            // that the file had then.
             let path = if number == first {
                 path
             } else {
@@ -257,7 +263,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 end: interval.end,
             };
             if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
-                // A write that was seen has its own edge already: closing what was opened adds no more than the time.
+                // A write that was seen has its own edge already. The close of the file adds only
+                // the time to that edge.
                 let (via, opened) = (call.via, writes);
                 epoch.edges.add(EntityUse {
                     entity,
@@ -277,7 +284,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The node that content written through the name `path` goes to. All names of a file share what is written: it has one node.
+    /// The node that content written through the name `path` goes to. All names of a file share the
+    /// written content, so it has one node.
     pub(super) fn written(
         &mut self,
         call: CallContext,

@@ -1,8 +1,9 @@
 //! Names of files that were used through a symbolic link which the run removed.
 //!
-//! In: the text of each older link just before its removal, from the log. Out, at the end of the run: the file's path without the
-//! link, as the first name of its version; the name that the program used becomes an alias. A link that this run made needs none of
-//! this: it is followed when a path is used.
+//! In: the text of each older link just before its removal, from the log. Out, at the end of the
+//! run: the file's path without the link, as the first name of its version. The name that the
+//! program used becomes an alias. A link that this run made needs none of this: it is followed when
+//! a path is used.
 
 use backstory_files::Ident;
 use rustc_hash::FxHashMap;
@@ -20,12 +21,12 @@ use crate::version::key;
 pub(super) struct OlderLinks {
     /// Links that the run removed.
     removed: FxHashMap<PathId, PathId>,
-    /// Links that are there after the run, as far as they were asked for; `None` if the path is no link.
+    /// Targets of paths that were looked up after the run. `None` if the path is not a link.
     lasting: FxHashMap<PathId, Option<PathId>>,
 }
 
 impl OlderLinks {
-    /// A directory was renamed: `after` says where a path is now.
+    /// Notes that a directory was renamed. `after` maps a path to its new path.
     pub(super) fn rename(&mut self, mut after: impl FnMut(PathId) -> PathId) {
         let removed = std::mem::take(&mut self.removed);
         let mut removed: Vec<_> = removed.into_iter().collect();
@@ -41,13 +42,14 @@ impl OlderLinks {
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// The call that comes next removes the link at `path`, which has this text.
+    /// Notes that the next call removes the link at `path`, which has this text.
     pub(super) fn link_text(&mut self, call: CallContext, dir: i32, path: &[u8], text: &[u8]) {
         let Some(link) = self.place(call, dir, path) else {
             return;
         };
         let link = self.follow(link, false);
-        // A link of this run is followed when it is used, and this text is not older.
+        // The run made this link, so it is followed when it is used. Its text is not older than the
+        // run.
         if self.targets.contains_key(&link) {
             return;
         }
@@ -57,7 +59,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             && !self.names.contains_key(&target)
             && self.object(file).kind != EntityKind::Symlink
         {
-            // The removal takes the link away, not the file behind it.
+            // The removal takes the link away, but not the file behind it.
             self.move_name(file, link, target);
         }
         self.link_at(link, call.time)
@@ -71,7 +73,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.object_mut(object).now_mut().exchange_name(name, path);
     }
 
-    /// Gives files that are not at their names any more the names without the links that are gone.
+    /// Finds files that are no longer at their names because links are gone, and gives them the
+    /// names without these links.
     pub(super) fn restore_names(&mut self) {
         if self.older_links.is_empty() {
             return;
@@ -88,7 +91,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Whether the file system has nothing at `name` after the run, or another file.
+    /// Whether the file system has no file at `name` after the run, or another one.
     fn is_elsewhere(&self, object: ObjectId, name: PathId) -> bool {
         let object = self.object(object);
         let certain = object.key.filter(|_| !object.guessed);
@@ -125,7 +128,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         found
     }
 
-    /// Where the link at `path` leads that is there after the run.
+    /// The target of the link that is at `path` after the run.
     fn lasting_link(&mut self, path: PathId) -> Option<PathId> {
         if let Some(&target) = self.targets.get(&path) {
             return Some(target);
@@ -150,7 +153,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         target
     }
 
-    /// The file known by `name` is at `path`, if what is there after the run can be that file.
+    /// Notes that the file known by `name` is at `path`, if the file that is there after the run
+    /// can be that file.
     fn restore_name(&mut self, object: ObjectId, name: PathId, path: PathId) {
         let taken = matches!(self.names.get(&path), Some(&NameState::Is(other)) if other != object);
         if taken || !self.is_at(object, path) {

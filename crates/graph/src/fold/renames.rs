@@ -1,6 +1,7 @@
 //! Renames and exchanges.
 //!
-//! A rename gives the file a new version under its new name, derived from the one it had: its content is the same, its name is not.
+//! A rename gives the file a new version under its new name, derived from the version it had. The
+//! content is the same, but the name is not.
 
 use super::names::NameState;
 use super::{CallContext, Fold};
@@ -48,7 +49,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Exchanges two names at once: a path below one of them is never below the other.
+    /// Exchanges two names at once. A path below one of them is never below the other.
     pub(super) fn exchange(
         &mut self,
         call: CallContext,

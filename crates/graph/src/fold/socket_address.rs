@@ -1,4 +1,5 @@
-//! Socket addresses as bytes: the path in one, the part that identifies it, and its text for people.
+//! Socket addresses as bytes: the path in an address, the part that identifies it, and its text for
+//! people.
 
 use backstory_eventlog::event::Bytes;
 
@@ -13,7 +14,7 @@ pub(super) fn unix_path(address: &[u8]) -> Option<&[u8]> {
     (u16::from_le_bytes(*family) == AF_UNIX && !path.is_empty()).then_some(path)
 }
 
-/// The part of a socket address that says which one it is: padding and flow information left out.
+/// The part of a socket address that identifies it, without padding and flow information.
 pub(super) fn plain(address: &[u8]) -> Bytes {
     let family = address
         .get(..2)

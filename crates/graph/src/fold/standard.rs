@@ -1,4 +1,5 @@
-//! Which of standard input, output and error lead where when a program begins: what a redirection is written down from.
+//! The targets of standard input, output and error when a program begins. Redirections are written
+//! down again from them.
 
 use backstory_eventlog::event::Pid;
 
@@ -8,7 +9,7 @@ use crate::model::{ActivityId, Certainty, EntityId, EntityKind, Sink};
 use crate::standard::{GIVEN, KIND, StandardEnd, encode, encode_given};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// What the process holds as its first three descriptors, now that a program begins.
+    /// The versions behind the first three descriptors of the process, now that a program begins.
     pub(super) fn outlets(&self, pid: Pid) -> [Option<Outlet>; 3] {
         let Some(process) = self.processes.get(&pid) else {
             return [None; 3];
@@ -31,7 +32,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         })
     }
 
-    /// Tells what the epoch began with, if its parent began with something else.
+    /// Reports the standard descriptors that the epoch began with, if its parent began with others.
     pub(super) fn report_standard(
         &mut self,
         serial: Serial,
@@ -53,7 +54,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.sink.extended(id, start, KIND, &encode(&ends.into()))
     }
 
-    /// Notes what a child began with: its parent may have opened it for that, and for nothing else.
+    /// Notes the standard descriptors that a child began with. Its parent may have opened them only
+    /// for the child.
     pub(super) fn give(&mut self, giver: Option<Serial>, outlets: &[Option<Outlet>; 3]) {
         let Some(epoch) = giver.and_then(|giver| self.epochs[giver as usize].as_deref_mut()) else {
             return;
@@ -65,7 +67,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// Tells what the epoch opened for its children, and was not seen to write to itself.
+    /// Reports the files that the epoch opened for its children and was not seen to write to
+    /// itself.
     pub(super) fn report_given(&mut self, serial: Serial, id: ActivityId) -> Result<(), S::Error> {
         let Some(epoch) = self.epochs[serial as usize].as_deref() else {
             return Ok(());
@@ -88,8 +91,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.sink.extended(id, start, GIVEN, &encode_given(&given))
     }
 
-    /// Pipes and files get their nodes when they are first used: later than the program begins. A file may have been changed by then; where
-    /// the descriptor led is told by any of its versions, of which the one before the present is the nearer.
+    /// The node of the version that a standard descriptor led to. Pipes and files get their nodes
+    /// when they are first used, which is later than the program begins. A file may have been
+    /// changed by then. Any of its versions shows where the descriptor led. Of these, the one
+    /// before the present version is nearer to the version at the start.
     fn outlet_entity(&self, outlet: Outlet) -> Option<EntityId> {
         let now = self.object(outlet.object).now();
         let before = || now.previous.filter(|_| now.number != outlet.number);

@@ -7,7 +7,8 @@ use crate::paths::PathId;
 use backstory_eventlog::event::MetadataPart;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Mode, owner, times or attributes were changed; of a link itself if `link`.
+    /// Notes a change of mode, owner, times or attributes. It is a change of the link itself if
+    /// `link`.
     pub(super) fn meta(
         &mut self,
         call: CallContext,
@@ -61,10 +62,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// The times of a file changed, and they are part of its identity. A file that is older than
-    /// the run gets a version of the same content, because other runs know it by its old times. A
-    /// version that the run made is known by its last times; if a process has it open for writing,
-    /// the close gives them.
+    /// Notes that the times of a file changed, which are part of its identity.
+    ///
+    /// - A file that is older than the run gets a version of the same content, because other runs
+    ///   know it by its old times.
+    /// - A version that the run made is known by its last times. If a process has it open for
+    ///   writing, the close gives these times.
     pub(super) fn dated(
         &mut self,
         call: CallContext,

@@ -1,4 +1,5 @@
-//! Pipes that only descriptor lists mention: who made them, and who can have used their ends.
+//! Pipes that only descriptor lists mention: their makers, and the processes that can have used
+//! their ends.
 
 use super::descriptors::at;
 use super::{CallContext, Fold};
@@ -31,8 +32,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         true
     }
 
-    /// Pipes that were made unseen. If no process was found at an end, the maker can have used that
-    /// end.
+    /// Handles pipes that were made unseen. If no process was found at an end, the maker can have
+    /// used that end.
     pub(super) fn own_pipes(&mut self, made: Vec<UnseenPipe>, time: Time) -> Result<(), S::Error> {
         for UnseenPipe {
             object,

@@ -1,4 +1,4 @@
-//! When a file gets its next version, and when a version is final.
+//! Starts the versions of a file, and determines when a version is final.
 
 use super::entities::describe;
 use super::{CallContext, Fold, NEAR};
@@ -10,9 +10,9 @@ use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Prepares a write. It starts the next version, unless the present one is unread and the
-    /// caller's own. `fresh`: none of the old content stays. While several processes may write, all
-    /// write to one version.
+    /// Prepares a write. The write starts the next version, unless the present version was not read
+    /// and only the caller wrote it. If `fresh`, none of the old content stays. While several
+    /// processes may write, all of them write to one version.
     pub(super) fn begin_write(
         &mut self,
         call: CallContext,

@@ -1,4 +1,4 @@
-//! Small stories told as events, and a graph told as text.
+//! Builds the events of small scenes, and prints graphs as text.
 #![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
@@ -22,7 +22,7 @@ pub const APPEND: i32 = 0o2000;
 pub const CLOEXEC: i32 = 0o2_000_000;
 pub const OUT: i32 = WRONLY | CREAT | TRUNC;
 
-/// Far enough apart for the coarse clocks of file systems.
+/// ns between two events: far enough apart for the coarse clocks of file systems.
 pub const STEP: Time = 50_000_000;
 pub const START: Time = 1_700_000_000_000_000_000;
 
@@ -55,14 +55,14 @@ pub fn header(command: &[&str]) -> RunHeader {
     }
 }
 
-/// What the file system says after the run.
+/// The state of the file system after the run.
 #[derive(Debug, Clone, Default)]
 pub struct After {
     pub files: BTreeMap<Vec<u8>, Ident>,
     pub links: BTreeMap<Vec<u8>, Ident>,
     /// Texts of the links.
     pub texts: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// What was kept while it ran, and when.
+    /// The identity of the content that was preserved at a path during the run, and when.
     pub kept: Vec<(Vec<u8>, Time, Ident)>,
 }
 
@@ -96,7 +96,7 @@ pub fn ident(ino: u64, birth: Time, changed: Time) -> Ident {
     }
 }
 
-/// A story: events 50 ms apart.
+/// The events of a run, 50 ms apart.
 pub struct Scene {
     pub header: RunHeader,
     pub events: Vec<Event>,
@@ -187,14 +187,14 @@ impl Scene {
         self.done(pid, Op::Close { fd })
     }
 
-    /// Opens, reads and closes.
+    /// Opens, reads and closes a file.
     pub fn reads(&mut self, pid: Pid, path: &str) {
         self.open(pid, path, RDONLY, 9);
         self.read(pid, 9);
         self.close(pid, 9);
     }
 
-    /// Opens with `flags`, writes and closes.
+    /// Opens a file with `flags`, writes and closes it.
     pub fn writes(&mut self, pid: Pid, path: &str, flags: i32) {
         self.open(pid, path, flags, 9);
         self.write(pid, 9);
@@ -245,7 +245,7 @@ impl Scene {
         )
     }
 
-    /// Forks `child`, which becomes a recorded `argv`.
+    /// Forks `child`, which runs `argv` with a recorder.
     pub fn runs(&mut self, pid: Pid, child: Pid, argv: &[&str]) {
         self.fork(pid, child);
         self.start(child, pid, true);
@@ -360,7 +360,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// `/w/a@0`
+/// An entity as text: `/w/a@0`.
 pub fn entity(graph: &MemorySink, id: EntityId) -> String {
     let entity = &graph.entities[&id];
     format!(
@@ -370,14 +370,14 @@ pub fn entity(graph: &MemorySink, id: EntityId) -> String {
     )
 }
 
-/// `cp#1`
+/// An activity as text: `cp#1`.
 pub fn activity(graph: &MemorySink, id: backstory_graph::model::ActivityId) -> String {
     let activity = &graph.activities[&id];
     let name = activity.argv.first().map_or("?".into(), |a| text(a));
     format!("{name}#{}", activity.epoch)
 }
 
-/// The graph, one relation a line. What programs execute is left out.
+/// The graph as text, one relation a line. The programs that were executed are left out.
 pub fn told(graph: &MemorySink) -> String {
     let mut lines = Vec::new();
     for edge in &graph.edges {
@@ -412,7 +412,7 @@ pub fn told(graph: &MemorySink) -> String {
     lines.join("\n")
 }
 
-/// Paths of the versions that the newest version of `path` came from, without programs.
+/// The paths of the versions that the newest version of `path` came from. Programs are left out.
 pub fn came_from(graph: &MemorySink, path: &str, follow: Follow) -> Vec<String> {
     let newest = graph
         .newest(path.as_bytes())

@@ -1,8 +1,9 @@
-//! The time expansion: every node as often as there are moments, with edges that only lead on.
+//! The time expansion: every node once for each moment, with edges that only lead on in time.
 //!
-//! Between two moments at which any interval begins or ends nothing is known of the order of things: what can reach what there, can reach
-//! it within the step. So the expansion's edges go from each moment to the next, and a cycle would be a fault of its making or of
-//! an interval that ends before it begins.
+//! A moment is a time at which an interval begins or ends. Between two moments the order of
+//! operations is not known. If a node can reach another one there, it can reach it within the step.
+//! So the expansion's edges go from each moment to the next. A cycle would show a fault of the
+//! expansion, or an interval that ends before it begins.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -63,7 +64,8 @@ impl Expansion {
         let times: BTreeSet<Time> = flows.iter().flat_map(|f| [f.2, f.3]).collect();
         let mut back: BTreeMap<Point, BTreeSet<Point>> = BTreeMap::new();
         for (at, time) in times.iter().enumerate() {
-            // At a boundary, and in the open interval up to the next: the same flows or fewer, so one step for both.
+            // At a boundary, and in the open interval up to the next, the flows are the same or
+            // fewer. So one step covers both.
             let active: Vec<&Flow> = flows
                 .iter()
                 .filter(|f| f.2 <= *time && *time <= f.3)
@@ -84,7 +86,7 @@ impl Expansion {
         }
     }
 
-    /// By removing points that nothing leads to until none is left.
+    /// Removes points that no edge leads to, until no such point is left. True if that removes all.
     pub fn acyclic(&self) -> bool {
         let edges = self
             .back
@@ -162,7 +164,7 @@ enum Piece {
     Part(GraphNode, usize),
 }
 
-/// Cuts every epoch at the end of each of its generations and looks for cycles.
+/// Cuts every epoch at the end of each of its generations. True if no cycle remains.
 pub fn cut_acyclic(graph: &MemorySink) -> bool {
     let flows = flows(graph);
     let mut cuts: BTreeMap<GraphNode, BTreeSet<Time>> = BTreeMap::new();

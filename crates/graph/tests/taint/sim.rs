@@ -1,9 +1,13 @@
-//! An idealised Linux in which every byte carries the labels of the initial files it came from, and the log that would be kept of it.
+//! An idealised Linux, and the log that backstory would write of it. Every byte carries the labels
+//! of the initial files that it came from.
 //!
-//! A label is the number of an initial file. Reading adds a file's labels to a process, writing adds the process's to a file, and
-//! only truncation or a new file forgets. A dynamic program's log has every call, but of reads and writes only the first per descriptor;
-//! a static program's has only what the guard sees, and no descriptor numbers: what `/proc` says that it holds is asked when it is
-//! met and before it calls exec.
+//! A label is the number of an initial file. A read adds a file's labels to a process, and a write
+//! adds the process's labels to a file. Only a truncation or a new file forgets labels.
+//!
+//! - The log of a dynamic program has every call, but only the first read and the first write of
+//!   each descriptor.
+//! - The log of a static program has only the calls that the guard sees, and no descriptor numbers.
+//!   Its descriptors are listed from `/proc` when it is met, and before it calls exec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +21,18 @@ use crate::common::{self, After, STEP, bytes};
 pub type Label = u32;
 type Labels = BTreeSet<Label>;
 
-/// What the log is rich in.
+/// The facts that the log contains.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
     /// Identities are taken after the run.
     pub settled: bool,
-    /// Closing a written file takes its identity, as does the guard before a change.
+    /// The close of a written file takes its identity, as does the guard before a change.
     pub idents: bool,
-    /// The file system tells births.
+    /// The file system reports times of birth.
     pub births: bool,
 }
 
-/// A thing a process may do. Numbers are reduced to what there is.
+/// An operation that a process may do. Numbers are reduced to the number of files and processes.
 #[derive(Debug, Clone)]
 pub enum Step {
     Fork(usize),
@@ -49,9 +53,9 @@ pub enum Step {
     Symlink(usize, usize, usize),
     Unlink(usize, usize),
     Chdir(usize, usize),
-    /// Opens, reads all and closes at once.
+    /// Opens, reads all and closes in one step.
     WholeRead(usize, usize),
-    /// Opens (appending if true), writes and closes at once.
+    /// Opens (appending if true), writes and closes in one step.
     WholeWrite(usize, usize, bool),
 }
 
@@ -90,7 +94,7 @@ impl Step {
         ]
     }
 
-    /// Steps that leave nothing open: then the log says exactly what flowed.
+    /// Steps that leave no file open, so that the log says exactly which data flowed.
     pub fn whole() -> impl Strategy<Value = Step> {
         let (p, f) = (0..4_usize, 0..NAMES.len());
         prop_oneof![
@@ -118,7 +122,7 @@ struct Inode {
     names: BTreeSet<Vec<u8>>,
 }
 
-/// What a descriptor leads to.
+/// The file or pipe that a descriptor leads to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum To {
     File(usize),
@@ -142,7 +146,7 @@ struct SimProcess {
     parent: Pid,
     epoch: u32,
     fixed: bool,
-    /// What it holds was asked in this epoch.
+    /// Its descriptors were listed in this epoch.
     listed: bool,
     memory: Labels,
     cwd: String,
@@ -153,7 +157,7 @@ struct SimProcess {
 pub struct World {
     pub manner: Manner,
     pub events: Vec<Event>,
-    /// What each epoch knew in the end.
+    /// The labels that each epoch had at its end.
     pub memories: BTreeMap<(Pid, u32), Labels>,
     inodes: Vec<Inode>,
     paths: BTreeMap<String, usize>,
@@ -244,7 +248,7 @@ impl World {
         }
     }
 
-    /// What `stat` says of every path now.
+    /// The result of `stat` for every path now.
     pub fn after(&self) -> After {
         let mut after = After::default();
         for (path, &inode) in &self.paths {
@@ -334,7 +338,8 @@ impl World {
     }
 
     fn log_pid(&mut self, pid: Pid, via: Via, outcome: Outcome, op: Op) -> &mut Event {
-        // Several events of one step follow each other closely, but later than any clock's grain.
+        // Several events of one step follow each other closely, but farther apart than any clock's
+        // grain.
         self.time += STEP;
         let time = self.time;
         self.events.push(Event {
@@ -363,7 +368,8 @@ impl World {
         event
     }
 
-    /// A process without a recorder does something that the guard sees for the first time.
+    /// Lists the descriptors of a process without a recorder, the first time that the guard sees
+    /// it.
     fn ask(&mut self, p: usize) {
         if self.processes[p].fixed && !self.processes[p].listed {
             self.processes[p].listed = true;
@@ -371,7 +377,7 @@ impl World {
         }
     }
 
-    /// What `/proc` says that a process holds.
+    /// Logs the descriptors that `/proc` lists for a process.
     fn list(&mut self, p: usize, exec: bool) {
         let pid = self.processes[p].pid;
         let held: Vec<(i32, SimDescriptor)> = self.processes[p]
@@ -518,7 +524,7 @@ impl World {
         );
     }
 
-    /// The absolute path of a name, not following links.
+    /// The absolute path of a name, without following links.
     fn absolute(&self, p: usize, name: &str) -> String {
         let joined = if name.starts_with('/') {
             name.into()
@@ -717,7 +723,7 @@ impl World {
     }
 
     fn pipe(&mut self, p: usize) {
-        // What a static program says to itself nobody needs to know.
+        // Data that a static program passes to itself does not matter.
         if self.processes[p].fixed {
             return;
         }
@@ -751,7 +757,8 @@ impl World {
         );
     }
 
-    /// Nobody sees the pipe; it is found with who was given an end of it.
+    /// Makes a pipe whose creation is not seen. It is found with the processes that got an end of
+    /// it.
     fn plumb(&mut self, p: usize, kind: usize) {
         if !self.processes[p].fixed || self.processes.len() > 4 {
             return;
@@ -804,7 +811,7 @@ impl World {
             },
             |_, op| op,
         );
-        // Cut to some length: what stays is as it was.
+        // The file is cut to some length, and the rest of its content stays.
         self.change(inode, Labels::new());
     }
 
@@ -836,7 +843,8 @@ impl World {
             self.call(p, rename, |_, op| op);
             self.paths.remove(&old);
             self.name(&new, inode);
-            // Who gives a file its name decides what is found there: that counts as a flow.
+            // A process that gives a file its name decides which file is found there. That counts
+            // as a flow.
             let labels = self.processes[p].memory.clone();
             self.inodes[inode].labels.extend(labels);
             self.inodes[inode].ctime = self.time;
