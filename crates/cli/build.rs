@@ -2,9 +2,9 @@
 //! fast.
 //!
 //! An executable at a fixed address does not need the 10,000 relocations of a position-independent
-//! one, nor copies of the pages that they change. libgcc's unwinder is linked statically if the
-//! compiler has it as an archive. As a library it must be mapped, and it asks the processor for its
-//! features, which is slow in virtual machines.
+//! one, nor copies of the pages that they change. The unwinder of libgcc is linked statically if
+//! the compiler has it as an archive. A shared libgcc must be mapped. It also asks the processor
+//! for its features, which is slow in virtual machines.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-/* Reads "month,station,temperature" lines from standard input and prints "station,count,mean" for each
- * station. */
+/* Reads "month,station,temperature" lines from standard input and prints "station,count,mean" for
+ * each station. */
 #include <stdio.h>
 #include <string.h>
 

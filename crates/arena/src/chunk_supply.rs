@@ -146,7 +146,8 @@ impl ChunkSupply {
         drop(guests); // outside the lock: their destructors may do anything
     }
 
-    /// Ends the drainer, or declares that there is none. No thread waits for chunks from now on.
+    /// Ends the drainer, or declares that no drainer exists. From now on no thread waits for
+    /// chunks.
     pub fn stop(&self) {
         let mut wishes = self.wishes();
         wishes.stopped = true;

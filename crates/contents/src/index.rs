@@ -6,7 +6,11 @@
 //!
 //! ```text
 //! N.idx:   "bsidx\0\0\1", then for each object 60 bytes:
-//!  0  32  digest        32  8  offset of its record      40  8  size      48  8  bytes stored      56  4  CRC-32 of the 56 before
+//!  0  32  digest
+//! 32   8  offset of its record
+//! 40   8  size
+//! 48   8  bytes stored
+//! 56   4  CRC-32 of the 56 before
 //! ```
 
 use std::collections::HashMap;

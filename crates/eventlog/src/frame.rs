@@ -73,7 +73,7 @@ fn checksum(head: &[u8], payload: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// The whole frame that begins at `at`. `None` if there is none.
+/// The whole frame that begins at `at`. `None` if no frame begins there.
 pub fn read(file: &[u8], at: usize) -> Option<Frame> {
     read_within(file, at, &mut { usize::MAX })
 }

@@ -87,7 +87,8 @@ impl Identities {
             .map(|interpreter| &**interpreter)
     }
 
-    /// The text of the symbolic link at `path` after the end. `None` if the path is no link, or if its text was not read.
+    /// The text of the symbolic link at `path` after the end. `None` if the path is no link, or if
+    /// its text was not read.
     pub fn link_text(&self, path: &[u8]) -> Option<&[u8]> {
         self.link_texts.get(path).map(|text| &**text)
     }

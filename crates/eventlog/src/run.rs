@@ -59,8 +59,9 @@ impl RunHeader {
         known.then(|| self.started.saturating_sub(self.since_boot))
     }
 
-    /// The number to add to a time of this run to convert it to the clock of another, if the
-    /// machine's clock was set between them. 0 if that is unknown. Less than a second is drift.
+    /// The ns to add to a time of this run to convert it to the clock of another run. It is not
+    /// 0 only if the machine's clock was set between the runs. It is 0 if that is unknown.
+    /// A difference of less than a second is drift and counts as 0.
     pub fn to_clock_of(&self, other: &RunHeader) -> i64 {
         let set = match (self.ahead_of_boot(), other.ahead_of_boot()) {
             (Some(own), Some(others)) if self.boot_id == other.boot_id => {

@@ -16,7 +16,8 @@
 //!                   └──> recorder_request requests of recorders
 //! ```
 //!
-//! - `guard_state` is shared by all threads. `receivers` starts them, `threads` wakes and ends them.
+//! - `guard_state` is shared by all threads. `receivers` starts them, `threads` wakes and ends
+//!   them.
 //! - `notification_buffers` outlives the supervisor in the keeper, and `release` continues calls
 //!   there.
 //! - `descriptor_tracker` lists the descriptors of processes without a recorder.

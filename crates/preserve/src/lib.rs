@@ -37,7 +37,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 const SHARDS: usize = 64;
 /// Files remembered under each lock. With more, a content may be preserved twice.
 const REMEMBERED: usize = 4096;
-/// ns that the file systems' clock may stand still: a change within that time leaves the same time stamps.
+/// ns that the file systems' clock may stand still: a change within that time leaves the same time
+/// stamps.
 const LITTLE: u64 = 64 << 10;
 /// Largest file, in bytes, that is preserved because some of its content stays. Appending to a long
 /// log must not copy it.

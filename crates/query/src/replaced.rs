@@ -9,10 +9,10 @@ use backstory_graph::model::{Entity, EntityKind};
 
 use crate::now;
 
-/// The numbers of versions that the run left, although they are not the last of their files: the
+/// The numbers of versions that the run left, although they are not the last of their files. The
 /// run did not remove them, and a file exists at their paths. Identities are taken after the end of
 /// a run. If the next run starts at once and makes the same files, the identities belong to its
-/// files by then. `removed` tells whether the run removed or renamed the version with this number.
+/// files by then. `removed` says whether the run removed or renamed the version with this number.
 pub fn replaced(entities: &[Entity], removed: impl Fn(u32) -> bool) -> HashSet<u32> {
     let mut newest: HashMap<&[u8], &Entity> = HashMap::new();
     let mut known: HashSet<&[u8]> = HashSet::new();

@@ -5,11 +5,12 @@
 //! it. A step exists if the two intervals allow information to flow, so every path respects time:
 //!
 //! ```text
-//! entity   ← activity   generated from g0 to g1, entity read until t:    g0 ≤ t, and then min(g1, t)
-//! activity ← entity     used from u0 to u1, activity writes until t:     u0 ≤ t, and then min(u1, t)
-//! activity ← activity   forked or executed at f:                         min(f, t)
-//! entity   ← entity     derived at d:                                    d ≤ t, and then d
-//! entity   ← entity     the same version, or content, in another run:     t, by the other's clock if it was set in between
+//! entity   ← activity   generated from g0 to g1, entity read until t:  g0 ≤ t, then min(g1, t)
+//! activity ← entity     used from u0 to u1, activity writes until t:   u0 ≤ t, then min(u1, t)
+//! activity ← activity   forked or executed at f:                       min(f, t)
+//! entity   ← entity     derived at d:                                  d ≤ t, then d
+//! entity   ← entity     the same version, or content, in another run:  t, by the other's clock
+//!                                                                      if it was set in between
 //! ```
 //!
 //! Forwards the rules are mirrored. `backstory_graph::lineage` is the definition, for one run in
@@ -302,9 +303,9 @@ impl<'s> NeighbourFinder<'s> {
         Ok(made)
     }
 
-    /// True if its run made this version. A file from before the run (version 0) is not made when
-    /// it is used by a second name, although that name's node derives from the first one's.
-    /// Otherwise two runs could each have it from the other.
+    /// True if its run made this version. A file from before the run (version 0) may be used by a
+    /// second name, whose node derives from the first one's. That does not make the file. Otherwise
+    /// two runs could each have it from the other.
     fn is_made(&self, key: EntityKey, version: impl Fn() -> Result<u32>) -> Result<bool> {
         for (activity, generated) in self.store.touching(key)? {
             if !generated {

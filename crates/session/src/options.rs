@@ -53,8 +53,9 @@ pub struct Recorded {
     pub exit: Option<i32>,
     /// The signal that ended the command, if one did.
     pub signal: Option<i32>,
-    /// Whether the record is complete: the verdict that the store will give. `None` while the verdict is open, because processes of
-    /// the run are still being recorded or because the log could not be finalized yet.
+    /// Whether the record is complete: the verdict that the store will give. `None` while the
+    /// verdict is open, because processes of the run are still being recorded or because the log
+    /// could not be finalized yet.
     pub complete: Option<bool>,
     /// The number of operations known to be lost.
     pub lost: u64,

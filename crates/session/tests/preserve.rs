@@ -205,10 +205,12 @@ fn data_read_only_by_its_writer_is_not_preserved() {
         )
     };
     // `rm` is another program, but has not read the file. The file is preserved as a precaution in
-    // two cases: if an earlier call was not logged yet, as on a busy machine, or if it was made
-    // before the file system's coarse clock had moved since the run began. Both cases end after a
-    // while. No program is started meanwhile, because that would end the maker's knowledge of its
-    // files.
+    // two cases:
+    // - An earlier call was not logged yet, as on a busy machine.
+    // - The file was made before the file system's coarse clock had moved since the run began.
+    //
+    // Both cases end after a while. No program is started meanwhile, because that would end the
+    // maker's knowledge of its files.
     let mut kept = [1, 10_000, 100_000, 1_000_000]
         .into_iter()
         .flat_map(|turns| std::iter::repeat_n(script(turns), 10))

@@ -15,8 +15,10 @@
 //!                         the default               for tests
 //! ```
 //!
-//! - [`Home`] is the directory: the logs of runs, their ids, the format number. Opening it is cheap and opens no database.
-//! - [`Store`] is what every engine can do. Its three traits have defaults, so that a new engine implements the least.
+//! - [`Home`] is the directory: the logs of runs, their ids, the format number. Opening it is cheap
+//!   and opens no database.
+//! - [`Store`] is what every engine can do. Its three traits have defaults, so that a new engine
+//!   implements the least.
 //!
 //! Invariant: a run is in a store wholly or not at all, whatever happens while it is appended.
 //!

@@ -565,7 +565,7 @@ fn the_crowd_behind_a_shared_pipe_is_counted() {
         text.starts_with("/w/out\n└─ written by make\n(--possible shows 2"),
         "{text}"
     );
-    // As many as a reader may want to know of are told.
+    // A number of links that a reader can take in is printed in full.
     lineage.links.truncate(4);
     let text = drawn(&lineage, Direction::Of, false);
     assert_eq!(

@@ -201,7 +201,8 @@ def check_ro_crate(path: str, file: str) -> None:
     from rocrate_validator.utils import document_loader
 
     document_loader._installed = True
-    # This profile brings those that it builds on: Workflow RO-Crate, Process and Workflow Run Crate.
+    # This profile brings the profiles that it builds on: Workflow RO-Crate, Process Run Crate and
+    # Workflow Run Crate.
     settings = {
         "rocrate_uri": path,
         "profile_identifier": "provenance-run-crate-0.5",
@@ -214,7 +215,8 @@ def check_ro_crate(path: str, file: str) -> None:
     import rdflib
 
     graph = rdflib.Graph()
-    # By the steps' actions, which alone are controlled; that of the whole workflow knows nothing of what came from what.
+    # The query goes through the actions of the steps, which alone are objects of a control action.
+    # The action of the whole workflow does not say which file came from which.
     graph.parse(str(pathlib.Path(path) / "ro-crate-metadata.json"), format="json-ld")
     found = graph.query(
         """PREFIX s: <http://schema.org/>

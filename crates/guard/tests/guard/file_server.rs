@@ -1,7 +1,7 @@
 //! A file server in user space that is itself recorded.
 //!
-//! The guard must not wait for the server when it looks up one of its files for another process. The
-//! server may be waiting for the guard.
+//! The guard must not wait for the server when it looks up one of its files for another process.
+//! The server may be waiting for the guard.
 
 use crate::stage::{Outcome, call, watch};
 use backstory_abi::op;

@@ -256,7 +256,7 @@ pub fn available(program: &[&str]) -> bool {
     ok
 }
 
-/// The path of a static busybox; `None`, and a line that says so, if there is none here.
+/// The path of a static busybox. `None`, and a line that says so, if this machine has no such file.
 pub fn static_busybox() -> Option<&'static str> {
     let found = backstory_testkit::busybox::busybox().and_then(std::path::Path::to_str);
     if found.is_none() {

@@ -6,8 +6,10 @@
 //! text   := length << 1  bytes  |  1  id of the text (8 bytes)
 //! ```
 //!
-//! - The parent is a signed difference to the activity's own id, the start one to the run's start, the end one to the start.
-//! - A byte string longer than 16 bytes is a row of the table `texts`, which all runs share. The record has its id.
+//! - The parent is a signed difference to the activity's own id, the start one to the run's start,
+//!   the end one to the start.
+//! - A byte string longer than 16 bytes is a row of the table `texts`, which all runs share. The
+//!   record has its id.
 //! - A list of strings is one text: each string with its length.
 
 use backstory_eventlog::event::{Bytes, Time, Via};

@@ -2,9 +2,11 @@
 //! file each of them is.
 //!
 //! ```text
-//! record  := [last reverse segment + 1]  [id of the first entity]  [number of directories]  directories  columns
-//! columns := [number of entities]  flags  directories' positions  versions  version numbers  previous entities
-//!            numbers of aliases  aliases' directories' positions  aliases' versions  relations seen  relations possible
+//! record  := [last reverse segment + 1]  [id of the first entity]  [number of directories]
+//!            directories  columns
+//! columns := [number of entities]  flags  directories' positions  versions  version numbers
+//!            previous entities  numbers of aliases  aliases' directories' positions
+//!            aliases' versions  relations seen  relations possible
 //! ```
 //!
 //! | column | a number for | the number is |

@@ -1,7 +1,8 @@
 //! Encodes the rows of the SQLite store into blocks, and decodes them.
 //!
 //! - A number is a LEB128 varint; a signed number is zigzagged first ([`record`]).
-//! - A block has its numbers in columns: all numbers of one meaning stand together ([`RecordReader::column`]).
+//! - A block has its numbers in columns: all numbers of one meaning stand together
+//!   ([`RecordReader::column`]).
 //! - A block is compressed with zstd where that makes it smaller ([`block`]).
 //!
 //! `docs/formats/store.md` describes each record. A changed record needs a new schema.

@@ -4,7 +4,8 @@
 //! ```text
 //! segment := [previous segment + 1]  block of columns
 //! columns := [number of entries]  tags  others  starts  lengths  froms
-//! tag     := kind | POINT (the interval's end is its start) | NEXT (the entity is the last one + 1)
+//! tag     := kind | POINT (the interval's end is its start)
+//!          | NEXT (the entity is the last one + 1)
 //! ```
 //!
 //! | column | a number for | the signed number is |

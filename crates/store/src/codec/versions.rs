@@ -1,8 +1,10 @@
 //! Blocks of the known versions of a directory's files: name, kind, identity. All runs share them.
 //!
 //! ```text
-//! record  := [number of versions]  tags  indexes  shared starts  shared ends  middles  identities  the middles' bytes
-//! tag     := kind | SAME_NAME (an earlier version of the directory has the name) | IDENT (the identity is known)
+//! record  := [number of versions]  tags  indexes  shared starts  shared ends  middles  identities
+//!            the middles' bytes
+//! tag     := kind | SAME_NAME (an earlier version of the directory has the name)
+//!          | IDENT (the identity is known)
 //! ```
 //!
 //! | column | a number for | the number is |

@@ -9,7 +9,8 @@
 //! snapshot  := run  entry*
 //! entry     := path  mode  [5 count looked*]  what
 //! what      := 0 | 1 target | 3 target mtime | 2 count (name kind)* | 4 count (name kind shared)*
-//! looked    := bytes shared with the name before  rest of the name  mode ^ mode before  size  mtime - mtime before
+//! looked    := bytes shared with the name before  rest of the name  mode ^ mode before  size
+//!              mtime - mtime before
 //! ```
 //!
 //! Invariant: a number that no program has written yet is damage, never something else.

@@ -2,10 +2,11 @@
 //!
 //! In: the calls of a [`Sink`](backstory_graph::model::Sink). Out: rows. The steps are:
 //!
-//! 1. While the graph is emitted ([`emit`]): entities and activities gather in memory, since a later announcement may
-//!    complete each of them. Edges are encoded as they come. When [`emit::SPILL`] entries have gathered they are written as
-//!    segments.
-//! 2. At the end ([`finish`]): each name gets its version, and entities and activities are written in blocks.
+//! 1. While the graph is emitted ([`emit`]): entities and activities gather in memory, since a
+//!    later announcement may complete each of them. Edges are encoded as they come. When
+//!    [`emit::SPILL`] entries have gathered they are written as segments.
+//! 2. At the end ([`finish`]): each name gets its version, and entities and activities are written
+//!    in blocks.
 //!
 //! So memory grows with the files and processes of a run, not with its operations.
 

@@ -74,8 +74,8 @@ impl SqliteStore {
         }
     }
 
-    /// The name of a version. Decodes only names: others of the block may refer to earlier blocks,
-    /// those to still earlier ones, and a hostile directory may have any number of blocks.
+    /// The name of a version. Decodes only names. Other versions of the block may refer to earlier
+    /// blocks, and those to still earlier ones. A hostile directory may have any number of blocks.
     fn introduced_name(&self, dir: u32, mut index: u32) -> Result<Bytes> {
         loop {
             let key = i64::from(dir) << 32 | i64::from(index);

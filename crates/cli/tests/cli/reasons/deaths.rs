@@ -30,8 +30,8 @@ fn waiting(place: &Place) -> (Child, u32, u32) {
     (launcher, keeper, supervisor)
 }
 
-/// Kills some of the processes beside a command, which must give the sentence. Without a death
-/// there is none.
+/// Kills some of the processes beside a command, which must give the sentence. Without a death the
+/// sentence must not appear.
 fn is_reported_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
     let place = Place::new();
     let (mut launcher, keeper, supervisor) = waiting(&place);
