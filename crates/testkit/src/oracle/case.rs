@@ -141,8 +141,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The command's own stderr. After the command has ended, `record` adds one line if the record is
-    /// not complete, and no other. The line is removed if its reason begins with one of `expected`.
+    /// The command's own stderr. After the command has ended, `record` adds one line if the record
+    /// is not complete, and no other. The line is removed if its reason begins with one of
+    /// `expected`.
     pub fn stderr_without_verdict(&self, expected: &[&str]) -> Vec<u8> {
         let lines: Vec<&[u8]> = self.stderr.split_inclusive(|&b| b == b'\n').collect();
         let is_expected = |line: &[u8]| {
