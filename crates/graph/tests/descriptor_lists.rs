@@ -141,7 +141,7 @@ fn a_shell_that_starts_two_pipelines_does_not_join_them() {
 }
 
 #[test]
-fn a_pipe_that_its_maker_still_holds_is_for_the_others() {
+fn the_maker_of_a_pipe_does_not_read_from_it_if_others_have_its_ends() {
     let mut scene = unrecorded(&["sh"]);
     list(&mut scene, 2, false, &[(3, RDONLY, "pipe:[7]"), NULL]);
     pipeline(&mut scene);
@@ -188,7 +188,7 @@ fn an_unobserved_child_between_two_pipes_counts_as_its_parent() {
 }
 
 #[test]
-fn a_recorded_program_uses_what_a_static_shell_gave_it() {
+fn a_recorded_program_uses_the_descriptors_that_a_static_shell_gave_it() {
     let mut scene = unrecorded(&["sh"]);
     born(&mut scene, 3, 2);
     scene.kernel_open(3, "/w/a", RDONLY);
@@ -293,7 +293,7 @@ fn a_descriptor_missing_from_a_list_was_closed() {
 }
 
 #[test]
-fn a_list_that_was_cut_ends_with_what_comes_next() {
+fn a_list_that_was_cut_short_ends_with_the_next_event() {
     let mut scene = unrecorded(&["go"]);
     scene.kernel_open(2, "/w/a", RDONLY);
     list(&mut scene, 2, false, &[NULL, (3, RDWR, "/w/b")]);
@@ -303,7 +303,7 @@ fn a_list_that_was_cut_ends_with_what_comes_next() {
 }
 
 #[test]
-fn inherited_descriptors_are_used_only_as_they_are_open() {
+fn inherited_descriptors_are_used_only_in_their_open_modes() {
     let mut scene = unrecorded(&["filter"]);
     scene.header.descriptors = [
         (0, "pipe:[1]"),

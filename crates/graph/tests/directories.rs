@@ -59,7 +59,7 @@ fn a_file_opened_at_a_descriptor_of_a_renamed_directory_has_the_new_path() {
 }
 
 #[test]
-fn the_rename_of_a_parent_moves_what_a_descriptor_names() {
+fn the_rename_of_a_parent_moves_the_directory_of_a_descriptor() {
     let mut s = Scene::new(&["sh"]);
     s.open(2, "top/sub", O_PATH, 3);
     s.rename(2, "top", "top2");

@@ -42,7 +42,7 @@ fn a_file_that_lost_another_name_is_still_the_one_that_was_read() {
 }
 
 #[test]
-fn a_later_change_by_another_process_leaves_it_unknown() {
+fn a_file_that_another_process_changed_later_has_no_known_identity() {
     let s = loses_its_other_name(|s| s.time + STEP / 2);
     let graph = s.graph();
     let first = graph
@@ -54,7 +54,7 @@ fn a_later_change_by_another_process_leaves_it_unknown() {
 }
 
 #[test]
-fn several_names_may_go_one_after_the_other() {
+fn a_file_that_lost_several_names_is_still_the_one_that_was_read() {
     let mut s = Scene::new(&["sh"]);
     s.reads(2, "d");
     let old = START - 9 * STEP;
@@ -542,7 +542,7 @@ fn changed_shortly_before(quiet: Option<i64>, changed: i64) -> Option<u64> {
 }
 
 #[test]
-fn a_file_that_was_changed_just_before_the_run_is_known_by_the_clock_that_stamped_it() {
+fn a_file_changed_just_before_the_run_is_identified_by_the_file_systems_clock() {
     assert_eq!(
         changed_shortly_before(Some(1), -1),
         Some(7),
@@ -551,7 +551,7 @@ fn a_file_that_was_changed_just_before_the_run_is_known_by_the_clock_that_stampe
     assert_eq!(
         changed_shortly_before(Some(1), 0),
         Some(7),
-        "an earlier tick, while we made ready"
+        "an earlier tick, before the command began"
     );
     assert_eq!(
         changed_shortly_before(Some(-1), -1),

@@ -371,7 +371,7 @@ fn dates(s: &mut Scene, path: &str, before: Option<Ident>) {
 }
 
 #[test]
-fn other_times_make_another_version_of_what_was_there_before() {
+fn new_times_of_a_file_from_before_the_run_make_another_version() {
     let mut s = Scene::new(&["sh"]);
     dates(&mut s, "a", None);
     s.reads(2, "a");
@@ -384,7 +384,7 @@ fn other_times_make_another_version_of_what_was_there_before() {
 }
 
 #[test]
-fn other_times_of_what_the_run_wrote_are_that_versions() {
+fn new_times_of_a_file_that_the_run_wrote_belong_to_the_written_version() {
     let mut s = Scene::new(&["sh"]);
     s.writes(2, "a", WRONLY | CREAT | TRUNC);
     dates(&mut s, "a", None);
@@ -396,7 +396,7 @@ fn other_times_of_what_the_run_wrote_are_that_versions() {
 }
 
 #[test]
-fn hard_links_share_what_is_written() {
+fn hard_links_share_the_written_content() {
     let mut s = Scene::new(&["sh"]);
     s.link(2, "a", "b");
     s.writes(2, "b", WRONLY | APPEND);
@@ -630,7 +630,7 @@ fn process_substitution_is_a_pipe() {
 }
 
 #[test]
-fn an_environment_is_given_as_what_differs() {
+fn an_environment_is_given_as_its_difference_to_the_parents() {
     let mut s = Scene::new(&["sh"]);
     s.fork(2, 3);
     let env = Some(vec![bytes("A=1")].into());
@@ -651,7 +651,7 @@ fn an_environment_is_given_as_what_differs() {
 }
 
 #[test]
-fn only_what_content_flows_through_is_asked_for_and_once() {
+fn the_final_state_is_read_once_and_only_for_paths_that_content_flows_through() {
     struct Listener(std::cell::RefCell<Vec<(String, bool)>>);
     impl backstory_graph::FinalState for Listener {
         fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {

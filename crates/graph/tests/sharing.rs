@@ -42,7 +42,7 @@ fn a_child_that_shares_its_parents_directory_moves_it() {
 }
 
 #[test]
-fn a_child_that_only_copied_it_does_not() {
+fn a_child_with_a_copy_of_its_parents_directory_moves_only_its_own() {
     let mut s = Scene::new(&["tool"]);
     clone(&mut s, 2, 3, 0);
     chdir(&mut s, 3, "d");
@@ -52,7 +52,7 @@ fn a_child_that_only_copied_it_does_not() {
 }
 
 #[test]
-fn a_thread_that_leaves_the_others_stands_elsewhere() {
+fn a_thread_that_unshares_its_directory_has_its_own() {
     let mut s = Scene::new(&["tool"]);
     chdir(&mut s, 2, "d");
     s.done(2, Op::Namespace { flags: CLONE_FS }).tid = 7;

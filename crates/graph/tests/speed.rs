@@ -38,7 +38,7 @@ fn build(compilers: u32) -> Scene {
 
 #[test]
 #[ignore = "measures; says nothing in a debug build"]
-fn a_million_events_a_second() {
+fn the_fold_handles_a_build_of_many_compilers() {
     let scene = build(10_000);
     let count = scene.events.len();
     for pass in ["fold", "fold"] {

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_command_that_changes_nothing_stands_alone() {
+    fn only_a_single_command_that_leaves_the_shell_unchanged_is_simple() {
         assert!(is_simple("gcc -c a.c -o a.o"));
         for text in [
             "cd x",

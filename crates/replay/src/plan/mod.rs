@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redacted_argument_is_asked_for() {
+    fn a_redacted_argument_without_a_value_is_refused() {
         let argv = [
             b"x".to_vec(),
             b"-v".to_vec(),

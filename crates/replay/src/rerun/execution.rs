@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_done_beyond_what_comes_out_the_same() {
+    fn a_step_behind_an_unchanged_result_is_not_run() {
         use std::os::unix::ffi::OsStrExt;
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_point_with_blanks_is_read_as_it_is_called() {
+    fn a_mount_point_with_escaped_blanks_is_decoded() {
         assert_eq!(unescaped(b"/a\\040b\\134c"), Path::new("/a b\\c"));
         assert_eq!(unescaped(b"/a\\9"), Path::new("/a\\9"));
     }
