@@ -29,7 +29,8 @@ pub enum Workers {
 
 /// From now on a signal that ends the program removes unfinished files first.
 pub fn watch(how: Workers) {
-    // Without a thread for it, the program ends as any other. The next one removes what is left.
+    // Without a thread for the removal, the program ends as any other. The next program removes the
+    // files that are left.
     let _ = backstory_sys::when_asked_to_end(move |signal| {
         let key = signal == Signal::INT.as_raw();
         let at_work = workers();

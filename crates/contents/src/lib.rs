@@ -1,4 +1,4 @@
-//! Stores what files held: contents by their digest.
+//! Stores the contents of files, by their digest.
 //!
 //! In: bytes. Out: the same bytes, by the BLAKE3 digest that names them, or an error that reports
 //! damage. A content is stored once, however many files and runs had it, and compressed where that

@@ -12,7 +12,7 @@ use std::fmt;
 pub struct Row {
     /// The reason's name.
     pub name: &'static str,
-    /// Its sentence, with what is different each time in braces.
+    /// Its sentence. The parts that differ each time are in braces.
     pub sentence: &'static str,
     /// The part of the record that is unknown then, and what the user can do.
     pub meaning: &'static str,
@@ -243,9 +243,9 @@ pub mod undecoded {
     pub const FANOTIFY: &str = backstory_abi::OPAQUE_FANOTIFY;
     /// A process whose arguments cannot be read: reported as [`super::Reason::Unreadable`].
     pub const PROTECTED: &str = "memory of a protected process";
-    /// No guard reads what is submitted.
+    /// No guard reads the submitted operations.
     pub const RING_UNSEEN: &str = backstory_abi::OPAQUE_RING;
-    /// A kernel thread takes what is submitted.
+    /// A kernel thread takes the submitted operations.
     pub const RING_POLLED: &str = "io_uring with kernel-side polling";
     /// The ring is not mapped where the guard could read it.
     pub const RING_HIDDEN: &str = "an io_uring that can't be read";

@@ -299,7 +299,7 @@ impl<'a> StreamWalk<'a> {
     }
 }
 
-/// A process id as a result has it.
+/// A process id, in the type of a result.
 fn number(pid: u32) -> Option<i32> {
     i32::try_from(pid).ok()
 }

@@ -8,7 +8,7 @@ use crate::Result;
 
 /// True if the same program decided with the present version of the file at `path`, in a later run
 /// that ended well. The program is the same if its arguments and directory are those of `who`. It
-/// must have read the file, or looked it up. `is_now` tells whether an entity is the present
+/// must have read the file, or looked it up. `is_now` says whether an entity is the present
 /// version.
 pub fn decided_since(
     store: &dyn Store,

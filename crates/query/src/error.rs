@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Result of a question.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a question has no answer.
+/// The reason why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -8,7 +8,7 @@ use backstory_graph::model::Entity;
 
 /// Two lists of later versions, nearest first: those with the same content, because no process
 /// wrote in between, and the others. `derived` maps a version's number to the versions derived from
-/// it. `wrote` tells whether a process wrote the version with this number.
+/// it. `wrote` says whether a process wrote the version with this number.
 pub fn heirs(
     of: &Entity,
     entities: &[Entity],

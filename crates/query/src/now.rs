@@ -12,7 +12,7 @@ pub fn ident(path: &Path, follow: bool) -> Option<Ident> {
     look(path, follow).ok()
 }
 
-/// Like [`ident`], but tells a missing file from one that cannot be examined.
+/// Like [`ident`], but distinguishes a missing file from one that cannot be examined.
 pub fn look(path: &Path, follow: bool) -> Result<Ident, Errno> {
     let flags = if follow {
         AtFlags::empty()

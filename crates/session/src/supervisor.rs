@@ -166,7 +166,8 @@ fn wait_for(bell: &OwnedFd) {
     while poll(&mut [PollFd::new(bell, PollFlags::IN)], None).is_err() {}
 }
 
-/// Releases what the command inherited, once the command runs or has failed to start.
+/// Releases the session, descriptors and directory that the command inherited, once the command
+/// runs or has failed to start.
 fn resolve_in(job: &Job, watch: &CommandWatch) {
     sys::leave_session();
     job.let_go(&[0, 1, 2]);

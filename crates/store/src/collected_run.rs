@@ -1,4 +1,4 @@
-//! One run's graph in memory: what an engine gets that writes a run only when it has all of it.
+//! One run's graph in memory, for an engine that writes a run only when the graph is complete.
 //!
 //! In: the calls of a [`Sink`]. Out: dense lists of activities and entities, and one stream for
 //! each activity. The collector refuses a graph that names what it did not announce, and counts.

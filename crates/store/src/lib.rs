@@ -8,7 +8,7 @@
 //!              Home                              Store
 //!   the directory: logs, ids, locks     GraphStore    runs and their graphs
 //!   (opens no database)                 ContentFacts  which version has which content
-//!                                       Maintenance   size, removal of what is unused
+//!                                       Maintenance   size, removal of unused records
 //!                                           │
 //!                              ┌────────────┴────────────┐
 //!                         SqliteStore               MemoryStore

@@ -27,7 +27,7 @@ pub trait Maintenance: GraphStore {
         Ok(())
     }
 
-    /// Gives the room of what was removed back to the file system. May fail for want of room to do
+    /// Gives the room of removed records back to the file system. May fail for want of room to do
     /// so; then the store is as it was.
     fn compact(&mut self) -> Result<()> {
         Ok(())

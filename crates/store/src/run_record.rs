@@ -17,7 +17,7 @@ pub struct Counts {
     pub files_written: u64,
 }
 
-/// A run as the store has it.
+/// A run as the store contains it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     /// Its number in the store.

@@ -67,7 +67,7 @@ pub fn is_tool(path: &[u8]) -> bool {
         || has_any(path, &known().tools)
 }
 
-/// True if a program keeps there what it could make again.
+/// True if a program keeps files there that it could make again.
 pub fn is_cache(path: &[u8]) -> bool {
     ends_with_any(path, &known().cache_endings) || has_any(path, &known().caches) || is_record(path)
 }

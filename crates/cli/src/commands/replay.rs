@@ -224,7 +224,7 @@ fn sweep(own: &Path) {
 /// Attempts to remove a directory that processes may still write into while they are being killed.
 const TRIES: u32 = 100;
 
-/// Removes what a failed replay has put into its directory.
+/// Removes the files that a failed replay has put into its directory.
 fn clear(own: &Path) {
     for _ in 0..TRIES {
         take_away(own);

@@ -2,7 +2,7 @@
 //!
 //! In: paths. Out: the owner, and a checksum where the manager has one. A file that matches its
 //! checksum can be installed again and need not be stored. Only the managers' own records are read.
-//! No program of theirs is run, except rpm's (see there).
+//! No program of a package manager is run, except rpm's (see there).
 
 mod archive;
 mod cargo;

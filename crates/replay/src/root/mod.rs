@@ -1,4 +1,4 @@
-//! The file system and the namespaces of a replay, with nothing in them but what the run used.
+//! The file system and the namespaces of a replay, which contain only the files that the run used.
 //!
 //! Two processes build it, without privileges:
 //!

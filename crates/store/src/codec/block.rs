@@ -15,7 +15,8 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::{RecordReader, RecordWriter};
 use crate::Result;
 
-/// Longest block that is stored as it is: zstd's own header would take what it saves.
+/// Longest block that is stored uncompressed: zstd's own header would take the bytes that zstd
+/// saves.
 const SHORT: usize = 100;
 
 /// Longest block that is compressed. A longer one in a database is damage, so that a few bytes

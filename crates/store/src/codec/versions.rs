@@ -70,7 +70,7 @@ fn kind_of(tag: u8) -> Result<EntityKind> {
     kind.copied().ok_or(Error::Damaged(WHAT))
 }
 
-/// The name of a version, or the version that has it.
+/// The name of a version, or the number of an earlier version that has the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionName<'a> {
     /// The name itself.

@@ -70,7 +70,7 @@ impl Availability {
 pub struct Package {
     /// `dpkg`, `rpm`, `pip`, `conda`, `npm`, `cargo`
     pub manager: String,
-    /// Its name, as the manager has it.
+    /// Its name, as the manager spells it.
     pub name: String,
     /// Its version.
     pub version: String,

@@ -93,7 +93,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Makes room, if it is full, by forgetting what was decoded.
+    /// Makes room, if the cache is full, by dropping decoded records.
     pub fn trim(&mut self) {
         if self.members.len() >= MOST {
             self.members.clear();
@@ -109,12 +109,12 @@ impl Cache {
         }
     }
 
-    /// Whether the mentions of a block were asked for before now.
+    /// Whether the mentions of a block were read before now.
     pub fn asked_for_mentions(&mut self, block: i64) -> bool {
         self.asked_again((true, block))
     }
 
-    /// Whether a page was asked for before now.
+    /// Whether a page was read before now.
     pub fn asked_for_page(&mut self, first: i64) -> bool {
         self.asked_again((false, first))
     }

@@ -36,7 +36,8 @@ pub struct Text {
 pub struct Names {
     texts: Vec<u8>,
     directories: Vec<Text>,
-    /// By hash, so that no directory is kept twice; directories of one hash are in one list.
+    /// By hash, so that no directory is stored twice. Directories with the same hash are in one
+    /// list.
     numbers: FxHashMap<u64, Vec<u32>>,
 }
 

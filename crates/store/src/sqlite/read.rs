@@ -1,4 +1,4 @@
-//! Reading activities, entities and what is between them.
+//! Reads activities, entities and the edges between them.
 
 use std::rc::Rc;
 

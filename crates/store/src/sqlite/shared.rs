@@ -3,7 +3,7 @@
 //! Invariants:
 //!
 //! - A text or directory that a run refers to keeps its number.
-//! - A directory's number is never given again: other processes may have decoded what it stood for.
+//! - A directory's number is never given again: other processes may have decoded the old directory.
 //!
 //! Absent: deletion of single versions. A version's number is its position in its directory.
 

@@ -213,7 +213,7 @@ fn texts_of_a_removed_run_are_deleted_and_their_room_given_back() {
     store.compact().unwrap();
     assert!(length() <= before.0 + (64 << 10), "{} of {most}", length());
     assert_eq!(store.activities(kept).unwrap(), before.1);
-    // And what is appended again is found again.
+    // A run that is appended again is found again.
     let again = with(&mut store, "gone", 30);
     assert_eq!(store.activities(again).unwrap().len(), 30);
 }

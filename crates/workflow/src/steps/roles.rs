@@ -14,8 +14,8 @@ use crate::tools::knowledge;
 /// The role of a program towards the programs that it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramRole {
-    /// It starts what a script, a rule or its arguments say: a script's shell, `make`, `env`. Its
-    /// children are commands of their own.
+    /// It starts programs that a script, a rule or its arguments name: a script's shell, `make`,
+    /// `env`. Its children are commands of their own.
     Driver,
     /// It does work. The programs that it starts are part of its command.
     Tool,

@@ -46,7 +46,7 @@ fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
         .map_err(|error| Failure::not_found(chain(&error)))
 }
 
-/// Reads all contents and lists what is damaged.
+/// Reads all contents and lists the damaged ones.
 fn verify(args: StoreVerifyArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let damages = match contents(&current.home)? {

@@ -1,4 +1,4 @@
-//! The names in a block of versions: each as what it does not share with the name before it.
+//! The names in a block of versions: each as the bytes that it does not share with the name before.
 
 use super::WHAT;
 use crate::Result;
