@@ -10,7 +10,7 @@ RELEASE = target/release/backstory
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 # The paths whose prose is not clean yet. This list only shrinks.
-NO_PROSE = crates/recorder crates/abi
+NO_PROSE = crates/abi
 
 .PHONY: help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build
 
