@@ -101,7 +101,7 @@ impl PathTable {
                 {
                     return PathId(found);
                 }
-                // Another name has the same 64-bit hash, so its entry is at a later number.
+                // Another name has the same 64-bit hash, so the search goes on at the next key.
                 Some(_) => probe += 1,
                 None => return self.add(key, directory, name),
             }
