@@ -156,8 +156,9 @@ static BS_COLD void log_paths(u32 op, u64 time, s32 fd, const char *path, const 
                               s64 result)
 {
     struct bs_reservation rec = bs_begin_paths(op, fd, 0, 0, path, other);
-    if (rec.record)
-        rec.record->time = time;
+    if (!rec.record)
+        return;
+    rec.record->time = time;
     bs_end(rec, result);
 }
 
