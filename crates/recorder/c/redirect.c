@@ -168,8 +168,8 @@ static int exec_for_libc(const char *path, char *const *argv, char *const *env)
 
 /*
  * Called when libc closes a descriptor. The next file with this number must not be taken for the
- * closed one. Between the marks of a spawned child nothing is logged: `popen` closes the child's end
- * of its pipe there. A record without BS_F_CHILD would mean that the child is another program.
+ * closed one. Between the marks of a spawned child nothing is logged: `popen` closes the child's
+ * end of its pipe there. A record without BS_F_CHILD would mean that the child is another program.
  */
 static int close_for_libc(int fd)
 {

@@ -21,8 +21,8 @@ use crate::version::key;
 pub(super) struct OlderLinks {
     /// Links that the run removed.
     removed: FxHashMap<PathId, PathId>,
-    /// Targets of links that exist after the run, by the paths that were looked up so far. `None` if
-    /// the path is not a link.
+    /// Targets of links that exist after the run, by the paths that were looked up so far. `None`
+    /// if the path is not a link.
     lasting: FxHashMap<PathId, Option<PathId>>,
 }
 
