@@ -198,7 +198,7 @@ impl Preserver {
             Err(errno) => (-1, 0, errno.raw_os_error()),
         };
         let kept = PreservedContent {
-            ident: ident,
+            ident,
             number,
             how,
             error,

@@ -230,6 +230,8 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     }
 
     /// Folds an operation of a process.
+    // One arm for each operation: shorter functions would hide that none is missing.
+    #[allow(clippy::too_many_lines)]
     fn apply(&mut self, call: CallContext, op: Op) -> Result<(), S::Error> {
         match op {
             Op::Open {
