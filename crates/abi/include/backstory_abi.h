@@ -123,10 +123,10 @@ struct bs_arena {
     uint64_t full[BS_BITMAP_WORDS];
     uint64_t pad1[2];
     /*
-     * For runs that store contents, alone in a cache line. `told` (R and S, atomic add) counts the
-     * records that may be a read or may change what a path leads to, after each was logged. The
-     * filter has every file that the first `known` (S) of them read. `known` becomes 0 when the
-     * supervisor can no longer say so.
+     * For runs that store contents, alone in a cache line. `told` (R and S, atomic add) counts
+     * records after they were logged. It counts those that may be a read, or that may change the
+     * meaning of a path. The filter has every file that the first `known` (S) of them read. `known`
+     * becomes 0 when that is no longer true.
      */
     uint64_t told;
     uint64_t known;
@@ -211,8 +211,12 @@ struct bs_chunk {
 #define BS_F_OWN 128u      /* OPEN for reading, of a file that only this process made and changed */
 
 /*
- * One operation. Behind this header come, in this order: a bs_who if BS_F_WHO, a bs_ident if
- * BS_F_IDENT, the strings of the op, each with its NUL, and padding to a multiple of 8 bytes.
+ * One operation. This header is followed, in this order, by:
+ *
+ * - a bs_who if BS_F_WHO
+ * - a bs_ident if BS_F_IDENT
+ * - the strings of the op, each with its NUL
+ * - padding to a multiple of 8 bytes
  *
  * `time` is the time-stamp counter when the call began. Where the counter must not be read, it is a
  * sequence number above the last counter that was read.
@@ -364,8 +368,8 @@ enum {
 enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_HOLD_UNKNOWN 0x80000000u
 /*
- * How a content is stored. A link is the file itself: a process that has it open may still write to
- * it, and the size and mtime of the ident show that.
+ * How a content is stored. A link is the file itself. A process that has the file open may still
+ * write to it, which its size and mtime show.
  */
 enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
 enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };

@@ -18,12 +18,12 @@ mod files;
 mod globs;
 mod heirs;
 mod lineage;
+mod neighbours;
 mod now;
 mod replaced;
 mod root;
 mod runs;
 mod status;
-mod steps;
 
 pub use contents::{Content, Role, RunContents, born, contents, kind, known, stayed};
 pub use decided::decided_since;

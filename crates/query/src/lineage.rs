@@ -10,9 +10,9 @@ use backstory_store::{EntityKey, RunKey, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::answer::{Flow, Lineage, Link, Node, Scope};
+use crate::neighbours::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::root::{self, Asked};
 use crate::runs::resolve;
-use crate::steps::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::{Error, Globs, Result};
 
 /// The activities and entities that the newest version of `path` came from.
@@ -56,7 +56,7 @@ pub fn follow(
     let exclude = Globs::new(&scope.exclude)?;
     let mut search = Search {
         store,
-        steps: NeighbourFinder::new(store, direction, scope, run),
+        neighbours: NeighbourFinder::new(store, direction, scope, run),
         direction,
         depth: scope.depth,
         exclude,
@@ -100,7 +100,7 @@ impl Label {
 /// once for each label that no other label covers.
 struct Search<'s> {
     store: &'s dyn Store,
-    steps: NeighbourFinder<'s>,
+    neighbours: NeighbourFinder<'s>,
     direction: Direction,
     depth: Option<usize>,
     exclude: Globs,
@@ -123,8 +123,8 @@ impl Search<'_> {
                 Node::Entity { ident, version, .. } => Some(Seen { ident, version }),
                 Node::Activity { .. } => None,
             };
-            for step in self.steps.around(key, seen, time)? {
-                self.take(node, label.depth.0, step)?;
+            for neighbour in self.neighbours.around(key, seen, time)? {
+                self.take(node, label.depth.0, neighbour)?;
             }
         }
         Ok(())

@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use crate::answer::{FileState, FileStatus, Flow, Lineage, Link, Node, Scope};
 use crate::decided::decided_since;
 use crate::lineage::follow;
+use crate::neighbours::Direction;
 use crate::root::Asked;
-use crate::steps::Direction;
 use crate::{Error, Result, now};
 
 /// Compares files with their recorded versions.

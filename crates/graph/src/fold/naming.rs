@@ -1,8 +1,6 @@
-//! Calls that make, move and remove names.
+//! Calls that make and remove names; `renames` has those that move them.
 //!
-//! A rename gives the file a new version under its new name, derived from the version it had. The
-//! content is the same, but the name is not. A further hard link has nodes of its own beside those
-//! of the first name.
+//! A further hard link has nodes of its own beside those of the first name.
 
 use super::descriptors::FoundObject;
 use super::{CallContext, Fold};
