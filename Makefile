@@ -9,8 +9,6 @@ RELEASE = target/release/backstory
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-# The paths whose prose is not clean yet. This list only shrinks.
-
 .PHONY: help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build
 
 help:
