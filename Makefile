@@ -46,7 +46,7 @@ lint: setup-test
 	$(CARGO) fmt --all --check
 	scripts/lint-c
 	scripts/lint-python
-	scripts/lint-cycles files redaction vocabulary sys abi arena eventlog guard preserve session store contents query cli testkit
+	scripts/lint-cycles
 	scripts/lint-prose
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 

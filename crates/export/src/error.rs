@@ -11,8 +11,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// There is no such format.
-    #[error("there is no format '{0}'; known are: {known}", known = crate::names().join(", "))]
-    NoFormat(String),
+    #[error("there is no format '{name}'; known are: {known}")]
+    NoFormat {
+        /// The unknown name.
+        name: String,
+        /// All known names, separated by commas.
+        known: String,
+    },
     /// The recording has nothing that this format could express.
     #[error("{subject} has no {what}: {advice}")]
     Nothing {

@@ -1,17 +1,11 @@
-//! The trait of formats, and the list of all formats.
-//!
-//! A new format needs:
-//!
-//! - a file in `formats/` with a type that implements [`Format`], and a line in [`ALL`],
-//! - a golden file in `tests/goldens/expected/`,
-//! - a test in which the tool named by `proven_by` reads it,
-//! - a line in `docs/export.md`.
+//! The trait of formats, and the targets that they write to.
 
 use std::io::Write;
 use std::path::Path;
 
-use crate::formats;
-use crate::{Error, Result, View};
+use crate::error::Result;
+use crate::family::Family;
+use crate::view::View;
 
 /// The target of a format. It is kept only if the format succeeds.
 pub enum Target<'t> {
@@ -28,21 +22,6 @@ pub enum Shape {
     Stream,
     /// A directory of files.
     Directory,
-}
-
-/// The purpose of a format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
-    /// Runs the steps again.
-    Workflow,
-    /// Shows the graph.
-    Picture,
-    /// The graph for other programs.
-    Data,
-    /// A standard's document.
-    Standard,
-    /// A file system to run it in.
-    Container,
 }
 
 /// A way to write a [`View`] down.
@@ -73,48 +52,6 @@ pub trait Format: Sync {
     }
     /// Writes the view. `target` is as [`Format::shape`] says.
     fn write(&self, view: &View, target: Target<'_>) -> Result<()>;
-}
-
-/// All formats, by family and name.
-pub const ALL: &[&dyn Format] = &[
-    &formats::Cwl,
-    &formats::Make,
-    &formats::Nextflow,
-    &formats::Ninja,
-    &formats::Shell,
-    &formats::Snakemake,
-    &formats::Dot,
-    &formats::Mermaid,
-    &formats::Perfetto,
-    &formats::Svg,
-    &formats::CompileCommands,
-    &formats::GraphMl,
-    &formats::Parquet,
-    &formats::CycloneDx,
-    &formats::InToto,
-    &formats::OpenLineage,
-    &formats::ProvJson,
-    &formats::ProvN,
-    &formats::RoCrate,
-    &formats::Spdx,
-    &formats::DockerArchive,
-    &formats::Dockerfile,
-    &formats::Oci,
-    &formats::OciArchive,
-    &formats::ReproZip,
-];
-
-/// The format of this name.
-pub fn find(name: &str) -> Result<&'static dyn Format> {
-    let found = ALL.iter().find(|format| format.name() == name);
-    found
-        .copied()
-        .ok_or_else(|| Error::NoFormat(name.to_owned()))
-}
-
-/// All names.
-pub fn names() -> Vec<&'static str> {
-    ALL.iter().map(|format| format.name()).collect()
 }
 
 impl<'t> Target<'t> {

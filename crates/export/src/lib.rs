@@ -23,11 +23,15 @@ pub mod view;
 
 mod atomic_output;
 mod error;
+mod family;
 mod formats;
+mod registry;
 
 pub use atomic_output::{export, export_to};
 pub use backstory_workflow::Subject;
 pub use error::{Error, Result};
-pub use format::{ALL, Family, Format, Shape, Target, find, names};
+pub use family::Family;
+pub use format::{Format, Shape, Target};
 pub use formats::dot_string;
+pub use registry::{ALL, find, names};
 pub use view::{Level, Request, View};

@@ -10,10 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::{ActivityId, Certainty, EntityId, Informed, Interval, Relation};
 use crate::object::ObjectId;
-
-/// The number of an epoch within the fold. An epoch has it before the fold knows whether the epoch
-/// becomes a node; an [`ActivityId`] exists only for nodes.
-pub type Serial = u32;
+use crate::serial::Serial;
 
 /// An edge between an epoch and an entity.
 #[derive(Debug, Clone, Copy)]

@@ -20,6 +20,7 @@ pub(crate) mod fold;
 mod object;
 mod paths;
 mod process;
+mod serial;
 mod version;
 
 use backstory_eventlog::event::{Bytes, Event, Time};

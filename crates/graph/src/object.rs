@@ -9,9 +9,9 @@
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 
-use crate::activity::Serial;
 use crate::model::{Entity, EntityKind};
 use crate::paths::PathId;
+use crate::serial::Serial;
 use crate::version::{ContentVersion, InodeKey};
 
 /// The number of an object within the fold.

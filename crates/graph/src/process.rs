@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::{Pid, Time, Via};
 
-use crate::activity::Serial;
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
+use crate::serial::Serial;
 
 /// The bind mounts of a mount namespace: from the mount point to the directory that it shows.
 pub type BindMounts = Rc<RefCell<Vec<(PathId, PathId)>>>;

@@ -3,9 +3,9 @@
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
-use crate::activity::Serial;
 use crate::model::{ByName, Certainty, EntityId, Relation};
 use crate::paths::PathId;
+use crate::serial::Serial;
 
 /// A key that two names share if they lead to one inode: its device, number and birth.
 pub type InodeKey = (u64, u64, i64);

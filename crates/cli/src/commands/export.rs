@@ -104,7 +104,7 @@ impl From<Error> for Failure {
             Error::Store(error) => error.into(),
             Error::Workflow(error) => error.into(),
             Error::Stream(error) => error.into(),
-            Error::NoFormat(_) | Error::NotAStream(_) | Error::InTheWay { .. } => {
+            Error::NoFormat { .. } | Error::NotAStream(_) | Error::InTheWay { .. } => {
                 Failure::misuse(line)
             }
             _ => Failure::not_found(line),

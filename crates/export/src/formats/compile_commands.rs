@@ -6,7 +6,8 @@
 use backstory_eventlog::event::Bytes;
 use serde_json::{Value, json};
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::{Error, Result, View};
 use backstory_workflow::paths::{absolute, base_name};
 use backstory_workflow::tools::knowledge;

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use sha1::Digest;
 
 use super::notation::{self, moment, text};
+use crate::family::Family;
 use crate::file_contents::hex;
-use crate::format::{Family, Format, Shape, Target};
+use crate::format::{Format, Shape, Target};
 use crate::image_tree::{ImageTree, is_own};
 use crate::unfinished::ScratchDirectory;
 use crate::{Result, View};

@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use backstory_eventlog::event::Bytes;
 
 use super::notation::file_uri;
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::sandbox::{SandboxLayout, SandboxStep};
 use crate::{Result, View};
 use backstory_workflow::recording::split;

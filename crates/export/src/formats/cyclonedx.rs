@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::notation::{self, file_uri, moment, purl, text, uuid};
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::inventory::{Inventory, InventoryStep};
 use crate::{Result, View};
 

@@ -1,6 +1,7 @@
 //! The graph in Graphviz's language.
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;

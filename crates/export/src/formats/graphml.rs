@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use super::notation::{self, file_uri, moment, purl, text};
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::inventory::{Inventory, InventoryFile};
 use crate::{Error, Result, View};
 

@@ -6,7 +6,8 @@ use std::io::Write;
 
 use backstory_eventlog::event::Bytes;
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::{Error, Result, View};
 use backstory_workflow::shell::quote;
 use backstory_workflow::steps::{Line, Rule, STEM, Step, rules};

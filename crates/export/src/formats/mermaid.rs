@@ -1,6 +1,7 @@
 //! A flowchart for Mermaid, which Markdown viewers draw.
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;

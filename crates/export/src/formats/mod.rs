@@ -19,6 +19,7 @@ mod protobuf;
 mod prov;
 mod reprozip;
 mod ro_crate;
+mod ro_crate_ids;
 mod ro_crate_run;
 mod shell;
 mod snakemake;

@@ -7,7 +7,8 @@
 
 use std::io::Write;
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::sandbox::{SandboxLayout, SandboxStep};
 use crate::{Result, View};
 use backstory_workflow::steps::{Rule, STEM, Step, filled, rules};

@@ -11,7 +11,8 @@ use backstory_query::answer::Flow;
 use serde_json::{Value, json};
 
 use super::notation::{self, moment, text, uuid};
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::view::{Endpoint, ViewActivity};
 use crate::{Result, View};
 

@@ -10,7 +10,8 @@ use std::io::{self, Write};
 
 use super::protobuf::Message;
 use super::word;
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::view::{Endpoint, ViewActivity, ViewLink};
 use crate::{Result, View};
 

@@ -13,7 +13,8 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value, json};
 
 use super::notation::text;
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::image_tree::{ImageTree, TreeNode};
 use crate::unfinished::ScratchDirectory;
 use crate::view::{Endpoint, Level};

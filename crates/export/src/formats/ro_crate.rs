@@ -4,7 +4,7 @@
 //! A step is a `CreateAction`. A file is in the crate if its content is stored or the file is
 //! unchanged. Other files are described only.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +13,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::notation::{self, escaped, file_uri, moment, purl, text};
+use super::ro_crate_ids::{action_id, references};
 use super::ro_crate_run::{PROFILES, WHOLE, WORKFLOW_CRATE, execution, put_workflow};
-use crate::format::{Family, Format, Shape, Target};
+use crate::family::Family;
+use crate::format::{Format, Shape, Target};
 use crate::inventory::{Inventory, InventoryFile, InventoryStep};
 use crate::{Error, Result, View};
 
@@ -126,11 +128,6 @@ fn put(
     Ok(escaped(&name))
 }
 
-pub(super) fn references(ids: impl Iterator<Item = impl Into<String>>) -> Vec<Value> {
-    let unique: BTreeSet<String> = ids.map(Into::into).collect();
-    unique.into_iter().map(|id| json!({"@id": id})).collect()
-}
-
 fn root(view: &View, bill: &Inventory, ids: &[String], workflow: &str) -> Value {
     let last = &view.runs[view.runs.len() - 1];
     let files = ids
@@ -167,10 +164,6 @@ fn file(item: &InventoryFile, id: &str) -> Value {
         file["sha256"] = Value::from(sums.sha256.as_str());
     }
     file
-}
-
-pub(super) fn action_id(step: &InventoryStep) -> String {
-    format!("#action-{}-{}", step.run, escaped(step.name.as_bytes()))
 }
 
 fn action(step: &InventoryStep, ids: &[String], instrument: &str) -> Value {

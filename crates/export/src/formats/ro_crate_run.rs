@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::notation::moment;
-use super::ro_crate::{action_id, references};
+use super::ro_crate_ids::{action_id, references};
 use crate::format::{Format, Target};
 use crate::inventory::Inventory;
 use crate::{Error, Result, View};

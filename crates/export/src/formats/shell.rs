@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::{Result, View};
 use backstory_workflow::shell::quote;
 

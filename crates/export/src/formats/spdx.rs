@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::notation::{self, escaped, purl, second, text, uuid};
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::inventory::Inventory;
 use crate::{Error, Result, View};
 

@@ -11,7 +11,8 @@ use std::io::Write;
 
 use backstory_graph::model::Certainty;
 
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::view::Endpoint;
 use crate::{Result, View};
 

@@ -16,8 +16,8 @@ use backstory_workflow::shell;
 use backstory_workflow::steps::{SharedEnvironment, Workflow};
 
 use crate::Result;
+use crate::family::Family;
 use crate::file_contents::FileContents;
-use crate::format::Family;
 
 pub use request::{Level, Request};
 

@@ -4,10 +4,11 @@
 use backstory_eventlog::event::{Time, Via};
 
 use super::{CallContext, Fold, NEAR, SLACK};
-use crate::activity::{EntityUse, Serial};
+use crate::activity::EntityUse;
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
+use crate::serial::Serial;
 use crate::version::ContentVersion;
 
 /// A node, and the name and version by which it is used.

@@ -7,8 +7,9 @@ use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 use rustc_hash::FxHashSet;
 
 use super::{CallContext, Fold};
-use crate::activity::{EntityUse, Epoch, EpochEdges, Serial};
+use crate::activity::{EntityUse, Epoch, EpochEdges};
 use crate::model::{Activity, ActivityId, Edge, Inform, Informed, Interval, Sink};
+use crate::serial::Serial;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn informed(

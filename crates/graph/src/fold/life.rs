@@ -7,10 +7,11 @@
 use backstory_eventlog::event::{Bytes, Pid, Spawn, Time};
 
 use super::{CallContext, Fold};
-use crate::activity::{Epoch, EpochOrigin, Serial};
+use crate::activity::{Epoch, EpochOrigin};
 use crate::model::{EntityKind, Informed, Sink};
 use crate::paths::ROOT;
 use crate::process::{Descriptor, FsContext, NAMELESS, ProcessState};
+use crate::serial::Serial;
 use std::rc::Rc;
 
 const CLONE_THREAD: u32 = 0x1_0000;

@@ -59,11 +59,12 @@ use backstory_files::{CLOCK_GRANULARITY, Ident};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::FinalState;
-use crate::activity::{Epoch, Serial};
+use crate::activity::Epoch;
 use crate::model::{ActivityId, Certainty, EntityId, Sink};
 use crate::object::{ObjectId, TrackedObject};
 use crate::paths::{ByPath, PathId, PathTable};
 use crate::process::ProcessState;
+use crate::serial::Serial;
 use crate::version::InodeKey;
 use final_state::FinalStateCache;
 use names::NameState;

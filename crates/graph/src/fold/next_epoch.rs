@@ -1,10 +1,11 @@
 //! The effect of an exec on the process: the same epoch goes on, or the next one begins.
 
 use super::{CallContext, Fold};
-use crate::activity::{EntityUse, Epoch, EpochOrigin, Serial};
+use crate::activity::{EntityUse, Epoch, EpochOrigin};
 use crate::model::{Certainty, EntityId, Informed, Relation, Sink};
 use crate::object::ObjectId;
 use crate::process::{Descriptor, NAMELESS};
+use crate::serial::Serial;
 use backstory_eventlog::event::{Bytes, Pid, Via};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;

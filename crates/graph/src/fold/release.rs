@@ -6,11 +6,12 @@
 use super::descriptors::at;
 use super::entities::NamedEntity;
 use super::{CallContext, Fold};
-use crate::activity::{EntityUse, Serial};
+use crate::activity::EntityUse;
 use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
 use crate::process::{Descriptor, NAMELESS, OpenFile};
+use crate::serial::Serial;
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 

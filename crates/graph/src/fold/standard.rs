@@ -4,8 +4,9 @@
 use backstory_eventlog::event::Pid;
 
 use super::Fold;
-use crate::activity::{Outlet, Serial};
+use crate::activity::Outlet;
 use crate::model::{ActivityId, Certainty, EntityId, EntityKind, Sink};
+use crate::serial::Serial;
 use crate::standard::{GIVEN, KIND, StandardEnd, encode, encode_given};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {

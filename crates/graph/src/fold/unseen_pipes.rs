@@ -3,11 +3,11 @@
 
 use super::descriptors::at;
 use super::{CallContext, Fold};
-use crate::activity::Serial;
 use crate::model::{Certainty, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::ROOT;
 use crate::process::UnseenPipe;
+use crate::serial::Serial;
 use backstory_eventlog::event::{Outcome, Pid, Time, Via};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {

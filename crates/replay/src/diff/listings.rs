@@ -1,10 +1,10 @@
-//! Compares listed directories: the names that each side found and had not made itself.
+//! Listed directories: the names that a side found and had not made itself.
 //!
 //! Listings are known as the run left them. Names that the run removed are added, and names that it
 //! made are left out. Absent: directories of the system, directories with more names than are
 //! recorded, and the order of names.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::{Entity, EntityKind};
@@ -12,7 +12,6 @@ use backstory_store::{ActivityKey, Store};
 use backstory_workflow::paths::parent;
 
 use super::file_use::FileUse;
-use super::{DiffSide, Difference, DifferenceKind, Findings};
 use crate::Result;
 
 /// A listed directory.
@@ -81,41 +80,6 @@ pub(super) fn of(
         });
     }
     Ok(found)
-}
-
-/// Compares the names in directories that both sides listed.
-pub(super) fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
-    let both = |name: &Vec<u8>| Some((a.listings.get(name)?, b.listings.get(name)?));
-    let names: BTreeMap<&Vec<u8>, _> = a
-        .listings
-        .keys()
-        .filter_map(|name| Some((name, both(name)?)))
-        .collect();
-    for (name, (x, y)) in names {
-        if x.names == y.names {
-            continue;
-        }
-        let (only_a, only_b) = (only(x, y), only(y, x));
-        let mut difference = Difference::new(
-            DifferenceKind::Listing,
-            name.clone(),
-            only_a,
-            only_b,
-            x.at.min(y.at),
-        );
-        difference.activities = x.by.iter().chain(&y.by).copied().collect();
-        found.differences.push(difference);
-    }
-}
-
-/// The names that the first listing alone has; `None` without such names.
-fn only(one: &DirectoryListing, other: &DirectoryListing) -> Option<Vec<u8>> {
-    let names: Vec<&[u8]> = one
-        .names
-        .difference(&other.names)
-        .map(Vec::as_slice)
-        .collect();
-    (!names.is_empty()).then(|| names.join(&b' '))
 }
 
 /// The last component of a path.

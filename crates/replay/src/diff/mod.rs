@@ -11,6 +11,7 @@
 mod commands;
 mod file_use;
 mod files;
+mod listing_differences;
 mod listings;
 mod side;
 
@@ -152,7 +153,7 @@ pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff>
     surroundings(&a, &b, &mut found);
     commands::compare(&a, &b, &mut found);
     files::compare(&a, &b, &mut found);
-    listings::compare(&a, &b, &mut found);
+    listing_differences::compare(&a, &b, &mut found);
     found
         .differences
         .sort_by(|x, y| (x.at, x.kind, &x.of).cmp(&(y.at, y.kind, &y.of)));

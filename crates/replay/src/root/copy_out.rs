@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstory_contents::digest_through;
 use rustix::fs::{CWD, Mode, OFlags, Stat, fchmod, openat};
 
-use super::results::{ReplayedFile, TAKE};
+use super::replayed_file::{ReplayedFile, TAKE};
 use crate::{Error, Result};
 
 /// Files of one directory that one thread copies at once.

@@ -17,6 +17,7 @@ mod host_files;
 mod listing_order;
 mod network;
 mod populate;
+mod replayed_file;
 
 use std::fs;
 use std::io;

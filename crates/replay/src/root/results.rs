@@ -11,23 +11,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
 };
-use serde::{Deserialize, Serialize};
 
 use super::OWN;
 use super::copy_out;
+pub use super::replayed_file::ReplayedFile;
+use super::replayed_file::TAKE;
 use crate::plan::Plan;
 use crate::{Error, Result};
-
-/// A file that a replay left.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplayedFile {
-    /// Absolute path inside the replay.
-    pub path: Vec<u8>,
-    /// The digest of its content.
-    pub digest: [u8; 32],
-    /// Size in bytes.
-    pub size: u64,
-}
 
 /// The files before the command ran, for comparison.
 #[derive(Debug)]
@@ -86,9 +76,6 @@ impl RootSnapshot {
         Ok(left)
     }
 }
-
-/// The operation in error messages.
-pub(super) const TAKE: &str = "take what was left at";
 
 /// Size, times and inode: a change of content changes one of them.
 type FileStamp = (i64, i64, i64, u64);

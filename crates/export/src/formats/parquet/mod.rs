@@ -7,7 +7,8 @@
 mod column;
 mod tables;
 
-use crate::format::{Family, Format, Shape, Target};
+use crate::family::Family;
+use crate::format::{Format, Shape, Target};
 use crate::{Error, Result, View};
 use column::write;
 use tables::{activities, edges, entities, runs};

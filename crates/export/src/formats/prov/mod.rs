@@ -13,7 +13,8 @@ mod statement;
 use serde_json::{Map, Value, json};
 
 use super::notation::{escaped, file_uri, moment, text};
-use crate::format::{Family, Format, Target};
+use crate::family::Family;
+use crate::format::{Format, Target};
 use crate::view::{ViewActivity, ViewEntity};
 use crate::{Result, View};
 use flows::flows;
