@@ -19,6 +19,7 @@ use backstory_query::{Content, RunContents, contents};
 use backstory_store::facts::Availability;
 use backstory_store::{Store, same_version};
 use backstory_workflow::recording::Recording;
+use data_encoding::HEXLOWER;
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use sha1::Digest as _;
 
@@ -143,8 +144,8 @@ impl FileContents {
         }
         Ok(Some(Checksums {
             size,
-            sha1: hex(&sha1.finalize()),
-            sha256: hex(&sha256.finalize()),
+            sha1: HEXLOWER.encode(&sha1.finalize()),
+            sha256: HEXLOWER.encode(&sha256.finalize()),
             blake3: blake3.finalize().to_hex().to_string(),
         }))
     }
@@ -183,9 +184,4 @@ fn live(content: &Content) -> Option<File> {
     .ok()?;
     let is = Ident::from(&is);
     same_version(&was, &is).then_some(file)
-}
-
-/// Bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

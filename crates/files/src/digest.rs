@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 /// BLAKE3 of a content, 32 bytes. It is printed as 64 hexadecimal digits in lower case, and parsed
 /// from either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +27,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        HEXLOWER.encode_display(&self.0).fmt(f)
     }
 }
 
@@ -33,16 +35,11 @@ impl FromStr for Digest {
     type Err = NotADigest;
 
     fn from_str(text: &str) -> Result<Digest, NotADigest> {
-        let wrong = || NotADigest(text.to_owned());
-        if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(wrong());
-        }
-        let mut digest = [0; 32];
-        for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
-        }
-        Ok(Digest(digest))
+        let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok();
+        let digest = bytes.and_then(|bytes| bytes.try_into().ok());
+        digest
+            .map(Digest)
+            .ok_or_else(|| NotADigest(text.to_owned()))
     }
 }
 

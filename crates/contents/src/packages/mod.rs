@@ -19,6 +19,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use md5::Md5;
 use sha2::{Digest as _, Sha256};
 
@@ -129,38 +130,20 @@ impl Write for Both {
 
 /// Decodes hexadecimal digits.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() != 2 * N || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(bytes)
+    let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
+    bytes.try_into().ok()
 }
 
 /// Decodes base 64, URL-safe or not, with or without padding.
 fn base64<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let mut out = Vec::with_capacity(N + 1);
-    let (mut bits, mut count) = (0u32, 0);
-    for byte in text.trim_end_matches('=').bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' | b'+' => 62,
-            b'_' | b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    out.try_into().ok()
+    let text = text.trim_end_matches('=').as_bytes();
+    let url_safe = text.iter().any(|byte| matches!(byte, b'-' | b'_'));
+    let encoding = if url_safe {
+        BASE64URL_NOPAD
+    } else {
+        BASE64_NOPAD
+    };
+    encoding.decode(text).ok()?.try_into().ok()
 }
 
 /// Facts about directories, each looked up once. The files of a large tree share few directories.

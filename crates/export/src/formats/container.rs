@@ -7,12 +7,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha1::Digest;
 
 use super::notation::{self, moment, text};
 use crate::family::Family;
-use crate::file_contents::hex;
 use crate::format::{Format, Shape, Target};
 use crate::image_tree::{ImageTree, is_own};
 use crate::unfinished::ScratchDirectory;
@@ -117,7 +117,7 @@ impl Format for DockerArchive {
         let directory = ScratchDirectory::anywhere()?;
         let layers = layers(&tree, directory.path())?;
         let config = serde_json::to_vec(&config(&tree, &layers)?).map_err(io::Error::from)?;
-        let config_name = format!("{}.json", hex(&sha2::Sha256::digest(&config)));
+        let config_name = format!("{}.json", HEXLOWER.encode(&sha2::Sha256::digest(&config)));
         let names: Vec<String> = layers
             .iter()
             .map(|layer| format!("{}.tar", layer.digest))
@@ -241,7 +241,7 @@ fn layers(tree: &ImageTree<'_>, directory: &Path) -> Result<Vec<Layer>> {
             size: 0,
         };
         tree.archive(&mut out, "", |path, node| is_own(path, node) == own)?;
-        let digest = hex(&out.sum.finalize());
+        let digest = HEXLOWER.encode(&out.sum.finalize());
         fs::rename(&path, directory.join(&digest))?;
         let size = out.size;
         all.push(Layer {
@@ -299,7 +299,7 @@ fn layout(tree: &ImageTree<'_>, directory: &Path) -> Result<()> {
     let layers = layers(tree, &blobs)?;
     let blob = |value: &Value, kind: &str| -> Result<Value> {
         let bytes = serde_json::to_vec(value).map_err(io::Error::from)?;
-        let digest = hex(&sha2::Sha256::digest(&bytes));
+        let digest = HEXLOWER.encode(&sha2::Sha256::digest(&bytes));
         fs::write(blobs.join(&digest), &bytes)?;
         Ok(json!({"mediaType": kind, "digest": format!("sha256:{digest}"), "size": bytes.len()}))
     };

@@ -2,9 +2,8 @@
 
 use backstory_eventlog::event::Time;
 use backstory_store::facts::Package;
+use data_encoding::HEXLOWER;
 use sha1::Digest;
-
-use crate::file_contents::hex;
 
 /// The tool that made the documents.
 pub const TOOL: &str = "backstory";
@@ -68,7 +67,7 @@ pub fn uuid(name: &str) -> String {
     bytes.copy_from_slice(&sum[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x50;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = hex(&bytes);
+    let hex = HEXLOWER.encode(&bytes);
     let parts = [
         &hex[..8],
         &hex[8..12],
