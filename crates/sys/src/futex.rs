@@ -2,21 +2,13 @@
 #![allow(unsafe_code)]
 
 use libc::c_long;
+use std::ptr::{from_ref, null};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// Sleeps while `word` holds `value`.
 pub fn futex_wait(word: &AtomicU32, value: u32) {
-    // SAFETY: the word outlives the call; no timeout.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            value,
-            0usize,
-        )
-    };
+    wait(word, value, None);
 }
 
 /// As [`futex_wait`], for at most this long.
@@ -25,14 +17,19 @@ pub fn futex_wait_for(word: &AtomicU32, value: u32, at_most: Duration) {
         tv_sec: at_most.as_secs() as libc::time_t,
         tv_nsec: c_long::from(at_most.subsec_nanos()),
     };
-    // SAFETY: word and timeout outlive the call.
+    wait(word, value, Some(&at_most));
+}
+
+fn wait(word: &AtomicU32, value: u32, at_most: Option<&libc::timespec>) {
+    let at_most = at_most.map_or(null(), from_ref);
+    // SAFETY: word and timeout outlive the call; a null timeout means none.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
             value,
-            &raw const at_most,
+            at_most,
         )
     };
 }
