@@ -103,21 +103,6 @@ fn written(view: &View, format: &dyn Format) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
     backstory_export::export(view, format, &path).unwrap();
-    if let Some(raw) = std::env::var_os("BACKSTORY_RAW") {
-        let name = format!(
-            "{:?}-{}-{}",
-            view.level,
-            view.requested.is_some(),
-            format.name()
-        );
-        let to = Path::new(&raw).join(name);
-        let copied = std::process::Command::new("cp")
-            .arg("-r")
-            .arg(&path)
-            .arg(to)
-            .status();
-        assert!(copied.unwrap().success());
-    }
     match format.shape() {
         Shape::Stream => render::file(&fs::read(&path).unwrap()),
         Shape::Directory => render::directory(&path),
