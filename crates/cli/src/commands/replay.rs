@@ -1,6 +1,7 @@
 //! `replay`: runs a recorded command again in an empty root, and compares the outputs with the
 //! recorded ones.
 
+mod directory;
 mod inside;
 mod report;
 
@@ -10,12 +11,12 @@ use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use backstory_contents::Contents;
 use backstory_eventlog::event::Bytes;
-use backstory_export::unfinished::{CleanupPath, is_abandoned};
+use backstory_export::unfinished::CleanupPath;
 use backstory_files::Digest;
 use backstory_replay::plan::{self, Deviations, Plan, Stdin};
 use backstory_replay::verdict;
@@ -24,21 +25,14 @@ use serde::{Deserialize, Serialize};
 
 pub use inside::{enter, inside};
 
+use directory::{PLAN, RESULT, STORE, clear, directory};
+
 use super::Outcome;
 use super::diff::store_contents;
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};
-
-/// The plan of a replay, below its directory.
-const PLAN: &str = "plan.json";
-
-/// The result file of a replay.
-const RESULT: &str = "result.json";
-
-/// The directory of the replay's own store.
-const STORE: &str = "store";
 
 /// The result that the process inside reports.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -174,75 +168,6 @@ pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
         Ok((name.as_bytes().into(), value.as_bytes().into()))
     };
     given.iter().map(one).collect()
-}
-
-/// The directory for the outputs: new, or empty.
-fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
-    let fail = |path: &Path, error: &io::Error| {
-        Failure::not_found(format!(
-            "cannot create {}: {error}; give --output-dir a directory that you can write to",
-            path.display()
-        ))
-    };
-    if let Some(path) = wanted {
-        sweep(path);
-        fs::create_dir_all(path).map_err(|error| fail(path, &error))?;
-        let mut entries = fs::read_dir(path).map_err(|error| fail(path, &error))?;
-        if entries.next().is_some() {
-            let path = path.display();
-            return Err(Failure::misuse(format!(
-                "the directory {path} is not empty: give --output-dir a new directory"
-            )));
-        }
-        return path.canonicalize().map_err(|error| fail(path, &error));
-    }
-    let beside = fs::read_dir(".").into_iter().flatten().flatten();
-    beside
-        .filter(|entry| entry.file_name().as_bytes().starts_with(b"replay-"))
-        .for_each(|entry| sweep(&entry.path()));
-    for number in 1..10_000 {
-        let path = PathBuf::from(format!("replay-{run}-{number}"));
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(fail(&path, &error)),
-            Ok(()) => return path.canonicalize().map_err(|error| fail(&path, &error)),
-        }
-    }
-    Err(Failure::not_found(
-        "this directory has too many replays already: give --output-dir",
-    ))
-}
-
-/// Removes the directories of killed replays. Such a directory has a plan, and no process holds its
-/// lock.
-fn sweep(own: &Path) {
-    if own.join(PLAN).is_file() && is_abandoned(own) {
-        take_away(own);
-    }
-}
-
-/// Attempts to remove a directory that processes may still write into while they are being killed.
-const TRIES: u32 = 100;
-
-/// Removes the files that a failed replay has put into its directory.
-fn clear(own: &Path) {
-    for _ in 0..TRIES {
-        take_away(own);
-        if !own.exists() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-}
-
-fn take_away(own: &Path) {
-    for name in [PLAN, RESULT] {
-        let _ = fs::remove_file(own.join(name));
-    }
-    for name in ["root", STORE, backstory_replay::root::results::FILES] {
-        let _ = fs::remove_dir_all(own.join(name));
-    }
-    let _ = fs::remove_dir(own);
 }
 
 /// Starts a process that builds the root and runs the command there, and waits for it.
