@@ -15,6 +15,8 @@ mod json;
 mod running_runs;
 mod text;
 mod tool_file;
+#[allow(dead_code)]
+mod when;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
