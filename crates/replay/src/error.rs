@@ -15,6 +15,9 @@ pub enum Error {
     /// A query of the store failed.
     #[error(transparent)]
     Query(#[from] backstory_query::Error),
+    /// The steps could not be judged.
+    #[error(transparent)]
+    Currency(#[from] backstory_currency::Error),
     /// The steps of a run could not be found.
     #[error(transparent)]
     Workflow(#[from] backstory_workflow::Error),

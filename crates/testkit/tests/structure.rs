@@ -117,7 +117,7 @@ fn a_crate_depends_on_crates_of_a_lower_rank_only() {
 fn the_crates_from_graph_to_replay_need_nothing_of_the_capture_side() {
     let dependencies = dependencies();
     for name in [
-        "graph", "store", "query", "contents", "workflow", "export", "replay",
+        "graph", "store", "query", "contents", "workflow", "currency", "export", "replay",
     ] {
         for capture in ["arena", "guard", "preserve", "session", "recorder", "sys"] {
             assert!(

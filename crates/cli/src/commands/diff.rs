@@ -220,6 +220,7 @@ impl From<backstory_replay::Error> for Failure {
             Error::Query(error) => error.into(),
             Error::Store(error) => error.into(),
             Error::Workflow(error) => error.into(),
+            Error::Currency(error) => error.into(),
             _ => Failure::not_found(line),
         }
     }

@@ -10,6 +10,7 @@ use backstory_query::answer::{FileState, FileStatus};
 use super::{Outcome, answer};
 use crate::args::lineage::StatusArgs;
 use crate::current_store::CurrentStore;
+use crate::error::{Failure, chain};
 use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
@@ -44,7 +45,7 @@ fn is_current(file: &FileStatus) -> bool {
 }
 
 /// The files that the latest run wrote and that existed when it ended.
-fn written_by_the_latest(current: &CurrentStore) -> Result<Vec<PathBuf>, crate::error::Failure> {
+fn written_by_the_latest(current: &CurrentStore) -> Result<Vec<PathBuf>, Failure> {
     use backstory_query::answer::Access::{Delete, Write};
     use std::os::unix::ffi::OsStrExt;
     let run = current.run(None)?;
@@ -104,4 +105,17 @@ fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()>
         writeln!(out, "           input {}: {}", word(*state), shown(path))?;
     }
     Ok(())
+}
+
+impl From<backstory_currency::Error> for Failure {
+    fn from(error: backstory_currency::Error) -> Failure {
+        use backstory_currency::Error;
+        let line = chain(&error);
+        match error {
+            Error::Query(error) => error.into(),
+            Error::Store(error) => error.into(),
+            Error::Workflow(error) => error.into(),
+            _ => Failure::not_found(line),
+        }
+    }
 }

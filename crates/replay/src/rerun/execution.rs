@@ -6,7 +6,9 @@ use std::sync::mpsc;
 use backstory_files::Digest;
 use backstory_redaction as redaction;
 
-use super::{PlannedStep, staleness::held};
+use backstory_currency::held;
+
+use super::PlannedStep;
 
 /// The reason why a step with a secret cannot run.
 const NOT_IN_RECORD: &str = "an argument of it is a secret that is not in the record: run it yourself, under backstory record";

@@ -10,7 +10,8 @@ use backstory_graph::model::EntityKind;
 use backstory_workflow::recording::Recording;
 use backstory_workflow::shell::{quote, quote_name};
 
-use super::{PlannedStep, Reason};
+use crate::planned_step::PlannedStep;
+use crate::staleness::Reason;
 
 /// The steps, with those of each run in `guided` joined into one. `runs`: the run of each step.
 pub fn joined(
