@@ -27,7 +27,7 @@ use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interva
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatch};
 use rustc_hash::FxHashMap;
 
-use crate::answer::{Flow, Scope};
+use crate::answer::{Flow, Joins, Scope};
 use crate::{Result, alike};
 
 /// The direction of a search.
@@ -85,6 +85,7 @@ pub struct NeighbourFinder<'s> {
     direction: Direction,
     possible: bool,
     lookups: bool,
+    joins: Joins,
     /// If set, stay in this run.
     run: Option<RunKey>,
     indexes: RefCell<FxHashMap<ActivityKey, Rc<ActivityIndex>>>,
@@ -102,12 +103,13 @@ impl<'s> NeighbourFinder<'s> {
         scope: &Scope,
         run: Option<RunKey>,
     ) -> Self {
-        let (possible, lookups) = (scope.possible, scope.lookups);
+        let (possible, lookups, joins) = (scope.possible, scope.lookups, scope.joins);
         NeighbourFinder {
             store,
             direction,
             possible,
             lookups,
+            joins,
             run,
             indexes: RefCell::default(),
             made_there: RefCell::default(),
@@ -227,6 +229,7 @@ impl<'s> NeighbourFinder<'s> {
             }
         }
         let alike = match self.direction {
+            _ if self.joins == Joins::Identity => Vec::new(),
             Direction::Back if found.is_empty() => self.origin(key, &ident)?.into_iter().collect(),
             Direction::Back => Vec::new(),
             Direction::Forth => self.copies(key, &ident)?,

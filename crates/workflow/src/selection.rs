@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_query::answer::{Flow, Lineage, Node, Scope};
+use backstory_query::answer::{Flow, Joins, Lineage, Node, Scope};
 use backstory_query::{self as query, Globs};
 use backstory_store::{ActivityKey, EntityKey, Store};
 
@@ -58,6 +58,9 @@ impl Selection {
     /// Reads the recordings behind a subject. `exclude`: patterns of paths that the ancestry of a
     /// file is not followed through. `lookups`: follow looked-up paths, too.
     ///
+    /// Runs are joined by identity only, so each step of the selection may be executed for the
+    /// subject. A run that made an equal content in another place is not selected.
+    ///
     /// # Errors
     ///
     /// If the store has no such run or file, a pattern is malformed, or the store fails.
@@ -67,12 +70,38 @@ impl Selection {
         exclude: &[String],
         lookups: bool,
     ) -> Result<Selection> {
+        Selection::joined(store, subject, exclude, lookups, Joins::Identity)
+    }
+
+    /// The same, with the runs that made equal contents: to describe a file's history, and not to
+    /// execute it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Selection::load`].
+    pub fn with_equal_contents(
+        store: &dyn Store,
+        subject: &Subject,
+        exclude: &[String],
+        lookups: bool,
+    ) -> Result<Selection> {
+        Selection::joined(store, subject, exclude, lookups, Joins::IdentityOrContent)
+    }
+
+    fn joined(
+        store: &dyn Store,
+        subject: &Subject,
+        exclude: &[String],
+        lookups: bool,
+        joins: Joins,
+    ) -> Result<Selection> {
         let (runs, part, description, path) = match subject {
             Subject::Run(run) => (vec![run.clone()], None, format!("run {run}"), None),
             Subject::Path(path) => {
                 let scope = Scope {
                     possible: true,
                     lookups,
+                    joins,
                     exclude: exclude.to_vec(),
                     ..Scope::default()
                 };

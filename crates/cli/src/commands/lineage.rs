@@ -32,6 +32,7 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         depth: args.depth,
         run,
         exclude: args.exclude,
+        ..Scope::default()
     };
     let lineage = match direction {
         Direction::Of => query::ancestry(&current.store, &args.path, &scope)?,

@@ -26,6 +26,7 @@ mod reasons;
 mod record;
 mod replay;
 mod rerun;
+mod rerun_safety;
 mod root;
 mod runs;
 mod sandboxes;

@@ -21,7 +21,8 @@ impl View {
     /// If there is no such run or file, a pattern is malformed, or the store or the contents fail.
     pub fn load(store: &dyn Store, request: &Request) -> Result<View> {
         let lookups = request.level == Level::All;
-        let selection = Selection::load(store, &request.subject, &request.exclude, lookups)?;
+        let selection =
+            Selection::with_equal_contents(store, &request.subject, &request.exclude, lookups)?;
         let exclude = Globs::new(&request.exclude)?;
         let recordings = &selection.recordings;
         let mut view = View {
