@@ -25,11 +25,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use backstory_contents::packages::{Owner, Packages, compare};
 use backstory_contents::{self as contents, Contents};
 use backstory_eventlog::{self as eventlog, Log};
 use backstory_files::Digest;
 use backstory_files::Ident;
+use backstory_packages::{Owner, Packages, compare};
 use backstory_store::facts::{
     Availability, DirectorySnapshot, Fact, Journal, JournalRecord, Package,
 };

@@ -21,7 +21,6 @@ mod gc;
 mod index;
 mod layout;
 mod object;
-pub mod packages;
 mod put;
 mod record;
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! In: a store. Out: the [`Selection`] of runs behind a run or a file, each as a
 //! [`recording::Recording`] in memory, and the [`steps`] that its processes amount to.
 //!
-//! - [`paths`] decides whether a path belongs to the system, to a tool or to the user.
+//! - [`ownership`] decides whether a file is the user's own, and which package provides it.
+//! - [`paths`] decides by the text of a path whether it belongs to the system or to a tool.
 //! - [`shell`] quotes words so that a shell reads them back.
 //! - [`tools`] knows programs and paths by name; the user can extend it.
 //!
@@ -13,6 +14,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod ownership;
 pub mod paths;
 pub mod recording;
 pub mod selection;

@@ -67,6 +67,16 @@ pub fn is_tool(path: &[u8]) -> bool {
         || has_any(path, &known().tools)
 }
 
+/// True if a path in a user's directory belongs to a tool: a language's libraries, caches. `path` is
+/// the part of the path below that directory, with the slash.
+pub fn is_below_tool(path: &[u8]) -> bool {
+    let tops = |part: &&String| !known().not_system.contains(part) && **part != "/opt/";
+    let mut parts = known().tools.iter().filter(tops);
+    is_record(path)
+        || ends_with_any(path, &known().cache_endings)
+        || parts.any(|part| contains(path, part.as_bytes()))
+}
+
 /// True if a program keeps files there that it could make again.
 pub fn is_cache(path: &[u8]) -> bool {
     ends_with_any(path, &known().cache_endings) || has_any(path, &known().caches) || is_record(path)

@@ -32,6 +32,8 @@ pub struct ToolKnowledge {
     pub compilers: CompilerKnowledge,
     /// Paths by owner.
     pub paths: PathKnowledge,
+    /// Packages.
+    pub packages: PackageKnowledge,
 }
 
 /// Names of programs.
@@ -101,8 +103,20 @@ pub struct PathKnowledge {
     pub caches: Vec<String>,
     /// Endings of the names of such files.
     pub cache_endings: Vec<String>,
+    /// Directories in which programs put files that are not needed later.
+    pub temporary_directories: Vec<String>,
+    /// Patterns of the names of such files. `*` matches any text, `?` a letter, digit or underscore.
+    pub scratch_names: Vec<String>,
     /// Parts of paths in which builders write down what they have done.
     pub records: Vec<String>,
+}
+
+/// Packages.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageKnowledge {
+    /// Layouts of directories whose paths name a package: see [`backstory_packages::PathLayouts`].
+    pub layouts: Vec<String>,
 }
 
 static INSTALLED: OnceLock<ToolKnowledge> = OnceLock::new();

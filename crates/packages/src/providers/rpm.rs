@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Checksum, Manager, Owner, hex};
+use crate::checksum::Checksum;
+use crate::package_id::PackageId;
+use crate::provider::{Owner, Provider};
+use crate::records::hex;
 
 /// rpm's database.
 pub struct Rpm {
@@ -31,7 +34,12 @@ impl Rpm {
     }
 }
 
-impl Manager for Rpm {
+impl Provider for Rpm {
+    fn package(&mut self, path: &Path) -> Option<PackageId> {
+        let owner = self.owner(path)?;
+        Some(PackageId::of_system("rpm", owner.name, owner.version))
+    }
+
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         let database = self.database.as_ref()?;
         if let Some(owner) = self.known.get(path) {

@@ -6,14 +6,16 @@
 //! - `diversions`: files that were moved away for another package
 
 use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry};
+use std::collections::hash_map::Entry;
 use std::fs;
-use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
 
-use super::{Checksum, Manager, Owner, hex, text};
+use crate::checksum::Checksum;
+use crate::package_id::PackageId;
+use crate::provider::{Owner, Provider};
+use crate::records::{hash, hex, text};
 
 /// dpkg's records, read at the first look-up.
 pub struct Dpkg {
@@ -51,22 +53,39 @@ impl Dpkg {
     }
 }
 
-impl Manager for Dpkg {
+impl Provider for Dpkg {
+    fn package(&mut self, path: &Path) -> Option<PackageId> {
+        let (name, version, _) = self.look_up(path, |records, _, path| records.listed(path))?;
+        let short = name.split(':').next().unwrap_or(&name);
+        Some(PackageId::of_system("dpkg", short, version))
+    }
+
     fn owner(&mut self, path: &Path) -> Option<Owner> {
+        self.look_up(path, Records::owner)
+    }
+}
+
+impl Dpkg {
+    /// Looks up a path as it is, and as packages that were built before `/usr` was merged list it:
+    /// they may list a file in `/usr/lib` as `/lib`.
+    fn look_up<T>(
+        &mut self,
+        path: &Path,
+        find: impl Fn(&mut Records, &Path, &str) -> Option<T>,
+    ) -> Option<T> {
         let path = path.to_str()?;
         let root = &self.root;
         let records = self.records.get_or_insert_with(|| Records::read(root));
         if records.packages.is_empty() {
             return None;
         }
-        // Merged /usr: packages may still list a file in /usr/lib as /lib.
         let other = match path.strip_prefix("/usr") {
             Some(rest) => rest.to_owned(),
             None => format!("/usr{path}"),
         };
         [path, &other]
             .into_iter()
-            .find_map(|path| records.owner(root, path))
+            .find_map(|path| find(records, root, path))
     }
 }
 
@@ -139,7 +158,8 @@ impl Records {
         }
     }
 
-    fn owner(&mut self, root: &Path, path: &str) -> Option<Owner> {
+    /// The name and version of the package that lists a path, and the path as it is listed.
+    fn listed(&mut self, path: &str) -> Option<(String, String, (u32, String))> {
         let listed = self
             .diverted
             .get(path)
@@ -162,6 +182,11 @@ impl Records {
             })?;
         let name = self.packages[number as usize].clone();
         let version = self.versions.get(&name).cloned()?;
+        Some((name, version, (number, listed)))
+    }
+
+    fn owner(&mut self, root: &Path, path: &str) -> Option<Owner> {
+        let (name, version, (number, listed)) = self.listed(path)?;
         let sums = self
             .sums
             .entry(number)
@@ -176,12 +201,6 @@ impl Records {
             version,
         })
     }
-}
-
-fn hash(path: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(path);
-    hasher.finish()
 }
 
 fn read_sums(path: &Path) -> HashMap<String, [u8; 16]> {

@@ -5,7 +5,10 @@ mod installed;
 use std::fs;
 use std::path::Path;
 
+use sha2::{Digest as _, Sha256};
+
 use super::*;
+use providers::{cargo, npm};
 
 fn write(root: &Path, file: &str, text: &str) {
     let path = root.join(file);
@@ -195,7 +198,7 @@ fn hexed(bytes: &[u8]) -> String {
 }
 
 /// A manager's answer for a file, and whether the file is as installed.
-fn asked(manager: &mut dyn Manager, path: &Path) -> Option<(String, bool)> {
+fn asked(manager: &mut dyn Provider, path: &Path) -> Option<(String, bool)> {
     let owner = manager.owner(path)?;
     let same = is_as_installed(&owner, &fs::read(path).unwrap());
     Some((format!("{} {}", owner.name, owner.version), same))

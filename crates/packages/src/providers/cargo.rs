@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::archive::{Published, Sums, sums};
-use super::{Checksum, Manager, Owner, Remembered, hex, small, text};
+use crate::archive::{Published, Sums, sums};
+use crate::checksum::Checksum;
+use crate::package_id::PackageId;
+use crate::provider::{Owner, Provider};
+use crate::records::{Remembered, hex, small, split_version, text};
 
 /// The crates of all directories that were looked up.
 #[derive(Default)]
@@ -18,7 +21,17 @@ pub struct Cargo {
 
 type Vendored = (Option<(String, String)>, Sums);
 
-impl Manager for Cargo {
+impl Provider for Cargo {
+    fn package(&mut self, path: &Path) -> Option<PackageId> {
+        if let Some(unpacked) = Unpacked::of(path) {
+            return Some(PackageId::new("cargo", unpacked.name, unpacked.version));
+        }
+        let mut around = path.ancestors().skip(1);
+        let vendored = around.find_map(|dir| self.vendored.of(dir, read).as_ref()?.0.clone());
+        let (name, version) = vendored?;
+        Some(PackageId::new("cargo", name, version))
+    }
+
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         if let Some(unpacked) = Unpacked::of(path) {
             let sums = self
@@ -67,7 +80,7 @@ impl Unpacked {
         let at = parts
             .windows(2)
             .rposition(|two| two[0].as_os_str() == "registry" && two[1].as_os_str() == "src")?;
-        let (name, version) = split(parts.get(at + 3)?.as_os_str().to_str()?)?;
+        let (name, version) = split_version(parts.get(at + 3)?.as_os_str().to_str()?)?;
         (parts.len() > at + 4).then(|| Unpacked {
             dir: parts[..at + 4].iter().collect(),
             name,
@@ -116,16 +129,6 @@ impl Unpacked {
 
 /// Even a crate with ten thousand versions needs less.
 const MOST_OF_INDEX: u64 = 64 << 20;
-
-/// Converts `serde_json-1.0.1` to `serde_json`, `1.0.1`. The version begins with the first digit
-/// after a dash.
-fn split(dir: &str) -> Option<(String, String)> {
-    let at = dir
-        .match_indices('-')
-        .map(|(at, _)| at)
-        .find(|at| dir[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?;
-    Some((dir[..at].to_owned(), dir[at + 1..].to_owned()))
-}
 
 /// The checksums of a vendored crate. `None` if the directory is not a vendored crate.
 fn read(dir: &Path) -> Option<Vendored> {

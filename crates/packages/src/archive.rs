@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use flate2::read::GzDecoder;
 use sha2::{Digest as _, Sha256, Sha512};
 
-use super::small;
+use crate::records::small;
 
 /// The SHA-256 of each file, by its path in the package.
 pub type Sums = HashMap<String, [u8; 32]>;

@@ -3,9 +3,12 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use super::{Checksum, Manager, Owner, Remembered, above, base64, text};
+use crate::checksum::Checksum;
+use crate::package_id::PackageId;
+use crate::provider::{Owner, Provider};
+use crate::records::{Remembered, above, base64, text, within};
 
 /// The records of all directories that were looked up.
 #[derive(Default)]
@@ -14,7 +17,12 @@ pub struct Pip {
     environments: Remembered<Vec<PathBuf>>,
 }
 
-impl Manager for Pip {
+impl Provider for Pip {
+    /// [`super::python`] names packages, also those without checksums.
+    fn package(&mut self, _path: &Path) -> Option<PackageId> {
+        None
+    }
+
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         let is_site = |name: &str| matches!(name, "site-packages" | "dist-packages");
         let mut sites: Vec<PathBuf> = above(path, is_site).map(Path::to_owned).collect();
@@ -80,7 +88,7 @@ fn read(site: &Path) -> HashMap<PathBuf, Owner> {
 }
 
 /// The path and the checksum in a line of CSV. A path with a comma or a quote is quoted.
-fn fields(line: &str) -> Option<(String, &str)> {
+pub fn fields(line: &str) -> Option<(String, &str)> {
     if let Some(quoted) = line.strip_prefix('"') {
         let end = quoted.find("\",")?;
         let sum = quoted[end + 2..].split(',').next()?;
@@ -88,17 +96,4 @@ fn fields(line: &str) -> Option<(String, &str)> {
     }
     let mut parts = line.split(',');
     Some((parts.next()?.to_owned(), parts.next()?))
-}
-
-/// The file that a record names, relative to `site`. `..` leads to scripts.
-fn within(site: &Path, file: &str) -> PathBuf {
-    let mut path = site.to_owned();
-    for component in Path::new(file).components() {
-        match component {
-            Component::ParentDir => drop(path.pop()),
-            Component::CurDir => {}
-            other => path.push(other),
-        }
-    }
-    path
 }

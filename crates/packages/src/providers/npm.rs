@@ -6,14 +6,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::archive::{Published, Sums, sums};
-use super::{Checksum, Manager, Owner, Remembered, base64, text};
+use crate::archive::{Published, Sums, sums};
+use crate::checksum::Checksum;
+use crate::package_id::PackageId;
+use crate::provider::{Owner, Provider};
+use crate::records::{Remembered, base64, text};
 
 /// The packages of all directories that were looked up.
 pub struct Npm {
     /// npm's cache directory.
     cache: Option<PathBuf>,
     packages: Remembered<Option<Package>>,
+    names: Remembered<Option<(String, String)>>,
     locks: Remembered<Option<Value>>,
 }
 
@@ -36,12 +40,19 @@ impl Npm {
         Npm {
             cache,
             packages: Remembered::default(),
+            names: Remembered::default(),
             locks: Remembered::default(),
         }
     }
 }
 
-impl Manager for Npm {
+impl Provider for Npm {
+    fn package(&mut self, path: &Path) -> Option<PackageId> {
+        let dir = package_dir(path)?;
+        let (name, version) = self.names.of(&dir, name_of).clone()?;
+        Some(PackageId::new("npm", name, version))
+    }
+
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         let dir = package_dir(path)?;
         let (locks, cache) = (&mut self.locks, self.cache.as_deref());
@@ -68,6 +79,47 @@ fn package_dir(path: &Path) -> Option<PathBuf> {
     let end = at + if scoped { 3 } else { 2 };
     // A file directly in node_modules belongs to no package.
     (parts.len() > end).then(|| parts[..end].iter().collect())
+}
+
+/// The name and the version of the package in a directory below `node_modules`. A link there leads
+/// to a package of the same workspace, which is the user's own, or to another `node_modules`.
+fn name_of(dir: &Path) -> Option<(String, String)> {
+    let real = dir.canonicalize();
+    let in_workspace = |real: &PathBuf| !real.iter().any(|part| part == "node_modules");
+    if real.as_ref().is_ok_and(in_workspace) {
+        return None;
+    }
+    let read = || {
+        let package: Value = serde_json::from_str(&text(&dir.join("package.json"))?).ok()?;
+        let name = package["name"].as_str()?.to_owned();
+        Some((
+            name,
+            package["version"].as_str().unwrap_or_default().to_owned(),
+        ))
+    };
+    read().or_else(|| named_by_path(dir))
+}
+
+/// The name that the path of a package's directory says. pnpm's directory has the version, too:
+/// `.pnpm/@scope+name@1.2.3_peers/node_modules/@scope/name`.
+fn named_by_path(dir: &Path) -> Option<(String, String)> {
+    let name = dir.file_name()?.to_str()?;
+    let above = dir.parent()?;
+    let (name, modules) = match above.file_name()?.to_str()? {
+        "node_modules" => (name.to_owned(), above),
+        scope => (format!("{scope}/{name}"), above.parent()?),
+    };
+    // `.bin`, `.cache`, `.package-lock.json`
+    if name.starts_with('.') {
+        return None;
+    }
+    let version = modules.parent().and_then(|stored| {
+        let stored = stored.file_name()?.to_str()?;
+        let rest = stored.strip_prefix(&name.replace('/', "+"))?;
+        let version = rest.strip_prefix('@')?.split(['_', '(']).next()?;
+        Some(version.to_owned())
+    });
+    Some((name, version.unwrap_or_default()))
 }
 
 fn read(

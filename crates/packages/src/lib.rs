@@ -1,0 +1,153 @@
+//! Finds the package that provides a file: a system package, a language's package, a toolchain.
+//!
+//! In: absolute paths. Out: names, versions and checksums. Each kind of package is one file in
+//! [`providers`], behind the trait [`Provider`].
+//!
+//! | question | function |
+//! | --- | --- |
+//! | Which package provides this path? | [`Packages::package`] |
+//! | Which packages provide these paths, and how many of them each? | [`PackageTally::of`] |
+//! | Which package can install this file again, and with which checksum? | [`Packages::owners`] |
+//!
+//! A provider looks at the path and at the managers' records as they are now. Where the records are
+//! gone, the path itself may name the package: see [`PathLayouts`].
+//!
+//! Invariants:
+//!
+//! - No program of a package manager is run, except rpm's (see there).
+//! - Records are read once for each [`Packages`], and only if a path may belong to them.
+//! - Nothing is read for a path in a user's directory, except beside that path and above it.
+//!
+//! ```no_run
+//! use backstory_packages::{PackageTally, Packages};
+//!
+//! let mut packages = Packages::new("/".as_ref());
+//! let paths: [&[u8]; 2] = [b"/w/.venv/lib/python3.11/site-packages/numpy/version.py", b"/w/a.csv"];
+//! let tally = PackageTally::of(&mut packages, paths);
+//! assert_eq!(tally.lines(5), ["numpy 1.26.4 (venv): 1 file"]);
+//! assert_eq!(tally.others, [1]);
+//! ```
+//!
+//! Absent: whether a file is the user's own, which `backstory_workflow::ownership` decides.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod archive;
+mod checksum;
+mod layouts;
+mod package_id;
+mod provider;
+mod providers;
+mod records;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+pub use checksum::{Checksum, compare};
+pub use layouts::{LayoutError, PathLayouts};
+pub use package_id::PackageId;
+pub use provider::{Owner, Provider};
+pub use tally::{PackageCount, PackageTally};
+
+use providers::{cargo, conda, dpkg, npm, pip, python, rpm};
+use records::Remembered;
+
+/// The records of all providers, read as they are needed.
+pub struct Packages {
+    /// Providers for files outside of the system's directories, the most specific first: a file
+    /// that pip put into a conda directory belongs to pip.
+    languages: Vec<Box<dyn Provider>>,
+    /// Providers of the system's packages.
+    system: Vec<Box<dyn Provider>>,
+    layouts: PathLayouts,
+    /// Canonical paths of directories.
+    real: Remembered<Option<PathBuf>>,
+}
+
+impl Packages {
+    /// The records below `root` (`/`). None is read yet.
+    pub fn new(root: &Path) -> Packages {
+        Packages {
+            languages: vec![
+                Box::new(pip::Pip::default()),
+                Box::new(python::PythonSites::default()),
+                Box::new(conda::Conda::default()),
+                Box::new(npm::Npm::new()),
+                Box::new(cargo::Cargo::default()),
+            ],
+            system: vec![
+                Box::new(dpkg::Dpkg::new(root)),
+                Box::new(rpm::Rpm::new(root)),
+            ],
+            layouts: PathLayouts::default(),
+            real: Remembered::default(),
+        }
+    }
+
+    /// With layouts of paths that name a package without any records.
+    #[must_use]
+    pub fn with_layouts(mut self, more: PathLayouts) -> Packages {
+        self.layouts.extend(more);
+        self
+    }
+
+    /// The owners of the file at `path`, an absolute path without links, the most specific first.
+    /// There can be several: files of Debian's `nodejs` lie in `node_modules`. Not each of them has
+    /// a checksum.
+    pub fn owners(&mut self, path: &Path) -> impl Iterator<Item = Owner> {
+        let all = self.languages.iter_mut().chain(&mut self.system);
+        all.filter_map(move |provider| provider.owner(path))
+    }
+
+    /// The package that provides the file at `path`, an absolute path as it was recorded. `None`
+    /// for a file of the user's own, and for a file that no provider knows.
+    ///
+    /// The path is looked up as it is, then with the links of its directory resolved. If all records
+    /// are gone, the path itself may still name the package.
+    pub fn package(&mut self, path: &[u8]) -> Option<PackageId> {
+        let path = Path::new(OsStr::from_bytes(path));
+        self.recorded(path)
+            .or_else(|| {
+                let real = self.resolved(path)?;
+                self.recorded(&real)
+            })
+            .or_else(|| self.layouts.package(path))
+    }
+
+    /// The package that a provider's records name.
+    fn recorded(&mut self, path: &Path) -> Option<PackageId> {
+        let mut languages = self.languages.iter_mut();
+        match is_packaged_directory(path) {
+            // Debian's Python modules have records of pip, too.
+            true => self
+                .system
+                .iter_mut()
+                .chain(languages)
+                .find_map(|provider| provider.package(path)),
+            false => languages.find_map(|provider| provider.package(path)),
+        }
+    }
+
+    /// The path with the links in its directory resolved. `None` if there are none, or if the
+    /// directory is gone.
+    fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
+        let (directory, name) = (path.parent()?, path.file_name()?);
+        let real = self.real.of(directory, |dir| dir.canonicalize().ok());
+        let real = real.as_ref()?;
+        (real != directory).then(|| real.join(name))
+    }
+}
+
+/// True if system packages put files there. Their records are not read for other paths.
+fn is_packaged_directory(path: &Path) -> bool {
+    const TOPS: [&str; 10] = [
+        "usr", "lib", "lib32", "lib64", "libx32", "bin", "sbin", "etc", "opt", "var",
+    ];
+    let mut parts = path.components().skip(1).map(|part| part.as_os_str());
+    let top = parts.next().and_then(OsStr::to_str);
+    top.is_some_and(|top| TOPS.contains(&top)) && parts.next().is_none_or(|next| next != "local")
+}
