@@ -1,6 +1,7 @@
 //! Reads each manager's records, as the manager writes them, in a directory of the test's own.
 
 mod installed;
+mod naming;
 
 use std::fs;
 use std::path::Path;

@@ -118,7 +118,10 @@ impl Ownership {
             return Some(FileOwner::System);
         }
         // Where projects lie in each other, the innermost counts.
-        let below = self.projects.iter().filter_map(|project| below(path, project));
+        let below = self
+            .projects
+            .iter()
+            .filter_map(|project| below(path, project));
         let rest = below.min_by_key(|rest| rest.len());
         let rest = rest.unwrap_or(path);
         if paths::is_cache(rest) {
@@ -168,7 +171,9 @@ fn temporary_part<'p>(path: &'p [u8], projects: &[Box<[u8]>]) -> Option<&'p [u8]
 /// True if a program made up this name for a file that it needs for a moment.
 fn is_scratch(name: &[u8]) -> bool {
     let patterns = &knowledge().paths.scratch_names;
-    patterns.iter().any(|pattern| matches(pattern.as_bytes(), name))
+    patterns
+        .iter()
+        .any(|pattern| matches(pattern.as_bytes(), name))
 }
 
 /// `*` matches any text, `?` one letter, digit or underscore.
@@ -231,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_project_may_lie_in_a_directory_of_the_system_or_of_temporary_files() {
-        use FileOwner::{System, Temporary, User};
+        use FileOwner::{Cache, System, Temporary, User};
         let found = owners(
             &["/opt/work", "/tmp/tmp.A1b2C3d4E5/w", "/usr/src/x-1", "/usr"],
             &[
@@ -240,11 +245,11 @@ mod tests {
                 "/tmp/tmp.A1b2C3d4E5/w/a.c",
                 "/tmp/tmp.A1b2C3d4E5/b.c",
                 "/usr/src/x-1/a.c",
-                "/usr/src/x-1/site-packages/a.py",
+                "/usr/src/x-1/.cache/a.py",
                 "/usr/lib/a.so",
             ],
         );
-        assert_eq!(found, [User, System, User, Temporary, User, System, System]);
+        assert_eq!(found, [User, System, User, Temporary, User, Cache, System]);
         let of_tmp = owners(&["/tmp"], &["/tmp/ccAbCd12.o", "/tmp/out.txt"]);
         assert_eq!(of_tmp, [Temporary, User]);
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 
 /// The first entry of a directory whose name begins so.
-fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
+pub fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
     let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
     let mut found = entries.filter(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -16,7 +16,7 @@ fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
 }
 
 /// Says so and is false where a program is missing.
-fn there(program: &str, what: &str) -> bool {
+pub fn there(program: &str, what: &str) -> bool {
     let found = Command::new(program).arg("--version").output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
@@ -25,7 +25,7 @@ fn there(program: &str, what: &str) -> bool {
     found
 }
 
-fn done(command: &mut Command) {
+pub fn done(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(
         output.status.success(),
