@@ -37,7 +37,8 @@ const HOT: &[&str] = &["record.c", "text.c", "shape.c", "open.c"];
 /// Files that need no unwind tables. They call no function from which a cancelled or exiting thread
 /// unwinds, and no code of the program.
 const NEVER_UNWOUND: &[&str] = &[
-    "arena.c",
+    "attach.c",
+    "chunks.c",
     "confined.c",
     "daemon.c",
     "environ.c",
@@ -49,7 +50,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "names.c",
     "number.c",
     "opaque.c",
-    "own.c",
+    "private.c",
     "preserve.c",
     "procfs.c",
     "repair.c",

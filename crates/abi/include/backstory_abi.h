@@ -15,7 +15,7 @@
  *     | bs_arena | filter of read files | chunk 0 | chunk 1 | ... each of BS_CHUNK_SIZE
  *
  *     chunk:  | bs_chunk | bs_record ... | bs_record ... | zeros |
- *     record: | bs_record | bs_who? | bs_ident? | strings | padding to 8 bytes |
+ *     record: | bs_record | bs_caller? | bs_ident? | strings | padding to 8 bytes |
  *
  * Hard rules:
  *
@@ -73,7 +73,7 @@
 
 /*
  * Offset of a Bloom filter of the files that were read, for runs that store contents. S. A file
- * has two bits, and no bit is ever cleared. See bs_arena.known.
+ * has two bits, and no bit is ever cleared. See bs_arena.filtered.
  */
 #define BS_ARENA_READS 4096u
 #define BS_READS_BITS 524288u
@@ -86,11 +86,11 @@
  * The filter has two more kinds of entry. Each has the inode number xored with a constant:
  *
  *  - BS_READS_CHANGED (S, R): a file that another process than its maker changed.
- *  - BS_READS_LENT (R): a file that only its maker has read, once other processes may have its
+ *  - BS_READS_SHARED (R): a file that only its maker has read, once other processes may have its
  *    descriptor.
  */
 #define BS_READS_CHANGED 0x5bd1e9952545f491ull
-#define BS_READS_LENT 0x3c6ef372fe94f82bull
+#define BS_READS_SHARED 0x3c6ef372fe94f82bull
 
 /* Chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE. */
 #define BS_ARENA_HEADER 69632u
@@ -123,13 +123,13 @@ struct bs_arena {
     uint64_t full[BS_BITMAP_WORDS];
     uint64_t pad1[2];
     /*
-     * For runs that store contents, alone in a cache line. `told` (R and S, atomic add) counts
+     * For runs that store contents, alone in a cache line. `reported` (R and S, atomic add) counts
      * records after they were logged. It counts those that may be a read, or that may change the
-     * meaning of a path. The filter has every file that the first `known` (S) of them read. `known`
+     * meaning of a path. The filter has every file that the first `filtered` (S) of them read. `filtered`
      * becomes 0 when that is no longer true.
      */
-    uint64_t told;
-    uint64_t known;
+    uint64_t reported;
+    uint64_t filtered;
     uint64_t pad2[6];
 };
 
@@ -172,7 +172,7 @@ struct bs_chunk {
     uint32_t index; /* of the chunk in the arena */
     uint32_t pid;   /* getpid() of the owner */
     /*
-     * gettid() of the owner. 0: a chunk of the guard, whose records have a bs_who. BS_TID_UNTOLD
+     * gettid() of the owner. 0: a chunk of the guard, whose records have a bs_caller. BS_TID_SUBSTITUTE
      * and above: a thread that could not call gettid, by a number of its own.
      */
     uint32_t tid;
@@ -192,7 +192,7 @@ struct bs_chunk {
 };
 
 /* Above every thread id of Linux. Whether such a thread lives is unknown; its process is known. */
-#define BS_TID_UNTOLD 0x20000000u
+#define BS_TID_SUBSTITUTE 0x20000000u
 
 /* ---- records ----------------------------------------------------------------------------- */
 
@@ -201,19 +201,19 @@ struct bs_chunk {
 #define BS_DONE 2u     /* the result is valid, too */
 
 /* Flags of a record. */
-#define BS_F_WHO 1u        /* a bs_who follows the header: the supervisor wrote the record */
-#define BS_F_IDENT 2u      /* a bs_ident follows, after any bs_who */
+#define BS_F_CALLER 1u     /* a bs_caller follows the header: the supervisor wrote the record */
+#define BS_F_IDENT 2u      /* a bs_ident follows, after any bs_caller */
 #define BS_F_CUT 4u        /* a string did not fit and was cut */
 #define BS_F_MORE 8u       /* ARGS, ENV: the last string goes on in the next record of this op */
 #define BS_F_PREDICTED 16u /* the supervisor concluded the result from the file system */
 #define BS_F_RESOLVED 32u  /* the path is absolute, as the supervisor resolved it for the caller */
 #define BS_F_CHILD 64u     /* a CLONE_VM child wrote it into the chunk of its parent's thread */
-#define BS_F_OWN 128u      /* OPEN for reading, of a file that only this process made and changed */
+#define BS_F_PRIVATE 128u  /* OPEN for reading, of a file that only this process made and changed */
 
 /*
  * One operation. This header is followed, in this order, by:
  *
- * - a bs_who if BS_F_WHO
+ * - a bs_caller if BS_F_CALLER
  * - a bs_ident if BS_F_IDENT
  * - the strings of the op, each with its NUL
  * - padding to a multiple of 8 bytes
@@ -234,7 +234,7 @@ struct bs_record {
 };
 
 /* The caller, in a record of the supervisor. Ids are those of the supervisor's namespace. */
-struct bs_who {
+struct bs_caller {
     uint32_t pid, tid;
     uint32_t nr;   /* number of the system call */
     uint32_t arch; /* AUDIT_ARCH_* */

@@ -43,7 +43,7 @@ pub const READS_BITS: u32 = 1 << 19;
 /// has the file's inode number xored with this constant.
 pub const READS_CHANGED: u64 = 0x5bd1_e995_2545_f491;
 /// The same for a file that only its maker has read, once other processes may have its descriptor.
-pub const READS_LENT: u64 = 0x3c6e_f372_fe94_f82b;
+pub const READS_SHARED: u64 = 0x3c6e_f372_fe94_f82b;
 
 /// The two bits that a file has in the filter. Only the low half of its device number counts.
 pub const fn reads_bits(device: u32, inode: u64) -> [u32; 2] {
@@ -98,9 +98,9 @@ pub const RESERVED: u16 = 1;
 /// Record state: the result is valid.
 pub const DONE: u16 = 2;
 
-/// Record flag: a [`crate::Who`] follows the header.
-pub const F_WHO: u16 = 1;
-/// Record flag: a `bs_ident` (`backstory_files::Ident`) follows, after any [`crate::Who`].
+/// Record flag: a [`crate::CallerIds`] follows the header.
+pub const F_CALLER: u16 = 1;
+/// Record flag: a `bs_ident` (`backstory_files::Ident`) follows, after any [`crate::CallerIds`].
 pub const F_IDENT: u16 = 2;
 /// Record flag: a string did not fit and was cut.
 pub const F_CUT: u16 = 4;
@@ -113,13 +113,13 @@ pub const F_RESOLVED: u16 = 32;
 /// Record flag: a `CLONE_VM` child wrote the record into its parent's chunk.
 pub const F_CHILD: u16 = 64;
 /// `OPEN` for reading, of a file that only this process made and changed.
-pub const F_OWN: u16 = 128;
+pub const F_PRIVATE: u16 = 128;
 /// All defined record flags. A record with another flag comes from a later version.
 pub const F_ALL: u16 =
-    F_WHO | F_IDENT | F_CUT | F_MORE | F_PREDICTED | F_RESOLVED | F_CHILD | F_OWN;
+    F_CALLER | F_IDENT | F_CUT | F_MORE | F_PREDICTED | F_RESOLVED | F_CHILD | F_PRIVATE;
 /// First value of [`Chunk::tid`](crate::Chunk::tid) for a thread that could not query its id. The
 /// recorder gives such a thread a number of its own.
-pub const TID_UNTOLD: u32 = 0x2000_0000;
+pub const TID_SUBSTITUTE: u32 = 0x2000_0000;
 
 /// `META`: permission bits.
 pub const META_MODE: i32 = 1;

@@ -17,4 +17,4 @@ mod structs;
 
 pub use constants::*;
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
-pub use structs::{Arena, Chunk, Record, Who};
+pub use structs::{Arena, CallerIds, Chunk, Record};

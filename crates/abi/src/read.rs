@@ -1,7 +1,7 @@
 //! Reads and writes the structures as little-endian bytes. The readers stay within bounds for any
 //! bytes.
 
-use crate::{Chunk, Record, Who};
+use crate::{CallerIds, Chunk, Record};
 
 /// Reads fields one after the other from a slice. The caller has checked that it is long enough.
 struct Fields<'a>(&'a [u8]);
@@ -128,14 +128,14 @@ impl Record {
     }
 }
 
-impl Who {
+impl CallerIds {
     /// Size of the structure in bytes.
-    pub const SIZE: usize = size_of::<Who>();
+    pub const SIZE: usize = size_of::<CallerIds>();
 
     /// Reads the structure; `None` if there are too few bytes.
-    pub fn read(bytes: &[u8]) -> Option<Who> {
+    pub fn read(bytes: &[u8]) -> Option<CallerIds> {
         let mut f = Fields(bytes.get(..Self::SIZE)?);
-        Some(Who {
+        Some(CallerIds {
             pid: f.u32(),
             tid: f.u32(),
             nr: f.u32(),

@@ -36,10 +36,10 @@ pub struct Arena {
     pub pad1: [u64; 2],
     /// Counts, from 1, the logged operations that may be a read or may change what names mean.
     /// Recorders and the supervisor add to it.
-    pub told: AtomicU64,
-    /// The filter has every file that the first `known` of these operations read. The supervisor
+    pub reported: AtomicU64,
+    /// The filter has every file that the first `filtered` of these operations read. The supervisor
     /// writes it.
-    pub known: AtomicU64,
+    pub filtered: AtomicU64,
     /// Padding.
     pub pad2: [u64; 6],
 }
@@ -100,10 +100,10 @@ pub struct Record {
     pub aux: u32,
 }
 
-/// The caller of an operation, in records that the supervisor wrote (`bs_who`).
+/// The caller of an operation, in records that the supervisor wrote (`bs_caller`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Who {
+pub struct CallerIds {
     /// Process id, as the supervisor sees it.
     pub pid: u32,
     /// Thread id, as the supervisor sees it.

@@ -22,7 +22,8 @@ static void constants(void)
         TEXT(BS_PRELOAD_WIDE);
     NUMBER(BS_HOME), NUMBER(BS_CHUNK_SIZE), NUMBER(BS_MAX_CHUNKS), NUMBER(BS_BITMAP_WORDS),
         NUMBER(BS_ARENA_HEADER), NUMBER(BS_ARENA_LOG);
-    NUMBER(BS_ARENA_READS), NUMBER(BS_READS_BITS), NUMBER(BS_READS_CHANGED), NUMBER(BS_READS_LENT);
+    NUMBER(BS_ARENA_READS), NUMBER(BS_READS_BITS), NUMBER(BS_READS_CHANGED),
+        NUMBER(BS_READS_SHARED);
     NUMBER(BS_MAGIC_WHICH), NUMBER(BS_MAGIC_ANNOUNCE), NUMBER(BS_MAGIC_ARENA),
         NUMBER(BS_MAGIC_DRAIN);
     NUMBER(BS_ARENA_GUARDED), NUMBER(BS_ARENA_PIDNS), NUMBER(BS_ARENA_STRICT),
@@ -33,9 +34,9 @@ static void constants(void)
     NUMBER(BS_CHANGE_KIND), NUMBER(BS_CHANGE_ITSELF);
     NUMBER(BS_KEPT_LINK), NUMBER(BS_KEPT_CLONE), NUMBER(BS_KEPT_COPY);
     NUMBER(BS_RESERVED), NUMBER(BS_DONE);
-    NUMBER(BS_F_WHO), NUMBER(BS_F_IDENT), NUMBER(BS_F_CUT), NUMBER(BS_F_MORE),
+    NUMBER(BS_F_CALLER), NUMBER(BS_F_IDENT), NUMBER(BS_F_CUT), NUMBER(BS_F_MORE),
         NUMBER(BS_F_PREDICTED);
-    NUMBER(BS_F_RESOLVED), NUMBER(BS_F_CHILD), NUMBER(BS_TID_UNTOLD), NUMBER(BS_F_OWN);
+    NUMBER(BS_F_RESOLVED), NUMBER(BS_F_CHILD), NUMBER(BS_TID_SUBSTITUTE), NUMBER(BS_F_PRIVATE);
     NUMBER(BS_META_MODE), NUMBER(BS_META_OWNER), NUMBER(BS_META_TIMES), NUMBER(BS_META_ATTR);
     NUMBER(BS_SPAWN_VFORK), NUMBER(BS_SPAWN_POSIX), NUMBER(BS_SPAWN_SYSTEM), NUMBER(BS_SPAWN_POPEN);
     NUMBER(BS_SPAWN_CLONE);
@@ -57,7 +58,8 @@ static void structures(void)
     FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started),
         FIELD(bs_arena, epochs);
     FIELD(bs_arena, dry), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
-    FIELD(bs_arena, pad1), FIELD(bs_arena, told), FIELD(bs_arena, known), FIELD(bs_arena, pad2);
+    FIELD(bs_arena, pad1), FIELD(bs_arena, reported), FIELD(bs_arena, filtered),
+        FIELD(bs_arena, pad2);
     SIZE(bs_chunk);
     FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);
     FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);
@@ -66,8 +68,8 @@ static void structures(void)
     FIELD(bs_record, state), FIELD(bs_record, op), FIELD(bs_record, size), FIELD(bs_record, flags),
         FIELD(bs_record, time);
     FIELD(bs_record, fd), FIELD(bs_record, arg), FIELD(bs_record, result), FIELD(bs_record, aux);
-    SIZE(bs_who);
-    FIELD(bs_who, pid), FIELD(bs_who, tid), FIELD(bs_who, nr), FIELD(bs_who, arch);
+    SIZE(bs_caller);
+    FIELD(bs_caller, pid), FIELD(bs_caller, tid), FIELD(bs_caller, nr), FIELD(bs_caller, arch);
     SIZE(bs_ident);
     FIELD(bs_ident, dev), FIELD(bs_ident, ino), FIELD(bs_ident, size), FIELD(bs_ident, mtime);
     FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);

@@ -60,17 +60,17 @@ macro_rules! structure {
 fn mirror() -> Facts {
     let mut facts = Facts::new();
     constants!(facts: ABI_VERSION ARENA_MAGIC CHUNK_MAGIC ENV_ARENA ENV_PRELOAD PRELOAD_NAME PRELOAD_ANY PRELOAD_WIDE HOME CHUNK_SIZE MAX_CHUNKS
-        BITMAP_WORDS ARENA_HEADER ARENA_LOG ARENA_READS READS_BITS READS_CHANGED READS_LENT MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN MAGIC_PRESERVE CHANGE_WRITE CHANGE_PART CHANGE_UPDATE
+        BITMAP_WORDS ARENA_HEADER ARENA_LOG ARENA_READS READS_BITS READS_CHANGED READS_SHARED MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN MAGIC_PRESERVE CHANGE_WRITE CHANGE_PART CHANGE_UPDATE
         CHANGE_REMOVE CHANGE_NAME CHANGE_KIND CHANGE_ITSELF ARENA_KEEP KEPT_LINK KEPT_CLONE KEPT_COPY ARENA_GUARDED ARENA_PIDNS
-        ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_WHO F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD TID_UNTOLD F_OWN
+        ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_CALLER F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD TID_SUBSTITUTE F_PRIVATE
         META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
         THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
         HOLD_UNKNOWN OPAQUE_TRACER_MEMORY OPAQUE_TRACER_REGISTERS OPAQUE_TRACER_EMULATION
         OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING);
-    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 told known pad2);
+    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 reported filtered pad2);
     structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
     structure!(facts: "bs_record" Record state op size flags time fd arg result aux);
-    structure!(facts: "bs_who" Who pid tid nr arch);
+    structure!(facts: "bs_caller" CallerIds pid tid nr arch);
     structure!(facts: "bs_ident" Ident dev ino size mtime ctime birth mode nlink);
     for i in 0..4 {
         let [first, second] = reads_bits(0xfe00 + i, 0x123_4567_89ab * u64::from(i) + u64::from(i));
@@ -174,7 +174,7 @@ fn structures_survive_their_bytes_and_short_input_is_refused() {
         result: -8,
         aux: 9,
     };
-    let who = Who {
+    let caller = CallerIds {
         pid: 1,
         tid: 2,
         nr: 3,
@@ -192,11 +192,11 @@ fn structures_survive_their_bytes_and_short_input_is_refused() {
     };
     assert_eq!(Chunk::read(&chunk.to_bytes()), Some(chunk));
     assert_eq!(Record::read(&record.to_bytes()), Some(record));
-    assert_eq!(Who::read(&who.to_bytes()), Some(who));
+    assert_eq!(CallerIds::read(&caller.to_bytes()), Some(caller));
     assert_eq!(Ident::read(&ident.to_bytes()), Some(ident));
     assert_eq!(Chunk::read(&chunk.to_bytes()[1..]), None);
     assert_eq!(Record::read(&record.to_bytes()[1..]), None);
-    assert_eq!(Who::read(&who.to_bytes()[1..]), None);
+    assert_eq!(CallerIds::read(&caller.to_bytes()[1..]), None);
     assert_eq!(Ident::read(&ident.to_bytes()[1..]), None);
 }
 

@@ -96,7 +96,7 @@ impl Arena {
         let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
         let arena = Arena::around(ArenaMapping::map(file, path)?);
         arena.begin_header();
-        arena.header().told.store(1, Ordering::Release);
+        arena.header().reported.store(1, Ordering::Release);
         arena.header().flags.store(flags, Ordering::Release);
         arena.grow(INITIAL);
         // With fewer chunks the first programs would wait for each other. If `/dev/shm` has no
@@ -294,19 +294,19 @@ impl Arena {
 
     /// Counts one logged operation that may be a read. A process that is about to change a file
     /// must then ask the supervisor. Called after the operation is logged.
-    pub fn read_more(&self) {
-        self.header().told.fetch_add(1, Ordering::AcqRel);
+    pub fn report_read(&self) {
+        self.header().reported.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The number of possible reads that have been logged so far.
-    pub fn told(&self) -> u64 {
-        self.header().told.load(Ordering::Acquire)
+    pub fn reported(&self) -> u64 {
+        self.header().reported.load(Ordering::Acquire)
     }
 
-    /// Publishes that the filter contains all files read by the first `told` possible reads. Zero
+    /// Publishes that the filter contains all files read by the first `reported` possible reads. Zero
     /// means that the filter is not complete any more. Only one thread may call this at a time.
-    pub fn reads_are_known(&self, told: u64) {
-        self.header().known.store(told, Ordering::Release);
+    pub fn publish_filtered(&self, reported: u64) {
+        self.header().filtered.store(reported, Ordering::Release);
     }
 
     fn put(&self, device: u32, inode: u64) {
@@ -330,8 +330,8 @@ impl Arena {
 
     /// True if another process may have read the file through a descriptor passed by its creator.
     /// Only valid if contents are stored.
-    pub fn is_lent(&self, device: u32, inode: u64) -> bool {
-        self.has(device, inode ^ abi::READS_LENT)
+    pub fn is_shared(&self, device: u32, inode: u64) -> bool {
+        self.has(device, inode ^ abi::READS_SHARED)
     }
 
     fn has(&self, device: u32, inode: u64) -> bool {

@@ -94,14 +94,14 @@ impl ChunkSupply {
 
     /// Registers a callback that sees every chunk before it leaves the arena. Only the first
     /// registration counts.
-    pub fn tell_leaving(&self, told: LeavingHook) {
-        let _ = self.leaving.set(told);
+    pub fn on_leaving(&self, hook: LeavingHook) {
+        let _ = self.leaving.set(hook);
     }
 
     /// Reports a chunk that is about to leave the arena.
     pub fn leaves(&self, chunk: &[u8]) {
-        if let Some(told) = self.leaving.get() {
-            told(chunk);
+        if let Some(hook) = self.leaving.get() {
+            hook(chunk);
         }
     }
 

@@ -5,7 +5,7 @@
 //! the first damage.
 
 use backstory_abi::{
-    self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Record, Who, op_info,
+    self as abi, CallerIds, Chunk, DONE, F_ALL, F_CALLER, F_IDENT, LIST, RESERVED, Record, op_info,
 };
 use backstory_files::Ident;
 
@@ -122,8 +122,8 @@ enum Judged {
 }
 
 fn fixed(record: &Record) -> usize {
-    let who = if record.flags & F_WHO != 0 {
-        Who::SIZE
+    let caller = if record.flags & F_CALLER != 0 {
+        CallerIds::SIZE
     } else {
         0
     };
@@ -132,7 +132,7 @@ fn fixed(record: &Record) -> usize {
     } else {
         0
     };
-    Record::SIZE + who + ident
+    Record::SIZE + caller + ident
 }
 
 fn judge(record: &Record, room: usize) -> Judged {

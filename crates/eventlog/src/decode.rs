@@ -254,12 +254,12 @@ fn named(raw: &RawRecord<'_>) -> Option<Op> {
         op::MEMFD => Op::Memfd { name: path() },
         op::LOAD => Op::Load { path: path() },
         op::OPAQUE => Op::Opaque { name: path() },
-        _ => return told(raw),
+        _ => return reported(raw),
     })
 }
 
 /// The supervisor's statements about files and processes.
-fn told(raw: &RawRecord<'_>) -> Option<Op> {
+fn reported(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
     let path = || raw.strings()[0].into();
     Some(match h.op {

@@ -5,7 +5,7 @@ use crate::chunk::{ChunkView, SkippedRecords};
 use crate::log::Log;
 use crate::record::RawRecord;
 use backstory_abi::{
-    Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_OWN, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op,
+    Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_PREDICTED, F_PRIVATE, F_RESOLVED, LIST, RESERVED, op,
     op_info,
 };
 use std::io::{Result, Write};
@@ -16,7 +16,7 @@ const FLAGS: [(u16, &str); 6] = [
     (F_PREDICTED, "predicted"),
     (F_RESOLVED, "resolved"),
     (F_CHILD, "child"),
-    (F_OWN, "own"),
+    (F_PRIVATE, "private"),
 ];
 
 /// Writes every record in the log's order, and the parts that could not be read.
@@ -83,11 +83,11 @@ fn record(at: usize, raw: &RawRecord<'_>, out: &mut impl Write) -> Result<()> {
     let h = &raw.head;
     let info = op_info(h.op);
     write!(out, "  {at:5} {} {}", h.time, info.map_or("?", |i| i.name))?;
-    if let Some(who) = &raw.who {
+    if let Some(caller) = &raw.caller {
         write!(
             out,
             " [{}/{} nr {} arch {:x}]",
-            who.pid, who.tid, who.nr, who.arch
+            caller.pid, caller.tid, caller.nr, caller.arch
         )?;
     }
     write!(out, " fd={} arg={:#x} aux={:#x}", h.fd, h.arg, h.aux)?;

@@ -216,7 +216,7 @@ impl<'a> Events<'a> {
         };
         let stream = &self.index.streams[number as usize];
         self.progress[number as usize].leave(&raw.head);
-        let (pid, tid) = self.who(number, &raw);
+        let (pid, tid) = self.thread_of(number, &raw);
         let mut outcome = decode::outcome(&raw);
         let op = match raw.head.op {
             op::ARGS => return self.pending(number, pid, tid, |p| p.args(&raw)),
@@ -269,12 +269,14 @@ impl<'a> Events<'a> {
         })
     }
 
-    fn who(&self, number: u32, raw: &RawRecord<'_>) -> (u32, u32) {
+    fn thread_of(&self, number: u32, raw: &RawRecord<'_>) -> (u32, u32) {
         let stream = &self.index.streams[number as usize];
         if stream.guard {
             let about = matches!(raw.head.op, op::GONE | op::BORN | op::HOLD)
                 .then_some((raw.head.fd as u32, raw.head.fd as u32));
-            return about.or(raw.who.map(|w| (w.pid, w.tid))).unwrap_or((0, 0));
+            return about
+                .or(raw.caller.map(|w| (w.pid, w.tid)))
+                .unwrap_or((0, 0));
         }
         match self.progress[number as usize].children.last() {
             Some(child) if *child != stream.pid => (*child, *child),
@@ -366,7 +368,7 @@ impl<'a> Events<'a> {
     fn read_environment(&self, hash: u64) -> Option<Strings> {
         let (number, start) = *self.index.environments.get(&hash)?;
         let stream = self.index.streams.get(number as usize)?;
-        let who = record_at(self.log, start)?.who;
+        let caller = record_at(self.log, start)?.caller;
         let mut strings = Strings::default();
         // The guard may continue in its next chunk, a thread stays in its stream.
         let reach = if stream.guard { GUARD_CHUNKS } else { 1 };
@@ -377,7 +379,7 @@ impl<'a> Events<'a> {
         let mut cursor = stream.cursor_at(start);
         for stream in streams {
             while let Some((at, record)) = self.index.next(self.log, stream, &mut cursor) {
-                let Some(raw) = record_at(self.log, at).filter(|r| r.who == who) else {
+                let Some(raw) = record_at(self.log, at).filter(|r| r.caller == caller) else {
                     continue;
                 };
                 match record.op {

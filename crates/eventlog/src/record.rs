@@ -1,8 +1,8 @@
 //! Records: one operation each, as bytes. Reads them within bounds, and builds them.
 
 use backstory_abi::{
-    self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record,
-    Who, op,
+    self as abi, CallerIds, DONE, F_CALLER, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED,
+    RESERVED, Record, op,
 };
 use backstory_files::Ident;
 
@@ -18,7 +18,7 @@ pub struct RawRecord<'a> {
     /// The fixed part.
     pub head: Record,
     /// Process and thread, in a record of the supervisor.
-    pub who: Option<Who>,
+    pub caller: Option<CallerIds>,
     /// The file concerned.
     pub ident: Option<Ident>,
     /// Strings, or a socket address; then padding.
@@ -30,11 +30,11 @@ impl<'a> RawRecord<'a> {
     pub fn parse(bytes: &'a [u8]) -> Option<RawRecord<'a>> {
         let head = Record::read(bytes)?;
         let mut body = bytes.get(Record::SIZE..usize::from(head.size))?;
-        let mut who = None;
+        let mut caller = None;
         let mut ident = None;
-        if head.flags & F_WHO != 0 {
-            who = Some(Who::read(body)?);
-            body = &body[Who::SIZE..];
+        if head.flags & F_CALLER != 0 {
+            caller = Some(CallerIds::read(body)?);
+            body = &body[CallerIds::SIZE..];
         }
         if head.flags & F_IDENT != 0 {
             ident = Some(Ident::read(body)?);
@@ -42,7 +42,7 @@ impl<'a> RawRecord<'a> {
         }
         Some(RawRecord {
             head,
-            who,
+            caller,
             ident,
             body,
         })
@@ -101,7 +101,7 @@ impl<'a> RawRecord<'a> {
 #[derive(Debug, Default)]
 pub struct RecordBuilder {
     head: Record,
-    who: Option<Who>,
+    caller: Option<CallerIds>,
     ident: Option<Ident>,
     body: Vec<u8>,
     bytes: Vec<u8>,
@@ -121,15 +121,15 @@ impl RecordBuilder {
             time,
             ..Record::default()
         };
-        self.who = None;
+        self.caller = None;
         self.ident = None;
         self.body.clear();
         self
     }
 
     /// Sets process and thread.
-    pub fn who(&mut self, who: Who) -> &mut Self {
-        self.who = Some(who);
+    pub fn caller(&mut self, caller: CallerIds) -> &mut Self {
+        self.caller = Some(caller);
         self
     }
 
@@ -218,7 +218,7 @@ impl RecordBuilder {
     /// Bytes left for strings. The last 8 bytes of a record are reserved for the NULs of cut
     /// strings.
     pub fn room(&self) -> usize {
-        (MAX - 8 - Record::SIZE - Who::SIZE - Ident::SIZE).saturating_sub(self.body.len())
+        (MAX - 8 - Record::SIZE - CallerIds::SIZE - Ident::SIZE).saturating_sub(self.body.len())
     }
 
     /// The padded record. For a list, `aux` has the number of its bytes. The bytes stay valid until
@@ -229,9 +229,9 @@ impl RecordBuilder {
         }
         self.bytes.clear();
         self.bytes.extend_from_slice(&[0; Record::SIZE]);
-        if let Some(who) = &self.who {
-            self.head.flags |= F_WHO;
-            self.bytes.extend_from_slice(&who.to_bytes());
+        if let Some(caller) = &self.caller {
+            self.head.flags |= F_CALLER;
+            self.bytes.extend_from_slice(&caller.to_bytes());
         }
         if let Some(ident) = &self.ident {
             self.head.flags |= F_IDENT;

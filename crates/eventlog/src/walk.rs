@@ -122,7 +122,7 @@ impl<'a> StreamWalk<'a> {
                 }
                 op::VFORKED => self.back(&stream, time, &record, &mut execs),
                 op::EXEC if !(record.state == DONE && record.result < 0) => {
-                    let pid = self.who(&stream, at).unwrap_or(stream.pid);
+                    let pid = self.pid_at(&stream, at).unwrap_or(stream.pid);
                     self.name_itself(&stream, &record);
                     execs.push((at, time, pid));
                 }
@@ -175,9 +175,9 @@ impl<'a> StreamWalk<'a> {
     }
 
     /// The process, where the record names it.
-    fn who(&self, stream: &ThreadStream, at: RecordPosition) -> Option<u32> {
+    fn pid_at(&self, stream: &ThreadStream, at: RecordPosition) -> Option<u32> {
         let raw = record_at(self.log, at).filter(|_| stream.guard)?;
-        raw.who.map(|w| w.pid)
+        raw.caller.map(|w| w.pid)
     }
 
     fn environment(&mut self, at: RecordPosition) {

@@ -3,7 +3,7 @@
 //! Invariant: the record of a call is appended before its response is sent. So a call that went on
 //! is in the log, whatever happens to the supervisor.
 
-use crate::call_records::{who, write_call};
+use crate::call_records::{caller_ids, write_call};
 use crate::caller::Caller;
 use crate::caller_files::{CallerFiles, PriorLookup};
 use crate::change_preserver::{ChangeSource, ChangingCall, log_not_preserved, preserve};
@@ -87,7 +87,7 @@ impl<S: RecordSink> CallLogger<S> {
                 {
                     state.descriptors.before_exec(&mut self.out, &tracked);
                 }
-                let stamp = (time, who(&caller, notification));
+                let stamp = (time, caller_ids(&caller, notification));
                 let environments = &state.environments;
                 write_call(&mut self.out, stamp, &decoded, &conclusion, environments);
             }
@@ -128,7 +128,7 @@ impl<S: RecordSink> CallLogger<S> {
         decoded: &DecodedCall,
         conclusion: &Conclusion,
     ) {
-        let stamp = (time, who(caller, notification));
+        let stamp = (time, caller_ids(caller, notification));
         let environments = &state.environments;
         write_call(&mut self.out, stamp, decoded, conclusion, environments);
     }

@@ -6,13 +6,13 @@ use crate::decoded_call::{DecodedCall, StringList};
 use crate::environment::{SeenEnvironments, environment_hash, without_recorder};
 use crate::notification_buffers::Notification;
 use crate::record_writer::{RecordFields, RecordWriter, born};
-use backstory_abi::{F_CUT, Who, op};
+use backstory_abi::{CallerIds, F_CUT, op};
 use backstory_arena::RecordSink;
 use std::os::unix::ffi::OsStringExt;
 
 /// The thread that made a call, as a record names it.
-pub fn who(caller: &Caller, call: &Notification) -> Who {
-    Who {
+pub fn caller_ids(caller: &Caller, call: &Notification) -> CallerIds {
+    CallerIds {
         pid: caller.pid,
         tid: caller.tid,
         nr: call.nr,
@@ -35,7 +35,7 @@ pub fn write_born<S: RecordSink>(
     let directory = directory.unwrap_or_default();
     out.put(
         time,
-        who(caller, call),
+        caller_ids(caller, call),
         &born(caller.pid, caller.parent),
         &[b"", &directory],
     );
@@ -52,7 +52,7 @@ fn directory_of(pid: u32) -> Option<Vec<u8>> {
 /// Writes the records of a call.
 pub fn write_call<S: RecordSink>(
     out: &mut RecordWriter<S>,
-    (time, who): (u64, Who),
+    (time, ids): (u64, CallerIds),
     decoded: &DecodedCall,
     conclusion: &Conclusion,
     environments: &SeenEnvironments,
@@ -64,7 +64,7 @@ pub fn write_call<S: RecordSink>(
         } => {
             write_exec(
                 out,
-                (time, who),
+                (time, ids),
                 fields,
                 &name.path,
                 args,
@@ -73,9 +73,9 @@ pub fn write_call<S: RecordSink>(
             );
         }
         DecodedCall::Rename { from, to, .. } | DecodedCall::Link { from, to, .. } => {
-            out.put(time, who, fields, &[&from.path, &to.path]);
+            out.put(time, ids, fields, &[&from.path, &to.path]);
         }
-        DecodedCall::Symlink { target, name } => out.put(time, who, fields, &[target, &name.path]),
+        DecodedCall::Symlink { target, name } => out.put(time, ids, fields, &[target, &name.path]),
         DecodedCall::Chdir { name } => {
             let named = if fields.result_failed() {
                 &b""[..]
@@ -83,25 +83,25 @@ pub fn write_call<S: RecordSink>(
                 &name.path[..]
             };
             let directory = conclusion.directory.as_deref().unwrap_or(named);
-            out.put(time, who, fields, &[&name.path, directory]);
+            out.put(time, ids, fields, &[&name.path, directory]);
         }
-        DecodedCall::Pivot { new, old } => out.put(time, who, fields, &[&new.path, &old.path]),
+        DecodedCall::Pivot { new, old } => out.put(time, ids, fields, &[&new.path, &old.path]),
         DecodedCall::Mount { source, target, .. } => {
-            out.put(time, who, fields, &[source, &target.path])
+            out.put(time, ids, fields, &[source, &target.path])
         }
-        DecodedCall::Address { address, .. } => out.put_bytes(time, who, fields, address),
-        DecodedCall::Opaque(what) => out.put(time, who, fields, &[what.as_bytes()]),
-        DecodedCall::Namespace { .. } => out.put(time, who, fields, &[]),
+        DecodedCall::Address { address, .. } => out.put_bytes(time, ids, fields, address),
+        DecodedCall::Opaque(what) => out.put(time, ids, fields, &[what.as_bytes()]),
+        DecodedCall::Namespace { .. } => out.put(time, ids, fields, &[]),
         _ => {
             let path = decoded.names()[0].map_or(&b""[..], |name| &name.path[..]);
-            out.put(time, who, fields, &[path]);
+            out.put(time, ids, fields, &[path]);
         }
     }
 }
 
 fn write_exec<S: RecordSink>(
     out: &mut RecordWriter<S>,
-    (time, who): (u64, Who),
+    (time, ids): (u64, CallerIds),
     fields: &RecordFields,
     path: &[u8],
     args: &StringList,
@@ -110,7 +110,7 @@ fn write_exec<S: RecordSink>(
 ) {
     out.put_list(
         time,
-        who,
+        ids,
         &RecordFields {
             fd: 0,
             ..RecordFields::of(op::ARGS)
@@ -131,7 +131,7 @@ fn write_exec<S: RecordSink>(
         } else {
             &[]
         };
-        out.put_list(time, who, &fields, list);
+        out.put_list(time, ids, &fields, list);
         cut |= !env.whole;
     }
     let flags = if cut {
@@ -139,5 +139,5 @@ fn write_exec<S: RecordSink>(
     } else {
         fields.flags
     };
-    out.put(time, who, &RecordFields { flags, ..*fields }, &[path]);
+    out.put(time, ids, &RecordFields { flags, ..*fields }, &[path]);
 }

@@ -4,7 +4,7 @@
 //! asks. Out: what the preserver (`hooks`) did, as a record.
 
 use crate::arguments::Arguments;
-use crate::call_records::who;
+use crate::call_records::caller_ids;
 use crate::caller::Caller;
 use crate::guard_state::GuardState;
 use crate::hooks::{
@@ -246,7 +246,12 @@ fn log_preserved<S: RecordSink>(
         resolved: true,
         ..RecordFields::of(op::KEPT)
     };
-    out.put(at.time, who(&caller, at.notification), &fields, &[&path]);
+    out.put(
+        at.time,
+        caller_ids(&caller, at.notification),
+        &fields,
+        &[&path],
+    );
 }
 
 /// Logs that no thread could preserve what a call changes.
@@ -266,13 +271,13 @@ pub(crate) fn log_not_preserved<S: RecordSink>(
     match source {
         ChangeSource::Guard(changes) => {
             for change in changes {
-                let who = who(&change.caller, notification);
-                out.put(time, who, &fields, &[&change.target.name.path]);
+                let ids = caller_ids(&change.caller, notification);
+                out.put(time, ids, &fields, &[&change.target.name.path]);
             }
         }
         ChangeSource::Recorder => {
             let unknown = Caller::unknown(notification.tid);
-            out.put(time, who(&unknown, notification), &fields, &[b""]);
+            out.put(time, caller_ids(&unknown, notification), &fields, &[b""]);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! itself, and that the thread waits for, can always make calls. The thread asks a file server
 //! nothing while the caller still waits for that server's reply (`continued_call`).
 
-use crate::call_records::{who, write_call};
+use crate::call_records::{caller_ids, write_call};
 use crate::caller::Caller;
 use crate::caller_files::CallerFiles;
 use crate::conclude::conclude;
@@ -81,7 +81,7 @@ fn write<S: RecordSink>(
     call: &DeferredCall,
     conclusion: &Conclusion,
 ) {
-    let stamp = (call.time, who(&call.caller, &call.notification));
+    let stamp = (call.time, caller_ids(&call.caller, &call.notification));
     write_call(out, stamp, &call.decoded, conclusion, &state.environments);
 }
 

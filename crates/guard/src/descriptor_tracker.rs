@@ -8,7 +8,7 @@
 //! that it forked. A process that a record names has been introduced by a `BORN` record, its
 //! ancestors first.
 
-use crate::call_records::who;
+use crate::call_records::caller_ids;
 use crate::caller::Caller;
 use crate::callers::Callers;
 use crate::descriptor_list::DescriptorLister;
@@ -16,7 +16,7 @@ use crate::exit_watcher::ExitWatcher;
 use crate::notification_buffers::Notification;
 use crate::process_map::ProcessMap;
 use crate::record_writer::{RecordFields, RecordResult, RecordWriter, born};
-use backstory_abi::{HOLD_UNKNOWN, Who, op};
+use backstory_abi::{CallerIds, HOLD_UNKNOWN, op};
 use backstory_arena::RecordSink;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -131,15 +131,15 @@ impl DescriptorTracker {
             } else {
                 state = Tracking::Listed;
                 at.callers.introduce(pid);
-                let who = Who {
+                let ids = CallerIds {
                     pid,
                     tid: pid,
-                    ..who(caller, at.notification)
+                    ..caller_ids(caller, at.notification)
                 };
-                out.put(time, who, &born(pid, parent), &[b"", b""]);
+                out.put(time, ids, &born(pid, parent), &[b"", b""]);
                 at.exits.follow(pid);
                 self.set(pid, Tracking::Listed, time);
-                self.write_list(out, time, who, false);
+                self.write_list(out, time, ids, false);
             }
             above = pid;
         }
@@ -153,7 +153,7 @@ impl DescriptorTracker {
         }
         let state = self.first_state(at.caller);
         if state == Some(Tracking::Listed) {
-            self.write_list(out, at.time, who(at.caller, at.notification), false);
+            self.write_list(out, at.time, caller_ids(at.caller, at.notification), false);
         }
         self.set(pid, state.unwrap_or(Tracking::Listed), at.time);
     }
@@ -169,7 +169,7 @@ impl DescriptorTracker {
                 self.lock().remove(pid);
             }
             Some(Tracking::Listed) => {
-                self.write_list(out, at.time, who(at.caller, at.notification), true);
+                self.write_list(out, at.time, caller_ids(at.caller, at.notification), true);
                 // The children of the process are older than this list.
                 let mut known = self.lock();
                 if known.get(pid).is_none() {
@@ -203,18 +203,18 @@ impl DescriptorTracker {
         &self,
         out: &mut RecordWriter<S>,
         time: u64,
-        who: Who,
+        ids: CallerIds,
         exec: bool,
     ) {
         // A process that may not be listed may not be read either, which is reported elsewhere.
         let kept = |flags: u32| {
             !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32
         };
-        let Ok((list, whole)) = self.lister.list(who.tid, kept) else {
+        let Ok((list, whole)) = self.lister.list(ids.tid, kept) else {
             return;
         };
         let fields = |number, flags, result| RecordFields {
-            fd: who.pid as i32,
+            fd: ids.pid as i32,
             arg: number,
             aux: flags,
             result: RecordResult::Known(result),
@@ -226,18 +226,18 @@ impl DescriptorTracker {
                 result: RecordResult::Known(0),
                 ..RecordFields::of(op::OPAQUE)
             };
-            out.put(time, who, &known, &[name]);
+            out.put(time, ids, &known, &[name]);
         }
         out.put(
             time,
-            who,
+            ids,
             &fields(-1, u32::from(exec), list.len() as i32),
             &[b""],
         );
         for held in list {
             out.put(
                 time,
-                who,
+                ids,
                 &fields(held.number, held.flags, 0),
                 &[&held.target],
             );

@@ -2,7 +2,7 @@
 //! pidfds.
 
 use crate::record_writer::{RecordWriter, gone};
-use backstory_abi::Who;
+use backstory_abi::CallerIds;
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
@@ -180,11 +180,11 @@ impl ExitWatcher {
         let status = info
             .filter(|i| i.mask & sys::PIDFD_INFO_EXIT != 0)
             .map(|i| i.exit_code);
-        let who = Who {
+        let ids = CallerIds {
             pid,
             tid: pid,
-            ..Who::default()
+            ..CallerIds::default()
         };
-        out.put(sys::clock::counter(), who, &gone(pid, status), &[]);
+        out.put(sys::clock::counter(), ids, &gone(pid, status), &[]);
     }
 }

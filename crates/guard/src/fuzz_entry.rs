@@ -1,7 +1,7 @@
 //! Entry point for the fuzzers in `fuzz/`: handles a notification that no kernel sent.
 
 use crate::arguments::Arguments;
-use crate::call_records::{who, write_call};
+use crate::call_records::{caller_ids, write_call};
 use crate::caller_files::CallerFiles;
 use crate::callers::Callers;
 use crate::conclude::conclude;
@@ -79,7 +79,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         conclude(&decoded, &mut files).unwrap_or_else(|_| Conclusion::unknown(&decoded));
     let stamp = (
         fingerprint(&notification, &decoded),
-        who(&caller, &notification),
+        caller_ids(&caller, &notification),
     );
     let mut out = RecordWriter::new(Bytes(&mut records));
     write_call(

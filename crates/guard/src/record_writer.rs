@@ -2,7 +2,7 @@
 //! the call.
 
 use backstory_abi::{
-    DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record, Who, op,
+    CallerIds, DONE, F_CALLER, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, RESERVED, Record, op,
 };
 use backstory_arena::RecordSink;
 use backstory_files::Ident;
@@ -79,8 +79,8 @@ impl<S: RecordSink> RecordWriter<S> {
     }
 
     /// Writes one record with NUL-terminated strings.
-    pub fn put(&mut self, time: u64, who: Who, fields: &RecordFields, strings: &[&[u8]]) {
-        self.start(time, who, fields);
+    pub fn put(&mut self, time: u64, ids: CallerIds, fields: &RecordFields, strings: &[&[u8]]) {
+        self.start(time, ids, fields);
         for string in strings {
             self.buffer.extend_from_slice(string);
             self.buffer.push(0);
@@ -89,10 +89,10 @@ impl<S: RecordSink> RecordWriter<S> {
     }
 
     /// Writes one record with raw bytes (a socket address); `aux` holds their number.
-    pub fn put_bytes(&mut self, time: u64, who: Who, fields: &RecordFields, bytes: &[u8]) {
+    pub fn put_bytes(&mut self, time: u64, ids: CallerIds, fields: &RecordFields, bytes: &[u8]) {
         self.start(
             time,
-            who,
+            ids,
             &RecordFields {
                 aux: bytes.len() as u32,
                 ..*fields
@@ -104,7 +104,7 @@ impl<S: RecordSink> RecordWriter<S> {
 
     /// Writes a list of NUL-terminated strings, given one after the other, in as many records as
     /// needed.
-    pub fn put_list(&mut self, time: u64, who: Who, fields: &RecordFields, list: &[u8]) {
+    pub fn put_list(&mut self, time: u64, ids: CallerIds, fields: &RecordFields, list: &[u8]) {
         let mut rest = list;
         loop {
             let (piece, more, after) = split(rest);
@@ -113,7 +113,7 @@ impl<S: RecordSink> RecordWriter<S> {
             } else {
                 fields.flags
             };
-            self.start(time, who, &RecordFields { flags, ..*fields });
+            self.start(time, ids, &RecordFields { flags, ..*fields });
             self.buffer.extend_from_slice(piece);
             if more {
                 self.buffer.push(0);
@@ -126,7 +126,7 @@ impl<S: RecordSink> RecordWriter<S> {
         }
     }
 
-    fn start(&mut self, time: u64, who: Who, fields: &RecordFields) {
+    fn start(&mut self, time: u64, ids: CallerIds, fields: &RecordFields) {
         let (state, result, predicted) = match fields.result {
             RecordResult::Unknown => (RESERVED, 0, 0),
             RecordResult::Predicted(value) => (DONE, value, F_PREDICTED),
@@ -138,7 +138,7 @@ impl<S: RecordSink> RecordWriter<S> {
             state,
             op: fields.op,
             size: 0,
-            flags: fields.flags | F_WHO | predicted | ident | resolved,
+            flags: fields.flags | F_CALLER | predicted | ident | resolved,
             time,
             fd: fields.fd,
             arg: fields.arg,
@@ -147,7 +147,7 @@ impl<S: RecordSink> RecordWriter<S> {
         };
         self.buffer.clear();
         self.buffer.extend_from_slice(&record.to_bytes());
-        self.buffer.extend_from_slice(&who.to_bytes());
+        self.buffer.extend_from_slice(&ids.to_bytes());
         if let Some(ident) = &fields.ident {
             self.buffer.extend_from_slice(&ident.to_bytes());
         }
@@ -228,7 +228,7 @@ mod tests {
         let mut records = Vec::new();
         RecordWriter::new(Collected(&mut records)).put_list(
             1,
-            Who::default(),
+            CallerIds::default(),
             &RecordFields::of(op::ARGS),
             &list,
         );
@@ -236,7 +236,7 @@ mod tests {
         for record in &records {
             let head = Record::read(record).unwrap();
             assert_eq!(usize::from(head.size), record.len());
-            let body = &record[Record::SIZE + Who::SIZE..];
+            let body = &record[Record::SIZE + CallerIds::SIZE..];
             let end = body.iter().rposition(|b| *b != 0).unwrap() + 1;
             joined.extend_from_slice(&body[..end]);
             if head.flags & F_MORE == 0 {

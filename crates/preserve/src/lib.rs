@@ -88,8 +88,8 @@ impl Preserver {
     ) -> Preserver {
         let reads = Arc::new(Reads::new(open));
         if contents == ContentsMode::Lazy {
-            let told = Arc::clone(&reads);
-            stock.tell_leaving(Box::new(move |chunk| told.leaves(chunk)));
+            let known = Arc::clone(&reads);
+            stock.on_leaving(Box::new(move |chunk| known.leaves(chunk)));
         }
         Preserver {
             contents,
@@ -300,7 +300,7 @@ impl ContentPreserver for Preserver {
     }
 
     fn note_possible_read(&self) {
-        self.stock.arena.read_more();
+        self.stock.arena.report_read();
     }
 
     fn program_starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {

@@ -13,7 +13,7 @@ use super::FileKey;
 use super::hard_links::HardLinks;
 use super::paths::{Paths, ThreadKey};
 use backstory_abi::{
-    CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op,
+    CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_PRIVATE, F_RESOLVED, RESERVED, Record, op,
 };
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::record::RawRecord;
@@ -127,7 +127,7 @@ impl Reads {
     pub(super) fn take(&self, stock: &ChunkSupply, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
         self.catch_up(&mut known, stock, all);
-        known.files.remove(&file) || known.everything || stock.arena.is_lent(file.0, file.1)
+        known.files.remove(&file) || known.everything || stock.arena.is_shared(file.0, file.1)
     }
 
     /// Puts a file back after [`Reads::take`], because it does not change yet and may have been
@@ -153,15 +153,15 @@ impl Reads {
     /// logged. A receiver counts a read before it lets the reader go on, and logs it afterwards.
     fn catch_up(&self, known: &mut ReadSet, stock: &ChunkSupply, all: Logged<'_>) {
         let arena = &stock.arena;
-        let told = arena.told();
+        let reported = arena.reported();
         self.look_at_records(known, stock);
         for (device, inode) in known.fresh.drain(..) {
             arena.note_read(device, inode);
         }
         if known.everything {
-            arena.reads_are_known(0);
+            arena.publish_filtered(0);
         } else if all() {
-            arena.reads_are_known(told);
+            arena.publish_filtered(reported);
         }
     }
 
@@ -263,7 +263,7 @@ impl ReadSet {
             return;
         };
         let h = raw.head;
-        let pid = raw.who.map_or(record.thread.pid, |who| who.pid);
+        let pid = raw.caller.map_or(record.thread.pid, |caller| caller.pid);
         let child = h.flags & F_CHILD != 0;
         let failed = h.state == DONE && h.result < 0;
         let [first, second] = raw.strings();
@@ -313,7 +313,7 @@ impl ReadSet {
         // nothing.
         let reads =
             h.op != op::OPEN || flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0;
-        let gives = h.op == op::OPEN && h.state == DONE && raw.who.is_none();
+        let gives = h.op == op::OPEN && h.state == DONE && raw.caller.is_none();
         if !reads && !gives || name.is_empty() {
             return;
         }
@@ -324,7 +324,7 @@ impl ReadSet {
         if gives && h.flags & F_CHILD == 0 {
             self.paths.open(pid, h.result, &path);
         }
-        if reads && h.flags & F_OWN == 0 {
+        if reads && h.flags & F_PRIVATE == 0 {
             // A path below an unknown descriptor that leads to no file was resolved from the wrong
             // directory.
             let certain = name.first() == Some(&b'/') || h.fd == libc::AT_FDCWD;

@@ -61,87 +61,24 @@ enum {
 };
 /* clang-format on */
 
-/* ---- system calls ---------------------------------------------------------------------------- */
-
-/*
- * gate.S: two functions with the calling convention of the `syscall` instruction. The guard lets
- * calls from `bs_gate` pass. It watches calls from `bs_plain`.
- */
-extern char bs_gate[], bs_gate_ip[], bs_plain[];
-/* Address of the gate if the loader put the library at another address than BS_HOME; else null. */
-extern const void *bs_gate_elsewhere;
-
-/* The analyzer does not know that the kernel writes through the arguments. */
-#ifdef __clang_analyzer__
-s64 bs_raw6(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
-s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
-#else
-static inline s64 bs_raw6(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
-{
-    register s64 r10 __asm__("r10") = d;
-    register s64 r8 __asm__("r8") = e;
-    register s64 r9 __asm__("r9") = f;
-    s64 result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory", "cc");
-    return result;
-}
-
-static inline s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
-{
-    register s64 r10 __asm__("r10") = d;
-    register s64 r8 __asm__("r8") = e;
-    register s64 r9 __asm__("r9") = f;
-    s64 result;
-    __asm__ volatile("call *%[way]"
-                     : "=a"(result)
-                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9), [way] "r"(way)
-                     : "rcx", "r11", "memory", "cc");
-    return result;
-}
-#endif
-
-#define BS_SIX(a, b, c, d, e, f, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e), (s64)(f)
-/* A system call of the recorder that the guard's filter does not watch. */
-#define bs_raw(nr, ...) bs_raw6(nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
-/* A system call of the recorder through the gate. */
-#define bs_gated(nr, ...) bs_through6(bs_gate, nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
-/* The program's call, whose record is `rec`. It goes through the gate if it is logged. */
-#define bs_call(rec, nr, ...) bs_through6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
-/* The same for calls that are cancellation points. */
-#define bs_call_cancel(rec, nr, ...) \
-    bs_cancel6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
-
-/* Like `bs_through6`, but the thread can be cancelled during the call. */
-s64 bs_cancelled6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
-
-/* Sets errno; returns -1. */
-s64 bs_fail(s64 error);
-/* The value of errno, negated like the result of a failed system call. */
-s64 bs_error(void);
-/* Turns a system call's result into the return value of a libc function. */
-static inline s64 bs_ret(s64 result)
-{
-    return BS_UNLIKELY((u64)result > -4096ull) ? bs_fail(result) : result;
-}
+#include "calls.h"
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* Flags of an unusual process. In nearly every process all of them are zero. */
+/* Modes of this process. In nearly every process none is set. */
 enum {
-    BS_ODD_STRICT = 1,  /* the guard logs the calls it watches, whether or not they pass the gate */
-    BS_ODD_ALL_OPS = 2, /* log every read and write */
+    BS_MODE_STRICT = 1, /* the guard logs the calls it watches, whether or not they pass the gate */
+    BS_MODE_ALL_OPS = 2, /* log every read and write */
     /* a child may share memory with its running parent: only the process itself logs */
-    BS_ODD_SHARED = 4,
-    BS_ODD_NO_TSC = 8, /* the time-stamp counter must not be read */
+    BS_MODE_SHARED_MEMORY = 4,
+    BS_MODE_NO_TSC = 8, /* the time-stamp counter must not be read */
     /* the program limits its own system calls: the recorder makes none any more */
-    BS_ODD_SANDBOX = 16,
-    BS_ODD_CLOSED = 32, /* the run is over: nothing is logged, and the gate stays open */
-    BS_ODD_MOVED = 64, /* root, mounts or rules changed: a child may not find the recorder's file */
+    BS_MODE_SANDBOX = 16,
+    BS_MODE_CLOSED = 32, /* the run is over: nothing is logged, and the gate stays open */
+    /* root, mounts or rules changed: a child may not find the recorder's file */
+    BS_MODE_MOVED = 64,
 };
-extern u32 bs_odd;
+extern u32 bs_modes;
 /* True once the process has made a second thread. */
 extern bool bs_threaded;
 
@@ -152,7 +89,7 @@ struct bs_thread {
      * The previous chunk. It stays until the next change, because an operation may still write its
      * result there.
      */
-    u8 *held;
+    u8 *previous;
     u32 generation; /* the process's when `chunk` was taken */
     u32 forks;      /* depth of nested forks; each child began with its parent's mappings */
     /* how often `chunk` changed: shows an operation whether its record is still mapped */
@@ -178,7 +115,7 @@ extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec"))
 #define BS_MAX_FD 32768u
 /* clang-format off */
 enum {
-    BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16, BS_FD_MADE = 32, BS_FD_OWN = 64,
+    BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16, BS_FD_MADE = 32, BS_FD_PRIVATE = 64,
     BS_FD_PART = 128, /* the run may read the file before this descriptor changes it (preserve.c) */
 };
 /* clang-format on */
@@ -186,7 +123,7 @@ enum {
  * Number of files that a process remembers as made by itself. Of two files with the same table
  * entry, the later one stays.
  */
-#define BS_OWN 16384u
+#define BS_PRIVATE_FILES 16384u
 
 /* State that a child by fork must not inherit. The kernel wipes these pages in the child. */
 struct bs_process {
@@ -197,12 +134,16 @@ struct bs_process {
     u64 epoch;
     u32 highest;            /* the highest descriptor with a mark */
     s32 copy_from, copy_to; /* the last copy in the kernel, if both ends are marked as copied */
-    /* own.c: all reports up to this count are this process's own, or among the first `others` */
-    u64 told;
-    u64 others;
-    u32 own;   /* own.c: which of the remembered files below are valid */
-    bool owns; /* the table of own files may have an entry */
-    u8 fd[];   /* BS_MAX_FD entries if set up; after them BS_OWN files that the process made */
+    /*
+     * private.c: all reports up to this count are by this process, or among the first
+     * `reported_by_others`.
+     */
+    u64 reported;
+    u64 reported_by_others;
+    u32 private_round; /* private.c: which of the remembered files below are valid */
+    bool has_private;  /* the table of private files may have an entry */
+    /* BS_MAX_FD entries if set up; after them BS_PRIVATE_FILES files that the process made */
+    u8 fd[];
 };
 extern struct bs_process *bs_process; /* before attaching: no marks, generation 0 */
 
@@ -221,16 +162,16 @@ struct bs_reservation {
  * The entry point for a call. It is the gate if the call has been logged, or if the run is over and
  * nothing is logged any more.
  */
-static inline const char *bs_way(struct bs_reservation rec)
+static inline const char *bs_entry_point(struct bs_reservation rec)
 {
-    return BS_LIKELY(rec.record) || BS_UNLIKELY(bs_odd & BS_ODD_CLOSED) ? bs_gate : bs_plain;
+    return BS_LIKELY(rec.record) || BS_UNLIKELY(bs_modes & BS_MODE_CLOSED) ? bs_gate : bs_plain;
 }
 
-static inline s64 bs_cancel6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+static inline s64 bs_cancel6(const char *entry, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
     if (BS_UNLIKELY(bs_threaded))
-        return bs_cancelled6(way, nr, a, b, c, d, e, f);
-    return bs_through6(way, nr, a, b, c, d, e, f);
+        return bs_cancelled6(entry, nr, a, b, c, d, e, f);
+    return bs_through6(entry, nr, a, b, c, d, e, f);
 }
 
 u64 bs_now(void);
@@ -298,54 +239,50 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
  * the path can be read, and a process killed in between has learned nothing. Such an operation
  * carries this mark: if the recorder cannot log it then, the guard has not seen it either.
  */
-#define BS_LATE 0x10000u
+#define BS_DEFERRED 0x10000u
 /* A read that the recorder need not report to other processes: the reader made the file itself. */
-#define BS_OWN_READ 0x20000u
+#define BS_PRIVATE_READ 0x20000u
 
 /* True if the recorder can log the operation later, so that its call goes through the gate. */
-bool bs_logs_later_oddly(u32 op);
+bool bs_logs_later_in_mode(u32 op);
 static inline bool bs_logs_later(u32 op)
 {
-    const u32 odd = BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_CLOSED;
-    return BS_LIKELY(!(bs_odd & odd) && bs_me.chunk &&
+    const u32 modes = BS_MODE_STRICT | BS_MODE_SHARED_MEMORY | BS_MODE_SANDBOX | BS_MODE_CLOSED;
+    return BS_LIKELY(!(bs_modes & modes) && bs_me.chunk &&
                      bs_me.generation == bs_process->generation) ||
-           bs_logs_later_oddly(op);
+           bs_logs_later_in_mode(op);
 }
-static inline const char *bs_way_later(bool logged)
+static inline const char *bs_entry_point_later(bool logged)
 {
-    return BS_LIKELY(logged) || bs_odd & BS_ODD_CLOSED ? bs_gate : bs_plain;
+    return BS_LIKELY(logged) || bs_modes & BS_MODE_CLOSED ? bs_gate : bs_plain;
 }
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
-/* arena.c */
+/* attach.c */
+void bs_lose(u32 op);             /* an operation could not be logged */
+bool bs_is_muted(void);           /* this process will never log anything */
+bool bs_is_flow(u32 op);          /* the guard watches this operation */
+void bs_note_pid_namespace(void); /* the process may be in another pid namespace */
+
+/* chunks.c */
 bool bs_take(u32 op);                /* gives the thread a chunk */
-bool bs_is_muted(void);              /* this process will never log anything */
 bool bs_is_ready(u32 op);            /* the thread has a chunk, or could get one now */
 bool bs_change(u32 op, u32 changes); /* new chunk for a full one, unless already changed */
 void bs_prepare_for_sandbox(void);   /* does all that would need a system call later */
-/* confined.c: maps the chunks that a sandboxed process can take */
-void bs_map_reserve(void);
-/* claims a free chunk among the first `words` words of the bitmap; -1 if all are taken */
-s32 bs_claim(u32 words);
-/* gives a claimed chunk to the thread; writes the header's magic last */
-void bs_begin_chunk(struct bs_chunk *chunk, u32 index);
-void bs_begin_thread(u32 tid); /* discards the thread's inherited state */
-bool bs_take_confined(void);   /* takes one of the reserved chunks without a system call */
-void bs_say_full(u8 *chunk);   /* the chunk's owner will append no more */
-void bs_thread_ends(void);     /* gives the thread's chunk back */
-void bs_lose(u32 op);          /* an operation could not be logged */
-void bs_other_numbers(void);   /* the process may be in another pid namespace */
-bool bs_is_another(void);      /* record.c: another thread or process uses this thread's state? */
-bool bs_is_flow(u32 op);       /* the guard watches this operation */
-void bs_stop_clock(void);      /* record.c: time becomes a sequence number */
+void bs_begin_thread(u32 tid);       /* discards the thread's inherited state */
+void bs_thread_ends(void);           /* gives the thread's chunk back */
+
+/* record.c */
+bool bs_is_another(void); /* another thread or process uses this thread's state? */
+void bs_stop_clock(void); /* time becomes a sequence number */
 
 /* environ.c: values found when the library was loaded */
 extern char bs_arena_path[]; /* "BACKSTORY_ARENA=..."; empty: not recorded */
 /* the recorder's own entry of LD_PRELOAD, in the form for any program */
 extern char bs_preload_entry[];
-extern const char *bs_own_file; /* the file that the loader loaded the recorder from */
-extern u32 bs_user;             /* effective user id at load time */
+extern const char *bs_recorder_file; /* the file that the loader loaded the recorder from */
+extern u32 bs_user;                  /* effective user id at load time */
 struct bs_link_map {
     u64 base;
     char *name;
@@ -353,7 +290,7 @@ struct bs_link_map {
     struct bs_link_map *next, *prev;
 };
 extern struct bs_link_map *bs_first_library, *bs_last_library; /* loaded at the start */
-extern struct bs_link_map *bs_own_library;
+extern struct bs_link_map *bs_recorder_library;
 /*
  * The look-up of libc's functions begins behind this library: the recorder, or a sanitizer's
  * runtime.
@@ -383,9 +320,9 @@ int bs_make_pipe(s64 nr, int ends[2], int flags);
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags);
 
 /* opaque.c */
-void bs_say_opaque(const char *what); /* BS_OPAQUE_*, unless the guard reports it */
-void bs_say_opaque_trace(int request);
-void bs_say_opaque_events(u32 flags);
+void bs_log_opaque(const char *what); /* BS_OPAQUE_*, unless the guard reports it */
+void bs_log_opaque_trace(int request);
+void bs_log_opaque_events(u32 flags);
 
 /* sandbox.c: makes a call that may limit the system calls after it */
 bool bs_only_dispatches(void);
@@ -423,23 +360,23 @@ static inline u32 bs_fd_marks(int fd)
 }
 void bs_fd_mark(int fd, u32 mark);
 
-/* own.c: the files that only this process has seen, since it made them. */
+/* private.c: the files that this process made and that no other process has seen. */
 /* Counts a logged operation that may be a read, or that changes what names mean. */
-void bs_tell(void);
-void bs_made(int dir, const char *path, s64 fd); /* remembers a file made by an open */
-bool bs_reads_own_file(int dir, const char *path, s64 fd);
-static inline bool bs_reads_own(int dir, const char *path, s64 fd)
+void bs_report(void);
+void bs_remember_made(int dir, const char *path, s64 fd); /* remembers a file made by an open */
+bool bs_reads_private_file(int dir, const char *path, s64 fd);
+static inline bool bs_reads_private(int dir, const char *path, s64 fd)
 {
-    return BS_UNLIKELY(bs_process->owns) && fd >= 0 && bs_reads_own_file(dir, path, fd);
+    return BS_UNLIKELY(bs_process->has_private) && fd >= 0 && bs_reads_private_file(dir, path, fd);
 }
-void bs_lend(int fd); /* other processes may read the file from now on */
-void bs_wrote_own(int fd, const struct bs_ident *ident);
-bool bs_is_own(const struct bs_ident *ident, bool goes); /* with `goes`, forgets it */
-bool bs_nobody_else_knows(const struct bs_ident *own);
+void bs_share(int fd); /* other processes may read the file from now on */
+void bs_wrote_private(int fd, const struct bs_ident *ident);
+bool bs_is_private(const struct bs_ident *ident, bool goes); /* with `goes`, forgets it */
+bool bs_is_unused_by_others(const struct bs_ident *ident);
 bool bs_may_be_read(u64 dev, u64 ino);
 /* changed by this process, which did not make it */
-void bs_tell_changed(const struct bs_ident *ident);
-void bs_disown_all(void); /* another process may have them open now */
+void bs_report_change(const struct bs_ident *ident);
+void bs_share_all(void); /* another process may have them open now */
 
 /* open.c, exec.c: the functions behind the redirected entries of libc */
 struct bs_reservation bs_begin_open(int dir, const char *path, int flags,
@@ -473,7 +410,7 @@ struct bs_room {
 struct bs_room bs_environment_room(char *const *env);
 /* `wide`: for a program that uses the loader of 64-bit programs. */
 char *const *bs_environment_repaired(char *const *env, char **array, char *text, bool wide);
-bool bs_is_our_variable(const char *variable);
+bool bs_is_recorder_variable(const char *variable);
 u64 bs_environment_hash(char *const *env);
 
 /* memory.c: which parts of the program's memory the recorder can read without an EFAULT */

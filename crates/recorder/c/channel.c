@@ -143,7 +143,7 @@ static void log_passed(int socket, const struct message *message, u32 received)
                 if (received)
                     bs_fd_closed((u32)fds[i]);
                 else
-                    bs_disown_all();
+                    bs_share_all();
                 bs_note(0, BS_OP_PASS, socket, fds[i], received, 0);
             }
         }
@@ -153,7 +153,7 @@ static void log_passed(int socket, const struct message *message, u32 received)
 
 static bool is_news(int fd, u32 mark)
 {
-    return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
+    return !(bs_fd_marks(fd) & mark) || bs_modes & BS_MODE_ALL_OPS;
 }
 
 /* The first message that a socket sends or receives counts as its first write or read. */

@@ -19,7 +19,7 @@ BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void 
     va_end(args);
     bs_is_ready(BS_OP_FORK);
     if (flags & CLONE_NEWPID)
-        bs_other_numbers();
+        bs_note_pid_namespace();
     u64 time = bs_now();
     bool suspended = flags & CLONE_VM && flags & CLONE_VFORK;
     struct bs_reservation rec = {0};
@@ -27,9 +27,9 @@ BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void 
         rec = bs_begin_at(time, BS_OP_VFORK, 0, BS_SPAWN_CLONE, (u32)flags);
         bs_borrow((u64)__builtin_frame_address(0));
     } else if (flags & CLONE_VM && !(flags & CLONE_SETTLS)) {
-        __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
+        __atomic_or_fetch(&bs_modes, BS_MODE_SHARED_MEMORY, __ATOMIC_SEQ_CST);
     }
-    bs_disown_all();
+    bs_share_all();
     int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
     s64 result = pid >= 0 ? pid : bs_error();
     if (suspended) {
@@ -80,15 +80,15 @@ s64 bs_clone_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
     u32 flags = clone_request(nr, a, b, &stack);
     bs_is_ready(BS_OP_FORK);
     if (flags & CLONE_NEWPID)
-        bs_other_numbers();
+        bs_note_pid_namespace();
     if (flags & CLONE_VM && flags & CLONE_VFORK) {
         bs_end(bs_begin(BS_OP_VFORK, 0, BS_SPAWN_CLONE, flags), 0);
         bs_borrow((u64)__builtin_frame_address(0));
         return stack ? bs_clone_suspended(nr, a, b, c, d, e) : bs_clone_on_stack(nr, a, b, c, d, e);
     }
     if (flags & CLONE_VM)
-        __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
-    bs_disown_all();
+        __atomic_or_fetch(&bs_modes, BS_MODE_SHARED_MEMORY, __ATOMIC_SEQ_CST);
+    bs_share_all();
     bs_me.clone_time = bs_now();
     bs_me.clone_flags = flags;
     return bs_clone_beside(nr, a, b, c, d, e);

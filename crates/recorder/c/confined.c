@@ -1,11 +1,11 @@
 /*
- * Gives chunks to a process that has limited its own system calls. The recorder maps all that it
+ * Gives chunks to a process that has limited its tid system calls. The recorder maps all that it
  * needs before the limit takes effect. After the limit, nothing here makes a system call.
  *
  * Invariant: signals cannot be blocked here. A signal handler that interrupts the taking of a chunk
  * takes none itself, and its operations are counted as lost.
  */
-#include "bs.h"
+#include "arena.h"
 
 enum { RESERVE = 1024, RESERVE_SIZE = BS_ARENA_HEADER + RESERVE * BS_CHUNK_SIZE };
 
@@ -56,33 +56,33 @@ static void stock_up(void)
 static u8 *reserve;
 
 /*
- * Offset in the thread's block where libc stores the thread's own id; 0 if it was not found. After
+ * Offset in the thread's block where libc stores the thread's tid id; 0 if it was not found. After
  * a fork the kernel itself stores the child's id there, so the child knows it without a call.
  */
-static u32 number_at;
+static u32 tid_offset;
 
 enum { BLOCK = 1024 };
 
-static u32 number_kept(u32 at)
+static u32 stored_tid(u32 at)
 {
     return *(const u32 *)((const u8 *)__builtin_thread_pointer() + at);
 }
 
 static void find_number(void)
 {
-    if (number_at || !bs_readable(__builtin_thread_pointer(), BLOCK))
+    if (tid_offset || !bs_readable(__builtin_thread_pointer(), BLOCK))
         return;
-    u32 own = (u32)bs_raw(__NR_gettid, 0);
-    for (u32 at = sizeof(u64); at < BLOCK; at += sizeof own)
-        if (number_kept(at) == own) {
-            number_at = at;
+    u32 tid = (u32)bs_raw(__NR_gettid, 0);
+    for (u32 at = sizeof(u64); at < BLOCK; at += sizeof tid)
+        if (stored_tid(at) == tid) {
+            tid_offset = at;
             return;
         }
 }
 
 void bs_map_reserve(void)
 {
-    if (reserve || !bs_arena || bs_odd & BS_ODD_SANDBOX)
+    if (reserve || !bs_arena || bs_modes & BS_MODE_SANDBOX)
         return;
     find_number();
     s64 at = bs_raw(__NR_mremap, bs_arena, 0, RESERVE_SIZE, 1 /* MREMAP_MAYMOVE */);
@@ -92,17 +92,17 @@ void bs_map_reserve(void)
 }
 
 /*
- * Sets up a child by fork. A child made by the program's own system call finds its parent's id at
+ * Sets up a child by fork. A child made by the program's tid system call finds its parent's id at
  * this offset. The recorder rejects such a child, because its id is unknown. It also rejects a
  * child in another pid namespace.
  */
 static bool begin_process(void)
 {
     const struct bs_thread *parent = &bs_me;
-    if (!number_at || bs_arena->flags & BS_ARENA_PIDNS || !parent->pid || !parent->tid ||
-        parent->tid & BS_TID_UNTOLD)
+    if (!tid_offset || bs_arena->flags & BS_ARENA_PIDNS || !parent->pid || !parent->tid ||
+        parent->tid & BS_TID_SUBSTITUTE)
         return false;
-    u32 number = number_kept(number_at), unlocked = 0;
+    u32 number = stored_tid(tid_offset), unlocked = 0;
     if (!number || number == parent->tid)
         return false;
     if (!__atomic_compare_exchange_n(&bs_process->lock, &unlocked, 1, false, __ATOMIC_ACQUIRE,
@@ -123,9 +123,9 @@ static bool begin_process(void)
  */
 static void begin(struct bs_thread *me, bool first)
 {
-    u32 made_up = BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) &
-                                   (BS_TID_UNTOLD - 1));
-    me->chunk = me->held = 0;
+    u32 made_up = BS_TID_SUBSTITUTE | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) &
+                                       (BS_TID_SUBSTITUTE - 1));
+    me->chunk = me->previous = 0;
     bs_begin_thread(first ? bs_process->pid : made_up);
 }
 
@@ -143,12 +143,12 @@ bool bs_take_confined(void)
         u8 *at = reserve + BS_ARENA_HEADER + (u64)index * BS_CHUNK_SIZE;
         if (me->generation != bs_process->generation)
             begin(me, first);
-        if (me->held)
-            bs_say_full(me->held);
+        if (me->previous)
+            bs_mark_full(me->previous);
         struct bs_chunk *chunk = (struct bs_chunk *)at;
         chunk->host_pid = bs_process->host_pid; /* it cannot be queried any more */
         bs_begin_chunk(chunk, (u32)index);
-        me->held = me->chunk;
+        me->previous = me->chunk;
         me->changes++;
         me->generation = bs_process->generation;
         __atomic_store_n(&me->chunk, at, __ATOMIC_RELEASE);

@@ -8,7 +8,7 @@
 /* True if this operation is the first of its kind on this descriptor. */
 static inline bool is_news(int fd, u32 mark)
 {
-    return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
+    return !(bs_fd_marks(fd) & mark) || bs_modes & BS_MODE_ALL_OPS;
 }
 
 /* A function of libc, looked up at its first use. */
@@ -261,7 +261,7 @@ static bool copy_is_news(int from, int to)
 {
     bool same = bs_process->copy_from == from && bs_process->copy_to == to;
     return !same || !(bs_fd_marks(from) & bs_fd_marks(to) & BS_FD_COPIED) ||
-           bs_odd & BS_ODD_ALL_OPS;
+           bs_modes & BS_MODE_ALL_OPS;
 }
 
 static ssize copied(struct bs_reservation rec, int from, int to, s64 n)
@@ -319,7 +319,7 @@ BS_INTERCEPTED void *mmap(void *at, size_t size, int protection, int flags, int 
 {
     if (fd < 0 || flags & MAP_ANON)
         return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));
-    bs_lend(fd); /* a child inherits the mapping */
+    bs_share(fd); /* a child inherits the mapping */
     struct bs_reservation rec = bs_begin(BS_OP_MAP, fd, protection, (u32)flags);
     s64 result = bs_call(rec, __NR_mmap, at, size, protection, flags, fd, offset);
     bs_end(rec, (u64)result > -4096ull ? result : 0);

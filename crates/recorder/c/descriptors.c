@@ -40,7 +40,7 @@ void bs_fd_opened(s64 fd, int flags)
 void bs_fd_copied(u32 from, u32 to)
 {
     bs_fd_closed(to);
-    const u8 copied = BS_FD_WRITER | BS_FD_OWN | BS_FD_PART;
+    const u8 copied = BS_FD_WRITER | BS_FD_PRIVATE | BS_FD_PART;
     if (has_marks(from) && bs_process->fd[from] & copied)
         bs_fd_mark((int)to, bs_process->fd[from] & copied);
 }

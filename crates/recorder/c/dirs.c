@@ -16,7 +16,7 @@ ssize getdents64(int fd, void *to, size_t n);
 
 BS_INTERCEPTED void *opendir(const char *path)
 {
-    if (bs_odd & BS_ODD_SANDBOX)
+    if (bs_modes & BS_MODE_SANDBOX)
         return BS_NEXT(opendir)(path);
     s64 fd =
         bs_ret(bs_open_file(BS_AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_DIRECTORY | O_CLOEXEC, 0));

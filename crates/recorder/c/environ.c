@@ -7,9 +7,9 @@
 enum { ARENA_MAX = 512, ENTRY_MAX = 1024 };
 char bs_arena_path[ARENA_MAX];
 char bs_preload_entry[ENTRY_MAX];
-const char *bs_own_file = "";
+const char *bs_recorder_file = "";
 u32 bs_user;
-struct bs_link_map *bs_first_library, *bs_last_library, *bs_own_library, *bs_last_before_next;
+struct bs_link_map *bs_first_library, *bs_last_library, *bs_recorder_library, *bs_last_before_next;
 
 /* musl calls constructors without arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
@@ -72,8 +72,8 @@ static void find_ourselves(void)
 {
     for (struct bs_link_map *l = bs_first_library; l; l = l->next) {
         if (l->dynamic == _DYNAMIC && l->name) {
-            bs_own_file = l->name;
-            bs_own_library = bs_last_before_next = l;
+            bs_recorder_file = l->name;
+            bs_recorder_library = bs_last_before_next = l;
         }
         bs_last_library = l;
     }
@@ -177,7 +177,7 @@ static void start(int argc, char **argv, char **env)
         return;
     bs_first_library = find_libraries(env);
     find_ourselves();
-    if (bs_own_library)
+    if (bs_recorder_library)
         bs_step_behind_sanitizer();
     if (*env)
         hide(env);

@@ -26,7 +26,7 @@ static void log_environment(char *const *env)
         return;
     bool known = __atomic_load_n(seen, __ATOMIC_RELAXED) == hash;
     bs_log_strings(BS_OP_ENV, (s32)(u32)hash, (s32)(u32)(hash >> 32), known || !env ? none : env,
-                   bs_is_our_variable);
+                   bs_is_recorder_variable);
     __atomic_store_n(seen, hash, __ATOMIC_RELAXED);
 }
 
@@ -46,7 +46,7 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
 {
     static char *const none[] = {0};
     struct bs_reservation rec = {0};
-    if (!(bs_odd & BS_ODD_STRICT)) {
+    if (!(bs_modes & BS_MODE_STRICT)) {
         bs_is_ready(BS_OP_EXEC);
         bs_log_strings(BS_OP_ARGS, 0, 0, argv ? argv : none, 0);
         log_environment(shown);
@@ -69,7 +69,7 @@ enum { ON_STACK = 4096 }; /* bytes; a child may have a stack of only a few pages
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
 {
     u32 unused;
-    bs_disown_all(); /* the new program is a different reader that has these descriptors */
+    bs_share_all(); /* the new program is a different reader that has these descriptors */
     if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) ||
         !bs_list_readable(env)) {
         struct bs_reservation rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
@@ -174,7 +174,7 @@ static bool goes_on(s64 error)
 static s64 missing(const char *path)
 {
     /* In strict mode, and in a process that can log nothing, the guard must see the attempt. */
-    bool looks = bs_is_ready(BS_OP_EXEC) && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_STRICT));
+    bool looks = bs_is_ready(BS_OP_EXEC) && !(bs_modes & (BS_MODE_SANDBOX | BS_MODE_STRICT));
     s64 error = looks ? bs_gated(__NR_faccessat, BS_AT_FDCWD, path, 0 /* F_OK */) : 0;
     if (error != -BS_ENOENT && error != -BS_ENOTDIR)
         return 0;

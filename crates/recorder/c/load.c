@@ -21,7 +21,7 @@ void *dlopen(const char *path, int flags);
 
 static void log_library(const char *name)
 {
-    if (name == bs_own_file)
+    if (name == bs_recorder_file)
         return;
     for (const char *c = name; c && *c; c++)
         if (*c == '/') { /* the program itself and the kernel's library have no path */

@@ -80,7 +80,7 @@ static const char *interpreter(u8 *text, u64 size)
 __attribute__((noinline)) bool bs_has_wide_loader(int dir, const char *path)
 {
     u8 text[READ] __attribute__((aligned(8)));
-    if (bs_odd & (BS_ODD_STRICT | BS_ODD_SANDBOX | BS_ODD_CLOSED | BS_ODD_MOVED) ||
+    if (bs_modes & (BS_MODE_STRICT | BS_MODE_SANDBOX | BS_MODE_CLOSED | BS_MODE_MOVED) ||
         !bs_is_ready(BS_OP_EXEC))
         return false;
     for (int i = 0; i < INTERPRETERS; i++) {

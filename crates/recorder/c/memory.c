@@ -30,7 +30,7 @@ static bool page_readable(u64 at)
 {
     if (at < BS_PAGE || at >> 47)
         return false;
-    if (is_stack(at) || bs_odd & BS_ODD_SANDBOX)
+    if (is_stack(at) || bs_modes & BS_MODE_SANDBOX)
         return true;
     if (BS_UNLIKELY(!bs_arena) && bs_is_muted())
         return false;

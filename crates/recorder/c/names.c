@@ -188,14 +188,14 @@ static BS_COLD void log_directory(u64 time, int fd, const char *path, s64 result
     }
     if (n <= 0 || now[0] != '/')
         now[0] = 0;
-    log_paths(BS_OP_CHDIR | BS_LATE, time, fd, path, now, result);
+    log_paths(BS_OP_CHDIR | BS_DEFERRED, time, fd, path, now, result);
 }
 
 static int change_directory(s64 nr, s64 argument, int fd, const char *path)
 {
     u64 time = bs_now();
     bool logged = bs_logs_later(BS_OP_CHDIR);
-    s64 result = bs_through6(bs_way_later(logged), nr, argument, 0, 0, 0, 0, 0);
+    s64 result = bs_through6(bs_entry_point_later(logged), nr, argument, 0, 0, 0, 0, 0);
     if (logged && result != -BS_EFAULT)
         log_directory(time, fd, path, result, 512);
     return (int)bs_ret(result);

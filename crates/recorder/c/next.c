@@ -82,11 +82,11 @@ BS_COLD s64 bs_error(void)
 
 int pthread_setcanceltype(int type, int *old);
 
-BS_COLD s64 bs_cancelled6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+BS_COLD s64 bs_cancelled6(const char *entry, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
     int old = 0;
     BS_NEXT(pthread_setcanceltype)(1 /* PTHREAD_CANCEL_ASYNCHRONOUS */, &old);
-    s64 result = bs_through6(way, nr, a, b, c, d, e, f);
+    s64 result = bs_through6(entry, nr, a, b, c, d, e, f);
     BS_NEXT(pthread_setcanceltype)(old, 0);
     return result;
 }

@@ -258,15 +258,15 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_tgkill: return tgkill((int)a, (int)b, (int)c);
     case __NR_exit_group: _exit((int)a);
     /* Interfaces that the recorder cannot decode. */
-    case __NR_ptrace: bs_say_opaque_trace((int)a); break;
-    case __NR_acct: bs_say_opaque(BS_OPAQUE_ACCT); break;
-    case __NR_swapon: bs_say_opaque(BS_OPAQUE_SWAPON); break;
-    case __NR_fanotify_init: bs_say_opaque_events((u32)a); break;
-    case __NR_mq_open: bs_say_opaque(BS_OPAQUE_QUEUE); break;
-    case __NR_open_by_handle_at: bs_say_opaque(BS_OPAQUE_HANDLE); break;
-    case __NR_process_vm_writev: bs_say_opaque(BS_OPAQUE_MEMORY); break;
-    case __NR_pidfd_getfd: bs_say_opaque(BS_OPAQUE_DESCRIPTOR); break;
-    case __NR_io_uring_setup: bs_say_opaque(BS_OPAQUE_RING); break;
+    case __NR_ptrace: bs_log_opaque_trace((int)a); break;
+    case __NR_acct: bs_log_opaque(BS_OPAQUE_ACCT); break;
+    case __NR_swapon: bs_log_opaque(BS_OPAQUE_SWAPON); break;
+    case __NR_fanotify_init: bs_log_opaque_events((u32)a); break;
+    case __NR_mq_open: bs_log_opaque(BS_OPAQUE_QUEUE); break;
+    case __NR_open_by_handle_at: bs_log_opaque(BS_OPAQUE_HANDLE); break;
+    case __NR_process_vm_writev: bs_log_opaque(BS_OPAQUE_MEMORY); break;
+    case __NR_pidfd_getfd: bs_log_opaque(BS_OPAQUE_DESCRIPTOR); break;
+    case __NR_io_uring_setup: bs_log_opaque(BS_OPAQUE_RING); break;
     }
     AS_IT_IS;
 }
@@ -378,7 +378,7 @@ BS_API s64 syscall(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
     if (nr == __NR_fork || nr == __NR_clone || nr == __NR_clone3)
         return bs_clone_by_number(nr, a, b, c, d, e);
     if (nr == __NR_landlock_restrict_self)
-        __atomic_or_fetch(&bs_odd, BS_ODD_MOVED, __ATOMIC_SEQ_CST);
+        __atomic_or_fetch(&bs_modes, BS_MODE_MOVED, __ATOMIC_SEQ_CST);
     if (is_for_the_guard(nr))
         AS_IT_IS;
     if (BS_UNLIKELY(bs_threaded) && is_cancelled_in_wrapper(nr))

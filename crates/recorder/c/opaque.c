@@ -7,7 +7,7 @@
 s64 ptrace(int request, ...);
 int mq_open(const char *name, int flags, ...);
 
-void bs_say_opaque(const char *what)
+void bs_log_opaque(const char *what)
 {
     if (bs_is_ready(BS_OP_OPAQUE) && !(bs_arena->flags & BS_ARENA_GUARDED))
         bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, what), 0);
@@ -17,7 +17,7 @@ void bs_say_opaque(const char *what)
  * Reports only requests that change the tracee. The guard has the same list in tracer.rs, with the
  * reasons.
  */
-void bs_say_opaque_trace(int request)
+void bs_log_opaque_trace(int request)
 {
     enum {
         POKETEXT = 4,
@@ -38,9 +38,9 @@ void bs_say_opaque_trace(int request)
     switch (request) {
     case POKETEXT:
     case POKEDATA:
-    case SETSIGINFO: bs_say_opaque(BS_OPAQUE_TRACER_MEMORY); break;
+    case SETSIGINFO: bs_log_opaque(BS_OPAQUE_TRACER_MEMORY); break;
     case SYSEMU:
-    case SYSEMU_SINGLESTEP: bs_say_opaque(BS_OPAQUE_TRACER_EMULATION); break;
+    case SYSEMU_SINGLESTEP: bs_log_opaque(BS_OPAQUE_TRACER_EMULATION); break;
     case POKEUSER:
     case SETREGS:
     case SETFPREGS:
@@ -49,16 +49,16 @@ void bs_say_opaque_trace(int request)
     case ARCH_PRCTL:
     case SETREGSET:
     case SET_USER_DISPATCH:
-    case SET_SYSCALL_INFO: bs_say_opaque(BS_OPAQUE_TRACER_REGISTERS); break;
+    case SET_SYSCALL_INFO: bs_log_opaque(BS_OPAQUE_TRACER_REGISTERS); break;
     }
 }
 
 /* Events that name files by handle do not open them. */
-void bs_say_opaque_events(u32 flags)
+void bs_log_opaque_events(u32 flags)
 {
     enum { REPORT_FID = 0x200, REPORT_DIR_FID = 0x400 };
     if (!(flags & (REPORT_FID | REPORT_DIR_FID)))
-        bs_say_opaque(BS_OPAQUE_FANOTIFY);
+        bs_log_opaque(BS_OPAQUE_FANOTIFY);
 }
 
 /* libc's function takes its arguments differently from the system call. */
@@ -68,7 +68,7 @@ BS_INTERCEPTED s64 ptrace(int request, ...)
     va_start(args, request);
     s64 pid = va_arg(args, s64), at = va_arg(args, s64), data = va_arg(args, s64);
     va_end(args);
-    bs_say_opaque_trace(request);
+    bs_log_opaque_trace(request);
     return BS_NEXT(ptrace)(request, pid, at, data);
 }
 
@@ -78,37 +78,37 @@ BS_API int mq_open(const char *name, int flags, ...)
     va_start(args, flags);
     u64 mode = va_arg(args, u64), attributes = va_arg(args, u64);
     va_end(args);
-    bs_say_opaque(BS_OPAQUE_QUEUE);
+    bs_log_opaque(BS_OPAQUE_QUEUE);
     return BS_NEXT(mq_open)(name, flags, mode, attributes);
 }
 
 BS_API int acct(const char *path)
 {
-    bs_say_opaque(BS_OPAQUE_ACCT);
+    bs_log_opaque(BS_OPAQUE_ACCT);
     return (int)bs_ret(bs_raw(__NR_acct, path));
 }
 
 BS_API int fanotify_init(u32 flags, u32 event_flags)
 {
-    bs_say_opaque_events(flags);
+    bs_log_opaque_events(flags);
     return (int)bs_ret(bs_raw(__NR_fanotify_init, flags, event_flags));
 }
 
 BS_API int swapon(const char *path, int flags)
 {
-    bs_say_opaque(BS_OPAQUE_SWAPON);
+    bs_log_opaque(BS_OPAQUE_SWAPON);
     return (int)bs_ret(bs_raw(__NR_swapon, path, flags));
 }
 
 BS_INTERCEPTED ssize process_vm_writev(int pid, const void *from, u64 parts, const void *to,
                                        u64 to_parts, u64 flags)
 {
-    bs_say_opaque(BS_OPAQUE_MEMORY);
+    bs_log_opaque(BS_OPAQUE_MEMORY);
     return bs_ret(bs_raw(__NR_process_vm_writev, pid, from, parts, to, to_parts, flags));
 }
 
 BS_API int pidfd_getfd(int pidfd, int fd, u32 flags)
 {
-    bs_say_opaque(BS_OPAQUE_DESCRIPTOR);
+    bs_log_opaque(BS_OPAQUE_DESCRIPTOR);
     return (int)bs_ret(bs_raw(__NR_pidfd_getfd, pidfd, fd, flags));
 }

@@ -14,11 +14,12 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
 {
     u64 time = bs_now();
     bool logged = bs_logs_later(BS_OP_OPEN);
-    s64 fd = bs_cancel6(bs_way_later(logged), __NR_openat, dir, (s64)path, flags, mode, 0, 0);
+    s64 fd =
+        bs_cancel6(bs_entry_point_later(logged), __NR_openat, dir, (s64)path, flags, mode, 0, 0);
     bs_fd_opened(fd, flags);
     if (BS_LIKELY(logged))
-        bs_note_path(time, BS_OP_OPEN | (bs_reads_own(dir, path, fd) ? BS_OWN_READ : 0), dir, flags,
-                     mode, path, fd);
+        bs_note_path(time, BS_OP_OPEN | (bs_reads_private(dir, path, fd) ? BS_PRIVATE_READ : 0),
+                     dir, flags, mode, path, fd);
     if (BS_UNLIKELY(bs_environment_end && fd >= 0 && bs_starts(path, "/proc")))
         bs_opened_proc(path);
     return fd;
@@ -52,7 +53,7 @@ static s64 opened(struct bs_reservation rec, int dir, const char *path, int flag
 {
     bs_fd_opened(fd, flags);
     if (new)
-        bs_made(dir, path, fd);
+        bs_remember_made(dir, path, fd);
     else if (fd >= 0 && (flags & (O_ACCMODE | O_TRUNC)) == O_WRONLY && bs_arena &&
              bs_arena->flags & BS_ARENA_KEEP)
         bs_fd_mark((int)fd, BS_FD_PART);
@@ -196,7 +197,7 @@ BS_API int open_tree(int dir, const char *path, u32 flags)
 
 BS_INTERCEPTED int open_by_handle_at(int mount, void *handle, int flags)
 {
-    bs_say_opaque(BS_OPAQUE_HANDLE);
+    bs_log_opaque(BS_OPAQUE_HANDLE);
     struct bs_reservation none = {0};
     return (int)bs_ret(bs_call_cancel(none, __NR_open_by_handle_at, mount, handle, flags));
 }

@@ -7,7 +7,7 @@
  *
  * - The run has certainly not read the file. The arena has a filter of the files read, written by
  *   the supervisor. Beside it stands how many of the counted reports the filter covers.
- * - This process made the file, and no other process has read or written it (own.c).
+ * - This process made the file, and no other process has read or written it (private.c).
  */
 #include "bs.h"
 #include <linux/stat.h>
@@ -18,7 +18,7 @@ enum { TRIES = 64 };
  * A signal that arrives before the supervisor has received the call interrupts the call. The call
  * is then repeated.
  */
-static void ask(struct bs_look look, u32 change, const struct bs_ident *ident)
+static void request(struct bs_look look, u32 change, const struct bs_ident *ident)
 {
     if (look.flags & AT_SYMLINK_NOFOLLOW)
         change |= BS_CHANGE_ITSELF;
@@ -33,20 +33,20 @@ static void ask(struct bs_look look, u32 change, const struct bs_ident *ident)
  * True if the filter contains all files that were read. This is checked before the filter itself,
  * because the supervisor may still add to the filter until then.
  */
-static bool is_known(void)
+static bool filter_is_complete(void)
 {
-    u64 told = __atomic_load_n(&bs_arena->told, __ATOMIC_SEQ_CST);
-    return told <= __atomic_load_n(&bs_arena->known, __ATOMIC_ACQUIRE);
+    u64 reported = __atomic_load_n(&bs_arena->reported, __ATOMIC_SEQ_CST);
+    return reported <= __atomic_load_n(&bs_arena->filtered, __ATOMIC_ACQUIRE);
 }
 
 /* True if the supervisor need not preserve the file's content, whichever process has read it. */
-static bool is_our_own(const struct bs_ident *ident, u32 change)
+static bool is_unread_elsewhere(const struct bs_ident *ident, u32 change)
 {
     bool goes = change == BS_CHANGE_REMOVE && ident->nlink == 1;
-    if (bs_is_own(ident, goes))
-        return bs_nobody_else_knows(ident);
+    if (bs_is_private(ident, goes))
+        return bs_is_unused_by_others(ident);
     if (!goes)
-        bs_tell_changed(ident);
+        bs_report_change(ident);
     return false;
 }
 
@@ -60,19 +60,19 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
         bool again = look.change == BS_CHANGE_PART &&
                      bs_may_be_read(ident->dev, ident->ino ^ BS_READS_CHANGED);
         u32 change = again ? BS_CHANGE_WRITE : look.change;
-        if (is_our_own(ident, change) || ident->size == 0)
+        if (is_unread_elsewhere(ident, change) || ident->size == 0)
             return;
         /*
          * Both changes are always reported. A process that also opens the file for reading may read
          * it before the change. A part that the run leaves unchanged was written before the run.
          */
         bool matters = change == BS_CHANGE_UPDATE || change == BS_CHANGE_PART;
-        if (!is_known() || matters || bs_may_be_read(ident->dev, ident->ino))
-            ask(look, change, ident);
-    } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !is_known()) {
-        ask(look, BS_CHANGE_NAME,
-            /* the supervisor looks at files read through the link while it still leads there */
-            ident);
+        if (!filter_is_complete() || matters || bs_may_be_read(ident->dev, ident->ino))
+            request(look, change, ident);
+    } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !filter_is_complete()) {
+        request(look, BS_CHANGE_NAME,
+                /* the supervisor looks at files read through the link while it still leads there */
+                ident);
     }
 }
 
@@ -88,7 +88,7 @@ BS_COLD void bs_preserve_open(int fd)
         .dir = fd, .path = "", .flags = AT_EMPTY_PATH, .change = BS_CHANGE_WRITE, .wanted = true};
     struct bs_ident ident;
     bs_process->fd[fd] &= (u8)~BS_FD_PART;
-    if (!bs_arena || bs_odd & (BS_ODD_STRICT | BS_ODD_SANDBOX | BS_ODD_CLOSED))
+    if (!bs_arena || bs_modes & (BS_MODE_STRICT | BS_MODE_SANDBOX | BS_MODE_CLOSED))
         return;
     if (bs_identify(look, &ident) == 0)
         bs_preserve(look, &ident);

@@ -18,13 +18,13 @@ static int fork_by(int (*real)(void))
 {
     bs_is_ready(BS_OP_FORK);
     u64 time = bs_now();
-    bs_disown_all();
+    bs_share_all();
     int pid = real();
     if (pid == 0 && bs_me.chunk)
         /* The first access is a write. A first read would map this page, and a write again. */
         bs_process->copy_to = -1;
     if (pid != 0)
-        bs_disown_all(); /* for files that another thread made meanwhile */
+        bs_share_all(); /* for files that another thread made meanwhile */
     if (pid != 0)
         bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : bs_error());
     return pid;
@@ -43,7 +43,7 @@ BS_API int _Fork(void)
 
 void bs_borrow(u64 base)
 {
-    bs_disown_all();
+    bs_share_all();
     if (!bs_me.borrowed++)
         bs_me.base = base;
 }
@@ -53,7 +53,7 @@ void bs_give_back(s64 child)
     bs_me.actions = 0;
     if (bs_me.borrowed)
         bs_me.borrowed--;
-    bs_disown_all();
+    bs_share_all();
     bs_note(0, BS_OP_VFORKED, 0, 0, 0, child);
     bs_free_scratch();
 }

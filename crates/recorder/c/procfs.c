@@ -69,7 +69,7 @@ void bs_opened_proc(const char *path)
 {
     u32 n = bs_length(path, 64);
     if (bs_environment_end && n >= 8 && n < 64 && bs_same(path + n - 8, "/environ") &&
-        !(bs_odd & BS_ODD_SANDBOX)) {
+        !(bs_modes & BS_MODE_SANDBOX)) {
         set_environment_end(bs_environment_end);
         bs_environment_end = 0;
     }

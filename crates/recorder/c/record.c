@@ -14,14 +14,14 @@
 __thread struct bs_thread bs_me;
 static struct bs_process unattached;
 struct bs_process *bs_process = &unattached;
-u32 bs_odd;
+u32 bs_modes;
 bool bs_threaded;
 
 static u64 sequence; /* replaces the time where the counter cannot be read */
 
 u64 bs_now(void)
 {
-    if (BS_UNLIKELY(bs_odd & BS_ODD_NO_TSC))
+    if (BS_UNLIKELY(bs_modes & BS_MODE_NO_TSC))
         return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED);
     u64 now = __builtin_ia32_rdtsc();
     return now;
@@ -30,26 +30,26 @@ u64 bs_now(void)
 /* From here on the time is a sequence number, higher than any counter value logged before. */
 void bs_stop_clock(void)
 {
-    if (bs_odd & BS_ODD_NO_TSC)
+    if (bs_modes & BS_MODE_NO_TSC)
         return;
     __atomic_store_n(&sequence, __builtin_ia32_rdtsc(), __ATOMIC_RELAXED);
-    __atomic_or_fetch(&bs_odd, BS_ODD_NO_TSC, __ATOMIC_SEQ_CST);
+    __atomic_or_fetch(&bs_modes, BS_MODE_NO_TSC, __ATOMIC_SEQ_CST);
 }
 
 bool bs_is_another(void)
 {
     const struct bs_thread *me = &bs_me;
     bool owned =
-        me->chunk && me->generation == bs_process->generation && !(bs_odd & BS_ODD_SANDBOX);
+        me->chunk && me->generation == bs_process->generation && !(bs_modes & BS_MODE_SANDBOX);
     return owned && (u32)bs_raw(__NR_gettid, 0) != me->tid;
 }
 
 /* The rare cases of `bs_logs_later`. */
-BS_COLD bool bs_logs_later_oddly(u32 op)
+BS_COLD bool bs_logs_later_in_mode(u32 op)
 {
-    if (bs_odd & BS_ODD_CLOSED || (bs_odd & BS_ODD_STRICT && bs_is_flow(op)))
+    if (bs_modes & BS_MODE_CLOSED || (bs_modes & BS_MODE_STRICT && bs_is_flow(op)))
         return false;
-    if (bs_odd & BS_ODD_SHARED && !bs_me.borrowed && bs_is_another()) {
+    if (bs_modes & BS_MODE_SHARED_MEMORY && !bs_me.borrowed && bs_is_another()) {
         bs_lose(op);
         return false;
     }
@@ -59,7 +59,7 @@ BS_COLD bool bs_logs_later_oddly(u32 op)
 static const struct bs_reservation nothing;
 
 /* The flags of a record on a stack that a child may have borrowed. */
-static BS_COLD u32 whose(void)
+static BS_COLD u32 writer_flags(void)
 {
     if (bs_is_another())
         return BS_F_CHILD;
@@ -74,16 +74,16 @@ static BS_COLD u32 whose(void)
 static struct bs_reservation reserve(u32 op, u32 size, u32 flags)
 {
     struct bs_thread *me = &bs_me;
-    if (BS_UNLIKELY(bs_odd & (BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_CLOSED))) {
-        if (bs_odd & BS_ODD_CLOSED || (bs_odd & BS_ODD_STRICT && bs_is_flow(op)))
+    if (BS_UNLIKELY(bs_modes & (BS_MODE_STRICT | BS_MODE_SHARED_MEMORY | BS_MODE_CLOSED))) {
+        if (bs_modes & BS_MODE_CLOSED || (bs_modes & BS_MODE_STRICT && bs_is_flow(op)))
             return nothing;
-        if (bs_odd & BS_ODD_SHARED && !me->borrowed && bs_is_another()) {
+        if (bs_modes & BS_MODE_SHARED_MEMORY && !me->borrowed && bs_is_another()) {
             bs_lose(op);
             return nothing;
         }
     }
     if (BS_UNLIKELY(me->borrowed))
-        flags |= whose();
+        flags |= writer_flags();
     for (;;) {
         if (BS_UNLIKELY(!me->chunk || me->generation != bs_process->generation) && !bs_take(op))
             return nothing;
@@ -109,7 +109,7 @@ static struct bs_reservation reserve(u32 op, u32 size, u32 flags)
  * the store of the record's state. So the supervisor finds the record of each operation counted
  * before it looked.
  */
-static inline void tell(u32 op, s32 arg)
+static inline void report(u32 op, s32 arg)
 {
     const u64 moves = 1ull << BS_OP_RENAME | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT |
                       1ull << BS_OP_PIVOT | 1ull << BS_OP_NAMESPACE | 1ull << BS_OP_FORK |
@@ -118,7 +118,7 @@ static inline void tell(u32 op, s32 arg)
                  : op < 64        ? moves >> op & 1
                                   : op == BS_OP_LOAD;
     if (reads && bs_arena->flags & BS_ARENA_KEEP)
-        bs_tell();
+        bs_report();
 }
 
 static inline struct bs_reservation publish(struct bs_reservation rec, u64 time, s32 fd, s32 arg,
@@ -130,7 +130,7 @@ static inline struct bs_reservation publish(struct bs_reservation rec, u64 time,
     record->arg = arg;
     record->aux = aux;
     __atomic_store_n(&record->state, BS_RESERVED, __ATOMIC_RELEASE);
-    tell(record->op, arg);
+    report(record->op, arg);
     return rec;
 }
 
@@ -172,9 +172,9 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
     if (BS_UNLIKELY(result == -BS_EFAULT))
         return;
     u32 n = bs_length(path, BS_PATH_MAX);
-    u32 flags = (n == BS_PATH_MAX ? BS_F_CUT : 0) | (op & BS_OWN_READ ? BS_F_OWN : 0);
+    u32 flags = (n == BS_PATH_MAX ? BS_F_CUT : 0) | (op & BS_PRIVATE_READ ? BS_F_PRIVATE : 0);
     struct bs_reservation rec =
-        reserve(op | BS_LATE, rounded(sizeof(struct bs_record) + n + 1), flags);
+        reserve(op | BS_DEFERRED, rounded(sizeof(struct bs_record) + n + 1), flags);
     struct bs_record *record = rec.record;
     if (BS_UNLIKELY(!record))
         return;
@@ -185,7 +185,7 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
     record->result = (s32)result;
     record->aux = aux;
     __atomic_store_n(&record->state, BS_DONE, __ATOMIC_RELEASE);
-    tell(op, arg);
+    report(op, arg);
 }
 
 /* An unreadable path is not logged, and its call does not go through the gate. */
@@ -250,17 +250,17 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
                                      const char *other, struct bs_look look)
 {
     struct bs_ident ident;
-    bool strict = bs_odd & BS_ODD_STRICT && bs_is_flow(op);
+    bool strict = bs_modes & BS_MODE_STRICT && bs_is_flow(op);
     s64 looked = -BS_EFAULT;
     if (look.wanted && !bs_arena)
         bs_is_ready(op);
-    if (look.wanted && bs_arena && !strict && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_CLOSED)))
+    if (look.wanted && bs_arena && !strict && !(bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED)))
         looked = bs_identify(look, &ident);
     bool known = looked == 0;
     if (BS_UNLIKELY(known && look.change && bs_arena->flags & BS_ARENA_KEEP))
         bs_preserve(look, &ident);
     if (BS_UNLIKELY(known && op == BS_OP_CLOSE && bs_arena->flags & BS_ARENA_KEEP))
-        bs_wrote_own(fd, &ident);
+        bs_wrote_private(fd, &ident);
     if (BS_UNLIKELY(known && look.change == BS_CHANGE_REMOVE && (ident.mode & S_IFMT) == S_IFLNK))
         bs_log_link_text(&look);
     /* Only a close has no string in its record. */

@@ -33,7 +33,7 @@ static inline int descriptor(const void *stream)
 static s64 stream_read(void *stream, void *to, s64 n)
 {
     int fd = descriptor(stream);
-    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_READ && !(bs_odd & BS_ODD_ALL_OPS)))
+    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_READ && !(bs_modes & BS_MODE_ALL_OPS)))
         return real_read(stream, to, n);
     u64 time = bs_now();
     s64 got = real_read(stream, to, n);
@@ -47,7 +47,7 @@ static s64 stream_read(void *stream, void *to, s64 n)
 static s64 stream_write(void *stream, const void *from, s64 n)
 {
     int fd = descriptor(stream);
-    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_WROTE && !(bs_odd & BS_ODD_ALL_OPS)))
+    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_WROTE && !(bs_modes & BS_MODE_ALL_OPS)))
         return real_write(stream, from, n);
     bs_about_to_change(fd);
     struct bs_reservation rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
@@ -196,7 +196,7 @@ static ssize list_for_libc(int fd, void *to, size_t n)
 
 void bs_redirect_internal(void)
 {
-    if (internal_tried || bs_odd & BS_ODD_SANDBOX || !bs_is_ready(BS_OP_START))
+    if (internal_tried || bs_modes & BS_MODE_SANDBOX || !bs_is_ready(BS_OP_START))
         return;
     internal_tried = true;
     const char *single = bs_next_or_null("__libc_single_threaded");

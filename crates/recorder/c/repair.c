@@ -9,7 +9,7 @@ static bool is_preload(const char *variable)
     return bs_starts(variable, BS_ENV_PRELOAD "=");
 }
 
-bool bs_is_our_variable(const char *variable)
+bool bs_is_recorder_variable(const char *variable)
 {
     return bs_starts(variable, BS_ENV_ARENA "=");
 }
@@ -43,18 +43,18 @@ struct bs_room bs_environment_room(char *const *env)
  */
 static bool welcome(void)
 {
-    if (bs_odd & BS_ODD_SANDBOX)
-        return bs_only_dispatches() && !(bs_odd & BS_ODD_MOVED);
-    if (!(bs_odd & BS_ODD_MOVED) && (u32)bs_raw(__NR_geteuid, 0) == bs_user)
+    if (bs_modes & BS_MODE_SANDBOX)
+        return bs_only_dispatches() && !(bs_modes & BS_MODE_MOVED);
+    if (!(bs_modes & BS_MODE_MOVED) && (u32)bs_raw(__NR_geteuid, 0) == bs_user)
         return true;
     /*
      * With another root, other rules or another user, a loader might be unable to open the library.
      * It would print an error on the program's stderr. `access` ignores capabilities that end with
      * this program. Rules like Landlock's count for `open` only, so both are tried.
      */
-    if (bs_gated(__NR_faccessat, BS_AT_FDCWD, bs_own_file, 4 /* R_OK */) < 0)
+    if (bs_gated(__NR_faccessat, BS_AT_FDCWD, bs_recorder_file, 4 /* R_OK */) < 0)
         return false;
-    s64 fd = bs_gated(__NR_openat, BS_AT_FDCWD, bs_own_file, O_RDONLY | O_CLOEXEC, 0);
+    s64 fd = bs_gated(__NR_openat, BS_AT_FDCWD, bs_recorder_file, O_RDONLY | O_CLOEXEC, 0);
     if (fd >= 0)
         bs_raw(__NR_close, fd);
     return fd >= 0;
@@ -111,7 +111,7 @@ char *const *bs_environment_repaired(char *const *env, char **array, char *text,
     u32 n = 0;
     bool preload = false;
     for (char *const *e = env; *e; e++) {
-        if (bs_is_our_variable(*e))
+        if (bs_is_recorder_variable(*e))
             continue;
         array[n] = *e;
         if (is_preload(*e) && !preload) {
@@ -136,7 +136,7 @@ u64 bs_environment_hash(char *const *env)
 {
     u64 hash = 0x9e3779b97f4a7c15ull;
     for (; env && *env; env++) {
-        if (bs_is_our_variable(*env))
+        if (bs_is_recorder_variable(*env))
             continue;
         const char *s = *env;
         u32 n = bs_length(s, ~0u);

@@ -46,9 +46,9 @@ static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s6
     if (result >= 0)
         __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
     else if (!holds()) {
-        __atomic_and_fetch(&bs_odd, ~BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
+        __atomic_and_fetch(&bs_modes, ~BS_MODE_SANDBOX, __ATOMIC_SEQ_CST);
         if (holds()) /* another thread made a limit meanwhile */
-            __atomic_or_fetch(&bs_odd, BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
+            __atomic_or_fetch(&bs_modes, BS_MODE_SANDBOX, __ATOMIC_SEQ_CST);
     }
     return bs_ret(result);
 }

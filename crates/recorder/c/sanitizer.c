@@ -58,7 +58,7 @@ static u8 *entry(const struct bs_link_map *self, u32 symbol)
 static void *behind_jump(const char *name)
 {
     u32 symbol = bs_symbol(&own, name, bs_symbol_hash(name));
-    u8 *at = symbol ? entry(bs_own_library, symbol) : 0;
+    u8 *at = symbol ? entry(bs_recorder_library, symbol) : 0;
     return at && *(uint16_t *)at == JUMP_BACK ? at + SKIPPED : 0;
 }
 
@@ -129,13 +129,14 @@ static bool redirect(struct far_jump *jump, u8 *at, u64 target)
 
 void bs_step_behind_sanitizer(void)
 {
-    struct bs_link_map *runtime = bs_own_library->next;
+    struct bs_link_map *runtime = bs_recorder_library->next;
     struct bs_symbols symbols;
     if (!runtime || !bs_find_symbols(runtime, &symbols) ||
         !bs_symbol(&symbols, runtime_function, bs_symbol_hash(runtime_function)))
         return;
-    bs_own_library->name = overlooked;
-    struct far_jump *jumps = bs_find_symbols(bs_own_library, &own) ? map_jumps() : 0, *next = jumps;
+    bs_recorder_library->name = overlooked;
+    struct far_jump *jumps = bs_find_symbols(bs_recorder_library, &own) ? map_jumps() : 0,
+                    *next = jumps;
     if (!jumps || !redirect_lookups(runtime, &symbols))
         return;
     const u32 *bucket = (const u32 *)((const u64 *)(own.hash + 4) + own.hash[2]);
@@ -144,7 +145,7 @@ void bs_step_behind_sanitizer(void)
             const char *name = own.names + own.table[i].name;
             u32 theirs = bs_symbol(&symbols, name, bs_symbol_hash(name));
             if (theirs)
-                next += redirect(next, entry(bs_own_library, i),
+                next += redirect(next, entry(bs_recorder_library, i),
                                  runtime->base + symbols.table[theirs].value);
             if (bucket[own.hash[0] + i - own.hash[1]] & 1)
                 break;

@@ -72,7 +72,7 @@ s64 bs_look_up(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
     s64 args[5] = {a, b, c, d, e};
     u64 time = bs_now();
     bool logged = bs_logs_later(shape->op);
-    s64 result = bs_through6(bs_way_later(logged), shape->nr, a, b, c, d, e, 0);
+    s64 result = bs_through6(bs_entry_point_later(logged), shape->nr, a, b, c, d, e, 0);
     if (BS_LIKELY(logged))
         bs_note_path(time, shape->op, (s32)pick(shape->fd, BS_AT_FDCWD, args),
                      (s32)pick(shape->arg, shape->arg_is, args), (u32)pick(shape->aux, 0, args),
@@ -90,7 +90,7 @@ s64 bs_shaped_moves(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s6
 {
     s64 result = bs_result(shape, a, b, c, d, e);
     if (result >= 0)
-        __atomic_or_fetch(&bs_odd, BS_ODD_MOVED, __ATOMIC_SEQ_CST);
+        __atomic_or_fetch(&bs_modes, BS_MODE_MOVED, __ATOMIC_SEQ_CST);
     return bs_ret(result);
 }
 

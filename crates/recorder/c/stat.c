@@ -9,8 +9,8 @@ static __attribute__((noinline)) int status(int dir, const char *path, void *to,
 {
     u64 time = bs_now();
     bool logged = bs_logs_later(BS_OP_STAT);
-    s64 result =
-        bs_through6(bs_way_later(logged), __NR_newfstatat, dir, (s64)path, (s64)to, flags, 0, 0);
+    s64 result = bs_through6(bs_entry_point_later(logged), __NR_newfstatat, dir, (s64)path, (s64)to,
+                             flags, 0, 0);
     if (BS_LIKELY(logged))
         bs_note_path(time, BS_OP_STAT, dir, flags, 0, path, result);
     return (int)bs_ret(result);

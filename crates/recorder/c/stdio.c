@@ -43,7 +43,7 @@ static int open_flags(const char *mode)
 
 BS_INTERCEPTED void *fopen(const char *path, const char *mode)
 {
-    int flags = bs_odd & BS_ODD_SANDBOX ? -2 : open_flags(mode);
+    int flags = bs_modes & BS_MODE_SANDBOX ? -2 : open_flags(mode);
     if (flags == -2)
         return BS_NEXT(fopen)(path, mode);
     if (flags == -1) {
@@ -146,7 +146,7 @@ static s64 make_directory(const char *path, int flags)
 
 BS_API int mkostemps(char *pattern, int suffix, int flags)
 {
-    if (bs_odd & (BS_ODD_SANDBOX | BS_ODD_NO_TSC))
+    if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_NO_TSC))
         return BS_NEXT(mkostemps)(pattern, suffix, flags);
     return (int)bs_ret(with_unique_name(pattern, suffix, flags, make_file));
 }
@@ -172,7 +172,7 @@ BS_ALIAS(mkstemp64, mkstemp);
 
 BS_API char *mkdtemp(char *pattern)
 {
-    if (bs_odd & (BS_ODD_SANDBOX | BS_ODD_NO_TSC))
+    if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_NO_TSC))
         return BS_NEXT(mkdtemp)(pattern);
     return bs_ret(with_unique_name(pattern, 0, 0, make_directory)) < 0 ? 0 : pattern;
 }

@@ -80,7 +80,7 @@ static int run_c11(void *memory)
 static struct beginning *prepare(void)
 {
     bs_redirect_internal();
-    if (bs_odd & BS_ODD_SANDBOX || !bs_is_ready(BS_OP_THREAD))
+    if (bs_modes & BS_MODE_SANDBOX || !bs_is_ready(BS_OP_THREAD))
         return 0;
     make_key();
     bs_threaded = true;

@@ -109,7 +109,7 @@ impl Drainer {
 
     /// Programs that lost a privilege, in sentences.
     pub(crate) fn privileges_lost(&self) -> &[String] {
-        self.privileges.told()
+        self.privileges.reported()
     }
 
     fn note(&mut self, result: Result<(), LogError>) -> bool {
@@ -293,7 +293,7 @@ fn abandoned(arena: &Arena, header: &abi::Chunk, newest: &HashMap<Pid, u64>) -> 
         return true;
     }
     // Thread ids of another namespace mean nothing here. The guard's chunks belong to no thread.
-    let tid = if header.host_pid == 0 && header.tid != 0 && header.tid < abi::TID_UNTOLD {
+    let tid = if header.host_pid == 0 && header.tid != 0 && header.tid < abi::TID_SUBSTITUTE {
         header.tid as Pid
     } else {
         pid

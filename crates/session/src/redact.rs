@@ -9,7 +9,7 @@ mod arguments;
 mod tests;
 
 use arguments::Reading;
-use backstory_abi::{self as abi, Who, op};
+use backstory_abi::{self as abi, CallerIds, op};
 use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
 use backstory_eventlog::record::RawRecord;
 use backstory_redaction as redaction;
@@ -106,7 +106,9 @@ impl Secrets {
         let Some(raw) = RawRecord::parse(record) else {
             return;
         };
-        let owner = raw.who.map_or(owner, |who: Who| (who.pid, who.tid));
+        let owner = raw
+            .caller
+            .map_or(owner, |caller: CallerIds| (caller.pid, caller.tid));
         let strings: Vec<&[u8]> = raw.list().collect();
         let clean = match op {
             op::ENV => self.clean_environment(owner, &strings, raw.more()),

@@ -1,6 +1,6 @@
 //! The watcher's own records: the start of the command, its program, and the ends of processes.
 
-use backstory_abi::{Who, op};
+use backstory_abi::{CallerIds, op};
 use backstory_arena::RecordSink;
 use backstory_arena::{ChunkSupply, ChunkWriter};
 use backstory_eventlog::record::RecordBuilder;
@@ -14,8 +14,8 @@ pub(crate) struct Reporter {
     builder: RecordBuilder,
 }
 
-fn who(pid: Pid) -> Who {
-    Who {
+fn caller_ids(pid: Pid) -> CallerIds {
+    CallerIds {
         pid: pid as u32,
         tid: pid as u32,
         nr: 0,
@@ -38,7 +38,7 @@ impl Reporter {
         let builder = &mut self.builder;
         builder
             .start(op::GONE, backstory_sys::clock::counter())
-            .who(who(pid))
+            .caller(caller_ids(pid))
             .fd(pid)
             .arg(wait_status)
             .aux(1)
@@ -57,7 +57,7 @@ impl Reporter {
     ) {
         self.builder
             .start(op::BORN, at)
-            .who(who(pid))
+            .caller(caller_ids(pid))
             .fd(pid)
             .arg(std::process::id() as i32)
             .result(0)
@@ -67,7 +67,7 @@ impl Reporter {
         self.arguments(at, pid, arguments);
         self.builder
             .start(op::EXEC, at)
-            .who(who(pid))
+            .caller(caller_ids(pid))
             .fd(libc::AT_FDCWD)
             .arg(arguments.len() as i32)
             .string(path);
@@ -77,7 +77,10 @@ impl Reporter {
     /// Writes the arguments in as many records as needed.
     fn arguments(&mut self, at: u64, pid: Pid, arguments: &[Vec<u8>]) {
         let begin = |builder: &mut RecordBuilder| {
-            builder.start(op::ARGS, at).who(who(pid)).result(0);
+            builder
+                .start(op::ARGS, at)
+                .caller(caller_ids(pid))
+                .result(0);
         };
         begin(&mut self.builder);
         for argument in arguments {

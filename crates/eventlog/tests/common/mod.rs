@@ -1,7 +1,7 @@
 //! Builds logs record by record.
 #![allow(dead_code)]
 
-use backstory_abi::{Chunk, Who};
+use backstory_abi::{CallerIds, Chunk};
 use backstory_eventlog::event::Event;
 use backstory_eventlog::record::RecordBuilder;
 use backstory_eventlog::run::{ClockPoint, RunHeader};
@@ -71,7 +71,7 @@ pub fn header() -> RunHeader {
 pub struct ThreadStream {
     pub chunk: chunk::ChunkBuilder,
     builder: RecordBuilder,
-    pub who: Option<Who>,
+    pub caller: Option<CallerIds>,
 }
 
 impl ThreadStream {
@@ -79,7 +79,7 @@ impl ThreadStream {
         ThreadStream {
             chunk: chunk::ChunkBuilder::new(head),
             builder: RecordBuilder::new(),
-            who: None,
+            caller: None,
         }
     }
 
@@ -103,7 +103,7 @@ impl ThreadStream {
 
     /// Sets the process of the following records.
     pub fn by(&mut self, pid: u32, tid: u32) -> &mut Self {
-        self.who = Some(Who {
+        self.caller = Some(CallerIds {
             pid,
             tid,
             nr: 0,
@@ -119,8 +119,8 @@ impl ThreadStream {
         build: impl FnOnce(&mut RecordBuilder),
     ) -> &mut Self {
         self.builder.start(op, time);
-        if let Some(who) = self.who {
-            self.builder.who(who);
+        if let Some(caller) = self.caller {
+            self.builder.caller(caller);
         }
         build(&mut self.builder);
         assert!(self.chunk.push(self.builder.finish()), "it fits");

@@ -7,7 +7,7 @@ use super::submission::Submission;
 use super::{double_word, word};
 use crate::arguments::Arguments;
 use crate::call_logger::CallLogger;
-use crate::call_records::who;
+use crate::call_records::caller_ids;
 use crate::caller::Caller;
 use crate::change_preserver::ChangeSource;
 use crate::conclusion::Conclusion;
@@ -284,8 +284,8 @@ impl<S: RecordSink> RingCall<'_, S> {
             _ => &[],
         };
         let fields = RecordFields { result, ..fields };
-        let who = who(self.caller, self.notification);
-        self.logger.out.put(self.time, who, &fields, strings);
+        let ids = caller_ids(self.caller, self.notification);
+        self.logger.out.put(self.time, ids, &fields, strings);
     }
 
     fn arguments<'b>(&'b mut self, args: &'b [u64; 6]) -> Arguments<'b> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 fn held<T>(seen: &Outcome<T>, pid: u32, end: usize) -> Vec<(i32, u32, String)> {
     let records: Vec<&Seen> = seen.seen[..end]
         .iter()
-        .filter(|s| s.record.op == op::HOLD && s.who.pid == pid)
+        .filter(|s| s.record.op == op::HOLD && s.caller.pid == pid)
         .collect();
     let head = records.iter().rposition(|s| s.record.arg == -1).unwrap();
     let list = &records[head + 1..];
@@ -27,7 +27,7 @@ fn exec_of<T>(seen: &Outcome<T>, applet: &str) -> (u32, usize) {
         .iter()
         .position(|s| s.record.op == op::ARGS && s.string(1) == applet)
         .unwrap();
-    let pid = seen.seen[args].who.pid;
+    let pid = seen.seen[args].caller.pid;
     (pid, args)
 }
 
@@ -87,7 +87,7 @@ fn a_subshell_that_made_no_call_is_introduced_before_its_child() {
     assert!(
         seen.seen
             .iter()
-            .any(|s| s.record.op == op::HOLD && s.who.pid == subshell)
+            .any(|s| s.record.op == op::HOLD && s.caller.pid == subshell)
     );
 }
 
@@ -113,12 +113,12 @@ fn the_descriptors_of_a_process_that_loads_the_recorder_are_not_listed() {
     let parent = seen
         .seen
         .iter()
-        .find(|s| s.record.op == op::BORN && s.who.pid == cat);
+        .find(|s| s.record.op == op::BORN && s.caller.pid == cat);
     let parent = parent.unwrap().record.arg as u32;
     let asked = |pid: u32| {
         seen.seen
             .iter()
-            .any(|s| s.record.op == op::HOLD && s.who.pid == pid)
+            .any(|s| s.record.op == op::HOLD && s.caller.pid == pid)
     };
     assert!(!asked(cat) && !asked(parent));
 }

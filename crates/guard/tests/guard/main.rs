@@ -39,13 +39,13 @@ fn a_static_program_is_seen_from_its_exec_to_its_exit() {
     assert_eq!((exec.record.arg, exec.predicted()), (3, None));
     let open = seen.one(op::OPEN, &file);
     assert_eq!(
-        (open.who.pid, open.predicted(), open.resolved()),
+        (open.caller.pid, open.predicted(), open.resolved()),
         (pid, Some(0), true)
     );
     let born = seen
         .seen
         .iter()
-        .find(|s| s.record.op == op::BORN && s.who.pid == pid)
+        .find(|s| s.record.op == op::BORN && s.caller.pid == pid)
         .unwrap();
     assert_eq!(
         (born.record.fd as u32, born.record.arg as u32),
@@ -54,7 +54,7 @@ fn a_static_program_is_seen_from_its_exec_to_its_exit() {
     let gone = seen
         .seen
         .iter()
-        .find(|s| s.record.op == op::GONE && s.who.pid == pid)
+        .find(|s| s.record.op == op::GONE && s.caller.pid == pid)
         .unwrap();
     assert_eq!((gone.record.aux, gone.record.arg), (1, 0));
 }
@@ -85,7 +85,7 @@ fn the_exit_status_of_a_grandchild_is_exact() {
 fn a_dynamic_program_is_seen_without_a_recorder() {
     let seen = command(&["/bin/cat", "/etc/hostname"]);
     let pid = executor(&seen, "/bin/cat");
-    assert_eq!(seen.one(op::OPEN, "/etc/ld.so.cache").who.pid, pid);
+    assert_eq!(seen.one(op::OPEN, "/etc/ld.so.cache").caller.pid, pid);
     assert_eq!(seen.one(op::OPEN, "/etc/hostname").predicted(), Some(0));
 }
 
@@ -243,7 +243,7 @@ fn a_32_bit_program_is_seen() {
     assert_eq!(seen.result.0, Some(0));
     let open = seen.one(op::OPEN, "/etc/hostname");
     assert_eq!(
-        (open.predicted(), open.who.arch, open.who.nr),
+        (open.predicted(), open.caller.arch, open.caller.nr),
         (Some(0), 0x4000_0003, 5)
     );
     assert_eq!(
@@ -253,7 +253,7 @@ fn a_32_bit_program_is_seen() {
     let exec = seen.one(op::EXEC, "/bin/true");
     assert_eq!(exec.record.arg, 2);
     assert!(
-        seen.list(op::ARGS, exec.who.pid)
+        seen.list(op::ARGS, exec.caller.pid)
             .ends_with(&["/bin/true".to_owned(), "narrow".to_owned()])
     );
 }
@@ -272,7 +272,7 @@ fn int_80_of_a_64_bit_program_is_seen() {
     };
     let seen = command(&[&program]);
     assert_eq!(seen.result.0, Some(0));
-    assert_eq!(seen.one(op::OPEN, "/etc/hostname").who.arch, 0x4000_0003);
+    assert_eq!(seen.one(op::OPEN, "/etc/hostname").caller.arch, 0x4000_0003);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 #![allow(unsafe_code)]
 
-use backstory_abi::{F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record, Who, op};
+use backstory_abi::{
+    CallerIds, F_CALLER, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, RESERVED, Record, op,
+};
 use backstory_arena::RecordSink;
 use backstory_eventlog::Reason;
 use backstory_files::Ident;
@@ -22,7 +24,7 @@ pub const NOWHERE: u64 = 0x1234_5678_9abc;
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub record: Record,
-    pub who: Who,
+    pub caller: CallerIds,
     pub ident: Option<Ident>,
     pub body: Vec<u8>,
 }
@@ -31,10 +33,10 @@ impl Seen {
     fn parse(bytes: &[u8]) -> Seen {
         let record = Record::read(bytes).unwrap();
         assert_eq!(usize::from(record.size), bytes.len());
-        assert_ne!(record.flags & F_WHO, 0);
+        assert_ne!(record.flags & F_CALLER, 0);
         let mut body = &bytes[Record::SIZE..];
-        let who = Who::read(body).unwrap();
-        body = &body[Who::SIZE..];
+        let caller = CallerIds::read(body).unwrap();
+        body = &body[CallerIds::SIZE..];
         let mut ident = None;
         if record.flags & F_IDENT != 0 {
             ident = Ident::read(body);
@@ -42,7 +44,7 @@ impl Seen {
         }
         Seen {
             record,
-            who,
+            caller,
             ident,
             body: body.to_vec(),
         }
@@ -137,7 +139,7 @@ impl<T> Outcome<T> {
         for seen in self
             .seen
             .iter()
-            .filter(|s| s.record.op == op && s.who.pid == pid)
+            .filter(|s| s.record.op == op && s.caller.pid == pid)
         {
             let end = seen.body.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
             bytes.extend_from_slice(&seen.body[..end]);
@@ -230,7 +232,7 @@ pub fn command(words: &[&str]) -> Outcome<(Option<i32>, String)> {
 
 /// The process that executed this path.
 pub fn executor<T>(outcome: &Outcome<T>, path: &str) -> u32 {
-    outcome.one(op::EXEC, path).who.pid
+    outcome.one(op::EXEC, path).caller.pid
 }
 
 /// A system call of this thread: result or `-errno`.

@@ -249,7 +249,7 @@ fn a_conclusion_uses_the_read_only_state_of_the_mount_at_the_call() {
     assert_eq!(came[..2], [libc::EROFS as u8; 2], "{came:?}");
     assert_eq!(came[5..7], [0; 2], "{came:?}");
     let ops = [op::OPEN, op::META, op::TRUNCATE, op::UNLINK, op::SYMLINK];
-    let of_child = seen.seen.iter().filter(|s| s.who.pid == *child);
+    let of_child = seen.seen.iter().filter(|s| s.caller.pid == *child);
     let predicted = of_child
         .filter(|s| ops.contains(&s.record.op))
         .map(|s| s.predicted());

@@ -23,7 +23,7 @@ __attribute__((no_sanitize_address)) unsigned bs_length(const char *s, unsigned 
 #undef section
 
 __asm__(".text\n.globl bs_gate\n.hidden bs_gate\nbs_gate: syscall\n ret\n");
-u32 bs_odd;
+u32 bs_modes;
 /* not null, so that pages are checked by a call */
 struct bs_arena *bs_arena = (struct bs_arena *)1;
 bool bs_only_dispatches(void)
@@ -133,7 +133,7 @@ static void repair(void)
         char *const *repaired = bs_environment_repaired(env, array, text, round & 1);
         u32 arenas = 0, entries = 0, kept = 0;
         for (char *const *e = repaired; *e; e++) {
-            arenas += bs_is_our_variable(*e);
+            arenas += bs_is_recorder_variable(*e);
             entries += bs_starts(*e, "LD_PRELOAD=") && own_entry(*e + 11) != 0;
             kept += bs_starts(*e, "LD_PRELOAD=/x/mine.so");
         }
@@ -166,7 +166,7 @@ static void hiding(void)
         env[count] = 0;
         hide(env);
         for (char **e = env; *e; e++) {
-            CHECK(!bs_is_our_variable(*e));
+            CHECK(!bs_is_recorder_variable(*e));
             CHECK(!bs_starts(*e, "LD_PRELOAD=") || !own_entry(*e + 11));
             left += !bs_starts(*e, "LD_PRELOAD=");
         }

@@ -71,7 +71,7 @@ impl Privileges {
     }
 
     /// A sentence for each program that lost a privilege.
-    pub(crate) fn told(&self) -> &[String] {
+    pub(crate) fn reported(&self) -> &[String] {
         &self.told
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     use backstory_eventlog::record::RecordBuilder;
     use std::os::unix::fs::{PermissionsExt, chown};
 
-    fn told(paths: &[(&Path, i32)], lost: bool) -> Vec<String> {
+    fn reported(paths: &[(&Path, i32)], lost: bool) -> Vec<String> {
         let head = abi::Chunk {
             magic: abi::CHUNK_MAGIC,
             ..abi::Chunk::default()
@@ -132,7 +132,7 @@ mod tests {
             ..Privileges::default()
         };
         privileges.look(chunk.bytes());
-        privileges.told().to_vec()
+        privileges.reported().to_vec()
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
                 println!("SKIPPED: needs a set-user-id program or root");
                 return;
             }
-            assert_eq!(told(&[(su, 0), (su, 0)], true).len(), 1);
+            assert_eq!(reported(&[(su, 0), (su, 0)], true).len(), 1);
             return;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -166,12 +166,12 @@ mod tests {
             (&*script, 0),
             (&*locked, 0),
         ];
-        let said = told(&all, true);
+        let said = reported(&all, true);
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("set_group ran without its set-group-id privilege"));
-        let said = told(&[(&set_user, 0), (&set_user, 0)], true);
+        let said = reported(&[(&set_user, 0), (&set_user, 0)], true);
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("set_user ran without its set-user-id privilege"));
-        assert!(told(&all, false).is_empty());
+        assert!(reported(&all, false).is_empty());
     }
 }

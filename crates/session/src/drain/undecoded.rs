@@ -39,7 +39,7 @@ impl Undecoded {
                 path if opens_memory(path, record.arg) => undecoded::MEMORY_FILE.as_bytes(),
                 _ => continue,
             };
-            let pid = raw.who.map_or(head.pid, |who| who.pid);
+            let pid = raw.caller.map_or(head.pid, |caller| caller.pid);
             let sentence = Reason::undecoded(pid, name).to_string();
             if !self.sentences.contains(&sentence) {
                 self.sentences.push(sentence);
