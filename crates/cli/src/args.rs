@@ -18,6 +18,7 @@ pub mod program;
 pub mod record;
 pub mod replay;
 pub mod runs;
+pub mod search;
 pub mod store;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,8 @@ use lineage::{DiffArgs, LineageArgs, StatusArgs};
 use program::{CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
-use runs::{FilesArgs, LogArgs, NameArgs, NoteArgs, RmArgs, RunArgs};
+use runs::{NameArgs, NoteArgs, RmArgs, RunArgs};
+use search::{FilesArgs, LogArgs};
 use store::StoreCommand;
 
 /// Records how files come to be, and answers questions about it.
@@ -44,6 +46,7 @@ use store::StoreCommand;
         RUN is an id that `backstory log` lists, or a name; by default the latest run.\n\
         The store is --store DIR, else $BACKSTORY_STORE, else $XDG_DATA_HOME/backstory,\n\
         else ~/.local/share/backstory.\n\
+        At a terminal, long answers go through $BACKSTORY_PAGER, else $PAGER, else less.\n\
         Exit status: 0 if the command succeeded, 1 if something was not found or failed,\n\
         2 if the command line is wrong. `record` exits as its command does, or with 125\n\
         if it cannot run the command."
@@ -52,6 +55,10 @@ pub struct Cli {
     /// Directory of the store
     #[arg(long, value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub store: Option<PathBuf>,
+
+    /// Print long answers directly, not through a pager
+    #[arg(long, global = true)]
+    pub no_pager: bool,
 
     /// What to do
     #[command(subcommand)]
@@ -66,7 +73,7 @@ pub enum Command {
     Record(RecordArgs),
 
     /// List the files that a run used, and how it used them
-    #[command(after_help = runs::FILES)]
+    #[command(after_help = search::FILES)]
     Files(FilesArgs),
 
     /// List the programs that a run executed, as a tree
@@ -78,7 +85,7 @@ pub enum Command {
     Show(RunArgs),
 
     /// List all runs, the newest first
-    #[command(after_help = runs::LOG)]
+    #[command(after_help = search::LOG)]
     Log(LogArgs),
 
     /// Show where a file comes from: what wrote it, and from what

@@ -12,6 +12,7 @@ mod ending;
 mod error;
 mod index;
 mod json;
+mod pager;
 mod running_runs;
 mod text;
 mod tool_file;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     if uses_tools(&cli.command) {
         tool_file::load();
     }
+    pager::allow(!cli.no_pager && is_paged(&cli.command));
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
         Command::Files(args) => commands::files::run(args, store),
@@ -77,6 +79,22 @@ fn uses_tools(command: &Command) -> bool {
             | Command::ReplayInside(_)
             | Command::Completions(_)
             | Command::Man(_)
+    )
+}
+
+/// True for commands whose answers may be long. The others print a few lines, talk with the user,
+/// or write contents.
+fn is_paged(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Files(_)
+            | Command::Processes(_)
+            | Command::Show(_)
+            | Command::Log(_)
+            | Command::Of(_)
+            | Command::Uses(_)
+            | Command::Status(_)
+            | Command::Diff(_)
     )
 }
 

@@ -26,6 +26,10 @@ pub struct RunSummary {
     pub processes: u64,
     pub files_read: u64,
     pub files_written: u64,
+    /// The name of the machine.
+    pub host: String,
+    /// True while the run is being recorded. Its verdict is open then.
+    pub running: bool,
 }
 
 /// Everything that `show` prints beside the summary.

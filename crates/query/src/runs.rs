@@ -3,11 +3,33 @@
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, ActivityId, EntityId, EntityKind};
 use backstory_store::{ActivityKey, RunKey, RunRecord, Store};
 
 use crate::answer::{ProcessLine, RunDetails, RunSummary};
+use crate::file_pattern::FileUsers;
+use crate::run_filter::RunFilter;
 use crate::{Error, Result};
+
+/// The runs that a filter accepts, newest first.
+pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummary>> {
+    let _one_state = store.reading()?;
+    let users = filter.file.as_ref().map(|file| file.users(store));
+    let users = users.transpose()?;
+    let mut found = Vec::new();
+    for record in store.runs()? {
+        if filter.most.is_some_and(|most| found.len() >= most) {
+            break;
+        }
+        let run = summary(&record);
+        let uses = |users: &FileUsers| users.include(store, record.key);
+        if filter.accepts(&run) && users.as_ref().map_or(Ok(true), uses)? {
+            found.push(run);
+        }
+    }
+    Ok(found)
+}
 
 /// All runs, newest first.
 pub fn runs(store: &dyn Store) -> Result<Vec<RunSummary>> {
@@ -125,7 +147,7 @@ fn address(name: &[u8]) -> String {
     name.strip_suffix(" (reply)").unwrap_or(&name).to_owned()
 }
 
-fn summary(record: &RunRecord) -> RunSummary {
+pub(crate) fn summary(record: &RunRecord) -> RunSummary {
     let end = &record.end;
     let mut because = end.incomplete_because.clone();
     because.extend(
@@ -156,6 +178,35 @@ fn summary(record: &RunRecord) -> RunSummary {
         processes: record.counts.activities,
         files_read: record.counts.files_read,
         files_written: record.counts.files_written,
+        host: record.header.machine.host.clone(),
+        running: false,
+    }
+}
+
+/// A run that is being recorded. The store does not have it yet, and its log only has the header.
+pub fn running(header: &RunHeader) -> RunSummary {
+    RunSummary {
+        id: header.id.clone(),
+        name: header.name.clone(),
+        note: None,
+        command: header
+            .command
+            .iter()
+            .map(|arg| arg.as_slice().into())
+            .collect(),
+        cwd: header.cwd.as_slice().into(),
+        started: header.started,
+        ended: None,
+        exit: None,
+        signal: None,
+        complete: false,
+        lost: 0,
+        incomplete_because: Vec::new(),
+        processes: 0,
+        files_read: 0,
+        files_written: 0,
+        host: header.machine.host.clone(),
+        running: true,
     }
 }
 

@@ -7,7 +7,7 @@
 //! | must | default |
 //! | --- | --- |
 //! | `append`, `remove`, `set_label` | `reading`, `run_ids`, `run`, `run_by_key`, `run_id`, `runs_named` |
-//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `same` |
+//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `below`, `same` |
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -181,6 +181,17 @@ pub trait GraphStore {
         let has = |entity: &Entity| {
             let mut names = std::iter::once(&entity.path).chain(&entity.aliases);
             names.any(|name| &**name == path)
+        };
+        entities_where(self, &has)
+    }
+
+    /// Entities with a path or alias that begins with `prefix` and that `wanted` accepts, in no
+    /// order. A missing path is no such entity.
+    fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
+        let has = |entity: &Entity| {
+            let mut names = std::iter::once(&entity.path).chain(&entity.aliases);
+            entity.kind != EntityKind::Missing
+                && names.any(|name| name.starts_with(prefix) && wanted(name))
         };
         entities_where(self, &has)
     }

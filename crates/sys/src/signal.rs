@@ -204,6 +204,14 @@ pub fn set_disposition(signal: c_int, handler: libc::sighandler_t) {
     };
 }
 
+/// Ignores the signals of the keys that interrupt and quit. For a process whose child has the
+/// terminal.
+pub fn ignore_keys() {
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        set_disposition(signal, libc::SIG_IGN);
+    }
+}
+
 /// The empty set of signals.
 pub fn no_signals() -> SignalSet {
     let mut set = MaybeUninit::uninit();

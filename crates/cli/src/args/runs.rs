@@ -1,14 +1,6 @@
-//! Arguments of the commands about whole runs: `files`, `processes`, `show`, `log`, `rm`, `note`,
-//! `name`.
+//! Arguments of the commands about whole runs: `processes`, `show`, `rm`, `note`, `name`.
 
 use clap::Args;
-
-/// The text after the options in the help of `files`.
-pub const FILES: &str = "Examples:\n  \
-    backstory files                          files of the latest run\n  \
-    backstory files nightly --exclude '/usr/**'\n  \
-    backstory files --all                    also system files, one by one\n  \
-    backstory files --json | jq -r '.[]|select(.access|index(\"write\")).path'";
 
 /// The text after the options in the help of `processes`.
 pub const PROCESSES: &str = "Examples:\n  \
@@ -21,12 +13,6 @@ pub const SHOW: &str = "Examples:\n  \
     backstory show 7hx2k9qa\n  \
     backstory show --json | jq .complete\n\n\
     docs/reasons.md explains each sentence that can follow `because` or `warning`.";
-
-/// The text after the options in the help of `log`.
-pub const LOG: &str = "Examples:\n  \
-    backstory log\n  \
-    backstory log --json | jq -r '.[].run'\n  \
-    backstory log --raw 7hx2k9qa | less      every operation, as recorded";
 
 /// The text after the options in the help of `rm`.
 pub const RM: &str = "Examples:\n  \
@@ -55,35 +41,6 @@ pub struct RunArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// `files`
-#[derive(Debug, Args)]
-pub struct FilesArgs {
-    /// Which run, and how to print
-    #[command(flatten)]
-    pub run: RunArgs,
-
-    /// Leave out files whose paths match GLOB (repeatable; `*` stays within a directory, `**`
-    /// crosses directories)
-    #[arg(long, value_name = "GLOB")]
-    pub exclude: Vec<String>,
-
-    /// List system files one by one instead of counting them
-    #[arg(long)]
-    pub all: bool,
-}
-
-/// `log`
-#[derive(Debug, Args)]
-pub struct LogArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-
-    /// Print the operations of one run as they were recorded
-    #[arg(long, value_name = "RUN", conflicts_with = "json")]
-    pub raw: Option<String>,
 }
 
 /// `rm`

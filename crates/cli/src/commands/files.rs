@@ -9,7 +9,7 @@ use backstory_query::answer::{Access, FileUse};
 
 use super::stored_contents::Versions;
 use super::{Outcome, answer};
-use crate::args::runs::FilesArgs;
+use crate::args::search::FilesArgs;
 use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
 use crate::text::paths::{Groups, is_system, shown};

@@ -1,31 +1,38 @@
-//! `log`: lists all runs, the newest first, or prints the log of one.
+//! `log`: lists runs, the newest first, or prints the log of one.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
+use backstory_eventlog::event::Time;
 use backstory_eventlog::{self as eventlog, Log};
-use backstory_query as query;
 use backstory_query::answer::RunSummary;
+use backstory_query::{self as query, FilePattern, RunFilter, TextPattern};
 use backstory_store::Home;
 
 use super::run_summary::{ending, fields as summary_fields};
-use super::{Outcome, answer};
-use crate::args::runs::LogArgs;
+use super::{Outcome, answer, here};
+use crate::args::search::{LogArgs, RunChoice};
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain, one_line};
 use crate::index;
 use crate::json::{self, Value};
+use crate::text::line::{Line, columns};
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 
-/// Prints all runs, or one run's log.
+/// Prints the runs that meet the conditions, or one run's log.
 pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
     if let Some(run) = &args.raw {
         return raw(run, store);
     }
+    let filter = filter(&args.which)?;
     let current = CurrentStore::open(store)?;
-    let runs = query::runs(&current.store)?;
+    let runs = match args.running {
+        true => running(&current.home, &filter),
+        false => query::runs_where(&current.store, &filter)?,
+    };
+    let look = Look::of_stdout();
     answer(|out| match args.json {
         true => json::lines(
             out,
@@ -33,44 +40,89 @@ pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
         ),
         false => runs
             .iter()
-            .try_for_each(|run| line(run, Style::of_stdout(), out)),
+            .try_for_each(|run| writeln!(out, "{}", line(run, &look))),
     })?;
-    mention_the_rest(&current.home);
+    if !args.running {
+        mention_the_rest(&current.home);
+    }
     Ok(0)
 }
 
-fn line(run: &RunSummary, style: Style, out: &mut impl Write) -> io::Result<()> {
-    let ended = format!("{:<9}", ending(run));
-    let ended = style.paint(
-        if run.exit == Some(0) {
-            Role::Good
-        } else {
-            Role::Bad
-        },
-        &ended,
+/// The conditions as the query takes them.
+pub fn filter(which: &RunChoice) -> Result<RunFilter, Failure> {
+    let pattern = |text: &Option<String>| text.as_deref().map(TextPattern::new).transpose();
+    let here = here();
+    let base = String::from_utf8_lossy(&here);
+    let file = which.file.as_deref();
+    Ok(RunFilter {
+        since: which.since,
+        until: which.until,
+        failed: which.failed,
+        command: pattern(&which.command)?,
+        host: pattern(&which.host)?,
+        name: pattern(&which.name)?,
+        file: file.map(|file| FilePattern::new(file, &base)).transpose()?,
+        most: which.most,
+    })
+}
+
+/// The runs that are being recorded, the newest first.
+fn running(home: &Home, filter: &RunFilter) -> Vec<RunSummary> {
+    let headers = index::recording(home);
+    let runs = headers.iter().map(query::running);
+    runs.filter(|run| filter.accepts(run))
+        .take(filter.most.unwrap_or(usize::MAX))
+        .collect()
+}
+
+/// How lines are printed.
+struct Look {
+    style: Style,
+    /// The width of the terminal. `None` if stdout is no terminal.
+    columns: Option<usize>,
+    now: Time,
+}
+
+impl Look {
+    fn of_stdout() -> Look {
+        Look {
+            style: Style::of_stdout(),
+            columns: columns(),
+            now: when::now(),
+        }
+    }
+
+    /// At a terminal a distance, which people understand; else a moment, which programs compare.
+    fn time(&self, time: Time) -> String {
+        match self.columns {
+            Some(_) => format!("{:<10}", when::ago(time, self.now)),
+            None => when::moment(time),
+        }
+    }
+}
+
+/// One run in one line.
+fn line(run: &RunSummary, look: &Look) -> String {
+    let mut line = Line::default();
+    line.add(None, format!("{}  ", run.id));
+    line.add(Role::Dim, look.time(run.started));
+    let good = run.running || run.exit == Some(0);
+    let role = if good { Role::Good } else { Role::Bad };
+    line.add(role, format!("  {:<9}  ", ending(run)));
+    if let Some(name) = &run.name {
+        line.add(Role::Subject, one_line(name)).add(None, "  ");
+    }
+    line.add_flexible(
+        None,
+        &shell::words(run.command.iter().map(|word| &word[..])),
     );
-    let name = run
-        .name
-        .as_ref()
-        .map(|name| format!("{}  ", style.paint(Role::Subject, &one_line(name))))
-        .unwrap_or_default();
-    let incomplete = if run.complete {
-        String::new()
-    } else {
-        style.paint(Role::Bad, "  (incomplete: see show)")
-    };
-    let note = run
-        .note
-        .as_ref()
-        .map(|note| style.paint(Role::Dim, &format!("  # {}", one_line(note))))
-        .unwrap_or_default();
-    let command = shell::words(run.command.iter().map(|word| &word[..]));
-    let when = style.paint(Role::Dim, &when::moment(run.started));
-    writeln!(
-        out,
-        "{}  {when}  {ended}  {name}{command}{incomplete}{note}",
-        run.id
-    )
+    if !run.complete && !run.running {
+        line.add(Role::Bad, "  (incomplete: see show)");
+    }
+    if let Some(note) = &run.note {
+        line.add(Role::Dim, format!("  # {}", one_line(note)));
+    }
+    line.text(look.style, look.columns)
 }
 
 /// Prints on stderr which runs are not in the list: those that are still recorded, and those that

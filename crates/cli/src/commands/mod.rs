@@ -1,6 +1,5 @@
 //! One file for each command: takes the arguments, queries the store, prints the answer.
 
-use std::io::{BufWriter, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
 
 pub mod contents;
@@ -23,17 +22,16 @@ pub mod store;
 mod stored_contents;
 
 use crate::error::Failure;
+use crate::pager::Output;
 
 /// The result of a command: an exit status or a failure.
 pub type Outcome = Result<u8, Failure>;
 
-/// Lets a command write its answer, and flushes it.
-fn answer(
-    write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> std::io::Result<()>,
-) -> Outcome {
-    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    write(&mut out)?;
-    out.flush()?;
+/// Lets a command write its answer, through a pager where the user wants one, and flushes it.
+fn answer(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Outcome {
+    let mut out = Output::start();
+    let written = write(&mut out);
+    out.end(written)?;
     Ok(0)
 }
 

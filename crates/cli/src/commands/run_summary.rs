@@ -17,12 +17,20 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("ended", run.ended.map_or(Value::Null, Value::Time)),
         ("exit", status(run).into()),
         ("signal", run.signal.into()),
-        ("complete", run.complete.into()),
+        (
+            "complete",
+            // The verdict is open while the run is being recorded.
+            (!run.running)
+                .then_some(run.complete)
+                .map_or(Value::Null, Value::Bool),
+        ),
         ("lost", run.lost.into()),
         ("incomplete_because", Value::array(&run.incomplete_because)),
         ("processes", run.processes.into()),
         ("files_read", run.files_read.into()),
         ("files_written", run.files_written.into()),
+        ("host", (&run.host).into()),
+        ("running", run.running.into()),
     ]
 }
 
@@ -34,6 +42,7 @@ pub fn status(run: &RunSummary) -> Option<i32> {
 /// How the run ended, in words.
 pub fn ending(run: &RunSummary) -> String {
     match (run.exit, run.signal) {
+        _ if run.running => "running".to_owned(),
         (Some(0), _) => "ok".to_owned(),
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

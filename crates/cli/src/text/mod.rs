@@ -2,6 +2,7 @@
 //!
 //! Invariant: these modules are pure. Plain data goes in, text comes out.
 pub mod dot;
+pub mod line;
 pub mod outline;
 pub mod paths;
 pub mod plan;

@@ -16,6 +16,37 @@ pub fn moment(time: Time) -> String {
     }
 }
 
+/// How long before `now`: `12 s ago`, `3 h ago`, `6 days ago`; from a week on the date,
+/// `2026-11-20`.
+pub fn ago(time: Time, now: Time) -> String {
+    let seconds = now.saturating_sub(time) / 1_000_000_000;
+    match seconds {
+        _ if time <= 0 => "unknown".to_owned(),
+        // The clock was set back.
+        i64::MIN..0 => moment(time)
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        0..60 => format!("{seconds} s ago"),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        86_400..172_800 => "1 day ago".to_owned(),
+        172_800..604_800 => format!("{} days ago", seconds / 86_400),
+        _ => moment(time)
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    }
+}
+
+/// The present time in ns since 1970.
+pub fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as Time)
+}
+
 /// `0.42 s`, `3 min 12 s`, `2 h 5 min`.
 pub fn duration(ns: i64) -> String {
     let ns = ns.max(0);
@@ -47,6 +78,22 @@ mod tests {
         assert_eq!(duration(420_000_000), "0.42 s");
         assert_eq!(duration(192_000_000_000), "3 min 12 s");
         assert_eq!(duration(7_500_000_000_000), "2 h 5 min");
+    }
+
+    #[test]
+    fn a_recent_moment_is_a_distance_and_an_old_one_a_date() {
+        let now = 1_700_000_000_000_000_000;
+        let before = |seconds: i64| ago(now - seconds * 1_000_000_000, now);
+        assert_eq!(
+            (before(0), before(3599)),
+            ("0 s ago".into(), "59 min ago".into())
+        );
+        assert_eq!(
+            (before(7200), before(90_000)),
+            ("2 h ago".into(), "1 day ago".into())
+        );
+        assert_eq!(before(600_000), "6 days ago");
+        assert!(before(2_000_000).starts_with("2023-10-") && before(-60).starts_with("2023-11-"));
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod rerun_safety;
 mod root;
 mod runs;
 mod sandboxes;
+mod search;
 mod standards;
 mod stopped;
 mod stores;

@@ -220,6 +220,10 @@ impl GraphStore for SqliteStore {
         self.entities_at(path)
     }
 
+    fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
+        self.entities_below(prefix, wanted)
+    }
+
     fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
         match which {
             VersionMatch::Made => self.made_as(ident),

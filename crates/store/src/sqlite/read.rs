@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
-use backstory_graph::model::{Activity, ActivityId, Entity, EntityId};
+use backstory_graph::model::{Activity, ActivityId, Entity, EntityId, EntityKind};
 use rusqlite::{OptionalExtension, Params, Row};
 
 use super::cache::{Inodes, Members, PAGE, Page};
@@ -312,6 +312,43 @@ impl SqliteStore {
                 }
             })?;
         }
+        Ok(found)
+    }
+
+    /// Only directories that can have such a path are examined.
+    pub(super) fn entities_below(
+        &self,
+        prefix: &[u8],
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Vec<EntityKey>> {
+        // The directory of the prefix itself, and all that begin with the prefix.
+        let (own, _) = names::split(prefix);
+        let dirs = self.all(
+            "SELECT id, path FROM dirs WHERE path = ?1 OR path >= ?2 AND substr(path, 1, length(?2)) = ?2",
+            [own, prefix],
+            |row| Ok((row.get::<_, u32>(0)?, row.get_ref(1)?.as_blob()?.to_vec())),
+        )?;
+        let mut found = Vec::new();
+        for (dir, path) in dirs {
+            let mut here = std::collections::HashSet::new();
+            self.scan(dir, |index, name, kind, _| {
+                let whole = names::join(&path, name);
+                if kind != EntityKind::Missing && whole.starts_with(prefix) && wanted(&whole) {
+                    here.insert(VersionRef { dir, index });
+                }
+            })?;
+            if here.is_empty() {
+                continue;
+            }
+            self.members_of(dir, |key, member| {
+                let mut names = std::iter::once(&member.version).chain(&member.aliases);
+                if names.any(|name| here.contains(name)) {
+                    found.push(key);
+                }
+            })?;
+        }
+        found.sort_unstable();
+        found.dedup();
         Ok(found)
     }
 

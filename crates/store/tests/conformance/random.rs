@@ -138,6 +138,12 @@ fn compare(a: &dyn Store, b: &dyn Store, graph: &Random, run: RunKey) {
             sorted(a.at_path(&entity.path).unwrap()),
             sorted(b.at_path(&entity.path).unwrap())
         );
+        let half = &entity.path[..entity.path.len() / 2];
+        let wanted = |path: &[u8]| path.last() == entity.path.last();
+        assert_eq!(
+            sorted(a.below(half, &wanted).unwrap()),
+            sorted(b.below(half, &wanted).unwrap())
+        );
         if let Some(ident) = entity.ident {
             for role in [VersionMatch::Made, VersionMatch::Any] {
                 assert_eq!(

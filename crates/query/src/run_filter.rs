@@ -1,0 +1,44 @@
+//! Which runs a list shows.
+
+use backstory_eventlog::event::Time;
+
+use crate::answer::RunSummary;
+use crate::{FilePattern, TextPattern};
+
+/// Conditions on a run. A run must meet all of them; without any, each run does.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// It started at this time or later.
+    pub since: Option<Time>,
+    /// It started at this time or earlier.
+    pub until: Option<Time>,
+    /// Its command ended with a status other than 0, or by a signal.
+    pub failed: bool,
+    /// Its command line, or the base name of a word of it.
+    pub command: Option<TextPattern>,
+    /// The machine that it was recorded on.
+    pub host: Option<TextPattern>,
+    /// Its name.
+    pub name: Option<TextPattern>,
+    /// A file that it read, executed or changed.
+    pub file: Option<FilePattern>,
+    /// Return at most this many runs, the newest.
+    pub most: Option<usize>,
+}
+
+impl RunFilter {
+    /// True if the run meets the conditions that its summary can show: all but `file` and `most`.
+    pub fn accepts(&self, run: &RunSummary) -> bool {
+        let matches = |pattern: &Option<TextPattern>, text: Option<&str>| match pattern {
+            Some(pattern) => text.is_some_and(|text| pattern.matches(text)),
+            None => true,
+        };
+        let command = || run.command.iter().map(|word| &**word);
+        self.since.is_none_or(|since| run.started >= since)
+            && self.until.is_none_or(|until| run.started <= until)
+            && (!self.failed || run.signal.is_some() || run.exit.is_some_and(|exit| exit != 0))
+            && matches(&self.name, run.name.as_deref())
+            && matches(&self.host, Some(&run.host))
+            && (self.command.as_ref()).is_none_or(|pattern| pattern.matches_command(command()))
+    }
+}
