@@ -11,7 +11,7 @@ pub struct TextPattern {
 }
 
 impl TextPattern {
-    /// Parses a pattern. [`Error::BadPattern`] if it is none.
+    /// Parses a pattern. [`Error::BadPattern`] if it cannot be parsed.
     pub fn new(pattern: &str) -> Result<TextPattern> {
         let glob = GlobBuilder::new(pattern)
             .literal_separator(false)

@@ -87,8 +87,8 @@ pub struct RunChoice {
     #[arg(long, value_name = "GLOB")]
     pub command: Option<String>,
 
-    /// Runs that read, executed or changed a file whose path matches GLOB (`*` stays within a
-    /// directory, `**` crosses directories; without a slash GLOB is a name in any directory)
+    /// Runs that read, executed or changed a file whose path matches GLOB. `*` stays within a
+    /// directory, `**` crosses directories. Without a slash GLOB is a name in any directory
     #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
     pub file: Option<String>,
 
