@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
+use backstory_contents::Contents;
 use backstory_eventlog::run::RunHeader;
+use backstory_files::Digest;
 use backstory_query as query;
 use backstory_session as session;
 use backstory_store::{self as store, Home, SqliteStore};
@@ -73,6 +75,12 @@ impl CurrentStore {
     pub fn end(self) {
         self.leave_the_rest();
         std::mem::forget(self);
+    }
+
+    /// True if the store of contents has this content.
+    pub fn has_content(&self, digest: &Digest) -> bool {
+        let contents = Contents::open(&self.home.contents_dir());
+        contents.is_ok_and(|contents| contents.has(digest).unwrap_or(false))
     }
 
     /// Prints which runs an answer about files leaves out: their command has ended, but not all of

@@ -14,9 +14,10 @@ mod index;
 mod json;
 mod pager;
 mod running_runs;
+mod sha256_index;
+mod subject;
 mod text;
 mod tool_file;
-#[allow(dead_code)]
 mod when;
 
 use std::ffi::OsString;

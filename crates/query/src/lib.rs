@@ -3,6 +3,8 @@
 //! - [`ancestry`] (`of`) and [`influence`] (`uses`) follow time-respecting paths in either
 //!   direction, over all runs.
 //! - [`files`], [`processes`], [`runs`], [`details`] and [`contents`] describe runs.
+//! - [`subject`] finds the version of a file that a question means; [`history`] says what happened
+//!   to a path.
 //! - [`status`] compares files with their recorded versions.
 //! - [`RunFilter`] selects runs, by time, command, file and more.
 //! - [`Globs`], [`FilePattern`] and [`TextPattern`] are patterns of paths and of texts.
@@ -19,6 +21,7 @@ mod file_pattern;
 mod files;
 mod globs;
 mod heirs;
+mod history;
 mod lineage;
 mod neighbours;
 mod now;
@@ -27,6 +30,7 @@ mod root;
 mod run_filter;
 mod runs;
 mod status;
+pub mod subject;
 mod text_pattern;
 
 pub use contents::{Content, Role, RunContents, born, contents, kind, known, stayed};
@@ -36,7 +40,8 @@ pub use file_pattern::FilePattern;
 pub use files::files;
 pub use globs::Globs;
 pub use heirs::heirs;
-pub use lineage::{ancestry, influence};
+pub use history::{PathChange, PathEvent, at_moment, history};
+pub use lineage::{ancestry, ancestry_of, influence, influence_of};
 pub use replaced::replaced;
 pub use run_filter::RunFilter;
 pub use runs::{details, processes, resolve, running, runs, runs_where};

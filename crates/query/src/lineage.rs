@@ -35,6 +35,28 @@ pub fn influence(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineag
     follow(store, &roots, Direction::Forth, scope, run)
 }
 
+/// The ancestry of given versions, which [`crate::subject`] finds.
+pub fn ancestry_of(store: &dyn Store, versions: &[EntityKey], scope: &Scope) -> Result<Lineage> {
+    follow(
+        store,
+        versions,
+        Direction::Back,
+        scope,
+        within(store, scope)?,
+    )
+}
+
+/// Everything that came from given versions.
+pub fn influence_of(store: &dyn Store, versions: &[EntityKey], scope: &Scope) -> Result<Lineage> {
+    follow(
+        store,
+        versions,
+        Direction::Forth,
+        scope,
+        within(store, scope)?,
+    )
+}
+
 fn within(store: &dyn Store, scope: &Scope) -> Result<Option<RunKey>> {
     match &scope.run {
         Some(run) => Ok(Some(

@@ -1,7 +1,7 @@
 //! The part of a store that has the facts about contents.
 //!
 //! The facts come from the journal `DIR/facts.log`: [`catch_up`] brings a store up to date with it.
-//! An engine must implement five methods; `with_content` and `runs_without_contents` have defaults.
+//! An engine must implement five methods; the others have defaults.
 
 use backstory_files::{Digest, Ident};
 
@@ -32,6 +32,17 @@ pub trait ContentFacts: GraphStore {
         let facts = self.facts()?.into_iter();
         let alike = facts.filter(|fact| fact.digest == Some(*digest));
         Ok(alike.map(|fact| fact.ident).collect())
+    }
+
+    /// The digests that begin with these hexadecimal digits (lower case), each once, in order.
+    fn digests_beginning(&self, digits: &str) -> Result<Vec<Digest>> {
+        let facts = self.facts()?.into_iter().filter_map(|fact| fact.digest);
+        let mut found: Vec<Digest> = facts
+            .filter(|digest| digest.to_string().starts_with(digits))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
     }
 
     /// Runs recorded with `--contents` other than `off`, whose contents were not looked at yet, the

@@ -19,7 +19,11 @@ pub const EXPORT: &str = "Examples:\n  \
 pub const CONTENTS: &str = "Examples:\n  \
     backstory contents report.txt -o report.old\n  \
     backstory contents report.txt --run nightly | diff - report.txt\n  \
-    backstory contents DIGEST -o input.csv   a digest that `of --json` printed\n\n\
+    backstory contents report.txt@nightly    as that run left or used it\n  \
+    backstory contents 'report.txt@{2 days ago}'\n  \
+    backstory contents 5a1f09c2 -o input.csv   by the beginning of its digest\n\n\
+    A date is written as for git: '2 days ago', 'yesterday 14:00', 2026-11-20.\n\
+    A digest is BLAKE3 or SHA-256, in full or an unambiguous beginning of it.\n\
     `record` stores contents, except with --contents=off.";
 
 /// `export`
@@ -65,8 +69,8 @@ pub enum Level {
 /// `contents`
 #[derive(Debug, Args)]
 pub struct ContentsArgs {
-    /// The file, or the digest of a content (64 hexadecimal digits)
-    #[arg(value_name = "PATH|DIGEST", value_hint = clap::ValueHint::AnyPath)]
+    /// The file: PATH, PATH@RUN or PATH@{DATE}; or the digest of a content
+    #[arg(value_name = "PATH|PATH@RUN|PATH@{DATE}|DIGEST", value_hint = clap::ValueHint::AnyPath)]
     pub what: OsString,
 
     /// The last version that this run used or wrote

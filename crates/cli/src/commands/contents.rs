@@ -1,55 +1,99 @@
 //! `contents`: writes the stored content of a file.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
-use backstory_contents::{Contents, Object};
+use backstory_contents::Contents;
 use backstory_export::unfinished::UnfinishedFile;
 use backstory_files::Digest;
 use backstory_query as query;
-use backstory_query::answer::{Node, Scope};
+use backstory_query::subject as versions;
 use backstory_store::facts::Availability;
+use backstory_store::{ContentFacts, EntityKey, GraphStore};
 
 use super::Outcome;
+use super::diff::store_contents;
 use crate::args::export::ContentsArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
+use crate::subject::{self, PathNotation};
 use crate::text::paths::shown;
 
 /// Writes a content to a file or to standard output.
 pub fn run(args: ContentsArgs, store: Option<&Path>) -> Outcome {
-    let current = CurrentStore::open(store)?;
-    let digest = match args.what.to_str().and_then(|text| text.parse().ok()) {
-        Some(digest) => digest,
-        None => of_path(&current, &args)?,
+    let mut current = CurrentStore::open(store)?;
+    let mut content: Box<dyn Read> = match source(&current, &args)? {
+        ContentSource::Present(path) => Box::new(open(&path)?),
+        ContentSource::Stored(digest) => {
+            Box::new(Contents::open(&current.home.contents_dir())?.read(&digest)?)
+        }
+        ContentSource::Version(key) => {
+            let digest = match digest_of_version(&current, key) {
+                // Contents are stored in the background. A user who asks for one waits for it.
+                Err(_) if !are_stored(&current, key)? => {
+                    store_contents(&mut current);
+                    digest_of_version(&current, key)?
+                }
+                found => found?,
+            };
+            Box::new(Contents::open(&current.home.contents_dir())?.read(&digest)?)
+        }
     };
-    let contents = Contents::open(&current.home.contents_dir())?;
-    let mut object = contents.read(&digest)?;
     match &args.output {
         None => {
             let mut out = io::stdout().lock();
-            io::copy(&mut object, &mut out)?;
+            io::copy(&mut content, &mut out)?;
             out.flush()?;
         }
-        Some(path) => to_file(&mut object, path)?,
+        Some(path) => to_file(&mut content, path)?,
     }
     Ok(0)
 }
 
-/// The digest of the newest version of a path.
-fn of_path(current: &CurrentStore, args: &ContentsArgs) -> Result<Digest, Failure> {
-    let scope = Scope {
-        depth: Some(0),
-        run: args.run.clone(),
-        ..Scope::default()
+/// Where the requested content is.
+enum ContentSource {
+    /// In the store of contents.
+    Stored(Digest),
+    /// It is that of a recorded version.
+    Version(EntityKey),
+    /// In the file itself: no run has recorded this version.
+    Present(PathBuf),
+}
+
+fn source(current: &CurrentStore, args: &ContentsArgs) -> Result<ContentSource, Failure> {
+    let store = &current.store;
+    let (path, run) = match subject::notation(current, &args.what)? {
+        PathNotation::AtMoment(path, time) => {
+            let event = subject::event_at(current, &path, time)?;
+            return Ok(match event.version {
+                Some(version) => ContentSource::Version(version),
+                None => ContentSource::Present(path),
+            });
+        }
+        PathNotation::OfRun(path, run) => (path, Some(run)),
+        PathNotation::Plain(path) => (path, args.run.clone()),
     };
-    let lineage = query::ancestry(&current.store, Path::new(&args.what), &scope)?;
-    let Some(Node::Entity { path, ident, .. }) = lineage.nodes.first() else {
-        return Err(query::Error::NotFound(args.what.clone().into()).into());
-    };
-    let path = shown(path);
-    match query::known(&current.store, ident.as_ref())? {
+    match versions::newest(store, &path, run.as_deref()) {
+        Ok(version) => Ok(ContentSource::Version(version)),
+        Err(error) => match subject::content(current, &args.what)? {
+            Some(digest) => Ok(ContentSource::Stored(digest)),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// False if the contents of the version's run are not stored yet.
+fn are_stored(current: &CurrentStore, version: EntityKey) -> Result<bool, Failure> {
+    let run = current.store.run_id(version.run())?.unwrap_or_default();
+    Ok(current.store.directory_snapshot(&run)?.is_some())
+}
+
+/// The digest of a version whose content is stored.
+pub fn digest_of_version(current: &CurrentStore, version: EntityKey) -> Result<Digest, Failure> {
+    let entity = current.store.entity(version)?;
+    let path = shown(&entity.path);
+    match query::known(&current.store, entity.ident.as_ref())? {
         Some((Some(digest), held)) if held.is_stored() => Ok(digest),
         Some((_, Availability::Package(package))) => Err(Failure::not_found(format!(
             "the content of {path} is not stored: it belongs to the package {} {} ({}); install the package, or record with --self-contained",
@@ -65,9 +109,15 @@ fn of_path(current: &CurrentStore, args: &ContentsArgs) -> Result<Digest, Failur
     }
 }
 
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| {
+        Failure::not_found(format!("cannot read {}: {}", path.display(), chain(&error)))
+    })
+}
+
 /// Writes a temporary file and renames it, so that the file is complete or absent. A pipe or a
 /// terminal is written to in place.
-fn to_file(object: &mut Object, path: &Path) -> Result<(), Failure> {
+fn to_file(object: &mut dyn Read, path: &Path) -> Result<(), Failure> {
     let fail = |error: io::Error| {
         Failure::not_found(format!(
             "cannot write {}: {}",

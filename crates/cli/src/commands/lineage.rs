@@ -12,7 +12,9 @@ use super::files::certainty;
 use super::{Outcome, answer, here};
 use crate::args::lineage::LineageArgs;
 use crate::current_store::CurrentStore;
+use crate::error::complain;
 use crate::json::{self, Fields};
+use crate::subject::{self, Reach};
 use crate::text::dot;
 use crate::text::style::Style;
 use crate::text::tree::{self, Drawing};
@@ -34,9 +36,18 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         exclude: args.exclude,
         ..Scope::default()
     };
+    let reach = match direction {
+        Direction::Of => Reach::Newest,
+        Direction::Uses => Reach::EveryRun,
+    };
+    let path = args.path.as_os_str();
+    let found = subject::find(&current, path, scope.run.as_deref(), reach)?;
+    if let Some(note) = &found.note {
+        complain(note);
+    }
     let lineage = match direction {
-        Direction::Of => query::ancestry(&current.store, &args.path, &scope)?,
-        Direction::Uses => query::influence(&current.store, &args.path, &scope)?,
+        Direction::Of => query::ancestry_of(&current.store, &found.versions, &scope)?,
+        Direction::Uses => query::influence_of(&current.store, &found.versions, &scope)?,
     };
     let done = answer(|out| match (args.json, args.dot) {
         (true, _) => object(&lineage, out),

@@ -98,6 +98,28 @@ impl SqliteStore {
         Ok(found)
     }
 
+    pub(super) fn digests_with_prefix(&self, digits: &str) -> Result<Vec<Digest>> {
+        // The column has the first eight bytes as a signed number, so that digests with a common
+        // beginning are neighbours.
+        let key: String = digits.chars().take(16).collect();
+        let bound =
+            |fill: &str| u64::from_str_radix(&(key.clone() + &fill.repeat(16 - key.len())), 16);
+        let key_range = match (key.is_empty(), bound("0"), bound("f")) {
+            (false, Ok(least), Ok(most)) => (least as i64, most as i64),
+            _ => return Ok(Vec::new()),
+        };
+        let select = "SELECT record FROM facts WHERE content BETWEEN ?1 AND ?2";
+        let records = self.all(select, key_range, |row| row.get::<_, Vec<u8>>(0))?;
+        let mut found = Vec::new();
+        for record in records {
+            found.extend(decode(&record)?.digest);
+        }
+        found.retain(|digest| digest.to_string().starts_with(digits));
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
     pub(super) fn all_facts(&self) -> Result<Vec<Fact>> {
         let records = self.all("SELECT record FROM facts ORDER BY id", [], |row| {
             row.get::<_, Vec<u8>>(0)

@@ -262,6 +262,10 @@ impl ContentFacts for SqliteStore {
         self.versions_with(digest)
     }
 
+    fn digests_beginning(&self, digits: &str) -> Result<Vec<Digest>> {
+        self.digests_with_prefix(digits)
+    }
+
     fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
         // Few runs wait for their contents. The headers of the others are not read.
         let mut runs = self.run_records(

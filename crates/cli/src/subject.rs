@@ -1,0 +1,297 @@
+//! The file that a question is about, as users write it.
+//!
+//! | notation | meaning |
+//! | --- | --- |
+//! | `PATH` | the newest version; else, if no run has seen the file, its content under another name |
+//! | `PATH@RUN` | the newest version that the run used or made |
+//! | `PATH@{2 days ago}` | the version that was there at that moment |
+//! | `DIGEST`, `blake3:DIGEST`, `sha256:DIGEST` | a content, also by the beginning of its digest |
+//!
+//! In: a text. Out: a [`FileSubject`]. Invariant: a file whose name contains `@` is found by that
+//! name: the notations are tried only if no file has the name, and no run has seen it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use backstory_eventlog::event::Time;
+use backstory_files::Digest;
+use backstory_graph::model::EntityKind;
+use backstory_query as query;
+use backstory_query::PathEvent;
+use backstory_query::subject as versions;
+use backstory_store::{ContentFacts, EntityKey, GraphStore};
+
+use crate::current_store::CurrentStore;
+use crate::error::Failure;
+use crate::sha256_index;
+use crate::text::paths::shown;
+use crate::text::when::moment;
+use crate::when;
+
+/// The fewest digits of a digest that is not marked as one.
+const FEWEST: usize = 7;
+
+/// Contents with fewer bytes are equal by coincidence: empty files, `OK`, version numbers.
+const TELLING: u64 = 64;
+
+/// The versions that a question is about.
+#[derive(Debug)]
+pub struct FileSubject {
+    /// The versions, the one that matters most first.
+    pub versions: Vec<EntityKey>,
+    /// How the version was found, as a sentence for people. `None` if by the path itself.
+    pub note: Option<String>,
+}
+
+/// Which versions are wanted of a file that was found by its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The newest.
+    Newest,
+    /// The newest, in every run that used it.
+    EveryRun,
+}
+
+/// A path with what stands behind its `@`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PathNotation {
+    /// A path alone.
+    Plain(PathBuf),
+    /// `PATH@RUN`, with the run's id.
+    OfRun(PathBuf, String),
+    /// `PATH@{DATE}`
+    AtMoment(PathBuf, Time),
+}
+
+/// Reads the notation of a path. A file that exists or was recorded by the whole text is meant
+/// itself.
+pub fn notation(current: &CurrentStore, wanted: &OsStr) -> Result<PathNotation, Failure> {
+    let bytes = wanted.as_bytes();
+    let plain = || Ok(PathNotation::Plain(wanted.into()));
+    let path = |end: usize| PathBuf::from(OsStr::from_bytes(&bytes[..end]));
+    let text = |from: usize, to: usize| std::str::from_utf8(&bytes[from..to]).ok();
+    let at = bytes.iter().rposition(|&byte| byte == b'@');
+    let braced = bytes.windows(2).rposition(|pair| pair == b"@{");
+    if at.is_none_or(|at| at == 0) || is_literal(current, wanted)? {
+        return plain();
+    }
+    if let Some(at) = braced.filter(|&at| at > 0 && bytes.ends_with(b"}"))
+        && let Some(date) = text(at + 2, bytes.len() - 1)
+    {
+        let time = when::parse(date).map_err(Failure::misuse)?;
+        return Ok(PathNotation::AtMoment(path(at), time));
+    }
+    let Some((at, run)) = at.and_then(|at| Some((at, text(at + 1, bytes.len())?))) else {
+        return plain();
+    };
+    match current.run(Some(run)) {
+        Ok(run) => Ok(PathNotation::OfRun(path(at), run)),
+        // The part before the `@` may be a file, or all of it may be an unknown one.
+        Err(failure) if is_literal(current, path(at).as_os_str())? => Err(failure),
+        Err(_) => plain(),
+    }
+}
+
+/// True if a file of this name exists or was recorded.
+fn is_literal(current: &CurrentStore, name: &OsStr) -> Result<bool, Failure> {
+    let path = Path::new(name);
+    if path.symlink_metadata().is_ok() {
+        return Ok(true);
+    }
+    match versions::newest(&current.store, path, None) {
+        Ok(_) => Ok(true),
+        Err(query::Error::Store(error)) => Err(error.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Finds the versions that a question means. `run`: only versions of this run.
+pub fn find(
+    current: &CurrentStore,
+    wanted: &OsStr,
+    run: Option<&str>,
+    reach: Reach,
+) -> Result<FileSubject, Failure> {
+    let store = &current.store;
+    let by_path = |path: &Path, run: Option<&str>| match reach {
+        Reach::Newest => versions::newest(store, path, run).map(|key| vec![key]),
+        Reach::EveryRun => versions::newest_everywhere(store, path, run),
+    };
+    let found = |versions, note| Ok(FileSubject { versions, note });
+    let path = match notation(current, wanted)? {
+        PathNotation::OfRun(path, run) => {
+            return found(by_path(&path, Some(&run))?, None);
+        }
+        PathNotation::AtMoment(path, time) => {
+            let event = event_at(current, &path, time)?;
+            let Some(version) = event.version else {
+                return found(by_path(&path, None)?, None);
+            };
+            return found(vec![version], Some(said_at(current, &event)?));
+        }
+        PathNotation::Plain(path) => path,
+    };
+    let error = match by_path(&path, run) {
+        Ok(keys) => return found(keys, None),
+        Err(error @ (query::Error::NotFound(_) | query::Error::OnlyMissing(_))) => error,
+        Err(error) => return Err(error.into()),
+    };
+    if path.is_file() {
+        let Some(digest) = digest_of_file(&path) else {
+            return Err(error.into());
+        };
+        let keys = versions::with_content(store, &digest)?;
+        if keys.is_empty() {
+            return Err(error.into());
+        }
+        let note = said_equal(current, wanted, &path, &keys)?;
+        return found(keys, Some(note));
+    }
+    match content(current, wanted)? {
+        Some(digest) => {
+            let keys = versions::with_content(store, &digest)?;
+            if keys.is_empty() {
+                return Err(Failure::not_found(format!(
+                    "the content {digest} is stored, but no recorded version has it"
+                )));
+            }
+            let note = said_content(current, &digest, &keys)?;
+            found(keys, Some(note))
+        }
+        None => Err(error.into()),
+    }
+}
+
+/// The last event at a path up to a moment, at which a file was there.
+pub fn event_at(current: &CurrentStore, path: &Path, time: Time) -> Result<PathEvent, Failure> {
+    let event = versions::at(&current.store, path, time)?;
+    let name = shown(path.as_os_str().as_bytes());
+    let Some(event) = event else {
+        return Err(Failure::not_found(format!(
+            "no version of {name} is known from before {}; `backstory log -- {name}` lists all",
+            moment(time)
+        )));
+    };
+    if !event.change.leaves_file() {
+        return Err(Failure::not_found(format!(
+            "{name} was not there on {}: it was gone since {}; `backstory log -- {name}` says why",
+            moment(time),
+            moment(event.time)
+        )));
+    }
+    Ok(event)
+}
+
+/// The digest that a text names: in full, or by an unambiguous beginning. `None` if the text is no
+/// digest.
+pub fn content(current: &CurrentStore, wanted: &OsStr) -> Result<Option<Digest>, Failure> {
+    let Some(text) = wanted.to_str() else {
+        return Ok(None);
+    };
+    let (blake3, sha256) = (text.strip_prefix("blake3:"), text.strip_prefix("sha256:"));
+    let digits = blake3.or(sha256).unwrap_or(text).to_ascii_lowercase();
+    let marked = blake3.or(sha256).is_some();
+    let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit()) && digits.len() <= 64;
+    if !are_digits || digits.len() < if marked { 1 } else { FEWEST } {
+        return Ok(None);
+    }
+    let mut found = Vec::new();
+    if sha256.is_none() {
+        found = current.store.digests_beginning(&digits)?;
+        if found.is_empty()
+            && let Ok(digest) = digits.parse::<Digest>()
+            && current.has_content(&digest)
+        {
+            found.push(digest);
+        }
+    }
+    if found.is_empty() && blake3.is_none() {
+        found = sha256_index::contents_beginning(&current.home, &digits)?;
+    }
+    match found.as_slice() {
+        [] if marked || digits.len() == 64 => Err(Failure::not_found(format!(
+            "no recorded content has the digest {digits}: neither BLAKE3 of a recorded version, \
+             nor SHA-256 of a stored content"
+        ))),
+        [] => Ok(None),
+        [digest] => Ok(Some(*digest)),
+        many => Err(Failure::not_found(format!(
+            "{} contents have a digest that begins with {digits}: give more digits",
+            many.len()
+        ))),
+    }
+}
+
+/// The digest of a file as it is now.
+pub fn digest_of_file(path: &Path) -> Option<Digest> {
+    let mut file = File::open(path).ok()?;
+    let (digest, _) = backstory_contents::digest_of(&mut file).ok()?;
+    Some(digest)
+}
+
+/// `notes.txt@{2 days ago}` in words: which version it is.
+fn said_at(current: &CurrentStore, event: &PathEvent) -> Result<String, Failure> {
+    let run = match event.run {
+        Some(run) => current.store.run_id(run)?,
+        None => None,
+    };
+    let run = run.map_or(String::new(), |run| format!(", run {run}"));
+    Ok(format!(
+        "the version of {} of {}{run}",
+        shown(&event.path),
+        moment(event.time)
+    ))
+}
+
+fn said_equal(
+    current: &CurrentStore,
+    wanted: &OsStr,
+    path: &Path,
+    keys: &[EntityKey],
+) -> Result<String, Failure> {
+    let size = path.metadata().map_or(0, |meta| meta.len());
+    let doubt = match size < TELLING {
+        true => format!(" (only {size} bytes, so perhaps by coincidence)"),
+        false => String::new(),
+    };
+    Ok(format!(
+        "no run has seen {}; it has the same content as {}{doubt}",
+        shown(wanted.as_bytes()),
+        name_of(current, keys)?
+    ))
+}
+
+fn said_content(
+    current: &CurrentStore,
+    digest: &Digest,
+    keys: &[EntityKey],
+) -> Result<String, Failure> {
+    let digits: String = digest.to_string().chars().take(12).collect();
+    Ok(format!(
+        "the content {digits}… is that of {}",
+        name_of(current, keys)?
+    ))
+}
+
+/// The path and run of the first version, and the number of other paths.
+fn name_of(current: &CurrentStore, keys: &[EntityKey]) -> Result<String, Failure> {
+    let mut paths = Vec::new();
+    for key in keys {
+        let entity = current.store.entity(*key)?;
+        if entity.kind == EntityKind::File && !paths.contains(&entity.path) {
+            paths.push(entity.path);
+        }
+    }
+    let run = match keys.first() {
+        Some(key) => current.store.run_id(key.run())?.unwrap_or_default(),
+        None => String::new(),
+    };
+    let first = paths.first().map(|path| shown(path)).unwrap_or_default();
+    Ok(match paths.len() {
+        0 | 1 => format!("{first} (run {run})"),
+        2 => format!("{first} (run {run}), and of {}", shown(&paths[1])),
+        more => format!("{first} (run {run}), and of {} other paths", more - 1),
+    })
+}

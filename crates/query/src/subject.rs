@@ -1,0 +1,71 @@
+//! Finds the versions of a file that a question means: by path, run, moment, or content.
+//!
+//! In: a store, and what the user named. Out: the keys of versions, to start a search from. The
+//! text that a user writes (`PATH@RUN`, `PATH@{2 days ago}`) is parsed elsewhere.
+
+use std::path::Path;
+
+use backstory_eventlog::event::Time;
+use backstory_files::Digest;
+use backstory_graph::model::EntityKind;
+use backstory_store::{EntityKey, Store, VersionMatch};
+
+use crate::history::{PathEvent, at_moment, history};
+use crate::root::{self, Asked};
+use crate::runs::{record, resolve};
+use crate::{Error, Result};
+
+/// The newest version of the file at a path, or the newest that a run used or made.
+///
+/// # Errors
+///
+/// [`Error::NotFound`] or [`Error::OnlyMissing`] if no such version is recorded.
+pub fn newest(store: &dyn Store, path: &Path, run: Option<&str>) -> Result<EntityKey> {
+    let run = match run {
+        Some(run) => Some(record(store, &resolve(store, Some(run))?)?.key),
+        None => None,
+    };
+    let (newest, entity) = root::find(store, path, run)?;
+    match entity.kind {
+        EntityKind::Missing => Err(Error::OnlyMissing(Asked::new(path)?.absolute)),
+        _ => Ok(newest),
+    }
+}
+
+/// The newest version of the file at a path, and the same version in all other runs, for a search
+/// of what came from it.
+pub fn newest_everywhere(
+    store: &dyn Store,
+    path: &Path,
+    run: Option<&str>,
+) -> Result<Vec<EntityKey>> {
+    let run = match run {
+        Some(run) => Some(record(store, &resolve(store, Some(run))?)?.key),
+        None => None,
+    };
+    root::find_all(store, path, run)
+}
+
+/// What was at a path at a moment: the last event of its history up to then. `None` if the history
+/// begins later.
+pub fn at(store: &dyn Store, path: &Path, time: Time) -> Result<Option<PathEvent>> {
+    Ok(at_moment(&history(store, path)?, time).cloned())
+}
+
+/// The versions with a content: those that runs made if there are any, else all; the latest first.
+pub fn with_content(store: &dyn Store, digest: &Digest) -> Result<Vec<EntityKey>> {
+    let idents = store.with_content(digest)?;
+    for which in [VersionMatch::Made, VersionMatch::Any] {
+        let mut found = Vec::new();
+        for ident in &idents {
+            found.extend(store.same(ident, which)?);
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.reverse();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
