@@ -18,6 +18,7 @@ pub mod program;
 pub mod record;
 pub mod replay;
 pub mod runs;
+pub mod scope;
 pub mod search;
 pub mod store;
 #[cfg(test)]

@@ -14,6 +14,9 @@ mod index;
 mod json;
 mod pager;
 mod running_runs;
+// `status` and `rerun` begin to use it.
+#[allow(dead_code)]
+mod scope;
 mod sha256_index;
 mod subject;
 mod text;

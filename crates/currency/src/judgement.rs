@@ -76,6 +76,11 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
             cwd: base.clone(),
             env: staleness::environment(&recording.details.environment, env),
             run: recording.details.summary.id.clone(),
+            members: step
+                .members
+                .iter()
+                .map(|&(run, at)| recordings[run].activity_key(at))
+                .collect(),
             contents: recording.details.modes.contents,
             directories: step.directories.clone(),
             outputs: check.outputs(step)?,

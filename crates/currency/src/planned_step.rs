@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
+use backstory_store::ActivityKey;
 use backstory_vocabulary::ContentsMode;
 
 use crate::staleness::Reason;
@@ -21,6 +22,8 @@ pub struct PlannedStep {
     pub env: Vec<(Bytes, Bytes)>,
     /// The id of its run.
     pub run: String,
+    /// Its recorded activities. Of a step that is the run's whole command: all of the run's.
+    pub members: Vec<ActivityKey>,
     /// Which contents the recorded run stored; `None` if that is not known.
     pub contents: Option<ContentsMode>,
     /// Directories that must exist for its outputs.

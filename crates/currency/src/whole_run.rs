@@ -55,6 +55,9 @@ fn whole(step: PlannedStep, recording: &Recording, reasons: &[Reason]) -> Planne
     let mut whole = PlannedStep {
         script: command(recording),
         cwd: recording.details.summary.cwd.clone(),
+        members: (0..recording.activities.len())
+            .map(|at| recording.activity_key(at))
+            .collect(),
         ..step
     };
     whole.reasons.extend_from_slice(reasons);

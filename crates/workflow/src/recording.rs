@@ -164,6 +164,11 @@ impl Recording {
         &self.entities[id.0 as usize]
     }
 
+    /// The key in the store of the activity with this id.
+    pub fn activity_key(&self, at: usize) -> ActivityKey {
+        ActivityKey::new(self.key, self.activities[at].id)
+    }
+
     /// The current directory of its command.
     pub fn cwd(&self) -> &[u8] {
         &self.details.summary.cwd

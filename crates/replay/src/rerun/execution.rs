@@ -182,6 +182,7 @@ mod tests {
             cwd: b"/"[..].into(),
             env: Vec::new(),
             run: String::new(),
+            members: Vec::new(),
             contents: None,
             directories: Vec::new(),
             outputs: vec![(path.clone(), None)],
