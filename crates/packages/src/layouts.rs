@@ -67,7 +67,7 @@ enum Piece {
     Release,
 }
 
-/// What the fields of a layout matched.
+/// The texts that the fields of a layout matched.
 #[derive(Default, Clone, Copy)]
 struct Fields<'p> {
     name: Option<&'p str>,
@@ -105,12 +105,12 @@ impl PathLayouts {
 
 impl PathLayout {
     fn parse(text: &str) -> Option<PathLayout> {
-        let (label, pattern) = text.split_once(' ')?;
+        let (label, pattern) = text.split_once(" /")?;
         let (label, name) = match label.split_once(':') {
             Some((label, name)) => (label, Some(name.to_owned())),
             None => (label, None),
         };
-        let inner = pattern.trim().strip_prefix('/')?.strip_suffix('/')?;
+        let inner = pattern.strip_suffix('/')?;
         let components: Option<Vec<_>> = inner.split('/').map(pieces).collect();
         let components = components?;
         let named = name.is_some()

@@ -22,7 +22,7 @@
 //! use backstory_packages::{PackageTally, Packages};
 //!
 //! let mut packages = Packages::new("/".as_ref());
-//! let paths: [&[u8]; 2] = [b"/w/.venv/lib/python3.11/site-packages/numpy/version.py", b"/w/a.csv"];
+//! let paths: [&[u8]; 2] = [b"/w/.venv/lib/python3.11/site-packages/numpy/a.py", b"/w/a.csv"];
 //! let tally = PackageTally::of(&mut packages, paths);
 //! assert_eq!(tally.lines(5), ["numpy 1.26.4 (venv): 1 file"]);
 //! assert_eq!(tally.others, [1]);
@@ -53,7 +53,9 @@ pub use package_id::PackageId;
 pub use provider::{Owner, Provider};
 pub use tally::{PackageCount, PackageTally};
 
-use providers::{cargo, conda, dpkg, npm, pip, python, rpm};
+use providers::{
+    apk, cargo, conda, dpkg, go, maven, npm, pacman, pip, python, r, rpm, rustup, tex_live,
+};
 use records::Remembered;
 
 /// The records of all providers, read as they are needed.
@@ -78,9 +80,16 @@ impl Packages {
                 Box::new(conda::Conda::default()),
                 Box::new(npm::Npm::new()),
                 Box::new(cargo::Cargo::default()),
+                Box::new(rustup::Rustup::default()),
+                Box::new(go::Go::default()),
+                Box::new(r::RLibraries::default()),
+                Box::new(tex_live::TexLive::default()),
+                Box::new(maven::Maven),
             ],
             system: vec![
                 Box::new(dpkg::Dpkg::new(root)),
+                Box::new(apk::Apk::new(root)),
+                Box::new(pacman::Pacman::new(root)),
                 Box::new(rpm::Rpm::new(root)),
             ],
             layouts: PathLayouts::default(),
@@ -106,8 +115,8 @@ impl Packages {
     /// The package that provides the file at `path`, an absolute path as it was recorded. `None`
     /// for a file of the user's own, and for a file that no provider knows.
     ///
-    /// The path is looked up as it is, then with the links of its directory resolved. If all records
-    /// are gone, the path itself may still name the package.
+    /// The path is looked up as it is, then with the links of its directory resolved. If all
+    /// records are gone, the path itself may still name the package.
     pub fn package(&mut self, path: &[u8]) -> Option<PackageId> {
         let path = Path::new(OsStr::from_bytes(path));
         self.recorded(path)
@@ -132,8 +141,8 @@ impl Packages {
         }
     }
 
-    /// The path with the links in its directory resolved. `None` if there are none, or if the
-    /// directory is gone.
+    /// The path with the links in its directory resolved. `None` for a directory without
+    /// links, and for a directory that is gone.
     fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
         let (directory, name) = (path.parent()?, path.file_name()?);
         let real = self.real.of(directory, |dir| dir.canonicalize().ok());

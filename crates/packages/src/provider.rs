@@ -1,4 +1,4 @@
-//! What every provider of packages can do.
+//! The trait of a provider of packages.
 
 use std::path::Path;
 

@@ -2,6 +2,7 @@
 
 mod installed;
 mod naming;
+mod toolchains;
 
 use std::fs;
 use std::path::Path;

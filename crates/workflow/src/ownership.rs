@@ -1,14 +1,15 @@
 //! Whether a file is the user's own: the one definition for all commands.
 //!
 //! In: absolute paths as they were recorded, and the directories of the user's projects. Out: a
-//! [`FileOwner`]. A file is the user's own if it is none of these:
+//! [`FileOwner`]. All files are the user's own, except these:
 //!
-//! - a file of a package ([`backstory_packages`]), or of another directory of the system or a tool
-//! - a file in a cache, or a builder's record of its own work
-//! - a temporary file
+//! - the files of packages ([`backstory_packages`]), and those in other directories of the system
+//!   and of tools
+//! - the files in caches, and builders' records of their own work
+//! - temporary files
 //!
-//! A project may lie anywhere, in `/tmp` or in `/usr/src` too. Below a project's directory, only the
-//! rest of a path counts: `/opt/work/src/a.c` is a user's file if `/opt/work` is a project, and
+//! A project may lie anywhere, in `/tmp` or in `/usr/src` too. Below a project's directory, only
+//! the rest of a path counts: `/opt/work/src/a.c` is a user's file if `/opt/work` is a project, and
 //! `/opt/work/node_modules/x/index.js` is not.
 //!
 //! ```no_run
@@ -91,7 +92,7 @@ impl Ownership {
         }
     }
 
-    /// The owner of a file that its run made and removed again: in a directory of temporary files,
+    /// The owner of a file that its run made and removed again. In a directory of temporary files,
     /// such a file is temporary whatever its name is.
     pub fn owner_of_removed(&mut self, path: &[u8]) -> FileOwner {
         match self.owner(path) {
@@ -128,7 +129,7 @@ impl Ownership {
             return Some(FileOwner::Cache);
         }
         let name = temporary_part(path, &self.projects);
-        if name.is_some_and(|name| is_scratch(name)) {
+        if name.is_some_and(is_scratch) {
             return Some(FileOwner::Temporary);
         }
         let of_tool = match rest.len() == path.len() {
@@ -265,10 +266,61 @@ mod tests {
     fn the_embedded_layouts_are_layouts() {
         let layouts = &knowledge().packages.layouts;
         assert!(PathLayouts::parse(layouts).is_ok());
-        let found = owners(&[], &["/root/.pyenv/versions/3.11.7/lib/python3.11/os.py"]);
-        assert!(
-            matches!(&found[0], FileOwner::Package(id) if id.to_string() == "python 3.11.7 (pyenv)"),
-            "{found:?}"
-        );
+        let expected = [
+            (
+                "/root/.pyenv/versions/3.11.7/lib/python3.11/os.py",
+                "python 3.11.7 (pyenv)",
+            ),
+            ("/root/.pyenv/shims/python3", "pyenv (pyenv)"),
+            ("/h/.rbenv/versions/3.2.0/bin/ruby", "ruby 3.2.0 (rbenv)"),
+            (
+                "/h/.nvm/versions/node/v20.1.0/bin/node",
+                "node 20.1.0 (nvm)",
+            ),
+            (
+                "/h/.asdf/installs/erlang/26.2/bin/erl",
+                "erlang 26.2 (asdf)",
+            ),
+            (
+                "/h/.local/share/mise/installs/node/20/bin/node",
+                "node 20 (mise)",
+            ),
+            (
+                "/h/.local/share/uv/python/cpython-3.12.1-linux-x86_64-gnu/bin/python3",
+                "python 3.12.1 (uv)",
+            ),
+            (
+                "/nix/store/0abc-glibc-2.38-44/lib/libc.so.6",
+                "glibc 2.38-44 (nix)",
+            ),
+            ("/gnu/store/0abc-profile/bin/x", "profile (guix)"),
+            (
+                "/home/linuxbrew/.linuxbrew/Cellar/jq/1.7/bin/jq",
+                "jq 1.7 (homebrew)",
+            ),
+            (
+                "/h/.gem/ruby/3.1.0/gems/rake-compiler-1.2.0/lib/a.rb",
+                "rake-compiler 1.2.0 (gem)",
+            ),
+            (
+                "/var/lib/gems/3.1.0/gems/rake-13.0/lib/a.rb",
+                "rake 13.0 (gem)",
+            ),
+            (
+                "/h/miniconda3/pkgs/zlib-1.2.13-h5eee18b_0/lib/libz.a",
+                "zlib 1.2.13 (conda)",
+            ),
+            (
+                "/h/texlive/2023/texmf-dist/x.sty",
+                "texlive 2023 (TeX Live)",
+            ),
+        ];
+        let paths: Vec<&str> = expected.iter().map(|(path, _)| *path).collect();
+        for ((path, wanted), found) in expected.iter().zip(owners(&[], &paths)) {
+            let FileOwner::Package(id) = found else {
+                panic!("{path}: {found:?}");
+            };
+            assert_eq!(id.to_string(), *wanted, "{path}");
+        }
     }
 }

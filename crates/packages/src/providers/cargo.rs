@@ -17,6 +17,8 @@ use crate::records::{Remembered, hex, small, split_version, text};
 pub struct Cargo {
     vendored: Remembered<Option<Vendored>>,
     unpacked: Remembered<Option<Sums>>,
+    /// The programs that cargo installed, by the directory that has `bin`: package, version, names.
+    programs: Remembered<Vec<(String, String, Vec<String>)>>,
 }
 
 type Vendored = (Option<(String, String)>, Sums);
@@ -25,6 +27,12 @@ impl Provider for Cargo {
     fn package(&mut self, path: &Path) -> Option<PackageId> {
         if let Some(unpacked) = Unpacked::of(path) {
             return Some(PackageId::new("cargo", unpacked.name, unpacked.version));
+        }
+        if let Some((name, revision)) = checked_out(path) {
+            return Some(PackageId::new("cargo", name, revision));
+        }
+        if let Some((name, version)) = self.installed(path) {
+            return Some(PackageId::new("cargo", name, version));
         }
         let mut around = path.ancestors().skip(1);
         let vendored = around.find_map(|dir| self.vendored.of(dir, read).as_ref()?.0.clone());
@@ -50,6 +58,44 @@ impl Provider for Cargo {
         let (name, version) = named.clone()?;
         Some(owner(name, version, sum(sums, &dir, path)))
     }
+}
+
+impl Cargo {
+    /// The package of a program in `bin`, from `.crates.toml` beside that directory.
+    fn installed(&mut self, path: &Path) -> Option<(String, String)> {
+        let directory = path.parent().filter(|dir| dir.ends_with("bin"))?.parent()?;
+        let program = path.file_name()?.to_str()?;
+        let all = self.programs.of(directory, programs).iter();
+        all.filter(|(_, _, names)| names.iter().any(|name| name == program))
+            .map(|(name, version, _)| (name.clone(), version.clone()))
+            .next()
+    }
+}
+
+/// `.crates.toml` has lines such as `"ripgrep 14.1.0 (registry+…)" = ["rg"]`.
+fn programs(directory: &Path) -> Vec<(String, String, Vec<String>)> {
+    let all = text(&directory.join(".crates.toml")).unwrap_or_default();
+    let lines = all.lines().filter_map(|line| {
+        let (package, names) = line.split_once(" = ")?;
+        let mut words = package.trim_matches('"').split(' ');
+        let quoted = names.split('"').skip(1).step_by(2);
+        Some((
+            words.next()?.to_owned(),
+            words.next()?.to_owned(),
+            quoted.map(str::to_owned).collect(),
+        ))
+    });
+    lines.collect()
+}
+
+/// The name and the revision that a path below `git/checkouts/NAME-HASH/REVISION/` says.
+fn checked_out(path: &Path) -> Option<(String, String)> {
+    let (_, below) = path.to_str()?.rsplit_once("/git/checkouts/")?;
+    let mut parts = below.split('/');
+    let (name, _hash) = parts.next()?.rsplit_once('-')?;
+    let revision = parts.next()?.to_owned();
+    parts.next()?;
+    Some((name.to_owned(), revision))
 }
 
 fn sum(sums: &Sums, dir: &Path, path: &Path) -> Option<[u8; 32]> {

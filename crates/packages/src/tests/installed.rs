@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 
 /// The first entry of a directory whose name begins so.
-pub fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
+fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
     let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
     let mut found = entries.filter(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
