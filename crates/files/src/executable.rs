@@ -6,6 +6,8 @@
 //!
 //! Absent on purpose: opening anything. The caller passes the bytes.
 
+use crate::elf::{self, ElfHead};
+
 /// Bytes of a program that are read: its headers, and the name of its interpreter, lie within them.
 pub const HEAD: usize = 4096;
 
@@ -29,42 +31,16 @@ fn script(line: &[u8]) -> Option<&[u8]> {
     line.split(blank).find(|word| !word.is_empty())
 }
 
-/// The loader that the first bytes of an ELF file name (`PT_INTERP`), at the offsets of `elf(5)`,
-/// for ELF-64 and ELF-32.
+/// The loader that the first bytes of an ELF file name (`PT_INTERP`).
 ///
 /// `None` for a static program, and for a file that is not a little-endian ELF file.
 pub fn loader(head: &[u8]) -> Option<&[u8]> {
-    const INTERP: u64 = 3;
-    let wide = match head.get(..6)? {
-        [0x7f, b'E', b'L', b'F', 2, 1] => true,
-        [0x7f, b'E', b'L', b'F', 1, 1] => false,
-        _ => return None,
-    };
-    let number = |at: usize, bytes: usize| -> Option<u64> {
-        let field = head.get(at..at.checked_add(bytes)?)?;
-        Some(
-            field
-                .iter()
-                .rev()
-                .fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
-        )
-    };
-    let (table, size, count) = match wide {
-        true => (number(32, 8)?, number(54, 2)?, number(56, 2)?),
-        false => (number(28, 4)?, number(42, 2)?, number(44, 2)?),
-    };
-    for at in 0..count {
-        let entry = usize::try_from(table.checked_add(at.checked_mul(size)?)?).ok()?;
-        if number(entry, 4)? != INTERP {
-            continue;
+    let elf = ElfHead::new(head)?;
+    for segment in elf.segments() {
+        let segment = segment?;
+        if segment.kind == elf::INTERPRETER {
+            return elf.bytes(segment)?.split(|&byte| byte == 0).next();
         }
-        let (from, length) = match wide {
-            true => (number(entry + 8, 8)?, number(entry + 32, 8)?),
-            false => (number(entry + 4, 4)?, number(entry + 16, 4)?),
-        };
-        let from = usize::try_from(from).ok()?;
-        let name = head.get(from..from.checked_add(usize::try_from(length).ok()?)?)?;
-        return name.split(|&byte| byte == 0).next();
     }
     None
 }

@@ -4,6 +4,7 @@
 //! - [`Ident`]: one file and one state of its content, as `statx` reports them.
 //! - [`Digest`]: the BLAKE3 digest of a content.
 //! - [`regular`]: opens regular files without waiting on a pipe or reading a device.
+//! - [`elf`]: the headers of an ELF program.
 //! - [`executable`]: the interpreter or the dynamic loader that a program's first bytes name.
 //! - [`binfmt`]: the interpreters that `binfmt_misc` assigns to programs.
 //!
@@ -13,6 +14,7 @@
 
 pub mod binfmt;
 mod digest;
+pub mod elf;
 pub mod executable;
 mod ident;
 pub mod regular;

@@ -3,27 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use backstory_sys::FailedOperation;
+
 /// A failed operation and its object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An operation on a file or directory of the recording failed.
-    #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// Verb.
-        what: &'static str,
-        /// Object.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
-    /// A system call without an object worth naming failed.
-    #[error("cannot {what}: {source}")]
-    System {
-        /// Verb and object.
-        what: &'static str,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    /// An operation on a file or directory of the recording, or another system call, failed.
+    #[error(transparent)]
+    Failed(#[from] FailedOperation),
     /// The log could not be written or read.
     #[error("cannot {what} the log {}: {source}", path.display())]
     Log {
@@ -63,16 +50,13 @@ pub enum Error {
 impl Error {
     /// For `map_err` on operations on files.
     pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-        let path = path.to_owned();
-        move |source| Error::File { what, path, source }
+        let failed = FailedOperation::on(what, path);
+        move |source| failed(source).into()
     }
 
     /// For `map_err` on system calls without an object worth naming.
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Error {
-        move |source| Error::System {
-            what,
-            source: source.into(),
-        }
+        move |source| FailedOperation::of(what)(source).into()
     }
 
     /// For `map_err` on the log.

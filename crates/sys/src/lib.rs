@@ -9,6 +9,7 @@
 mod call;
 mod child;
 mod descriptor;
+mod failure;
 mod file;
 mod futex;
 mod limits;
@@ -28,6 +29,7 @@ pub mod truncation;
 
 pub use child::*;
 pub use descriptor::*;
+pub use failure::*;
 pub use file::*;
 pub use futex::*;
 pub use limits::*;

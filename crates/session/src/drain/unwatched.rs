@@ -11,6 +11,7 @@ use super::executed::{ProgramEvent, each};
 use super::other_roots::ProgramsInOtherRoots;
 use backstory_eventlog::Reason;
 use backstory_eventlog::chunk::ChunkView;
+use backstory_files::elf::{self, ElfHead, Segment};
 use backstory_files::executable;
 use backstory_files::regular;
 use std::collections::{HashMap, HashSet};
@@ -26,14 +27,8 @@ const LOOKED_AT: usize = 10_000;
 const NAMED: usize = 3;
 /// Most generations of ancestors that are searched.
 const GENERATIONS: usize = 16;
-/// Bytes read from the beginning of a program, for its headers.
-const HEAD: u64 = 4096;
-/// Bytes in a segment's header.
-const SEGMENT: usize = 56;
 /// Longest chain of scripts that interpret each other (Linux: 5).
 const DEPTH: u32 = 5;
-const PT_INTERP: u32 = 3;
-const PT_NOTE: u32 = 4;
 
 /// The programs executed so far.
 #[derive(Debug)]
@@ -197,7 +192,7 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     let opened = regular::open(file);
     let Ok(meta) = opened.and_then(|file| {
         let meta = file.metadata()?;
-        file.take(HEAD).read_to_end(&mut head)?;
+        file.take(executable::HEAD as u64).read_to_end(&mut head)?;
         Ok(meta)
     }) else {
         return false;
@@ -212,22 +207,13 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     head.starts_with(b"\x7fELF") && (raised || !has_loader(&head) || is_go(&head))
 }
 
-/// The number of this machine in ELF headers (`elf(5)`).
-const EM_X86_64: usize = 62;
-
 /// True if the beginning of a program names a loader for this machine. Headers that lie elsewhere
 /// count as naming one.
 fn has_loader(head: &[u8]) -> bool {
-    const ELF64: u8 = 2;
-    let half = |at: usize| {
-        head.get(at..at + 2)
-            .map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])))
-    };
-    if head.get(4) != Some(&ELF64) || half(18) != Some(EM_X86_64) {
-        return false;
-    }
-    let mut kinds = segments(head).map(|segment| segment.map(kind));
-    kinds.any(|kind| kind.is_none_or(|kind| kind == PT_INTERP))
+    let is_loader = |segment: Option<Segment>| segment.is_none_or(|s| s.kind == elf::INTERPRETER);
+    ElfHead::new(head)
+        .filter(|elf| elf.is_wide() && elf.machine() == Some(elf::X86_64))
+        .is_some_and(|elf| elf.segments().any(is_loader))
 }
 
 /// True if a note of the program names Go's linker.
@@ -236,44 +222,22 @@ fn is_go(head: &[u8]) -> bool {
     const NAME: &[u8] = b"Go\0\0";
     const BUILD: &[u8] = &[4, 0, 0, 0];
     let is_its = |note: &[u8]| note[..4] == *BUILD && note[8..12] == *BUILD && note[12..] == *NAME;
-    let notes = segments(head)
-        .flatten()
-        .filter(|segment| kind(segment) == PT_NOTE);
-    notes
-        .filter_map(|segment| head.get(word(segment, 8)..)?.get(..word(segment, 32)))
-        .any(|notes| notes.windows(16).any(is_its))
-}
-
-/// The headers of a 64-bit program's segments. `None` for each header that lies elsewhere.
-fn segments(head: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    let half = |at: usize| {
-        let bytes = head.get(at..at + 2);
-        bytes.map_or(0, |b| usize::from(u16::from_le_bytes([b[0], b[1]])))
-    };
-    let (table, each, count) = (word(head, 32), half(54), half(56));
-    (0..count).map(move |n| {
-        let at = table.saturating_add(n * each);
-        head.get(at..at.saturating_add(SEGMENT))
+    ElfHead::new(head).is_some_and(|elf| {
+        let notes = elf.segments().flatten().filter(|s| s.kind == elf::NOTE);
+        notes
+            .filter_map(|segment| elf.bytes(segment))
+            .any(|notes| notes.windows(16).any(is_its))
     })
-}
-
-fn kind(segment: &[u8]) -> u32 {
-    u32::from_le_bytes([segment[0], segment[1], segment[2], segment[3]])
-}
-
-fn word(bytes: &[u8], at: usize) -> usize {
-    let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
-    bytes.map_or(0, u64::from_le_bytes) as usize
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn elf(class: u8, kinds: &[u32]) -> Vec<u8> {
+    fn program(class: u8, kinds: &[u32]) -> Vec<u8> {
         let mut head = vec![0; 64 + 56 * kinds.len()];
-        head[..5].copy_from_slice(&[0x7f, b'E', b'L', b'F', class]);
-        head[18] = EM_X86_64 as u8;
+        head[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', class, 1]);
+        head[18] = elf::X86_64 as u8;
         (head[32], head[54], head[56]) = (64, 56, kinds.len() as u8);
         for (n, kind) in kinds.iter().enumerate() {
             head[64 + 56 * n..][..4].copy_from_slice(&kind.to_le_bytes());
@@ -312,7 +276,7 @@ mod tests {
         let (own, other) = (dir.path().join("own"), dir.path().join("other"));
         for place in [&own, &other] {
             std::fs::create_dir(place).unwrap();
-            std::fs::write(place.join("fixed"), elf(2, &[1, 6])).unwrap();
+            std::fs::write(place.join("fixed"), program(2, &[1, 6])).unwrap();
         }
         let own_fixed = own.join("fixed").display().to_string();
         let reason = |chunks: &[Vec<u8>]| {
@@ -343,13 +307,13 @@ mod tests {
             path
         };
         let own = std::env::current_exe().unwrap();
-        let dynamic = file("dynamic", &elf(2, &[1, 6, 3]));
-        let fixed = file("static", &elf(2, &[1, 6]));
-        let small = file("small", &elf(1, &[1, 3]));
+        let dynamic = file("dynamic", &program(2, &[1, 6, 3]));
+        let fixed = file("static", &program(2, &[1, 6]));
+        let small = file("small", &program(1, &[1, 3]));
         let script = file("script", format!("#! {} -x\n", fixed.display()).as_bytes());
         let other = file("other", b"#!/bin/sh\n");
         let cut = file("cut", b"\x7fELF");
-        let mut go = elf(2, &[1, 3, PT_NOTE]);
+        let mut go = program(2, &[1, 3, elf::NOTE as u32]);
         let note = go.len() as u8;
         (go[64 + 2 * 56 + 8], go[64 + 2 * 56 + 32]) = (note, 20);
         go.extend([
