@@ -27,7 +27,7 @@ use backstory_eventlog::{self as eventlog, Identities, Log, Reason};
 use backstory_files::Ident;
 use backstory_files::regular;
 use backstory_graph as graph;
-use backstory_session::{self as session, IdentityResolver, Recorded};
+use backstory_session::{self as session, IdentityResolver, RecordingResult};
 use backstory_store::{self as store, Home, Store};
 
 use crate::error::chain;
@@ -269,7 +269,7 @@ type PreservedIdentities = HashMap<Bytes, Vec<(Time, Ident)>>;
 fn preserved_identities(log: &Log) -> PreservedIdentities {
     let mut all = PreservedIdentities::new();
     for event in log.events() {
-        if let (Op::Kept { path, .. }, Some(ident)) = (event.op, event.ident) {
+        if let (Op::Preserved { path, .. }, Some(ident)) = (event.op, event.ident) {
             all.entry(path).or_default().push((event.time, ident));
         }
     }
@@ -333,9 +333,9 @@ fn end_of(log: &Log) -> RunEnd {
     });
     if end.exit.is_none() && end.not_started.is_some() {
         end.exit = Some(
-            Recorded {
+            RecordingResult {
                 not_started: end.not_started,
-                ..Recorded::default()
+                ..RecordingResult::default()
             }
             .status(),
         );

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
 
-use crate::index::{self, Place};
+use crate::index::{self, PackPosition};
 use crate::record::{HEADER, Header};
 use crate::{Error, Result, layout};
 use backstory_files::Digest;
@@ -35,7 +35,7 @@ pub struct Batch {
     apart: bool,
     /// The pack that is appended to, once there is an object.
     pack: Option<Pack>,
-    small: HashMap<Digest, Place>,
+    small: HashMap<Digest, PackPosition>,
     large: HashMap<Digest, u64>,
     waiting: Vec<(File, PathBuf, Digest)>,
 }
@@ -83,7 +83,7 @@ impl Batch {
 
     /// The size of an object that was put in this batch.
     pub fn size(&self, digest: &Digest) -> Option<u64> {
-        let small = self.small.get(digest).map(|place| place.size);
+        let small = self.small.get(digest).map(|position| position.size);
         small.or_else(|| self.large.get(digest).copied())
     }
 
@@ -96,7 +96,7 @@ impl Batch {
             Some(pack) => pack,
             None => self.pack.insert(Pack::choose(&self.dir, self.apart)?),
         };
-        let place = Place {
+        let position = PackPosition {
             pack: pack.number,
             offset: pack.length + pack.gathered.len() as u64,
             size: header.size,
@@ -104,11 +104,11 @@ impl Batch {
         };
         pack.gathered.extend(header.encode());
         pack.gathered.extend(stored);
-        pack.entries.extend(index::entry(&header.digest, &place));
+        pack.entries.extend(index::entry(&header.digest, &position));
         if pack.gathered.len() >= GATHER {
             pack.write(&self.dir)?;
         }
-        self.small.insert(header.digest, place);
+        self.small.insert(header.digest, position);
         Ok(())
     }
 
@@ -149,12 +149,12 @@ impl Batch {
     }
 
     /// Makes everything durable and readable. Returns the positions of the small objects.
-    pub fn finish(self) -> Result<HashMap<Digest, Place>> {
+    pub fn finish(self) -> Result<HashMap<Digest, PackPosition>> {
         Ok(self.finish_locked()?.0)
     }
 
     /// The same, and returns the writers' lock for further work.
-    pub fn finish_locked(mut self) -> Result<(HashMap<Digest, Place>, Option<File>)> {
+    pub fn finish_locked(mut self) -> Result<(HashMap<Digest, PackPosition>, Option<File>)> {
         self.finish_large()?;
         self.finish_pack()?;
         Ok((std::mem::take(&mut self.small), self.lock.take()))
@@ -179,7 +179,11 @@ impl Pack {
         if let Some(number) = last.filter(|_| !apart) {
             let length = layout::length(&layout::pack(dir, number));
             let known = index::read(dir, number)?;
-            let end = known.objects.iter().map(|(_, place)| place.end()).max();
+            let end = known
+                .objects
+                .iter()
+                .map(|(_, position)| position.end())
+                .max();
             // A pack that a crash left longer than its index says is not appended to: nothing is
             // ever overwritten.
             if length < FULL && known.whole && end.unwrap_or(0) == length {

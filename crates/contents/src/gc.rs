@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::batch::Batch;
-use crate::index::{self, Place};
+use crate::index::{self, PackPosition};
 use crate::record::HEADER;
 use crate::{Contents, Error, Result, layout, object};
 use backstory_files::Digest;
@@ -43,16 +43,16 @@ impl Contents {
             let objects = index::of_pack(&self.dir, pack)?;
             let length = layout::length(&layout::pack(&self.dir, pack));
             let mut live = Vec::new();
-            for (digest, place) in &objects {
+            for (digest, position) in &objects {
                 // A crash may leave a content in two packs. One of them is kept.
                 match keep(digest) && seen.insert(*digest) {
-                    true => live.push((*digest, *place)),
+                    true => live.push((*digest, *position)),
                     false => given.objects += u64::from(!keep(digest)),
                 }
             }
             let used: u64 = live
                 .iter()
-                .map(|(_, place)| HEADER as u64 + place.stored)
+                .map(|(_, position)| HEADER as u64 + position.stored)
                 .sum();
             if used < length {
                 given.bytes += length - used;
@@ -68,11 +68,15 @@ impl Contents {
     }
 
     /// Copies the contents to keep out of these packs, then removes the packs.
-    fn rewrite(&self, packs: &[(u32, Vec<(Digest, Place)>)], lock: std::fs::File) -> Result<()> {
+    fn rewrite(
+        &self,
+        packs: &[(u32, Vec<(Digest, PackPosition)>)],
+        lock: std::fs::File,
+    ) -> Result<()> {
         let mut batch = Batch::begin_apart(&self.dir, lock)?;
         for (_, live) in packs {
-            for (digest, place) in live {
-                match object::record(&self.dir, digest, place) {
+            for (digest, position) in live {
+                match object::record(&self.dir, digest, position) {
                     Ok((header, stored)) => batch.small(&header, &stored)?,
                     // This content is lost already. The others must not be lost with it.
                     Err(Error::Damaged { .. }) => {}

@@ -32,7 +32,7 @@ pub const ENTRY: usize = 60;
 
 /// The position of a small object's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PackPosition {
     pub pack: u32,
     /// Offset of its header in the pack.
     pub offset: u64,
@@ -42,7 +42,7 @@ pub struct Place {
     pub stored: u64,
 }
 
-impl Place {
+impl PackPosition {
     /// Offset of the next record.
     pub fn end(&self) -> u64 {
         self.offset
@@ -52,10 +52,14 @@ impl Place {
 }
 
 /// The index entry of an object.
-pub fn entry(digest: &Digest, place: &Place) -> [u8; ENTRY] {
+pub fn entry(digest: &Digest, position: &PackPosition) -> [u8; ENTRY] {
     let mut bytes = [0; ENTRY];
     bytes[..32].copy_from_slice(&digest.0);
-    for (at, number) in [(32, place.offset), (40, place.size), (48, place.stored)] {
+    for (at, number) in [
+        (32, position.offset),
+        (40, position.size),
+        (48, position.stored),
+    ] {
         bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }
     let check = crc32fast::hash(&bytes[..56]);
@@ -63,7 +67,7 @@ pub fn entry(digest: &Digest, place: &Place) -> [u8; ENTRY] {
     bytes
 }
 
-fn parse(bytes: &[u8], pack: u32) -> Option<(Digest, Place)> {
+fn parse(bytes: &[u8], pack: u32) -> Option<(Digest, PackPosition)> {
     let number = |at: usize| {
         bytes
             .get(at..at + 8)?
@@ -72,20 +76,20 @@ fn parse(bytes: &[u8], pack: u32) -> Option<(Digest, Place)> {
             .ok()
     };
     let check = bytes.get(56..60)?.try_into().map(u32::from_le_bytes).ok()?;
-    let place = Place {
+    let position = PackPosition {
         pack,
         offset: number(32)?,
         size: number(40)?,
         stored: number(48)?,
     };
     let digest = Digest(bytes.get(..32)?.try_into().ok()?);
-    (crc32fast::hash(&bytes[..56]) == check).then_some((digest, place))
+    (crc32fast::hash(&bytes[..56]) == check).then_some((digest, position))
 }
 
 /// The entries of an index, and its condition.
 #[derive(Debug, Default)]
 pub struct Listing {
-    pub objects: Vec<(Digest, Place)>,
+    pub objects: Vec<(Digest, PackPosition)>,
     /// True if every byte is as it was written.
     pub whole: bool,
     /// True if the index exists.
@@ -122,11 +126,15 @@ pub fn read(dir: &Path, pack: u32) -> Result<Listing> {
 }
 
 /// The objects of a pack, from its index or, for the rest, from the pack itself.
-pub fn of_pack(dir: &Path, pack: u32) -> Result<Vec<(Digest, Place)>> {
+pub fn of_pack(dir: &Path, pack: u32) -> Result<Vec<(Digest, PackPosition)>> {
     let known = read(dir, pack)?;
     let (mut objects, from) = match known.whole {
         true => {
-            let end = known.objects.iter().map(|(_, place)| place.end()).max();
+            let end = known
+                .objects
+                .iter()
+                .map(|(_, position)| position.end())
+                .max();
             (known.objects, end.unwrap_or(0))
         }
         false => (Vec::new(), 0),
@@ -145,7 +153,7 @@ pub fn complete(dir: &Path, pack: u32) -> Result<()> {
     let end = known
         .objects
         .iter()
-        .map(|(_, place)| place.end())
+        .map(|(_, position)| position.end())
         .max()
         .unwrap_or(0);
     if !torn_only || (known.whole && layout::length(&layout::pack(dir, pack)) <= end) {
@@ -160,7 +168,7 @@ pub fn complete(dir: &Path, pack: u32) -> Result<()> {
     let mut bytes = MAGIC.to_vec();
     objects
         .iter()
-        .for_each(|(digest, place)| bytes.extend(entry(digest, place)));
+        .for_each(|(digest, position)| bytes.extend(entry(digest, position)));
     let (beside, path) = (layout::temporary(dir), layout::pack_index(dir, pack));
     let mut file = layout::new_file(&beside)?;
     layout::write_synced(&mut file, &beside, &bytes)?;
@@ -169,7 +177,7 @@ pub fn complete(dir: &Path, pack: u32) -> Result<()> {
 }
 
 /// The whole records of a pack, from an offset on. Other bytes are skipped.
-pub fn scan(dir: &Path, pack: u32, from: u64) -> Result<Vec<(Digest, Place)>> {
+pub fn scan(dir: &Path, pack: u32, from: u64) -> Result<Vec<(Digest, PackPosition)>> {
     let path = layout::pack(dir, pack);
     let fail = || Error::io("read", &path);
     let file = match regular::open(&path) {
@@ -183,13 +191,13 @@ pub fn scan(dir: &Path, pack: u32, from: u64) -> Result<Vec<(Digest, Place)>> {
     while at + HEADER <= bytes.len() {
         match record_at(&bytes[at..]) {
             Some(header) => {
-                let place = Place {
+                let position = PackPosition {
                     pack,
                     offset: from + at as u64,
                     size: header.size,
                     stored: header.stored,
                 };
-                found.push((header.digest, place));
+                found.push((header.digest, position));
                 at += HEADER + header.stored as usize;
             }
             None => at += 1,
@@ -209,7 +217,7 @@ fn record_at(bytes: &[u8]) -> Option<Header> {
 }
 
 /// The small objects of all packs.
-pub fn load(dir: &Path) -> Result<HashMap<Digest, Place>> {
+pub fn load(dir: &Path) -> Result<HashMap<Digest, PackPosition>> {
     let mut index = HashMap::new();
     for pack in layout::packs(dir)? {
         index.extend(of_pack(dir, pack)?);

@@ -41,7 +41,7 @@ pub use put::{digest_of, digest_through};
 pub use verify::{Damage, Progress};
 
 use batch::Batch;
-use index::Place;
+use index::PackPosition;
 
 /// An open store of contents. Threads share it by reference.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Contents {
 #[derive(Debug, Default)]
 struct State {
     /// The position of each small object, as last read.
-    index: HashMap<Digest, Place>,
+    index: HashMap<Digest, PackPosition>,
     /// The objects put since the last sync. Holds the writers' lock.
     batch: Option<Batch>,
     packer: put::Packer,
@@ -63,7 +63,7 @@ struct State {
 
 /// The size of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stats {
+pub struct ContentsSize {
     /// Number of different contents.
     pub objects: u64,
     /// Bytes of all contents.
@@ -119,7 +119,9 @@ impl Contents {
     pub fn size(&self, digest: &Digest) -> Result<Option<u64>> {
         let mut state = self.state();
         let in_batch = state.batch.as_ref().and_then(|batch| batch.size(digest));
-        if let Some(size) = in_batch.or_else(|| state.index.get(digest).map(|place| place.size)) {
+        if let Some(size) =
+            in_batch.or_else(|| state.index.get(digest).map(|position| position.size))
+        {
             return Ok(Some(size));
         }
         match object::large_header(&layout::object(&self.dir, digest), digest) {
@@ -130,7 +132,7 @@ impl Contents {
         if state.batch.is_none() {
             state.index = index::load(&self.dir)?;
         }
-        Ok(state.index.get(digest).map(|place| place.size))
+        Ok(state.index.get(digest).map(|position| position.size))
     }
 
     /// True if this content is stored.
@@ -166,19 +168,19 @@ impl Contents {
             opened => return opened,
         }
         let index = index::load(&self.dir)?;
-        let place = index.get(digest).copied();
+        let position = index.get(digest).copied();
         self.state().index = index;
-        let place = place.ok_or(Error::NotKept(*digest))?;
-        object::open_packed(&self.dir, digest, &place)
+        let position = position.ok_or(Error::NotKept(*digest))?;
+        object::open_packed(&self.dir, digest, &position)
     }
 
     /// Opens a content at its last known position in a pack. Its bytes are checked like any other.
     fn packed(&self, digest: &Digest) -> Option<Result<Object>> {
         let mut state = self.state();
-        let place = state.index.get(digest).copied()?;
-        let file = state.last.open(&self.dir, digest, place.pack);
+        let position = state.index.get(digest).copied()?;
+        let file = state.last.open(&self.dir, digest, position.pack);
         drop(state);
-        Some(file.and_then(|file| object::open_in(&file, &self.dir, digest, &place)))
+        Some(file.and_then(|file| object::open_in(&file, &self.dir, digest, &position)))
     }
 
     /// Syncs the batch if it contains this content, which becomes readable by that.
@@ -192,15 +194,15 @@ impl Contents {
     }
 
     /// Computes the size of the store.
-    pub fn stats(&self) -> Result<Stats> {
+    pub fn stats(&self) -> Result<ContentsSize> {
         let index = index::load(&self.dir)?;
-        let mut stats = Stats {
+        let mut stats = ContentsSize {
             objects: index.len() as u64,
-            ..Stats::default()
+            ..ContentsSize::default()
         };
-        for place in index.values() {
-            stats.raw += place.size;
-            stats.stored += place.stored;
+        for position in index.values() {
+            stats.raw += position.size;
+            stats.stored += position.stored;
         }
         for pack in layout::packs(&self.dir)? {
             stats.packs += 1;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use backstory_files::regular;
 
-use crate::index::Place;
+use crate::index::PackPosition;
 use crate::record::{HEADER, Header, Method, SMALL};
 use crate::{Error, Result, layout};
 use backstory_files::Digest;
@@ -60,17 +60,22 @@ impl LastPack {
 }
 
 /// Opens an object in a pack.
-pub fn open_packed(dir: &Path, digest: &Digest, place: &Place) -> Result<Object> {
-    let file = open_file(&layout::pack(dir, place.pack), digest)?;
-    open_in(&file, dir, digest, place)
+pub fn open_packed(dir: &Path, digest: &Digest, position: &PackPosition) -> Result<Object> {
+    let file = open_file(&layout::pack(dir, position.pack), digest)?;
+    open_in(&file, dir, digest, position)
 }
 
 /// Opens an object in an open pack. `dir` and the pack's number serve its error messages.
-pub fn open_in(file: &File, dir: &Path, digest: &Digest, place: &Place) -> Result<Object> {
-    let (header, stored) = record_in(file, dir, digest, place)?;
+pub fn open_in(
+    file: &File,
+    dir: &Path,
+    digest: &Digest,
+    position: &PackPosition,
+) -> Result<Object> {
+    let (header, stored) = record_in(file, dir, digest, position)?;
     let content = unpack(&header, &stored).map_err(|what| Error::Damaged {
         digest: *digest,
-        path: layout::pack(dir, place.pack),
+        path: layout::pack(dir, position.pack),
         what,
     })?;
     Ok(Object {
@@ -80,28 +85,33 @@ pub fn open_in(file: &File, dir: &Path, digest: &Digest, place: &Place) -> Resul
 }
 
 /// The record of an object in a pack: its header, and its bytes as stored.
-pub fn record(dir: &Path, digest: &Digest, place: &Place) -> Result<(Header, Vec<u8>)> {
-    let file = open_file(&layout::pack(dir, place.pack), digest)?;
-    record_in(&file, dir, digest, place)
+pub fn record(dir: &Path, digest: &Digest, position: &PackPosition) -> Result<(Header, Vec<u8>)> {
+    let file = open_file(&layout::pack(dir, position.pack), digest)?;
+    record_in(&file, dir, digest, position)
 }
 
-fn record_in(file: &File, dir: &Path, digest: &Digest, place: &Place) -> Result<(Header, Vec<u8>)> {
+fn record_in(
+    file: &File,
+    dir: &Path,
+    digest: &Digest,
+    position: &PackPosition,
+) -> Result<(Header, Vec<u8>)> {
     let damaged = |what| Error::Damaged {
         digest: *digest,
-        path: layout::pack(dir, place.pack),
+        path: layout::pack(dir, position.pack),
         what,
     };
-    if place.stored > SMALL as u64 {
+    if position.stored > SMALL as u64 {
         return Err(damaged(
             "its index names more bytes than a small object has",
         ));
     }
-    let mut bytes = vec![0; HEADER + place.stored as usize];
-    file.read_exact_at(&mut bytes, place.offset)
+    let mut bytes = vec![0; HEADER + position.stored as usize];
+    file.read_exact_at(&mut bytes, position.offset)
         .map_err(|_| damaged("the file is shorter than it was"))?;
     let header =
         Header::decode(&bytes).ok_or_else(|| damaged("its header is not as it was written"))?;
-    if (header.digest, header.stored, header.size) != (*digest, place.stored, place.size) {
+    if (header.digest, header.stored, header.size) != (*digest, position.stored, position.size) {
         return Err(damaged("another object lies in its place"));
     }
     Ok((header, bytes.split_off(HEADER)))

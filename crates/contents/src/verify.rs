@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::index::{self, Place};
+use crate::index::{self, PackPosition};
 use crate::{Contents, Error, Result, layout, object};
 use backstory_files::Digest;
 
@@ -73,8 +73,8 @@ impl Contents {
                     .to_owned(),
             });
         }
-        for (digest, place) in &listing.objects {
-            if let Err(error) = object::open_packed(&self.dir, digest, place) {
+        for (digest, position) in &listing.objects {
+            if let Err(error) = object::open_packed(&self.dir, digest, position) {
                 damages.push(Damage {
                     path: path.clone(),
                     digest: Some(*digest),
@@ -83,8 +83,12 @@ impl Contents {
             }
         }
         // Without an index, a gap between records is the only trace of a damaged one.
-        found.retain(|(digest, place)| object::open_packed(&self.dir, digest, place).is_ok());
-        let known = listing.objects.iter().map(|(_, place)| place.end()).max();
+        found.retain(|(digest, position)| object::open_packed(&self.dir, digest, position).is_ok());
+        let known = listing
+            .objects
+            .iter()
+            .map(|(_, position)| position.end())
+            .max();
         let end = if listing.whole {
             known.unwrap_or(0)
         } else {
@@ -121,13 +125,13 @@ impl Contents {
 }
 
 /// The first byte before `end` that belongs to no record.
-fn gap(found: &[(Digest, Place)], end: u64) -> Option<u64> {
+fn gap(found: &[(Digest, PackPosition)], end: u64) -> Option<u64> {
     let mut at = 0;
-    for (_, place) in found {
-        if place.offset > at {
+    for (_, position) in found {
+        if position.offset > at {
             return Some(at);
         }
-        at = at.max(place.end());
+        at = at.max(position.end());
     }
     (at < end).then_some(at)
 }

@@ -272,12 +272,12 @@ fn reported(raw: &RawRecord<'_>) -> Option<Op> {
                 cwd,
             }
         }
-        op::HOLD => Op::Hold {
+        op::HOLD => Op::HeldDescriptor {
             fd: h.arg,
             flags: (h.aux & abi::HOLD_UNKNOWN == 0).then_some(h.aux as i32),
             target: path(),
         },
-        op::KEPT => Op::Kept {
+        op::KEPT => Op::Preserved {
             path: path(),
             number: h.arg,
             how: kept(h.aux),

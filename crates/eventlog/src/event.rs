@@ -374,7 +374,7 @@ pub enum Op {
     ///
     /// An event with `fd` -1 comes first: its outcome is the number of the process's descriptors,
     /// which follow. With flags 1, they are the descriptors that the next exec leaves open.
-    Hold {
+    HeldDescriptor {
         fd: i32,
         flags: Option<i32>,
         target: Bytes,
@@ -382,7 +382,7 @@ pub enum Op {
     /// The content of `path` before the process changed it, in the version that the event's
     /// identity names. It is the file `number` in the run's directory of preserved contents. If the
     /// outcome is an error, the content could not be preserved.
-    Kept {
+    Preserved {
         path: Bytes,
         number: i32,
         how: Option<PreserveMethod>,

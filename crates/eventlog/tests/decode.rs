@@ -269,7 +269,7 @@ fn process_operations_keep_their_fields() {
     );
     assert_eq!(
         plain(op::HOLD),
-        Op::Hold {
+        Op::HeldDescriptor {
             fd: 4,
             flags: Some(1),
             target: bytes("one")
@@ -277,7 +277,7 @@ fn process_operations_keep_their_fields() {
     );
     assert_eq!(
         plain(op::KEPT),
-        Op::Kept {
+        Op::Preserved {
             path: bytes("one"),
             number: 4,
             how: Some(PreserveMethod::Link)

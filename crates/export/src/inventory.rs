@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_query::{Content, Role};
+use backstory_query::{Content, ContentRole};
 use backstory_store::facts::Package;
 
 use crate::file_contents::Checksums;
@@ -88,7 +88,10 @@ impl Inventory {
                 if !is_file(content) || !wanted.has(run, &content.path) {
                     continue;
                 }
-                let made = matches!(content.role, Role::Output | Role::Intermediate);
+                let made = matches!(
+                    content.role,
+                    ContentRole::Output | ContentRole::Intermediate
+                );
                 // A run that installed a package made the package's files.
                 if let Some(package) = content.availability.package().filter(|_| !made) {
                     let next = packages.len();
@@ -107,14 +110,14 @@ impl Inventory {
                     run,
                     path: content.path.clone(),
                     version: content.version,
-                    result: content.role == Role::Output
+                    result: content.role == ContentRole::Output
                         && view
                             .requested
                             .as_ref()
                             .is_none_or(|asked| *asked == content.path),
                     made,
                     tool: backstory_workflow::paths::is_tool(&content.path),
-                    software: matches!(content.role, Role::Program | Role::Library),
+                    software: matches!(content.role, ContentRole::Program | ContentRole::Library),
                     sums: view.contents.sums(content)?,
                 });
             }

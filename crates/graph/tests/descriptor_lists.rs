@@ -34,14 +34,14 @@ fn born(scene: &mut Scene, pid: Pid, parent: Pid) {
 /// Adds the list of descriptors that `/proc` gives of a process now, or of those that its next exec
 /// leaves.
 fn list(scene: &mut Scene, pid: Pid, exec: bool, entries: &[(i32, i32, &str)]) {
-    let head = Op::Hold {
+    let head = Op::HeldDescriptor {
         fd: -1,
         flags: Some(i32::from(exec)),
         target: bytes(""),
     };
     scene.kernel(pid, Outcome::Done(entries.len() as i32), head);
     for &(fd, flags, target) in entries {
-        let entry = Op::Hold {
+        let entry = Op::HeldDescriptor {
             fd,
             flags: Some(flags),
             target: bytes(target),

@@ -134,7 +134,7 @@ fn kernel_facts_in_a_container_are_named_as_outside() {
     s.kernel_open(2, "/w/other", RDONLY);
     s.fork(3, 4);
     s.kernel_open(4, "/deeper/in", RDONLY);
-    let held = |fd, flags, target| Op::Hold {
+    let held = |fd, flags, target| Op::HeldDescriptor {
         fd,
         flags: Some(flags),
         target: bytes(target),

@@ -58,14 +58,14 @@ pub struct Content {
     /// Where the content is available.
     pub availability: Availability,
     /// Its role in the run.
-    pub role: Role,
+    pub role: ContentRole,
     /// The time of the run's first operation on it.
     pub first_used: Time,
 }
 
 /// The role of a version in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum ContentRole {
     /// Read, and not made by the run.
     Input,
     /// Made by the run, and existing at its end.
@@ -313,14 +313,14 @@ impl Use {
             }
     }
 
-    fn role(&self, entity: &Entity, has_name: bool) -> Role {
+    fn role(&self, entity: &Entity, has_name: bool) -> ContentRole {
         match () {
             // A file does not exist under a removed name, whatever further names it has.
-            () if self.is_made(entity) && entity.last && has_name => Role::Output,
-            () if self.is_made(entity) => Role::Intermediate,
-            () if self.executed => Role::Program,
-            () if is_library(&entity.path) => Role::Library,
-            () => Role::Input,
+            () if self.is_made(entity) && entity.last && has_name => ContentRole::Output,
+            () if self.is_made(entity) => ContentRole::Intermediate,
+            () if self.executed => ContentRole::Program,
+            () if is_library(&entity.path) => ContentRole::Library,
+            () => ContentRole::Input,
         }
     }
 }

@@ -33,7 +33,7 @@ mod status;
 pub mod subject;
 mod text_pattern;
 
-pub use contents::{Content, Role, RunContents, born, contents, kind, known, stayed};
+pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
 pub use decided::decided_since;
 pub use error::{Error, Result};
 pub use file_pattern::FilePattern;

@@ -11,7 +11,7 @@
 
 use crate::control::SEALED;
 use crate::fallback_responder::{FallbackResponder, nobody_is_left};
-use crate::setting::{Job, RunSetup, Tools};
+use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::supervisor;
 use crate::{background, guarding};
 use backstory_eventlog::Reason;
@@ -59,25 +59,25 @@ fn keep(mut setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
     job.launcher_fd = None;
     let _ = rustix::process::chdir("/"); // for the reason given in the supervisor
     sys::signal_at_parents_end(libc::SIGCHLD);
-    let mut keeping = Keeping {
+    let mut keeper = KeeperState {
         from_supervisor,
         shared,
         listener: None,
         answering: None,
         in_group: true,
     };
-    keeping.wait_for_supervisor(&tools, supervisor);
+    keeper.wait_for_supervisor(&tools, supervisor);
     if tools.control.reached(SEALED) {
         sys::reap(supervisor);
-        keeping.serve_to_the_end();
+        keeper.serve_to_the_end();
     } else {
         sys::wait_for(supervisor);
-        keeping.inherit(tools, job);
+        keeper.inherit(tools, job);
     }
 }
 
 /// The state of the keeper.
-struct Keeping {
+struct KeeperState {
     from_supervisor: OwnedFd,
     shared: Option<Arc<SharedBuffers>>,
     listener: Option<OwnedFd>,
@@ -86,11 +86,11 @@ struct Keeping {
     in_group: bool,
 }
 
-impl Keeping {
+impl KeeperState {
     /// Returns when the process at the other end is no supervisor any more. The end of the socket
     /// is not enough: the command has a copy of the socket until it executes. Its `execve` may be
     /// the very call that waits for a response from the keeper.
-    fn wait_for_supervisor(&mut self, tools: &Tools, supervisor: Pid) {
+    fn wait_for_supervisor(&mut self, tools: &WatchResources, supervisor: Pid) {
         loop {
             let calls = self
                 .answering
@@ -132,7 +132,7 @@ impl Keeping {
     }
 
     /// Leaves a process group whose launcher is gone, because it belongs to the shell then.
-    fn leave_group_without_launcher(&mut self, tools: &Tools) {
+    fn leave_group_without_launcher(&mut self, tools: &WatchResources) {
         if self.in_group && sys::parent() != Some(tools.launcher) {
             self.in_group = false;
             sys::leave_session();
@@ -172,7 +172,7 @@ impl Keeping {
     }
 
     /// Takes over from a supervisor that died before the log was finalized.
-    fn inherit(mut self, tools: Tools, job: Job) {
+    fn inherit(mut self, tools: WatchResources, job: CommandSetup) {
         self.serve();
         let (mut watch, _stock) = tools.into_watch();
         watch.add_reason(&Reason::SupervisorDied {});
@@ -196,7 +196,7 @@ impl Keeping {
 
 /// Counts the signals that a process sent to the whole group. Signals of the terminal and of the
 /// kernel do not count, nor do signals that the launcher sends to the keeper alone.
-fn count_signals(tools: &Tools) {
+fn count_signals(tools: &WatchResources) {
     while let Some(info) = sys::read_signal(tools.signals.as_fd()) {
         let counter = tools.control.group_signals.get(info.ssi_signo as usize);
         let counts = sys::sent_by_process(&info) && info.ssi_pid as Pid != tools.launcher;

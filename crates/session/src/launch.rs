@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::clock_tick;
 use crate::control::{Control, NOT_STARTED};
-use crate::origin::{Origin, RAISED};
+use crate::inherited_state::{InheritedState, RAISED};
 use backstory_sys as sys;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::thread::futex;
@@ -109,7 +109,7 @@ pub(crate) struct Launch {
     /// For a script without an interpreter line: the shell, the script and its arguments.
     shell_argv: Pointers,
     envp: Pointers,
-    origin: Origin,
+    inherited_state: InheritedState,
     control: &'static Control,
     /// See [`clock_tick::just_changed`].
     just_changed: Option<i64>,
@@ -150,7 +150,7 @@ impl Launch {
         path: CString,
         command: &[impl AsRef<OsStr>],
         environment: &[Vec<u8>],
-        origin: Origin,
+        inherited_state: InheritedState,
         control: &'static Control,
         just_changed: Option<i64>,
     ) -> Result<Launch, Error> {
@@ -163,7 +163,7 @@ impl Launch {
             argv: Pointers::new(argv),
             shell_argv: Pointers::new(shell),
             envp: Pointers::new(strings(environment, "the environment")?),
-            origin,
+            inherited_state,
             control,
             just_changed,
             left: AtomicU32::new(0),
@@ -262,7 +262,7 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
             libc::_exit(127);
         }
         launch.wait_until_alone();
-        restore(&launch.origin);
+        restore(&launch.inherited_state);
         let envp = launch.envp.list.as_ptr();
         let argv = launch.argv.list.as_ptr();
         libc::syscall(libc::SYS_execve, launch.path.as_ptr(), argv, envp);
@@ -283,28 +283,28 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
 /// # Safety
 ///
 /// Only for the child of [`Launch::start`], because it changes the whole process.
-unsafe fn restore(origin: &Origin) {
-    // SAFETY: plain calls with pointers to locals and to `origin`.
+unsafe fn restore(inherited_state: &InheritedState) {
+    // SAFETY: plain calls with pointers to locals and to `inherited_state`.
     unsafe {
-        for (which, timer) in origin.timers.iter().enumerate() {
+        for (which, timer) in inherited_state.timers.iter().enumerate() {
             if timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0 {
                 libc::syscall(libc::SYS_setitimer, which, timer, null_mut::<c_void>());
             }
         }
-        for (resource, limit) in RAISED.into_iter().zip(&origin.limits) {
+        for (resource, limit) in RAISED.into_iter().zip(&inherited_state.limits) {
             sys::set_limit(resource, limit);
         }
         for fd in 0..3 {
-            if origin.closed & (1 << fd) != 0 {
+            if inherited_state.closed & (1 << fd) != 0 {
                 libc::close(fd);
             }
         }
-        sys::set_disposition(libc::SIGPIPE, origin.sigpipe);
+        sys::set_disposition(libc::SIGPIPE, inherited_state.sigpipe);
         sys::set_disposition(libc::SIGXFSZ, libc::SIG_DFL);
         // The guard's threads may have set a handler for an ignored signal.
-        for signal in (1..=64).filter(|s| origin.ignored & (1 << (s - 1)) != 0) {
+        for signal in (1..=64).filter(|s| inherited_state.ignored & (1 << (s - 1)) != 0) {
             sys::set_disposition(signal, libc::SIG_IGN);
         }
-        libc::sigprocmask(libc::SIG_SETMASK, &origin.mask, null_mut());
+        libc::sigprocmask(libc::SIG_SETMASK, &inherited_state.mask, null_mut());
     }
 }

@@ -46,7 +46,7 @@ pub struct Options {
 
 /// The result of a recording, at the end of the command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Recorded {
+pub struct RecordingResult {
     /// The id of the run.
     pub run: String,
     /// The exit status of the command, if it exited.
@@ -76,7 +76,7 @@ pub struct Recorded {
     pub by_key: bool,
 }
 
-impl Recorded {
+impl RecordingResult {
     /// The one line for standard error, without `backstory: `. It gives the reason why the command
     /// never ran, else the most important reason or warning and the number of others. `None`
     /// without any.

@@ -3,14 +3,14 @@
 
 use crate::control::Control;
 use crate::drain::privileges::Privileges;
+use crate::inherited_state::InheritedState;
 use crate::launcher::{CommandEnd, Launcher};
-use crate::origin::Origin;
 use crate::redact::Secrets;
-use crate::setting::{Job, RunSetup, Tools};
+use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::watch::WatchPlan;
 use crate::{
-    Error, Options, Recorded, background, clock, clock_tick, header, keeper, launch, library,
-    recover,
+    Error, Options, RecordingResult, background, clock, clock_tick, header, keeper, launch,
+    library, recover,
 };
 use backstory_abi as abi;
 use backstory_arena::Arena;
@@ -28,14 +28,14 @@ use std::sync::Arc;
 /// The caller must have one thread. Afterwards its standard input and output are `/dev/null` and
 /// its inherited descriptors are closed, because they belonged to the command. Relative paths in
 /// the options start from the present directory. `after` runs in `/`.
-pub fn record(mut options: Options) -> Result<Recorded, Error> {
+pub fn record(mut options: Options) -> Result<RecordingResult, Error> {
     let name = options.command.first().cloned().ok_or(Error::NoCommand)?;
     options.part = absolute(&options.part)?;
     options.log = absolute(&options.log)?;
     let (run, log) = (options.id.clone(), options.log.clone());
-    let origin = Origin::take();
+    let inherited_state = InheritedState::take();
     let end = match launch::search(&name) {
-        Ok(program) => start(options, program, origin)?,
+        Ok(program) => start(options, program, inherited_state)?,
         Err(errno) => not_found(&options, errno)?,
     };
     Ok(recorded(run, &name, end, &log))
@@ -55,7 +55,7 @@ fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
 fn start(
     options: Options,
     program: std::ffi::CString,
-    origin: Origin,
+    inherited_state: InheritedState,
 ) -> Result<CommandEnd, Error> {
     let preload = library::extract(&options.library_dir)?;
     let arena = Arena::create(&options.id, flags(&options))?;
@@ -67,7 +67,7 @@ fn start(
     }
     let name = arena.path().map(Path::to_owned);
     let part = options.part.clone();
-    let result = set(options, program, preload, arena, origin).and_then(play);
+    let result = set(options, program, preload, arena, inherited_state).and_then(play);
     if result.is_err() {
         // The command never ran, so no log is kept.
         let _ = name.map(std::fs::remove_file);
@@ -99,11 +99,11 @@ fn set(
     program: std::ffi::CString,
     preload: std::ffi::OsString,
     arena: Arena,
-    mut origin: Origin,
+    mut inherited_state: InheritedState,
 ) -> Result<RunSetup, Error> {
     let environment = launch::environment();
     let mut inherited = header::inherited();
-    inherited.retain(|d| d.fd > 2 || origin.closed & (1 << d.fd) == 0);
+    inherited.retain(|d| d.fd > 2 || inherited_state.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
     let just_changed = clock_tick::just_changed(program.as_bytes(), &options.command, &inherited);
     let part = options.part.clone();
@@ -129,7 +129,7 @@ fn set(
         .then(sys::socket_pair)
         .transpose()
         .map_err(Error::system("make a pair of sockets"))?;
-    origin.mask = sys::set_mask(&sys::all_signals());
+    inherited_state.mask = sys::set_mask(&sys::all_signals());
     let plan = WatchPlan {
         part,
         log: options.log.clone(),
@@ -137,7 +137,7 @@ fn set(
         inherited: inherited.iter().map(|d| d.target.clone()).collect(),
         _claim: Arc::new(claim),
     };
-    let tools = Tools {
+    let tools = WatchResources {
         control,
         bell,
         signals,
@@ -148,14 +148,14 @@ fn set(
         privileges: Privileges::of_run(options.guard),
         plan,
     };
-    let job = Job {
+    let job = CommandSetup {
         program,
         cwd: head.cwd,
         preload,
         environment,
         inherited,
         just_changed,
-        origin,
+        inherited_state,
         launcher_fd: launcher_fd.ok(),
         options,
     };
@@ -170,7 +170,7 @@ fn set(
 /// Forks the other processes and waits for the command. Restores the caller's signal mask.
 fn play(setting: RunSetup) -> Result<CommandEnd, Error> {
     sys::become_subreaper();
-    let mask = setting.job.origin.mask;
+    let mask = setting.job.inherited_state.mask;
     let after = setting.job.options.after.clone();
     let keeper = match sys::fork() {
         Ok(0) => {
@@ -248,7 +248,7 @@ fn why_not(name: &OsStr, errno: i32) -> String {
     format!("{}: {why}", name.display())
 }
 
-fn recorded(run: String, name: &OsStr, ended: CommandEnd, log: &Path) -> Recorded {
+fn recorded(run: String, name: &OsStr, ended: CommandEnd, log: &Path) -> RecordingResult {
     let CommandEnd {
         end,
         finalized,
@@ -261,7 +261,7 @@ fn recorded(run: String, name: &OsStr, ended: CommandEnd, log: &Path) -> Recorde
         // be damaged.
         false => (finalized && log.exists()).then_some(true),
     };
-    Recorded {
+    RecordingResult {
         run,
         exit: end.exit,
         signal: end.signal,

@@ -5,8 +5,8 @@ use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
 use crate::drain::privileges::Privileges;
 use crate::header::Inherited;
+use crate::inherited_state::InheritedState;
 use crate::launch::{self, Launch};
-use crate::origin::Origin;
 use crate::redact::Secrets;
 use crate::report::Reporter;
 use crate::watch::{CommandWatch, WatchPlan};
@@ -24,9 +24,9 @@ use std::sync::Arc;
 /// The whole prepared state.
 pub(crate) struct RunSetup {
     /// The means of watching the run.
-    pub tools: Tools,
+    pub tools: WatchResources,
     /// The means of starting the command.
-    pub job: Job,
+    pub job: CommandSetup,
     /// Buffers of the guard, shared by all three processes. `None` without a guard.
     pub shared: Option<Arc<SharedBuffers>>,
     /// A socket pair that holds a copy of the guard's listener in case both keeper and supervisor
@@ -35,7 +35,7 @@ pub(crate) struct RunSetup {
 }
 
 /// The means of watching the run.
-pub(crate) struct Tools {
+pub(crate) struct WatchResources {
     pub control: &'static Control,
     /// Wakes the launcher.
     pub bell: OwnedFd,
@@ -50,7 +50,7 @@ pub(crate) struct Tools {
 }
 
 /// The means of starting the command.
-pub(crate) struct Job {
+pub(crate) struct CommandSetup {
     pub options: Options,
     pub program: CString,
     pub cwd: Vec<u8>,
@@ -60,12 +60,12 @@ pub(crate) struct Job {
     pub inherited: Vec<Inherited>,
     /// See [`crate::clock_tick::just_changed`].
     pub just_changed: Option<i64>,
-    pub origin: Origin,
+    pub inherited_state: InheritedState,
     /// The launcher, as a descriptor for poll(2).
     pub launcher_fd: Option<OwnedFd>,
 }
 
-impl Tools {
+impl WatchResources {
     /// The watch over the run, and the supply of chunks that it drains.
     pub(crate) fn into_watch(self) -> (CommandWatch, Arc<ChunkSupply>) {
         let stock = ChunkSupply::new(self.arena);
@@ -85,7 +85,7 @@ impl Tools {
     }
 }
 
-impl Job {
+impl CommandSetup {
     /// Closes the descriptors that the command inherited. The given standard descriptors become
     /// `/dev/null`.
     pub(crate) fn let_go(&self, standard: &[i32]) {
@@ -104,7 +104,7 @@ impl Job {
             self.program.clone(),
             &self.options.command,
             &environment,
-            self.origin.clone(),
+            self.inherited_state.clone(),
             control,
             self.just_changed,
         )

@@ -7,7 +7,7 @@
 use crate::control::Control;
 use crate::guarding::{self, GuardSession, RecorderPaths};
 use crate::launch::Launch;
-use crate::setting::{Job, RunSetup};
+use crate::setting::{CommandSetup, RunSetup};
 use crate::watch::CommandWatch;
 use crate::{background, drain};
 use backstory_arena::ChunkSupply;
@@ -90,7 +90,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
 struct Start<'a> {
     /// The socket from which the launcher receives the listener, if it must.
     launcher: Option<OwnedFd>,
-    job: &'a Job,
+    job: &'a CommandSetup,
     control: &'static Control,
     stock: &'a Arc<ChunkSupply>,
     watch: &'a mut CommandWatch,
@@ -168,7 +168,7 @@ fn wait_for(bell: &OwnedFd) {
 
 /// Releases the session, descriptors and directory that the command inherited, once the command
 /// runs or has failed to start.
-fn resolve_in(job: &Job, watch: &CommandWatch) {
+fn resolve_in(job: &CommandSetup, watch: &CommandWatch) {
     sys::leave_session();
     job.let_go(&[0, 1, 2]);
     // A directory that this process kept busy could not be unmounted by the command.
@@ -200,7 +200,12 @@ struct Roles {
 impl Roles {
     /// Watches until the log is finalized. If the launcher is killed, the command is killed, too:
     /// it would not have outlived its own killing.
-    fn watch_all(&mut self, watch: &mut CommandWatch, control: &'static Control, job: &Job) {
+    fn watch_all(
+        &mut self,
+        watch: &mut CommandWatch,
+        control: &'static Control,
+        job: &CommandSetup,
+    ) {
         while !watch.step() {
             let places = [&self.launcher, &self.started];
             let others: Vec<_> = places

@@ -105,7 +105,7 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
 
 /// Waits until no process of the run is recorded any more and the run is in the store, and takes
 /// the verdict from there.
-fn wait_for_verdict(home: &Home, recorded: &mut session::Recorded) -> Result<(), Failure> {
+fn wait_for_verdict(home: &Home, recorded: &mut session::RecordingResult) -> Result<(), Failure> {
     while session::is_recording(&home.part_path(&recorded.run)) {
         std::thread::sleep(WAIT_STEP);
     }
@@ -172,7 +172,7 @@ fn library_dir(home: &Home) -> PathBuf {
 fn write_summary(
     path: &Path,
     name: Option<String>,
-    recorded: &session::Recorded,
+    recorded: &session::RecordingResult,
 ) -> std::io::Result<()> {
     let mut text = Vec::new();
     json::object(
@@ -209,7 +209,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("backstory-summary-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join("s.json");
-        let recorded = session::Recorded {
+        let recorded = session::RecordingResult {
             run: "abc".into(),
             signal: Some(15),
             complete: Some(true),

@@ -53,7 +53,7 @@ pub struct Played {
 
 /// How the process inside runs the command.
 #[derive(Debug, Serialize, Deserialize)]
-struct Job {
+struct ReplayRequest {
     plan: Plan,
     record: bool,
 }
@@ -182,7 +182,7 @@ fn play(
     };
     let stdin = stdin(current, &plan)?;
     let env = plan.env.clone();
-    let job = Job {
+    let job = ReplayRequest {
         plan,
         record: !args.no_record,
     };

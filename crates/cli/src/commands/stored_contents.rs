@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
-use backstory_query::{Content, Role};
+use backstory_query::{Content, ContentRole};
 use backstory_store::Store;
 use backstory_store::facts::Availability;
 
@@ -54,7 +54,7 @@ pub fn of_run(store: &dyn Store, run: &str) -> query::Result<StoredContents> {
 
 fn was_wanted(store: &dyn Store, file: &Content) -> query::Result<bool> {
     let known = query::known(store, file.ident.as_ref())?;
-    Ok(known.is_some() || file.ident.is_none() && file.role != Role::Intermediate)
+    Ok(known.is_some() || file.ident.is_none() && file.role != ContentRole::Intermediate)
 }
 
 impl StoredContents {

@@ -58,7 +58,7 @@ pub struct All {
 pub fn preserved(log: &Log) -> Vec<Preserved> {
     let mut found = Vec::new();
     for event in log.events() {
-        if let (Op::Kept { path, number, how }, Some(ident)) = (event.op, event.ident) {
+        if let (Op::Preserved { path, number, how }, Some(ident)) = (event.op, event.ident) {
             let failed = event.outcome.value().filter(|value| *value < 0);
             found.push(Preserved {
                 ident,

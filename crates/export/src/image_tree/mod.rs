@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
-use backstory_query::{Content, Role, RunContents};
+use backstory_query::{Content, ContentRole, RunContents};
 use backstory_workflow::paths::{is_of_kernel, is_tool, parent};
 
 use crate::{Error, Result, View};
@@ -160,7 +160,7 @@ impl<'v> ImageTree<'v> {
             }
             EntityKind::File => {
                 match self.view.contents.open(content) {
-                    Ok(mut file) if content.role == Role::Program => {
+                    Ok(mut file) if content.role == ContentRole::Program => {
                         if let Some(loader) = self.unrecorded_loader(&mut file)? {
                             self.loader(&loader)?;
                         }
@@ -204,7 +204,10 @@ pub fn is_own(path: &[u8], node: &TreeNode<'_>) -> bool {
 }
 
 fn is_made(content: &Content) -> bool {
-    matches!(content.role, Role::Output | Role::Intermediate)
+    matches!(
+        content.role,
+        ContentRole::Output | ContentRole::Intermediate
+    )
 }
 
 /// Whole seconds since 1970 of a time in nanoseconds; 0 for a time before.

@@ -206,7 +206,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         if !self.waited.is_empty() {
             self.reap_waited(tid, time)?;
         }
-        if !matches!(op, Op::Hold { .. }) {
+        if !matches!(op, Op::HeldDescriptor { .. }) {
             self.other_than_list(pid)?;
         }
         let call = CallContext {
@@ -223,7 +223,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Born { parent, exe, cwd } => return self.born(call, parent, &exe, &cwd),
             Op::Start { ppid, forked } => return self.start(call, ppid, forked),
             Op::Gone { status } => return self.gone(pid, time, status),
-            Op::Ident { .. } | Op::Kept { .. } => return Ok(()),
+            Op::Ident { .. } | Op::Preserved { .. } => return Ok(()),
             _ => {}
         }
         let epoch = self.process_of(call)?;
@@ -333,13 +333,13 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 self.part_namespace(call.pid, call.tid, flags);
                 Ok(())
             }
-            Op::Hold { fd, flags, target } => self.hold(call, fd, flags, &target),
+            Op::HeldDescriptor { fd, flags, target } => self.hold(call, fd, flags, &target),
             Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
             Op::Start { .. }
             | Op::Ident { .. }
             | Op::Gone { .. }
             | Op::Born { .. }
-            | Op::Kept { .. } => Ok(()),
+            | Op::Preserved { .. } => Ok(()),
         }
     }
 

@@ -407,7 +407,7 @@ impl World {
                 pid,
                 Via::Kernel,
                 Outcome::Done(result),
-                Op::Hold { fd, flags, target },
+                Op::HeldDescriptor { fd, flags, target },
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Recorded runs, taken from another store and appended to a new one.
+//! StoredRun runs, taken from another store and appended to a new one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use backstory_store::{
 use crate::report::processor_time;
 
 /// One run of the other store, in memory.
-struct Recorded {
+struct StoredRun {
     record: RunRecord,
     activities: Vec<Activity>,
     entities: Vec<Entity>,
     streams: Vec<Stream>,
 }
 
-impl Recorded {
-    fn read(store: &SqliteStore, record: RunRecord) -> Recorded {
+impl StoredRun {
+    fn read(store: &SqliteStore, record: RunRecord) -> StoredRun {
         let activities = store.activities(record.key).unwrap();
         let stream = |activity: &Activity| {
             store
                 .stream(ActivityKey::new(record.key, activity.id))
                 .unwrap()
         };
-        Recorded {
+        StoredRun {
             streams: activities.iter().map(stream).collect(),
             entities: store.entities(record.key).unwrap(),
             activities,
@@ -59,7 +59,7 @@ pub fn copy(from: &Home, to: &mut SqliteStore) -> (u64, Duration) {
     records.reverse();
     let (mut edges, mut taken) = (0, Duration::ZERO);
     for record in records {
-        let run = Recorded::read(&store, record);
+        let run = StoredRun::read(&store, record);
         edges += run.record.counts.edges;
         let (header, end) = (&run.record.header, &run.record.end);
         let clock = processor_time();

@@ -4,7 +4,7 @@ use backstory_eventlog::event::Via;
 use backstory_eventlog::run::RunEnd;
 use backstory_graph::model::*;
 use backstory_query::answer::Access;
-use backstory_query::{Error, Role, contents, details, files, processes, resolve, runs};
+use backstory_query::{ContentRole, Error, contents, details, files, processes, resolve, runs};
 
 use crate::graph::*;
 
@@ -250,12 +250,12 @@ fn a_file_that_lost_one_name_is_an_output_by_the_other() {
             .map(|file| (file.path.clone(), file.role))
             .collect();
         let wanted = [
-            (bytes("/b"), Role::Output),
-            (bytes("/c"), Role::Output),
-            (bytes("/e"), Role::Intermediate),
-            (bytes("/g"), Role::Intermediate),
-            (bytes("/i"), Role::Intermediate),
-            (bytes("/k"), Role::Output),
+            (bytes("/b"), ContentRole::Output),
+            (bytes("/c"), ContentRole::Output),
+            (bytes("/e"), ContentRole::Intermediate),
+            (bytes("/g"), ContentRole::Intermediate),
+            (bytes("/i"), ContentRole::Intermediate),
+            (bytes("/k"), ContentRole::Output),
         ];
         assert_eq!(told, wanted);
         assert_eq!(

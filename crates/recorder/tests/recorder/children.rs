@@ -1,13 +1,13 @@
 //! Tests of processes: how they are made, executed, ended and waited for.
 
 use crate::harness::{
-    Arena, Recorded, command, folder, library, program, program_with, record, record_with,
+    Arena, RecordedProgram, command, folder, library, program, program_with, record, record_with,
 };
 use backstory_abi as abi;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-fn run(how: &str) -> Recorded {
+fn run(how: &str) -> RecordedProgram {
     let dir = folder();
     let binary = program("children");
     let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), how]));
@@ -17,7 +17,7 @@ fn run(how: &str) -> Recorded {
 }
 
 /// The names of the first process's records, in order.
-fn story(run: &Recorded) -> Vec<&'static str> {
+fn story(run: &RecordedProgram) -> Vec<&'static str> {
     run.threads[0].records.iter().map(|s| s.name).collect()
 }
 

@@ -1,8 +1,8 @@
 //! Tests of files, names, descriptors, streams and channels.
 
-use crate::harness::{Record, Recorded, command, folder, program, record};
+use crate::harness::{Record, RecordedProgram, command, folder, program, record};
 
-fn run(name: &str) -> Recorded {
+fn run(name: &str) -> RecordedProgram {
     let dir = folder();
     let binary = program(name);
     record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine()
@@ -19,7 +19,7 @@ fn in_order(found: &[String], expected: &[&str]) {
     }
 }
 
-fn with_path<'a>(run: &'a Recorded, name: &str, path: &str) -> Vec<&'a Record> {
+fn with_path<'a>(run: &'a RecordedProgram, name: &str, path: &str) -> Vec<&'a Record> {
     run.of(name)
         .into_iter()
         .filter(|s| s.strings.iter().any(|p| p == path))
@@ -35,7 +35,7 @@ fn every_change_of_a_name_is_logged() {
         .for_each(|way| logs_every_change_of_a_name(&run(way)));
 }
 
-fn logs_every_change_of_a_name(run: &Recorded) {
+fn logs_every_change_of_a_name(run: &RecordedProgram) {
     let names = [
         "MKDIR", "LINK", "SYMLINK", "READLINK", "RENAME", "UNLINK", "MKNOD",
     ];
@@ -83,7 +83,7 @@ fn opens_are_logged_with_their_outcome() {
         .for_each(|way| logs_opens_with_their_outcome(&run(way)));
 }
 
-fn logs_opens_with_their_outcome(run: &Recorded) {
+fn logs_opens_with_their_outcome(run: &RecordedProgram) {
     let made = with_path(run, "OPEN", "made");
     assert_eq!(made[0].head.result, 3);
     assert!(made[0].ident.is_none(), "it was new");
@@ -112,7 +112,7 @@ fn a_written_file_is_identified_when_it_is_closed() {
         .for_each(|way| identifies_what_was_written(&run(way)));
 }
 
-fn identifies_what_was_written(run: &Recorded) {
+fn identifies_what_was_written(run: &RecordedProgram) {
     let closed: Vec<_> = run
         .of("CLOSE")
         .into_iter()
@@ -133,7 +133,7 @@ fn only_the_first_read_and_write_of_a_descriptor_are_logged() {
         .for_each(|way| logs_the_first_read_and_write_only(&run(way)));
 }
 
-fn logs_the_first_read_and_write_only(run: &Recorded) {
+fn logs_the_first_read_and_write_only(run: &RecordedProgram) {
     assert_eq!(run.of("READ").len(), 1);
     assert_eq!(run.of("WRITE").len(), 2, "one for each open file");
     assert_eq!(run.of("COPY").len(), 1, "the same pair twice");
@@ -151,7 +151,7 @@ fn changes_of_attributes_are_logged() {
         .for_each(|way| logs_changes_of_attributes(&run(way)));
 }
 
-fn logs_changes_of_attributes(run: &Recorded) {
+fn logs_changes_of_attributes(run: &RecordedProgram) {
     let of_kind = |kind| run.of("META").iter().filter(|s| s.head.arg == kind).count();
     assert_eq!(
         (of_kind(1), of_kind(2), of_kind(3), of_kind(4)),

@@ -32,13 +32,13 @@ pub struct Thread {
 
 /// The exit status, output and log of a recorded program.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct RecordedProgram {
     pub output: Output,
     pub lost: u64,
     pub threads: Vec<Thread>,
 }
 
-impl Recorded {
+impl RecordedProgram {
     /// The records of all threads, thread after thread.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.threads.iter().flat_map(|t| &t.records)
@@ -73,7 +73,7 @@ impl Recorded {
     }
 
     /// Asserts that the program succeeded and that no operation was lost.
-    pub fn fine(self) -> Recorded {
+    pub fn fine(self) -> RecordedProgram {
         assert!(self.output.status.success(), "{:?}", self.output);
         assert_eq!(self.lost, 0);
         self
@@ -197,17 +197,17 @@ fn arena_path() -> PathBuf {
 }
 
 /// Runs a command and records it.
-pub fn record(command: &mut Command) -> Recorded {
+pub fn record(command: &mut Command) -> RecordedProgram {
     record_in(command, &Arena::default())
 }
 
 /// Runs a command and records it in an arena of this kind.
-pub fn record_in(command: &mut Command, kind: &Arena) -> Recorded {
+pub fn record_in(command: &mut Command, kind: &Arena) -> RecordedProgram {
     record_with(command, kind, library())
 }
 
 /// The same with the library at this path.
-pub fn record_with(command: &mut Command, kind: &Arena, library: &Path) -> Recorded {
+pub fn record_with(command: &mut Command, kind: &Arena, library: &Path) -> RecordedProgram {
     let path = arena_path();
     let mut bytes = vec![0; (abi::ARENA_HEADER + kind.chunks * abi::CHUNK_SIZE) as usize];
     bytes[0..8].copy_from_slice(&abi::ARENA_MAGIC.to_le_bytes());
@@ -236,7 +236,7 @@ pub fn record_with(command: &mut Command, kind: &Arena, library: &Path) -> Recor
     let log = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let lost = std::mem::offset_of!(abi::Arena, lost);
-    Recorded {
+    RecordedProgram {
         output: output.unwrap(),
         lost: u64::from_le_bytes(log[lost..lost + 8].try_into().unwrap()),
         threads: threads(&log),

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Digest;
-use backstory_query::{self as query, Role};
+use backstory_query::{self as query, ContentRole};
 use backstory_redaction as redaction;
 use backstory_store::Store;
 use backstory_store::facts::Availability;
@@ -305,7 +305,7 @@ fn gone(held: &query::RunContents, builder: &builder::PlanBuilder<'_>) -> Vec<By
     let gone = held
         .files
         .iter()
-        .filter(|file| file.role == Role::Intermediate);
+        .filter(|file| file.role == ContentRole::Intermediate);
     gone.map(|file| builder.real(&file.path).into()).collect()
 }
 
@@ -320,7 +320,7 @@ fn expected(
     let mut further = Vec::new();
     let callers = |path: &[u8]| header.descriptors.iter().any(|(_, target)| target == path);
     for file in &held.files {
-        let plain = file.kind == EntityKind::File && file.role == Role::Output;
+        let plain = file.kind == EntityKind::File && file.role == ContentRole::Output;
         // The file that received the command's own output belongs to the caller.
         if !plain || callers(&file.path) || !initial_state::is_plain(&file.path) {
             continue;

@@ -19,7 +19,7 @@ pub struct Kept {
 /// All preserved contents, in the order of the log.
 pub fn kept(run: &Run) -> Vec<Kept> {
     let one = |event: Event| {
-        let Op::Kept { path, number, .. } = &event.op else {
+        let Op::Preserved { path, number, .. } = &event.op else {
             return None;
         };
         let result = event.outcome.value().unwrap();

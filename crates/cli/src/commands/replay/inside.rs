@@ -14,7 +14,7 @@ use backstory_session as session;
 use backstory_store::{Home, SqliteStore};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::{Job, PLAN, Played, RESULT, STORE};
+use super::{PLAN, Played, RESULT, ReplayRequest, STORE};
 use crate::commands::Outcome;
 use crate::error::{Failure, chain};
 use crate::index::{self, Busy};
@@ -71,7 +71,7 @@ fn orphaned() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-fn job(path: &Path) -> Result<Job, Failure> {
+fn job(path: &Path) -> Result<ReplayRequest, Failure> {
     let fail = |error: std::io::Error| {
         Failure::not_found(format!("cannot read {}: {error}", path.display()))
     };
@@ -86,7 +86,7 @@ fn tell(path: &Path, played: &Played) -> Outcome {
     Ok(0)
 }
 
-fn play(job: &Job) -> Result<Played, Failure> {
+fn play(job: &ReplayRequest) -> Result<Played, Failure> {
     let plan = &job.plan;
     let snapshot = RootSnapshot::take(plan)?;
     root::become_user(plan)?;
@@ -103,7 +103,7 @@ fn play(job: &Job) -> Result<Played, Failure> {
 }
 
 /// Runs the command as a child, without recording.
-fn plain(job: &Job) -> Result<Played, Failure> {
+fn plain(job: &ReplayRequest) -> Result<Played, Failure> {
     use std::os::unix::process::ExitStatusExt;
     let mut argv = job
         .plan
@@ -128,7 +128,7 @@ fn plain(job: &Job) -> Result<Played, Failure> {
 
 /// Records the command into a store of its own, and indexes the run here: only a process inside
 /// sees which versions the paths lead to.
-fn record(job: &Job) -> Result<Played, Failure> {
+fn record(job: &ReplayRequest) -> Result<Played, Failure> {
     let home = Home::locate(Some(&Path::new(OWN).join(STORE))).map_err(Failure::not_found)?;
     let id = home.new_run_id();
     let began = Instant::now();

@@ -193,7 +193,7 @@ fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<Key>, 
                 .map_err(|error| Failure::not_found(chain(&error)))?;
             let kept = log
                 .events()
-                .filter(|event| matches!(event.op, Op::Kept { .. }));
+                .filter(|event| matches!(event.op, Op::Preserved { .. }));
             found.extend(kept.filter_map(|event| event.ident.as_ref().map(key)));
         }
     }

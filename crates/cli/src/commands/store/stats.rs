@@ -20,7 +20,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     let graph = current.store.stats()?;
     let contents = match contents(&current.home)? {
         Some(contents) => contents.stats()?,
-        None => backstory_contents::Stats::default(),
+        None => backstory_contents::ContentsSize::default(),
     };
     let (logs, preserved) = sizes(&current.home.runs_dir());
     let facts_bytes = fs::metadata(current.home.facts_path()).map_or(0, |meta| meta.len());

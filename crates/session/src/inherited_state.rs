@@ -36,7 +36,7 @@ pub(crate) const RAISED: [libc::__rlimit_resource_t; 3] =
 
 /// The state that the command inherits beside descriptors, directory and limits.
 #[derive(Clone)]
-pub(crate) struct Origin {
+pub(crate) struct InheritedState {
     /// Signals that were blocked when `record` was called.
     pub mask: SignalSet,
     /// The disposition of SIGPIPE when the process started.
@@ -51,11 +51,11 @@ pub(crate) struct Origin {
     pub timers: [libc::itimerval; 3],
 }
 
-impl Origin {
+impl InheritedState {
     /// Reads this state, takes the timers away from this process, and raises the limits where
     /// permitted. The timers belong to the command, and so do its resources. With SIGXFSZ ignored,
     /// a file that may not grow gives an error instead of ending this process.
-    pub(crate) fn take() -> Origin {
+    pub(crate) fn take() -> InheritedState {
         debug_assert!(
             LOOKED.load(Ordering::Relaxed),
             "the linker dropped the start-up function"
@@ -70,7 +70,7 @@ impl Origin {
         sys::set_mask(&mask);
         let ignored = ignored();
         sys::set_disposition(libc::SIGXFSZ, libc::SIG_IGN);
-        Origin {
+        InheritedState {
             mask,
             sigpipe: SIGPIPE.load(Ordering::Relaxed),
             ignored,
