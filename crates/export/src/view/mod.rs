@@ -12,6 +12,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Ident;
 use backstory_graph::model::{Certainty, EntityKind, Interval};
 use backstory_query::answer::{Flow, RunDetails};
+use backstory_workflow::recording::split;
 use backstory_workflow::shell;
 use backstory_workflow::steps::{SharedEnvironment, Workflow};
 
@@ -161,7 +162,14 @@ impl View {
     ///
     /// As [`View::steps`].
     pub fn shared_environment(&self) -> Result<SharedEnvironment> {
-        Ok(SharedEnvironment::of(&self.steps()?.steps))
+        let variables = self.runs.iter().flat_map(|run| &run.environment);
+        let names = variables
+            .filter_map(|pair| split(pair))
+            .map(|(name, _)| name.into());
+        Ok(SharedEnvironment::of(
+            &self.steps()?.steps,
+            &names.collect(),
+        ))
     }
 
     /// The path as the steps name it: relative to the base if it lies below.
