@@ -27,7 +27,7 @@ pub struct Recording {
     pub entities: Vec<Entity>,
     /// The edges of each activity, by its id.
     pub edges: Vec<Vec<Edge>>,
-    /// Derivations of versions from versions.
+    /// Derivations of versions from versions, sorted by activity.
     pub derived: Vec<Derived>,
     /// Forks, execs, waits and signals between activities.
     pub informs: Vec<Inform>,
@@ -60,6 +60,7 @@ impl Recording {
             derived.extend(stream.derived);
             informs.extend(stream.informed_by);
         }
+        derived.sort_by_key(|derived: &Derived| derived.activity);
         let away = edges
             .iter()
             .flatten()
@@ -157,6 +158,14 @@ impl Recording {
             next += 1;
         }
         all
+    }
+
+    /// The derivations that an activity made.
+    pub fn derived_by(&self, at: usize) -> &[Derived] {
+        let of = |derived: &Derived| derived.activity.0 as usize;
+        let first = self.derived.partition_point(|derived| of(derived) < at);
+        let after = self.derived.partition_point(|derived| of(derived) <= at);
+        &self.derived[first..after]
     }
 
     /// The entity with this id.

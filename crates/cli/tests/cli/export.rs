@@ -57,18 +57,18 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-fn tool(place: &Place, line: &[&str]) -> Command {
+pub(super) fn tool(place: &Place, line: &[&str]) -> Command {
     let mut command = place.stage.command(find(line[0]).unwrap());
     command.args(&line[1..]).current_dir(place.work());
     command
 }
 
-fn text(output: &Output) -> String {
+pub(super) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
 
 /// Exports, removes the outputs, and has the tool make them again.
-fn made_again(place: &Place, format: &str, mut tool: Command) {
+pub(super) fn made_again(place: &Place, format: &str, mut tool: Command) {
     let before = tree(&place.work().join("out"));
     exported_and_removed(place, format);
     let output = tool.current_dir(place.work()).output().unwrap();

@@ -22,6 +22,7 @@ mod kept;
 mod kinds;
 mod names;
 mod orphans;
+mod packaging;
 mod reasons;
 mod record;
 mod replay;

@@ -36,6 +36,8 @@ pub struct Effects {
     pub touched: BTreeMap<Bytes, Time>,
     /// Directories it made.
     pub directories: BTreeSet<Bytes>,
+    /// Directories whose entries it listed, with the first time.
+    pub listed: BTreeMap<Bytes, Time>,
 }
 
 impl Effects {
@@ -91,6 +93,10 @@ impl Effects {
                 Relation::Make if entity.kind == EntityKind::Directory => {
                     effects.directories.insert(path);
                 }
+                Relation::List => {
+                    let first = effects.listed.entry(path).or_insert(start);
+                    *first = start.min(*first);
+                }
                 Relation::Delete if file => {
                     effects.removed.insert(path, start);
                 }
@@ -100,7 +106,38 @@ impl Effects {
                 _ => {}
             }
         }
+        effects.add_moved(recording, members, &own, exclude);
         effects
+    }
+
+    /// Adds the files below a directory that one of the activities renamed. The graph has no edge to
+    /// such a file, only a derivation of its version from the version at the old path. `own`:
+    /// versions that the activities made themselves.
+    fn add_moved(
+        &mut self,
+        recording: &Recording,
+        members: &[usize],
+        own: &HashSet<EntityId>,
+        exclude: &Globs,
+    ) {
+        for derived in members.iter().flat_map(|&at| recording.derived_by(at)) {
+            let (new, old) = (
+                recording.entity(derived.entity),
+                recording.entity(derived.from),
+            );
+            let moved = new.path != old.path && new.kind == EntityKind::File;
+            if !moved
+                || own.contains(&new.id)
+                || exclude.matches(&new.path)
+                || is_temporary(&new.path)
+            {
+                continue;
+            }
+            let (start, end, last) = (derived.time, derived.time, new.last);
+            let made = MadePath { start, end, last };
+            self.made.entry(new.path.clone()).or_insert(made);
+            self.removed.entry(old.path.clone()).or_insert(start);
+        }
     }
 }
 

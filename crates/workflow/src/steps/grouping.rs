@@ -7,15 +7,18 @@
 //! - One removes or renames a file that the other made.
 //! - One changes a file after the other read it.
 //! - They need each other's files.
+//! - One lists a directory before the other adds a file to it, and needs that file's step.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use backstory_eventlog::event::Bytes;
+use backstory_eventlog::event::{Bytes, Time};
 use petgraph::algo::tarjan_scc;
-use petgraph::graph::DiGraph;
+use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::unionfind::UnionFind;
+use petgraph::visit::Dfs;
 
 use super::part::Part;
+use crate::paths::parent;
 
 /// The group of each command: the index of the group's first command. `lasting`: files that count.
 pub fn groups(parts: &[Part], lasting: &BTreeSet<Bytes>) -> Vec<usize> {
@@ -67,8 +70,11 @@ fn lasting_outputs<'p>(
     made.filter(|path| lasting.contains(*path))
 }
 
-/// Joins groups that need each other's files: the strongly connected components of the graph of
-/// needs.
+/// Groups of commands as nodes, at the index of each group's first command. An edge leads from a
+/// group to one that it needs.
+type Needs = DiGraph<(), (), usize>;
+
+/// Joins groups that need each other: the strongly connected components of the graph of needs.
 fn join_cycles(parts: &[Part], lasting: &BTreeSet<Bytes>, sets: &mut UnionFind<usize>) {
     let mut maker: HashMap<&Bytes, usize> = HashMap::new();
     for (at, part) in parts.iter().enumerate() {
@@ -76,7 +82,7 @@ fn join_cycles(parts: &[Part], lasting: &BTreeSet<Bytes>, sets: &mut UnionFind<u
             maker.insert(path, sets.find(at));
         }
     }
-    let mut needs: DiGraph<(), (), usize> = DiGraph::default();
+    let mut needs = Needs::default();
     let nodes: Vec<_> = parts.iter().map(|_| needs.add_node(())).collect();
     for (at, part) in parts.iter().enumerate() {
         let group = sets.find(at);
@@ -85,9 +91,59 @@ fn join_cycles(parts: &[Part], lasting: &BTreeSet<Bytes>, sets: &mut UnionFind<u
             needs.update_edge(nodes[group], nodes[other], ());
         }
     }
+    for (maker, lister) in additions_to_listed(parts, lasting, sets, &needs) {
+        needs.update_edge(nodes[maker], nodes[lister], ());
+    }
     for cycle in tarjan_scc(&needs) {
         for pair in cycle.windows(2) {
             sets.union(pair[0].index(), pair[1].index());
         }
     }
+}
+
+/// Pairs of groups: the second listed a directory, and the first added a file to it later, although
+/// the second needs the first. The list would be another one if the first ran as a whole before the
+/// second.
+fn additions_to_listed(
+    parts: &[Part],
+    lasting: &BTreeSet<Bytes>,
+    sets: &UnionFind<usize>,
+    needs: &Needs,
+) -> BTreeSet<(usize, usize)> {
+    let mut listers: HashMap<&[u8], Vec<(usize, Time)>> = HashMap::new();
+    for (at, part) in parts.iter().enumerate() {
+        for (directory, first) in &part.effects.listed {
+            let all = listers.entry(directory).or_default();
+            all.push((sets.find(at), *first));
+        }
+    }
+    let mut needed: HashMap<usize, HashSet<usize>> = HashMap::new();
+    let mut pairs = BTreeSet::new();
+    for (at, part) in parts.iter().enumerate() {
+        let maker = sets.find(at);
+        for path in lasting_outputs(part, lasting) {
+            let start = part.effects.made[path].start;
+            let listers = listers.get(parent(path)).into_iter().flatten();
+            let before = listers.filter(|(group, first)| *group != maker && *first < start);
+            for &(lister, _) in before {
+                let needed = needed
+                    .entry(lister)
+                    .or_insert_with(|| all_needed(needs, lister));
+                if needed.contains(&maker) {
+                    pairs.insert((maker, lister));
+                }
+            }
+        }
+    }
+    pairs
+}
+
+/// The groups that a group needs, directly or through others.
+fn all_needed(needs: &Needs, group: usize) -> HashSet<usize> {
+    let mut walk = Dfs::new(needs, NodeIndex::new(group));
+    let mut all = HashSet::new();
+    while let Some(node) = walk.next(needs) {
+        all.insert(node.index());
+    }
+    all
 }

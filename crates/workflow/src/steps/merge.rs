@@ -72,7 +72,6 @@ fn step(
         all().any(|effects| effects.removed.contains_key(path))
             && !all().any(|e| e.made.get(path).is_some_and(|m| m.last))
     };
-    let outputs: BTreeSet<Bytes> = outputs.into_iter().filter(|path| !gone(path)).collect();
     let everything: BTreeSet<&Bytes> = all().flat_map(|effects| effects.made.keys()).collect();
     let mut inputs = BTreeSet::new();
     for path in all().flat_map(|effects| effects.read.keys()) {
@@ -92,6 +91,7 @@ fn step(
             in_place.insert(path.clone());
         }
     }
+    // An output that a later command removes or moves needs its directory, too.
     let directories = outputs
         .iter()
         .map(|path| Bytes::from(parent(path)))
@@ -99,6 +99,7 @@ fn step(
             made.contains(directory) && !all().any(|e| e.directories.contains(directory))
         })
         .collect::<BTreeSet<Bytes>>();
+    let outputs: BTreeSet<Bytes> = outputs.into_iter().filter(|path| !gone(path)).collect();
     Step {
         name: String::new(),
         lines: parts

@@ -53,9 +53,12 @@ pub fn is_shell(recording: &Recording, at: usize) -> bool {
     names_shell(program(recording, at)) || paths(recording, at, Relation::Execute).any(names_shell)
 }
 
-/// True if the program runs commands by the user's rules: `make`, `snakemake`.
+/// True if the program runs commands by the user's rules: `make`, `snakemake`, or a script whose
+/// first line names one of them (`debian/rules`).
 pub fn is_builder(recording: &Recording, at: usize) -> bool {
-    is_one(program(recording, at), &knowledge().programs.builders)
+    let builders = &knowledge().programs.builders;
+    is_one(program(recording, at), builders)
+        || paths(recording, at, Relation::Execute).any(|path| is_one(path, builders))
 }
 
 /// True if the kernel ran an interpreter for the program, as the program's first line says.

@@ -44,7 +44,7 @@ pub fn role(recording: &Recording, at: usize) -> ProgramRole {
     let path = program(recording, at);
     let name = activity.argv.first().map_or(path, |arg| arg);
     let either = |of: &[String]| is_one(path, of) || is_one(name, of);
-    if either(&known.wrappers) || either(&known.builders) {
+    if either(&known.wrappers) || either(&known.builders) || is_builder(recording, at) {
         return ProgramRole::Driver;
     }
     if let Some(next) = launched(recording, at) {
