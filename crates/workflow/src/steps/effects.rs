@@ -110,8 +110,8 @@ impl Effects {
         effects
     }
 
-    /// Adds the files below a directory that one of the activities renamed. The graph has no edge to
-    /// such a file, only a derivation of its version from the version at the old path. `own`:
+    /// Adds the files below a directory that one of the activities renamed. The graph has no edge
+    /// to such a file, only a derivation of its version from the version at the old path. `own`:
     /// versions that the activities made themselves.
     fn add_moved(
         &mut self,

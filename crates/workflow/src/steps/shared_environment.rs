@@ -24,11 +24,12 @@ pub struct SharedEnvironment {
 }
 
 impl SharedEnvironment {
-    /// Removes from the commands of `steps` the variables that all of them set to the same value,
-    /// and in a long workflow those that most of them set. A command without such a variable gets
-    /// `env -u NAME`. `inherited`: variables of the environment in which the steps run. A command
-    /// that does not set one of them has that environment's value, so only all commands together can
-    /// share it.
+    /// Removes shared variables from the commands of `steps`: those that all commands set to the
+    /// same value, and in a long workflow those that most commands set. A command without such a
+    /// variable gets `env -u NAME`.
+    ///
+    /// `inherited`: variables of the environment in which the steps run. A command that does not
+    /// set one of them has that environment's value. Only all commands together can share it.
     pub fn of(steps: &[Step], inherited: &BTreeSet<Bytes>) -> SharedEnvironment {
         let mut steps = steps.to_vec();
         let variables = common(&steps, inherited);
