@@ -30,7 +30,7 @@ use program::{CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{NameArgs, NoteArgs, RmArgs, RunArgs};
-use search::{FilesArgs, LogArgs};
+use search::{FilesArgs, LogArgs, ProcessesArgs, WhoArgs};
 use store::StoreCommand;
 
 /// Records how files come to be, and answers questions about it.
@@ -78,8 +78,8 @@ pub enum Command {
     Files(FilesArgs),
 
     /// List the programs that a run executed, as a tree
-    #[command(after_help = runs::PROCESSES)]
-    Processes(RunArgs),
+    #[command(after_help = search::PROCESSES)]
+    Processes(ProcessesArgs),
 
     /// Show one run: its command, its exit status, and whether its record is complete
     #[command(after_help = runs::SHOW)]
@@ -96,6 +96,10 @@ pub enum Command {
     /// Show where a file went: what was made from it
     #[command(after_help = lineage::USES)]
     Uses(LineageArgs),
+
+    /// List every process that touched a file: when, how, and in which run
+    #[command(after_help = search::WHO)]
+    Who(WhoArgs),
 
     /// Check whether files, and their inputs, are as their last run left them
     #[command(after_help = lineage::STATUS)]

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Log(args) => commands::log::run(args, store),
         Command::Of(args) => commands::lineage::run(args, Direction::Of, store),
         Command::Uses(args) => commands::lineage::run(args, Direction::Uses, store),
+        Command::Who(args) => commands::who::run(args, store),
         Command::Status(args) => commands::status::run(args, store),
         Command::Diff(args) => commands::diff::run(args, store),
         Command::Replay(args) => commands::replay::run(args, store),
@@ -97,6 +98,7 @@ fn is_paged(command: &Command) -> bool {
             | Command::Log(_)
             | Command::Of(_)
             | Command::Uses(_)
+            | Command::Who(_)
             | Command::Status(_)
             | Command::Diff(_)
     )

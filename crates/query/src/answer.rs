@@ -58,6 +58,50 @@ pub struct FileUse {
     pub access: Vec<Access>,
     pub via: Via,
     pub certainty: Certainty,
+    /// The end of the last operation on it.
+    pub last: Time,
+    /// The newest version that was used, if its identity is known.
+    pub ident: Option<Ident>,
+}
+
+/// The use that a process made of the files that a filter accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessFiles {
+    /// The process, as in [`ProcessLine::id`].
+    pub id: u64,
+    /// True if it used such a file.
+    pub accepted: bool,
+    /// Bytes of the files that it wrote, as they were at the end of the run.
+    pub written: u64,
+}
+
+/// The acts of one process on one file, as `who` lists them.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub struct FileTouch {
+    pub run: String,
+    pub run_name: Option<String>,
+    pub id: u64,
+    pub activity: Activity,
+    /// The name of the file in the run.
+    pub path: Bytes,
+    pub access: Vec<Access>,
+    pub certainty: Certainty,
+    /// From the first act to the last.
+    pub interval: Interval,
+    /// The names that the process gave to the file or to a copy of it, and how.
+    pub to: Vec<(Derivation, Bytes)>,
+    /// The names that the file or its content had before, and how it came from there.
+    pub from: Vec<(Derivation, Bytes)>,
+}
+
+/// How the kernel made one file of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Derivation {
+    Renamed,
+    Linked,
+    Copied,
 }
 
 /// The words of `files --json`.

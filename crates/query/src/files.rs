@@ -1,13 +1,15 @@
-//! The files of a run, in the words of `files --json`.
+//! The files of a run, and the processes that used them, in the words of `files --json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use backstory_eventlog::event::{Bytes, Via};
+use backstory_eventlog::event::{Bytes, Time, Via};
+use backstory_files::Ident;
 use backstory_graph::model::{ByName, Certainty, Entity, Relation};
 use backstory_store::{ActivityKey, Store};
 
 use crate::Result;
-use crate::answer::{Access, FileUse};
+use crate::answer::{Access, FileUse, ProcessFiles};
+use crate::file_filter::FileFilter;
 use crate::runs::{is_path, record};
 
 /// All words, in the order of output.
@@ -25,7 +27,7 @@ const WORDS: [Access; 10] = [
 ];
 
 /// The word for a relation. A file that is made is written.
-fn word(relation: Relation) -> Access {
+pub(crate) fn word(relation: Relation) -> Access {
     match relation {
         Relation::Read => Access::Read,
         Relation::Execute => Access::Exec,
@@ -82,42 +84,115 @@ struct Words {
     library: u16,
 }
 
+/// The use of one path.
+#[derive(Debug, Clone, Default)]
+struct PathUse {
+    words: [Words; 2],
+    /// The end of the last operation.
+    last: Time,
+    /// The newest version that was used, and its number.
+    newest: Option<(u32, Option<Ident>)>,
+}
+
 /// The paths that a run touched, by path. For each path, `seen` comes before `possible`.
 pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
+    files_where(store, run, &FileFilter::default())
+}
+
+/// The same for the paths and the processes that a filter accepts.
+pub fn files_where(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<Vec<FileUse>> {
     let _one_state = store.reading()?;
     let key = record(store, run)?.key;
     let entities = store.entities(key)?;
-    let mut by_entity: Vec<[Done; 2]> = vec![Default::default(); entities.len()];
+    let mut by_entity: Vec<([Done; 2], Time)> = vec![Default::default(); entities.len()];
     for activity in store.activities(key)? {
+        if !filter.accepts_program(&activity) {
+            continue;
+        }
         for edge in store.stream(ActivityKey::new(key, activity.id))?.edges {
             // In a damaged store the number may name no entity.
-            let Some(of) = by_entity.get_mut(edge.entity.0 as usize) else {
+            let Some((of, last)) = by_entity.get_mut(edge.entity.0 as usize) else {
                 continue;
             };
             let done = &mut of[place(edge.certainty)];
             let bit = edge.relation.bit();
             done.bits |= bit;
             done.library |= if edge.via == Via::Library { bit } else { 0 };
+            *last = edge.interval.end.max(*last);
         }
     }
-    let mut by_path: BTreeMap<Bytes, [Words; 2]> = BTreeMap::new();
-    for (entity, done) in entities.into_iter().zip(by_entity) {
+    let mut by_path: BTreeMap<Bytes, PathUse> = BTreeMap::new();
+    for (entity, (done, last)) in entities.into_iter().zip(by_entity) {
         let by_name = by_name(&entity, done);
+        let version = (entity.version, entity.ident);
         let names = std::iter::once(entity.path)
             .chain(entity.aliases)
             .zip(by_name);
-        for (path, done) in names.filter(|(path, _)| is_path(path)) {
+        for (path, done) in names.filter(|(path, _)| is_path(path) && filter.accepts_path(path)) {
             let all = by_path.entry(path).or_default();
-            for (all, new) in all.iter_mut().zip(done.map(Done::words)) {
+            for (all, new) in all.words.iter_mut().zip(done.map(Done::words)) {
                 all.bits |= new.bits;
                 all.library |= new.library;
+            }
+            all.last = all.last.max(last);
+            if all.newest.is_none_or(|(number, _)| number <= version.0) {
+                all.newest = Some(version);
             }
         }
     }
     Ok(by_path
         .into_iter()
-        .flat_map(|(path, words)| lines(&path, words))
+        .flat_map(|(path, used)| lines(&path, &used))
+        .filter(|used| filter.accepts_access(&used.access))
         .collect())
+}
+
+/// For each process of a run, in the order of their ids: whether it used a file that the filter
+/// accepts and `own` does, and how many bytes the files have that it wrote.
+pub fn process_files(
+    store: &dyn Store,
+    run: &str,
+    filter: &FileFilter,
+    own: &dyn Fn(&[u8], Option<&Ident>) -> Result<bool>,
+) -> Result<Vec<ProcessFiles>> {
+    let _one_state = store.reading()?;
+    let key = record(store, run)?.key;
+    let entities = store.entities(key)?;
+    let mut accepted: Vec<Option<bool>> = vec![None; entities.len()];
+    let mut found = Vec::new();
+    for activity in store.activities(key)? {
+        let mut used = ProcessFiles {
+            id: ActivityKey::new(key, activity.id).0,
+            accepted: false,
+            written: 0,
+        };
+        let mut written = HashSet::new();
+        if filter.accepts_program(&activity) {
+            for edge in store.stream(ActivityKey::new(key, activity.id))?.edges {
+                let at = edge.entity.0 as usize;
+                let Some(entity) = entities.get(at) else {
+                    continue;
+                };
+                if edge.relation == Relation::Write && written.insert(at) {
+                    used.written += entity.ident.map_or(0, |ident| ident.size.max(0) as u64);
+                }
+                if used.accepted || !filter.accepts_access(&[word(edge.relation)]) {
+                    continue;
+                }
+                used.accepted = match accepted[at] {
+                    Some(known) => known,
+                    None => {
+                        let mut names = std::iter::once(&entity.path).chain(&entity.aliases);
+                        let named = names.any(|path| is_path(path) && filter.accepts_path(path));
+                        let fits = named && own(&entity.path, entity.ident.as_ref())?;
+                        *accepted[at].insert(fits)
+                    }
+                };
+            }
+        }
+        found.push(used);
+    }
+    Ok(found)
 }
 
 /// The relations to an entity, by each of its names. A relation whose name is unknown belongs to
@@ -158,7 +233,9 @@ fn place(certainty: Certainty) -> usize {
     }
 }
 
-fn lines(path: &Bytes, mut words: [Words; 2]) -> impl Iterator<Item = FileUse> + use<> {
+fn lines(path: &Bytes, used: &PathUse) -> impl Iterator<Item = FileUse> + use<> {
+    let mut words = used.words;
+    let (last, ident) = (used.last, used.newest.and_then(|(_, ident)| ident));
     // A word that is seen is not repeated as possible.
     words[1].bits &= !words[0].bits;
     let path = path.clone();
@@ -177,5 +254,7 @@ fn lines(path: &Bytes, mut words: [Words; 2]) -> impl Iterator<Item = FileUse> +
                 Via::Kernel
             },
             certainty,
+            last,
+            ident,
         })
 }

@@ -1,11 +1,6 @@
-//! Arguments of the commands about whole runs: `processes`, `show`, `rm`, `note`, `name`.
+//! Arguments of the commands about whole runs: `show`, `rm`, `note`, `name`.
 
 use clap::Args;
-
-/// The text after the options in the help of `processes`.
-pub const PROCESSES: &str = "Examples:\n  \
-    backstory processes\n  \
-    backstory processes nightly --json | jq '.[].argv'";
 
 /// The text after the options in the help of `show`.
 pub const SHOW: &str = "Examples:\n  \

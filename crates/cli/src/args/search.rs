@@ -1,4 +1,4 @@
-//! Arguments of the commands that search: `log`, `files`.
+//! Arguments of the commands that search: `log`, `files`, `processes`, `who`.
 
 use backstory_eventlog::event::Time;
 use clap::Args;
@@ -9,9 +9,25 @@ use crate::when;
 /// The text after the options in the help of `files`.
 pub const FILES: &str = "Examples:\n  \
     backstory files                          files of the latest run\n  \
+    backstory files --written --sort size    results, the largest first\n  \
+    backstory files --by cc1 --under src     what the compiler used there\n  \
     backstory files nightly --exclude '/usr/**'\n  \
     backstory files --all                    also system files, one by one\n  \
     backstory files --json | jq -r '.[]|select(.access|index(\"write\")).path'";
+
+/// The text after the options in the help of `processes`.
+pub const PROCESSES: &str = "Examples:\n  \
+    backstory processes\n  \
+    backstory processes --written --under build\n  \
+    backstory processes --sort time          the longest first\n  \
+    backstory processes nightly --json | jq '.[].argv'\n\n\
+    With conditions on files, those processes are listed that used such a file.";
+
+/// The text after the options in the help of `who`.
+pub const WHO: &str = "Examples:\n  \
+    backstory who report.txt                 also a file that is gone\n  \
+    backstory who report.txt -n 5\n  \
+    backstory who /etc/hosts --lookups --json";
 
 /// The text after the options in the help of `log`.
 pub const LOG: &str = "Examples:\n  \
@@ -22,8 +38,8 @@ pub const LOG: &str = "Examples:\n  \
     backstory log --running\n  \
     backstory log --json | jq -r '.[].run'\n  \
     backstory log --raw 7hx2k9qa | less      every operation, as recorded\n\n\
-    A run must meet all conditions. At a terminal, times are relative and lines are cut\n\
-    to its width.";
+    A run must meet all conditions. At a terminal, times are relative and lines are\n\
+    cut to its width.";
 
 /// `files`
 #[derive(Debug, Args)]
@@ -32,12 +48,105 @@ pub struct FilesArgs {
     #[command(flatten)]
     pub run: RunArgs,
 
+    /// Which files
+    #[command(flatten)]
+    pub which: FileChoice,
+
     /// Leave out files whose paths match GLOB (repeatable; `*` stays within a directory, `**`
     /// crosses directories)
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
-    /// List system files one by one instead of counting them
+    /// The order: by path, the largest first, or the last used first
+    #[arg(long, value_name = "KEY", default_value = "path")]
+    pub sort: SortKey,
+}
+
+/// `processes`
+#[derive(Debug, Args)]
+pub struct ProcessesArgs {
+    /// Which run, and how to print
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// Which processes
+    #[command(flatten)]
+    pub which: FileChoice,
+
+    /// List the processes without a tree: by path of the program, by bytes of the files that they
+    /// wrote, or by duration
+    #[arg(long, value_name = "KEY")]
+    pub sort: Option<SortKey>,
+}
+
+/// `who`
+#[derive(Debug, Args)]
+pub struct WhoArgs {
+    /// The file. It may be gone
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub path: std::path::PathBuf,
+
+    /// At most N processes, the newest
+    #[arg(short = 'n', value_name = "N")]
+    pub most: Option<usize>,
+
+    /// Also processes that only looked the file up
+    #[arg(long)]
+    pub lookups: bool,
+
+    /// In this run only
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SortKey {
+    /// By path
+    Path,
+    /// The largest first
+    Size,
+    /// The latest, or the longest, first
+    Time,
+}
+
+/// Conditions on files.
+#[derive(Debug, Args)]
+pub struct FileChoice {
+    /// Files that were read or executed
+    #[arg(long)]
+    pub read: bool,
+
+    /// Files that were written, made or renamed, or whose attributes were changed
+    #[arg(long)]
+    pub written: bool,
+
+    /// Files that were removed
+    #[arg(long)]
+    pub deleted: bool,
+
+    /// Files that were looked up: stat, listings, links, missing files
+    #[arg(long)]
+    pub looked_up: bool,
+
+    /// Used by PROGRAM: its name, its path, or its script's (`*` matches anything)
+    #[arg(long, value_name = "PROGRAM")]
+    pub by: Option<String>,
+
+    /// Files in DIR or below (repeatable)
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub under: Vec<std::path::PathBuf>,
+
+    /// The user's own files only: no packages, no system files, no caches of tools. This is the
+    /// default at a terminal, unless --under is given. The others are counted
+    #[arg(long, overrides_with = "all")]
+    pub own: bool,
+
+    /// Everything, one by one
     #[arg(long)]
     pub all: bool,
 }

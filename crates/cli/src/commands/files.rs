@@ -7,34 +7,61 @@ use backstory_graph::model::Certainty;
 use backstory_query as query;
 use backstory_query::answer::{Access, FileUse};
 
+use super::file_choice::{self, Hiding};
 use super::stored_contents::Versions;
 use super::{Outcome, answer};
-use crate::args::search::FilesArgs;
+use crate::args::search::{FilesArgs, SortKey};
 use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
 use crate::text::paths::{Groups, is_system, shown};
 use crate::text::style::{Role, Style};
+use crate::text::when;
 
 /// Prints the files of a run.
 pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
-    let exclude = query::Globs::new(&args.exclude)?;
+    let mut filter = file_choice::filter(&args.which)?;
+    filter.exclude = query::Globs::new(&args.exclude)?;
     let current = CurrentStore::open(store)?;
     let run = current.run(args.run.run.as_deref())?;
-    let mut files = query::files(&current.store, &run)?;
-    files.retain(|file| !exclude.matches(&file.path));
-    let versions = match args.run.json {
-        true => Some(Versions::of_run(&current.store, &run)?),
-        false => None,
+    let mut files = query::files_where(&current.store, &run, &filter)?;
+    match args.sort {
+        SortKey::Path => {}
+        SortKey::Size => files.sort_by_key(|file| std::cmp::Reverse(size(file))),
+        SortKey::Time => files.sort_by_key(|file| std::cmp::Reverse(file.last)),
+    }
+    let hiding = file_choice::hiding(&args.which);
+    let own = |file: &FileUse| {
+        file_choice::is_own(
+            &current.store,
+            &file.path,
+            file.ident.as_ref(),
+            &file.access,
+        )
     };
-    answer(|out| match &versions {
-        Some(versions) => json::lines(
-            out,
-            files
+    if args.run.json {
+        if args.which.own {
+            let own: Vec<bool> = files.iter().map(own).collect::<Result<_, _>>()?;
+            let mut own = own.into_iter();
+            files.retain(|_| own.next() == Some(true));
+        }
+        let versions = Versions::of_run(&current.store, &run)?;
+        return answer(|out| {
+            let lines = files
                 .iter()
-                .map(|file| json(file, versions.json(&file.path))),
-        ),
-        None => table(&files, args.all, Style::of_stdout(), out),
-    })
+                .map(|file| json(file, versions.json(&file.path)));
+            json::lines(out, lines)
+        });
+    }
+    let mut table = Table::new(&hiding, args.sort, &filter.access);
+    for file in &files {
+        let own = hiding != Hiding::NotOwn || own(file)?;
+        table.add(file, own);
+    }
+    answer(|out| table.print(Style::of_stdout(), out))
+}
+
+fn size(file: &FileUse) -> Option<i64> {
+    file.ident.map(|ident| ident.size)
 }
 
 fn json(file: &FileUse, versions: Value) -> Value {
@@ -47,11 +74,13 @@ fn json(file: &FileUse, versions: Value) -> Value {
         ("via", via(file.via).into()),
         ("certainty", certainty(file.certainty).into()),
         ("versions", versions),
+        ("size", size(file).into()),
+        ("last_used", Value::Time(file.last)),
     ])
 }
 
 /// The word of an access.
-fn word(access: Access) -> &'static str {
+pub fn word(access: Access) -> &'static str {
     match access {
         Access::Read => "read",
         Access::Write => "write",
@@ -82,28 +111,58 @@ pub fn certainty(certainty: Certainty) -> &'static str {
     }
 }
 
-/// Prints one line for each path. Without `--all`, two kinds of paths are only counted: system
-/// files that were not changed, and paths that were only looked up.
-fn table(
-    files: &[FileUse],
-    all: bool,
-    style: Style,
-    out: &mut impl std::io::Write,
-) -> std::io::Result<()> {
-    let mut groups = Groups::default();
-    let mut looked_at = 0;
-    for file in files {
-        let only = |harmless: fn(&Access) -> bool| !all && file.access.iter().all(harmless);
-        if is_system(&file.path) && only(|access| !is_change(access)) {
-            groups.add(&file.path);
-        } else if only(|access| {
-            matches!(
-                access,
-                Access::Stat | Access::Dir | Access::Missing | Access::Link
-            )
-        }) {
-            looked_at += 1;
+/// The lines of the answer, and what is only counted.
+struct Table<'f> {
+    hiding: &'f Hiding,
+    sort: SortKey,
+    /// True if the user asked for look-ups.
+    lookups: bool,
+    lines: Vec<&'f FileUse>,
+    hidden: Groups,
+    looked_at: usize,
+}
+
+impl<'f> Table<'f> {
+    fn new(hiding: &'f Hiding, sort: SortKey, access: &[Access]) -> Table<'f> {
+        Table {
+            hiding,
+            sort,
+            lookups: access.contains(&Access::Stat),
+            lines: Vec::new(),
+            hidden: Groups::default(),
+            looked_at: 0,
+        }
+    }
+
+    /// Adds a path, or counts it. Two kinds of paths are only counted: those that are hidden, and
+    /// those that were only looked up, unless the user asked for them.
+    fn add(&mut self, file: &'f FileUse, own: bool) {
+        let unchanged = !file.access.iter().any(is_change);
+        let hidden = match self.hiding {
+            Hiding::Nothing => false,
+            Hiding::System => is_system(&file.path) && unchanged,
+            Hiding::NotOwn => !own,
+        };
+        let looks = file.access.iter().all(is_lookup);
+        if looks && !self.lookups && *self.hiding != Hiding::Nothing && !hidden {
+            self.looked_at += 1;
+        } else if hidden {
+            self.hidden.add(&file.path);
         } else {
+            self.lines.push(file);
+        }
+    }
+
+    fn print(&self, style: Style, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        let key = |file: &FileUse| match self.sort {
+            SortKey::Path => String::new(),
+            SortKey::Size => {
+                let size = size(file).map(|size| when::size(size.max(0) as u64));
+                format!("{:>9}  ", size.unwrap_or_default())
+            }
+            SortKey::Time => format!("{}  ", when::moment(file.last)),
+        };
+        for file in &self.lines {
             let words: Vec<&str> = file.access.iter().map(|&access| word(access)).collect();
             let maybe = if file.certainty == Certainty::Possible {
                 " (possible)"
@@ -111,33 +170,37 @@ fn table(
                 ""
             };
             let words = format!("{:<16}", format!("{}{maybe}", words.join(",")));
-            writeln!(
-                out,
-                "{}  {}",
-                style.paint(Role::Dim, &words),
-                shown(&file.path)
-            )?;
+            let lead = style.paint(Role::Dim, &format!("{}{words}", key(file)));
+            writeln!(out, "{lead}  {}", shown(&file.path))?;
         }
+        let mut notes = Vec::new();
+        if !self.hidden.is_empty() {
+            notes.push(self.hidden.text());
+        }
+        if self.looked_at > 0 {
+            notes.push(format!("{} paths that were only looked up", self.looked_at));
+        }
+        if !notes.is_empty() {
+            let note = format!("… and {} (--all lists them)", notes.join("; "));
+            writeln!(out, "{}", style.paint(Role::Dim, &note))?;
+        }
+        Ok(())
     }
-    let mut notes = Vec::new();
-    if !groups.is_empty() {
-        notes.push(groups.text());
-    }
-    if looked_at > 0 {
-        notes.push(format!("{looked_at} paths that were only looked up"));
-    }
-    if !notes.is_empty() {
-        let note = format!("… and {} (--all lists them)", notes.join("; "));
-        writeln!(out, "{}", style.paint(Role::Dim, &note))?;
-    }
-    Ok(())
 }
 
 /// True if it changes something.
-fn is_change(access: &Access) -> bool {
+pub fn is_change(access: &Access) -> bool {
     matches!(
         access,
         Access::Write | Access::Delete | Access::Rename | Access::Meta
+    )
+}
+
+/// True if it only looks a path up.
+fn is_lookup(access: &Access) -> bool {
+    matches!(
+        access,
+        Access::Stat | Access::Dir | Access::Missing | Access::Link
     )
 }
 
@@ -152,12 +215,17 @@ mod tests {
             access: access.to_vec(),
             via: Via::Library,
             certainty: Certainty::Seen,
+            last: 1_500_000_000,
+            ident: None,
         }
     }
 
     fn text(files: &[FileUse], all: bool) -> String {
+        let hiding = if all { Hiding::Nothing } else { Hiding::System };
+        let mut table = Table::new(&hiding, SortKey::Path, &[]);
+        files.iter().for_each(|file| table.add(file, true));
         let mut out = Vec::new();
-        table(files, all, Style::PLAIN, &mut out).unwrap();
+        table.print(Style::PLAIN, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -183,7 +251,7 @@ mod tests {
         )
         .write(&mut out)
         .unwrap();
-        let wanted = "{\"path\": \"/a\u{e9}\", \"access\": [\"read\", \"stat\"], \"via\": \"library\", \"certainty\": \"seen\", \"versions\": []}";
+        let wanted = "{\"path\": \"/a\u{e9}\", \"access\": [\"read\", \"stat\"], \"via\": \"library\", \"certainty\": \"seen\", \"versions\": [], \"size\": null, \"last_used\": 1.500000000}";
         assert_eq!(String::from_utf8(out).unwrap(), wanted);
     }
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 pub mod contents;
 pub mod diff;
 pub mod export;
+mod file_choice;
 pub mod files;
 pub mod generate;
 pub mod lineage;
@@ -20,6 +21,7 @@ pub mod show;
 pub mod status;
 pub mod store;
 mod stored_contents;
+pub mod who;
 
 use crate::error::Failure;
 use crate::pager::Output;

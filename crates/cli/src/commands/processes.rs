@@ -1,15 +1,17 @@
 //! `processes`: prints the programs that a run executed, as a tree.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_query as query;
-use backstory_query::answer::ProcessLine;
+use backstory_query::answer::{ProcessFiles, ProcessLine};
 
+use super::file_choice::{self, Hiding};
 use super::files::via;
 use super::{Outcome, answer, here};
-use crate::args::runs::RunArgs;
+use crate::args::search::{ProcessesArgs, SortKey};
 use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
 use crate::text::shell::{Call, SHORT};
@@ -17,13 +19,34 @@ use crate::text::style::{Role, Style};
 use crate::text::when;
 
 /// Prints the processes of a run.
-pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
+pub fn run(args: ProcessesArgs, store: Option<&Path>) -> Outcome {
+    let filter = file_choice::filter(&args.which)?;
     let current = CurrentStore::open(store)?;
-    let run = current.run(args.run.as_deref())?;
-    let processes = query::processes(&current.store, &run)?;
-    answer(|out| match args.json {
-        true => json::lines(out, processes.iter().map(json)),
-        false => tree(&processes, &here(), Style::of_stdout(), out),
+    let run = current.run(args.run.run.as_deref())?;
+    let lines = query::processes(&current.store, &run)?;
+    let hiding = match (file_choice::hiding(&args.which), args.run.json, args.sort) {
+        // Every process uses system files, so they select none.
+        (Hiding::System, ..) => Hiding::Nothing,
+        (Hiding::NotOwn, true, _) if !args.which.own => Hiding::Nothing,
+        (hiding, ..) => hiding,
+    };
+    let conditions = !filter.access.is_empty() || filter.by.is_some() || !filter.under.is_empty();
+    let by_size = args.sort == Some(SortKey::Size);
+    let mut list = Processes::all(lines);
+    if conditions || by_size || hiding == Hiding::NotOwn {
+        let own = |path: &[u8], ident: Option<&_>| match hiding {
+            Hiding::NotOwn => file_choice::is_own(&current.store, path, ident, &[]),
+            _ => Ok(true),
+        };
+        let used = query::process_files(&current.store, &run, &filter, &own)?;
+        // A process without any file is listed unless files are a condition.
+        let needed = conditions || hiding == Hiding::NotOwn;
+        list.select(&used, needed, !conditions);
+    }
+    answer(|out| match (args.run.json, args.sort) {
+        (true, _) => json::lines(out, list.sorted(args.sort).into_iter().map(json)),
+        (false, None) => list.tree(&here(), Style::of_stdout(), out),
+        (false, Some(key)) => list.flat(key, &here(), Style::of_stdout(), out),
     })
 }
 
@@ -50,59 +73,156 @@ fn json(line: &ProcessLine) -> Value {
     ])
 }
 
-/// Draws children below the exec epoch that started them, in order of their start.
-fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) -> io::Result<()> {
-    let index: HashMap<u64, usize> = lines
-        .iter()
-        .enumerate()
-        .map(|(at, line)| (line.id, at))
-        .collect();
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); lines.len()];
-    let mut roots = Vec::new();
-    for at in 0..lines.len() {
-        match parent_of(lines, &index, at) {
-            _ if is_part(&lines[at]) => {}
-            Some(parent) => children[parent].push(at),
-            None => roots.push(at),
+/// The processes of a run, and which of them are listed.
+struct Processes {
+    lines: Vec<ProcessLine>,
+    index: HashMap<u64, usize>,
+    listed: Vec<bool>,
+    /// Bytes of the files that each wrote.
+    written: Vec<u64>,
+}
+
+impl Processes {
+    fn all(lines: Vec<ProcessLine>) -> Processes {
+        let index = lines.iter().enumerate();
+        Processes {
+            index: index.map(|(at, line)| (line.id, at)).collect(),
+            listed: vec![true; lines.len()],
+            written: vec![0; lines.len()],
+            lines,
         }
     }
-    let start = |at: &usize| lines[*at].activity.interval.start;
-    roots.sort_by_key(start);
-    children
-        .iter_mut()
-        .for_each(|group| group.sort_by_key(start));
-    let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|at| (at, 0)).collect();
-    while let Some((at, depth)) = stack.pop() {
-        let line = &lines[at];
-        let from = parent_of(lines, &index, at).map_or(here, |parent| &lines[parent].activity.cwd);
-        let lead = "  ".repeat(depth.min(40));
-        writeln!(
-            out,
-            "{lead}{}{}",
-            style.paint(Role::Command, &command(line, from)),
-            outcome(line, style)
-        )?;
-        stack.extend(children[at].iter().rev().map(|&child| (child, depth + 1)));
+
+    /// Lists the processes that used the wanted files and, if `with_ancestors`, the processes that
+    /// started them.
+    fn select(&mut self, used: &[ProcessFiles], needed: bool, with_ancestors: bool) {
+        if needed {
+            self.listed.fill(false);
+        }
+        for one in used {
+            let Some(&at) = self.index.get(&one.id) else {
+                continue;
+            };
+            self.written[at] = one.written;
+            let mut next = (needed && one.accepted).then_some(at);
+            while let Some(at) = next.filter(|at| !self.listed[*at]) {
+                self.listed[at] = true;
+                let parent = self.lines[at].parent_id.filter(|_| with_ancestors);
+                next = parent.and_then(|parent| self.index.get(&parent).copied());
+            }
+        }
     }
-    Ok(())
+
+    /// The listed processes in this order; by default in the order of their start.
+    fn sorted(&self, key: Option<SortKey>) -> Vec<&ProcessLine> {
+        let mut found: Vec<usize> = (0..self.lines.len()).collect();
+        found.retain(|at| self.listed[*at]);
+        let duration = |at: &usize| {
+            let interval = self.lines[*at].activity.interval;
+            Reverse(interval.end - interval.start)
+        };
+        match key {
+            None => {}
+            Some(SortKey::Time) => found.sort_by_key(duration),
+            Some(SortKey::Size) => found.sort_by_key(|at| Reverse(self.written[*at])),
+            Some(SortKey::Path) => {
+                found.sort_by(|a, b| {
+                    let path = |at: usize| &self.lines[at].activity.exec_path;
+                    path(*a).cmp(path(*b))
+                });
+            }
+        }
+        found.into_iter().map(|at| &self.lines[at]).collect()
+    }
+
+    /// One process in a line, without a tree.
+    fn flat(
+        &self,
+        key: SortKey,
+        here: &[u8],
+        style: Style,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let lines = self.sorted(Some(key));
+        for line in lines.into_iter().filter(|line| !is_part(line)) {
+            let written = match key {
+                SortKey::Size => {
+                    format!("{:>9}  ", when::size(self.written[self.index[&line.id]]))
+                }
+                _ => String::new(),
+            };
+            let command = style.paint(Role::Command, &command(line, here));
+            writeln!(out, "{written}{command}{}", outcome(line, style))?;
+        }
+        self.count_the_rest(style, out)
+    }
+
+    /// Draws children below the exec epoch that started them, in order of their start.
+    fn tree(&self, here: &[u8], style: Style, out: &mut impl Write) -> io::Result<()> {
+        let lines = &self.lines;
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); lines.len()];
+        let mut roots = Vec::new();
+        for at in (0..lines.len()).filter(|at| self.has_line(*at)) {
+            match self.parent_of(at) {
+                Some(parent) => children[parent].push(at),
+                None => roots.push(at),
+            }
+        }
+        let start = |at: &usize| lines[*at].activity.interval.start;
+        roots.sort_by_key(start);
+        children
+            .iter_mut()
+            .for_each(|group| group.sort_by_key(start));
+        let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|at| (at, 0)).collect();
+        while let Some((at, depth)) = stack.pop() {
+            let line = &lines[at];
+            let parent = self.parent_of(at);
+            let from = parent.map_or(here, |parent| &lines[parent].activity.cwd);
+            let lead = "  ".repeat(depth.min(40));
+            writeln!(
+                out,
+                "{lead}{}{}",
+                style.paint(Role::Command, &command(line, from)),
+                outcome(line, style)
+            )?;
+            stack.extend(children[at].iter().rev().map(|&child| (child, depth + 1)));
+        }
+        self.count_the_rest(style, out)
+    }
+
+    fn count_the_rest(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        let hidden = (0..self.lines.len())
+            .filter(|at| !self.listed[*at] && !is_part(&self.lines[*at]))
+            .count();
+        if hidden == 0 {
+            return Ok(());
+        }
+        let processes = if hidden == 1 { "process" } else { "processes" };
+        let note = format!("… and {hidden} more {processes} (--all lists them)");
+        writeln!(out, "{}", style.paint(Role::Dim, &note))
+    }
+
+    fn has_line(&self, at: usize) -> bool {
+        self.listed[at] && !is_part(&self.lines[at])
+    }
+
+    /// The nearest ancestor that has a line of its own. The search is bounded, because damaged data
+    /// may have a cycle.
+    fn parent_of(&self, of: usize) -> Option<usize> {
+        let mut at = of;
+        for _ in 0..self.lines.len() {
+            at = *self.index.get(&self.lines[at].parent_id?)?;
+            if at != of && self.has_line(at) {
+                return Some(at);
+            }
+        }
+        None
+    }
 }
 
 /// True for an epoch between fork and exec, which belongs to the command that the shell starts.
 fn is_part(line: &ProcessLine) -> bool {
     line.activity.epoch == 0 && line.activity.execed
-}
-
-/// The nearest ancestor that has a line of its own. The search is bounded, because damaged data may
-/// have a cycle.
-fn parent_of(lines: &[ProcessLine], index: &HashMap<u64, usize>, of: usize) -> Option<usize> {
-    let mut at = of;
-    for _ in 0..lines.len() {
-        at = *index.get(&lines[at].parent_id?)?;
-        if at != of && !is_part(&lines[at]) {
-            return Some(at);
-        }
-    }
-    None
 }
 
 fn command(line: &ProcessLine, from: &[u8]) -> String {

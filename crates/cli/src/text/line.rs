@@ -120,8 +120,8 @@ mod tests {
             line.text(Style::PLAIN, columns)
         };
         assert_eq!(line(None), "id  a long command with words  # note");
-        assert_eq!(line(Some(30)), "id  a long command w…  # note");
-        assert_eq!(line(Some(22)), "id  a long command …  …");
+        assert_eq!(line(Some(30)), "id  a long command wi…  # note");
+        assert_eq!(line(Some(22)), "id  a long command … …");
     }
 
     #[test]

@@ -25,6 +25,7 @@ fn at_a_terminal(place: &Place, line: &str, variables: &[(&str, &str)]) -> Strin
         .current_dir(place.work())
         .env("BACKSTORY_STORE", place.stage.store())
         .env("TERM", "xterm")
+        .env("PAGER", "cat")
         .env("B", place.path("../bin/backstory"))
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
@@ -194,4 +195,165 @@ fn a_pager_that_ends_early_is_no_failure() {
     place.record("true");
     let shown = at_a_terminal(&place, "$B log; echo st-$?", &[("PAGER", "true")]);
     assert_eq!(shown.trim(), "st-0");
+}
+
+/// The paths that `files` lists with these options.
+#[track_caller]
+fn files(place: &Place, options: &[&str]) -> Vec<String> {
+    let files = place.json(&[&["files", "--json"], options].concat());
+    let work = place.path("");
+    let path = |file: &serde_json::Value| {
+        let path = file["path"].as_str().unwrap();
+        path.strip_prefix(&work).unwrap_or(path).to_owned()
+    };
+    files.as_array().unwrap().iter().map(path).collect()
+}
+
+#[test]
+fn files_are_selected_by_what_was_done_to_them() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.write("gone", "text");
+    place.record("cat a > b; rm gone; test -e missing || true");
+    assert_eq!(files(&place, &["--read", "--under", "."]), ["a"]);
+    assert_eq!(files(&place, &["--written", "--under", "."]), ["b"]);
+    assert_eq!(files(&place, &["--deleted"]), ["gone"]);
+    let looked = files(&place, &["--looked-up", "--under", "."]);
+    assert!(
+        looked.contains(&"missing".to_owned()) && !looked.contains(&"b".to_owned()),
+        "{looked:?}"
+    );
+    assert_eq!(
+        files(&place, &["--written", "--deleted", "--under", "."]),
+        ["b", "gone"]
+    );
+}
+
+#[test]
+fn files_are_selected_by_program_and_directory() {
+    let place = Place::new();
+    for dir in ["src", "src2"] {
+        std::fs::create_dir(place.work().join(dir)).unwrap();
+        place.stage.user().owns(&place.work().join(dir)).unwrap();
+        place.write(format!("{dir}/a"), "text");
+    }
+    place.record("cat src/a > b; cp src2/a c");
+    assert_eq!(
+        files(&place, &["--by", "cp", "--under", "."]),
+        ["c", "src2/a"]
+    );
+    assert_eq!(files(&place, &["--under", "src"]), ["src/a"]);
+    assert_eq!(files(&place, &["--by", "no-such", "--under", "."]), [""; 0]);
+}
+
+#[test]
+fn own_files_are_neither_the_systems_nor_a_tools() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cat a > b; echo x > /dev/null");
+    let own = files(&place, &["--own", "--read", "--written"]);
+    assert_eq!(own, ["a", "b"]);
+    let text = place.run(&["files", "--own"]).out;
+    assert!(
+        text.contains("/a\n") && !text.contains("/dev/null"),
+        "{text}"
+    );
+    assert!(text.contains("… and") && text.contains("--all"), "{text}");
+    let all = place.run(&["files", "--all"]).out;
+    assert!(
+        all.contains("/dev/null") && all.lines().count() > 10,
+        "{all}"
+    );
+}
+
+#[test]
+fn own_files_are_the_default_at_a_terminal() {
+    if !need::needs("a terminal", &["script"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cat a > b; echo x > /dev/null");
+    assert!(!at_a_terminal(&place, "$B files", &[]).contains("/dev/null"));
+    assert!(at_a_terminal(&place, "$B files --all", &[]).contains("/dev/null"));
+    assert!(place.run(&["files"]).out.contains("/dev/null"));
+}
+
+#[test]
+fn files_are_sorted_by_size_or_by_time() {
+    let place = Place::new();
+    place.record("printf 1 > a; printf 333 > b; printf 22 > c");
+    let written = |key| files(&place, &["--written", "--under", ".", "--sort", key]);
+    assert_eq!(written("size"), ["b", "c", "a"]);
+    assert_eq!(written("time"), ["c", "b", "a"]);
+    assert_eq!(written("path"), ["a", "b", "c"]);
+    assert!(
+        place
+            .run(&["files", "--sort", "size", "--under", "."])
+            .out
+            .contains("3 B")
+    );
+}
+
+#[test]
+fn processes_are_selected_by_their_files() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cat a > /dev/null; cp a b; true; /bin/true");
+    let programs = |options: &[&str]| -> Vec<String> {
+        let lines = place.json(&[&["processes", "--json"], options].concat());
+        let name = |line: &serde_json::Value| line["argv"][0].as_str().unwrap().to_owned();
+        lines.as_array().unwrap().iter().map(name).collect()
+    };
+    assert_eq!(programs(&["--written", "--under", "."]), ["cp"]);
+    assert_eq!(programs(&["--read", "--under", "a"]), ["cat", "cp"]);
+    assert_eq!(programs(&["--by", "c*"]), ["cat", "cp"]);
+    let own = programs(&["--own"]);
+    assert!(
+        own.contains(&"sh".to_owned()) && !own.contains(&"/bin/true".to_owned()),
+        "{own:?}"
+    );
+    let text = place.run(&["processes", "--own"]).out;
+    assert!(text.contains("1 more process (--all"), "{text}");
+    let sizes = place.run(&["processes", "--sort", "size"]).out;
+    assert!(sizes.lines().next().unwrap().contains("cp a b"), "{sizes}");
+}
+
+#[test]
+fn every_process_that_touched_a_file_is_listed_newest_first() {
+    let place = Place::new();
+    place.write_aged("a", "some text");
+    place.record("cat a > copy; chmod 600 a");
+    let second = place.record("ln a b; mv a c; rm b; ls -l c; touch c");
+    let touches = |path: &str, options: &[&str]| -> Vec<(String, String)> {
+        let found = place.json(&[&["who", path, "--json"], options].concat());
+        let one = |touch: &serde_json::Value| {
+            let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            (word(&touch["argv"][0]), word(&touch["run"]))
+        };
+        found.as_array().unwrap().iter().map(one).collect()
+    };
+    let programs: Vec<String> = touches("a", &[])
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(programs, ["mv", "ln", "chmod", "cat"]);
+    assert_eq!(
+        touches("a", &["-n", "1"]),
+        [("mv".to_owned(), second.clone())]
+    );
+    assert_eq!(touches("b", &[])[0].0, "rm");
+    let later = touches("c", &["--lookups"]);
+    assert_eq!((later[0].0.as_str(), later[1].0.as_str()), ("touch", "ls"));
+    let text = place.run(&["who", "a"]).out;
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].contains("renamed to c") && lines[0].contains(&second),
+        "{text}"
+    );
+    assert!(
+        lines[1].contains("linked to b") && lines[2].contains("mode"),
+        "{text}"
+    );
+    place.run(&["who", "never"]).is_error(1, &["never"]);
 }

@@ -1,0 +1,243 @@
+//! `who`: every process that touched a file, in all runs.
+//!
+//! A path means the files that had it when they were recorded, and the present file by its
+//! identity, under whichever name it was recorded.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use backstory_graph::model::{ActivityId, Certainty, Entity, EntityId, Interval, Relation};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatch};
+
+use crate::answer::{Access, Derivation, FileTouch};
+use crate::files::word;
+use crate::root::Asked;
+use crate::runs::record;
+use crate::{Error, Result, now};
+
+/// Which touches are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Touches {
+    /// Also those of processes that only looked the file up.
+    pub lookups: bool,
+    /// At most this many, the newest.
+    pub most: Option<usize>,
+    /// In this run only: its id.
+    pub run: Option<String>,
+}
+
+/// The processes that touched the file at `path`, the newest run first, and in a run the latest
+/// first. Also how many others only looked it up.
+///
+/// Errors: [`Error::NotFound`] if no run has seen the path.
+pub fn touches(
+    store: &dyn Store,
+    path: &Path,
+    wanted: &Touches,
+) -> Result<(Vec<FileTouch>, usize)> {
+    let _one_state = store.reading()?;
+    let only = match &wanted.run {
+        Some(run) => Some(record(store, run)?.key),
+        None => None,
+    };
+    let mut by_run = versions(store, path)?;
+    by_run.retain(|run, _| only.is_none_or(|only| run.0 == only));
+    if by_run.is_empty() {
+        return Err(Error::NotFound(Asked::new(path)?.absolute));
+    }
+    let (mut found, mut looked) = (Vec::new(), 0);
+    for (Reverse(run), entities) in by_run {
+        let left = wanted.most.map(|most| most.saturating_sub(found.len()));
+        if left == Some(0) {
+            break;
+        }
+        let mut here = in_run(store, run, &entities)?;
+        if !wanted.lookups {
+            let before = here.len();
+            here.retain(|touch| !is_lookup(touch));
+            looked += before - here.len();
+        }
+        here.sort_by_key(|touch| Reverse((touch.interval.end, touch.id)));
+        here.truncate(left.unwrap_or(usize::MAX));
+        found.extend(here);
+    }
+    Ok((found, looked))
+}
+
+/// The versions of the file in each run, the latest run first.
+fn versions(
+    store: &dyn Store,
+    path: &Path,
+) -> Result<BTreeMap<Reverse<RunKey>, BTreeSet<EntityKey>>> {
+    let asked = Asked::new(path)?;
+    let mut keys = Vec::new();
+    for name in asked.names() {
+        keys.extend(store.at_path(name)?);
+    }
+    if let Some(ident) = now::ident(&asked.absolute, false) {
+        keys.extend(store.same(&ident, VersionMatch::Any)?);
+    }
+    let mut by_run: BTreeMap<Reverse<RunKey>, BTreeSet<EntityKey>> = BTreeMap::new();
+    for key in keys {
+        by_run.entry(Reverse(key.run())).or_default().insert(key);
+    }
+    Ok(by_run)
+}
+
+/// True if the process did no more than look the file up.
+fn is_lookup(touch: &FileTouch) -> bool {
+    let look = |access: &Access| {
+        matches!(
+            access,
+            Access::Stat | Access::Dir | Access::Missing | Access::Link
+        )
+    };
+    touch.access.iter().all(look) && touch.to.is_empty() && touch.from.is_empty()
+}
+
+/// The touches of one run, one for each process, in no order.
+fn in_run(
+    store: &dyn Store,
+    run: RunKey,
+    entities: &BTreeSet<EntityKey>,
+) -> Result<Vec<FileTouch>> {
+    let Some(record) = store.run_by_key(run)? else {
+        return Ok(Vec::new());
+    };
+    let mut activities: BTreeSet<ActivityId> = BTreeSet::new();
+    for key in entities {
+        activities.extend(store.touching(*key)?.iter().map(|(activity, _)| *activity));
+    }
+    let mut names = EntityNames::new(store, run);
+    let mut found = Vec::new();
+    for activity in activities {
+        let key = ActivityKey::new(run, activity);
+        let stream = store.stream(key)?;
+        if let Some(touch) = Acts::of(&stream, entities, &mut names)? {
+            found.push(FileTouch {
+                run: record.header.id.clone(),
+                run_name: record.name.clone(),
+                id: key.0,
+                activity: store.activity(key)?,
+                path: names.get(touch.entity)?.path.clone(),
+                access: touch.access.into_iter().collect(),
+                certainty: touch.certainty,
+                interval: touch.interval,
+                to: touch.to.into_iter().collect(),
+                from: touch.from.into_iter().collect(),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The acts of one process on the file.
+struct Acts {
+    entity: EntityId,
+    access: BTreeSet<Access>,
+    certainty: Certainty,
+    interval: Interval,
+    to: BTreeSet<(Derivation, backstory_eventlog::event::Bytes)>,
+    from: BTreeSet<(Derivation, backstory_eventlog::event::Bytes)>,
+}
+
+impl Acts {
+    fn of(
+        stream: &Stream,
+        entities: &BTreeSet<EntityKey>,
+        names: &mut EntityNames<'_>,
+    ) -> Result<Option<Acts>> {
+        let run = names.run;
+        let is_it = |entity: EntityId| entities.contains(&EntityKey::new(run, entity));
+        let mut acts: Option<Acts> = None;
+        for edge in stream.edges.iter().filter(|edge| is_it(edge.entity)) {
+            let acts = acts.get_or_insert_with(|| Acts::begun(edge.entity, edge.interval));
+            acts.access.insert(word(edge.relation));
+            acts.certainty = acts.certainty.max(edge.certainty);
+            acts.extend(edge.interval);
+        }
+        for derived in &stream.derived {
+            let (is_new, is_old) = (is_it(derived.entity), is_it(derived.from));
+            if is_new == is_old {
+                continue;
+            }
+            let interval = Interval {
+                start: derived.time,
+                end: derived.time,
+            };
+            let how = derivation(stream, derived.entity);
+            let own = if is_new { derived.entity } else { derived.from };
+            let acts = acts.get_or_insert_with(|| Acts::begun(own, interval));
+            acts.certainty = Certainty::Seen;
+            acts.extend(interval);
+            let own_path = names.get(own)?.path.clone();
+            let (list, other) = match is_new {
+                true => (&mut acts.from, derived.from),
+                false => (&mut acts.to, derived.entity),
+            };
+            // A version of the same file, written in place, has the same name.
+            let other = names.get(other)?.path.clone();
+            if other != own_path {
+                list.insert((how, other));
+            }
+        }
+        Ok(acts)
+    }
+
+    fn begun(entity: EntityId, interval: Interval) -> Acts {
+        Acts {
+            entity,
+            access: BTreeSet::new(),
+            certainty: Certainty::Possible,
+            interval,
+            to: BTreeSet::new(),
+            from: BTreeSet::new(),
+        }
+    }
+
+    fn extend(&mut self, by: Interval) {
+        self.interval.start = self.interval.start.min(by.start);
+        self.interval.end = self.interval.end.max(by.end);
+    }
+}
+
+/// How a process derived a version: by what else it did to that version.
+fn derivation(stream: &Stream, entity: EntityId) -> Derivation {
+    let does = |wanted: Relation| {
+        let mut edges = stream.edges.iter();
+        edges.any(|edge| edge.entity == entity && edge.relation == wanted)
+    };
+    if does(Relation::Rename) {
+        Derivation::Renamed
+    } else if does(Relation::Make) {
+        Derivation::Linked
+    } else {
+        Derivation::Copied
+    }
+}
+
+/// The entities of a run that are named in the answer.
+struct EntityNames<'s> {
+    store: &'s dyn Store,
+    run: RunKey,
+    known: HashMap<EntityId, Entity>,
+}
+
+impl<'s> EntityNames<'s> {
+    fn new(store: &'s dyn Store, run: RunKey) -> EntityNames<'s> {
+        EntityNames {
+            store,
+            run,
+            known: HashMap::new(),
+        }
+    }
+
+    fn get(&mut self, id: EntityId) -> Result<&Entity> {
+        if !self.known.contains_key(&id) {
+            let entity = self.store.entity(EntityKey::new(self.run, id))?;
+            self.known.insert(id, entity);
+        }
+        Ok(&self.known[&id])
+    }
+}
