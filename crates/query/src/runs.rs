@@ -94,20 +94,30 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
         }
     }
     Ok(RunDetails {
-        summary: summary(&record),
+        peers,
+        lookups_unknown: unknown,
+        ..stated(&record)
+    })
+}
+
+/// The facts about a run that its record alone has: [`details`] without `peers` and
+/// `lookups_unknown`, which are empty.
+pub fn facts(store: &dyn Store, run: &str) -> Result<RunDetails> {
+    Ok(stated(&record(store, run)?))
+}
+
+fn stated(record: &RunRecord) -> RunDetails {
+    let environment = record.header.environment.iter();
+    RunDetails {
+        summary: summary(record),
         warnings: record.end.warnings.clone(),
         machine: record.header.machine.clone(),
         modes: record.header.modes.clone(),
-        environment: record
-            .header
-            .environment
-            .iter()
-            .map(|v| v.as_slice().into())
-            .collect(),
-        peers,
-        lookups_unknown: unknown,
+        environment: environment.map(|v| v.as_slice().into()).collect(),
+        peers: Vec::new(),
+        lookups_unknown: Vec::new(),
         log_bytes: record.log_bytes,
-    })
+    }
 }
 
 /// Addresses of sockets whose other end is outside the run: one side of the conversation is

@@ -13,6 +13,10 @@ use backstory_store::{ActivityKey, RunKey, Store};
 
 use crate::Result;
 
+mod excerpt;
+
+pub use excerpt::ExcerptIds;
+
 /// One run.
 #[derive(Debug)]
 pub struct Recording {
@@ -71,18 +75,7 @@ impl Recording {
             .iter_mut()
             .filter(|entity| left.contains(&entity.id.0))
             .for_each(|entity| entity.last = true);
-        let mut children = vec![Vec::new(); activities.len()];
-        for (at, activity) in activities.iter().enumerate() {
-            if let Some(parent) = activity.parent.map(|parent| parent.0 as usize)
-                && parent < children.len()
-                && parent != at
-            {
-                children[parent].push(at);
-            }
-        }
-        for children in &mut children {
-            children.sort_by_key(|&child| (activities[child].interval.start, child));
-        }
+        let children = excerpt::children(&activities);
         let mut recorded = HashMap::new();
         let mut given = HashSet::new();
         for (activity, _, kind, payload) in store.extended(key)? {

@@ -48,6 +48,14 @@ pub struct ProgramNames {
     pub wrappers: Vec<String>,
     /// Programs that run commands by the user's rules.
     pub builders: Vec<String>,
+    /// Programs that run the commands of a package's build, and do some work themselves.
+    pub packagers: Vec<String>,
+    /// Programs that find out what a machine offers and write a builder's rules. Everything that
+    /// they start is part of their command.
+    pub configurers: Vec<String>,
+    /// Programs that only look after the directory of a package. A name that ends with `*` is the
+    /// beginning of names.
+    pub housekeepers: Vec<String>,
     /// Interpreters of languages in which users write pipelines.
     pub interpreters: Vec<String>,
     /// Programs that write without libc's buffers, so that the recorder sees each write.

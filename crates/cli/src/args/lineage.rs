@@ -36,6 +36,18 @@ pub const DIFF: &str = "Examples:\n  \
     versions came from.\n\
     Exit status: 0 if both sides are the same, 1 if they differ.";
 
+/// How fine an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Level {
+    /// The commands that a person would have written, on one screen (the default)
+    Step,
+    /// The processes and the files, as far as they fit a page (the default of --tree, --dot and
+    /// --json)
+    Process,
+    /// All processes and files, system files one by one, commands and environments in full
+    All,
+}
+
 /// `of` and `uses`
 #[derive(Debug, Args)]
 pub struct LineageArgs {
@@ -51,9 +63,13 @@ pub struct LineageArgs {
     #[arg(long, group = "form")]
     pub dot: bool,
 
-    /// Print a tree (the default)
+    /// Print a tree of processes and files
     #[arg(long, group = "form")]
     pub tree: bool,
+
+    /// How fine the answer is
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub level: Option<Level>,
 
     /// Cross at most N commands
     #[arg(long, value_name = "N")]
@@ -64,7 +80,7 @@ pub struct LineageArgs {
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
-    /// Show everything in the tree: system files one by one, commands and environments in full
+    /// Show everything: the same as --level all
     #[arg(long)]
     pub all: bool,
 
@@ -85,6 +101,19 @@ pub struct LineageArgs {
     /// Search this run only
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
+}
+
+impl LineageArgs {
+    /// The requested level, or that of the requested form.
+    pub fn level(&self) -> Level {
+        let graph = self.json || self.dot || self.tree;
+        match self.level {
+            Some(level) => level,
+            None if self.all => Level::All,
+            None if graph => Level::Process,
+            None => Level::Step,
+        }
+    }
 }
 
 /// `status`

@@ -1,20 +1,26 @@
 //! `of` and `uses`: print the lineage of a file in either direction, as a tree, for Graphviz or as
 //! JSON.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
+use backstory_account::{Account, packages};
 use backstory_files::Ident;
 use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 
+use backstory_store::Store;
+use backstory_workflow::ownership::Ownership;
+
 use super::files::certainty;
 use super::{Outcome, answer, here};
-use crate::args::lineage::LineageArgs;
+use crate::args::lineage::{Level, LineageArgs};
 use crate::current_store::CurrentStore;
-use crate::error::complain;
+use crate::error::{Failure, complain};
 use crate::json::{self, Fields};
 use crate::subject::{self, Reach};
+use crate::text::account::{self as steps, Sheet};
 use crate::text::dot;
 use crate::text::style::Style;
 use crate::text::tree::{self, Drawing};
@@ -28,6 +34,7 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         Some(run) => Some(current.run(Some(run))?),
         None => None,
     };
+    let level = args.level();
     let scope = Scope {
         possible: !args.no_possible,
         lookups: args.lookups,
@@ -49,13 +56,20 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         Direction::Of => query::ancestry_of(&current.store, &found.versions, &scope)?,
         Direction::Uses => query::influence_of(&current.store, &found.versions, &scope)?,
     };
+    if level == Level::Step {
+        let done = account(&current.store, &lineage, direction, args.possible);
+        std::mem::forget(lineage);
+        current.end();
+        return done;
+    }
+    let all = level == Level::All;
     let done = answer(|out| match (args.json, args.dot) {
         (true, _) => object(&lineage, out),
-        (_, true) => dot::draw(&lineage, direction, args.all, out),
+        (_, true) => dot::draw(&lineage, direction, all, out),
         _ => {
             let drawing = Drawing {
                 direction,
-                all: args.all,
+                all,
                 possible: args.possible,
                 here: &here(),
                 style: Style::of_stdout(),
@@ -66,6 +80,54 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
     std::mem::forget(lineage);
     current.end();
     done
+}
+
+/// Prints the steps of a lineage.
+fn account(store: &dyn Store, lineage: &Lineage, direction: Direction, possible: bool) -> Outcome {
+    let direction = match direction {
+        Direction::Of => query::Direction::Back,
+        Direction::Uses => query::Direction::Forth,
+    };
+    let directories = directories(store, lineage)?;
+    let projects = directories.iter().map(|directory| &**directory);
+    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let account = Account::new(store, lineage, direction, possible, &mut ownership)?;
+    let packages = packages(&account, &mut ownership);
+    let here = here();
+    let (width, height) = screen();
+    let sheet = Sheet {
+        here: &here,
+        style: Style::of_stdout(),
+        width,
+        height,
+    };
+    answer(|out| steps::write(&account, &packages, sheet, out))
+}
+
+/// The directories in which the runs of a lineage were started.
+fn directories(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>, Failure> {
+    let runs: BTreeSet<&String> = lineage
+        .nodes
+        .iter()
+        .map(|node| match node {
+            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for run in runs {
+        found.extend(store.run(run)?.map(|record| record.header.cwd));
+    }
+    Ok(found)
+}
+
+/// The columns and rows of the terminal, or of a page if stdout is none.
+fn screen() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            (usize::from(size.ws_col), usize::from(size.ws_row))
+        }
+        _ => (100, 50),
+    }
 }
 
 /// Writes the whole graph: nodes and links by index, roots first.

@@ -1,6 +1,8 @@
 //! Answers as text for people: shell lines, trees, tables, graphs in Graphviz's language.
 //!
 //! Invariant: these modules are pure. Plain data goes in, text comes out.
+pub mod account;
+pub mod command;
 pub mod dot;
 pub mod line;
 pub mod outline;

@@ -18,7 +18,7 @@ fn of_a_copy_names_the_original_and_the_command() {
     let place = Place::new();
     place.write("a", "text");
     assert_eq!(place.run(&["record", "--", "cp", "a", "b"]).status, 0);
-    let answer = place.run(&["of", "b"]);
+    let answer = place.run(&["of", "b", "--tree"]);
     assert_eq!((answer.status, answer.err.as_str()), (0, ""));
     assert!(answer.out.starts_with(&place.path("b")), "{}", answer.out);
     assert!(answer.out.contains("cp a b"), "{}", answer.out);
@@ -90,7 +90,7 @@ fn uses_of_the_original_names_the_copy() {
             "{name}: {json}"
         );
     }
-    let answer = place.run(&["uses", "a"]);
+    let answer = place.run(&["uses", "a", "--tree"]);
     assert!(answer.out.contains("sort b"), "{}", answer.out);
 }
 
@@ -178,7 +178,7 @@ fn a_pasted_command_does_the_same_again() {
     let place = Place::new();
     place.write("in put", "b\na\n");
     place.record("mkdir sub && cd sub && LC_ALL=C A='x y' sort -o out '../in put'");
-    let answer = place.run(&["of", "sub/out"]);
+    let answer = place.run(&["of", "sub/out", "--tree"]);
     let line = answer
         .out
         .lines()
@@ -400,7 +400,7 @@ fn the_pipes_of_a_program_that_uses_only_its_standard_streams_are_seen() {
     };
     place.write("in", "b\na\n");
     place.record(&format!("sort in | {tally} | {tally} > out"));
-    let answer = place.run(&["of", "out"]);
+    let answer = place.run(&["of", "out", "--tree"]);
     assert!(answer.out.contains("written by"), "{}", answer.out);
     assert!(answer.out.contains("piped from sort in"), "{}", answer.out);
     assert!(!answer.out.contains("possibly"), "{}", answer.out);

@@ -55,7 +55,7 @@ fn files_made_at_descriptors_of_renamed_directories_have_their_new_paths() {
             Some(vec!["write".to_owned()]),
             "{name}"
         );
-        let of = place.run(&["of", name]).out;
+        let of = place.run(&["of", name, "--tree"]).out;
         assert!(of.starts_with(&place.path(name)), "{of}");
         assert_eq!(
             of.matches("/late").count(),
@@ -87,7 +87,7 @@ fn a_file_made_without_a_name_is_created_under_the_name_that_it_gets() {
         access_of(&place, "named-late"),
         Some(vec!["write".to_owned()])
     );
-    let of = place.run(&["of", "named-late"]).out;
+    let of = place.run(&["of", "named-late", "--tree"]).out;
     assert!(!of.contains("renamed") && !of.contains('#'), "{of}");
     assert!(of.contains(&format!("made by {program}")), "{of}");
     let shown = place.json(&["show", "--json"]);
@@ -112,7 +112,7 @@ fn a_file_used_through_a_removed_link_has_the_name_that_is_there() {
     ] {
         let access = access_of(&place, name).unwrap_or_default();
         assert!(access.contains(&"write".to_owned()), "{name}: {access:?}");
-        let of = place.run(&["of", name]).out;
+        let of = place.run(&["of", name, "--tree"]).out;
         assert!(of.starts_with(&place.path(name)), "{of}");
         assert!(!of.contains(&place.path(gone)), "{of}");
         let exported = place.run(&["export", "prov-json"]).out;

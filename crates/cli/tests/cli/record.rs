@@ -381,7 +381,7 @@ fn a_question_waits_for_a_process_that_is_about_to_end() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     place.record("cp in out; sleep 0.15 >/dev/null 2>&1 &");
-    let asked = place.run(&["of", "out"]);
+    let asked = place.run(&["of", "out", "--tree"]);
     assert!(
         asked.status == 0 && asked.out.contains("cp in out"),
         "{asked:?}"
@@ -421,7 +421,7 @@ fn a_run_with_a_living_daemon_is_reported_until_the_daemon_ends() {
         latest.out.contains(&first) && latest.err.contains("still being recorded"),
         "{latest:?}"
     );
-    let of = place.run(&["of", "out"]);
+    let of = place.run(&["of", "out", "--tree"]);
     assert!(
         of.status == 1 && of.err.contains("still being recorded"),
         "{of:?}"
@@ -429,9 +429,9 @@ fn a_run_with_a_living_daemon_is_reported_until_the_daemon_ends() {
     std::fs::write(place.work().join("gate"), "go\n").unwrap();
     place.finalized();
     assert!(
-        place.run(&["of", "out"]).out.contains("sh -c"),
+        place.run(&["of", "out", "--tree"]).out.contains("sh -c"),
         "{:?}",
-        place.run(&["of", "out"])
+        place.run(&["of", "out", "--tree"])
     );
     assert_eq!(place.json(&["show", "--json"])["name"], "daemon");
 }

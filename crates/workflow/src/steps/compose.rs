@@ -45,6 +45,45 @@ pub fn write(
     Line { cwd, words, exit }
 }
 
+/// Writes commands that are joined by pipes for a reader: without the variables in which their
+/// environments differ from the run's, and without their exit status. `stages`: the activities of
+/// their programs. `outside` and `opened` are as for [`write`].
+pub fn call(
+    recording: &Recording,
+    stages: &[usize],
+    outside: &HashSet<EntityId>,
+    opened: &mut HashSet<EntityId>,
+) -> Line {
+    let cwd = stages
+        .first()
+        .map(|&at| recording.activities[at].cwd.clone());
+    let cwd = cwd.unwrap_or_default();
+    let mut words = Vec::new();
+    for (at, &root) in stages.iter().enumerate() {
+        if at > 0 {
+            words.push(Word::Operator("|"));
+        }
+        let context = LineContext {
+            outside,
+            opened,
+            piped: at + 1 < stages.len(),
+        };
+        let mut stage = as_written(words_of(recording, root));
+        redirections(recording, root, &context, &mut stage);
+        words.extend(stage);
+    }
+    for &root in stages {
+        let standard = recording.standard[root];
+        let ends = [standard.output, standard.error].into_iter().flatten();
+        opened.extend(ends.map(|end| end.entity));
+    }
+    Line {
+        cwd,
+        words,
+        exit: 0,
+    }
+}
+
 /// The surroundings of a command in a pipeline.
 struct LineContext<'k> {
     /// Descriptors that the run's own command began with.
@@ -89,29 +128,18 @@ fn write_stage(
     let root = unit.root();
     let activity = &recording.activities[root];
     let mut stage = environment(recording, root, notes);
-    let name = activity
-        .argv
-        .first()
-        .filter(|name| !name.is_empty() && !name.starts_with(b"-"));
-    let program = name.or(activity.exec_path.as_ref());
-    stage.push(Word::Program(
-        program
-            .cloned()
-            .unwrap_or_else(|| b"true".as_slice().into()),
-    ));
-    stage.extend(
-        activity
-            .argv
-            .iter()
-            .skip(1)
-            .map(|arg| Word::Text(arg.clone())),
-    );
+    let called = words_of(recording, root);
+    let program = match called.first() {
+        Some(Word::Program(name)) => Some(name.clone()),
+        _ => None,
+    };
+    stage.extend(called);
     if activity
         .argv
         .iter()
         .any(|argument| redaction::has_mark(argument))
     {
-        let name = program.map(|name| String::from_utf8_lossy(base_name(name)).into_owned());
+        let name = program.map(|name| String::from_utf8_lossy(base_name(&name)).into_owned());
         notes.insert(format!(
             "an argument of {} was redacted: put yours in its place",
             name.unwrap_or_default()
@@ -129,6 +157,19 @@ fn write_stage(
         return;
     }
     words.extend(stage);
+}
+
+/// The program of an activity and its arguments.
+fn words_of(recording: &Recording, root: usize) -> Vec<Word> {
+    let activity = &recording.activities[root];
+    let name = activity.argv.first();
+    let name = name.filter(|name| !name.is_empty() && !name.starts_with(b"-"));
+    let program = name.or(activity.exec_path.as_ref()).cloned();
+    let program = program.unwrap_or_else(|| b"true".as_slice().into());
+    let arguments = activity.argv.iter().skip(1);
+    std::iter::once(Word::Program(program))
+        .chain(arguments.map(|arg| Word::Text(arg.clone())))
+        .collect()
 }
 
 /// A command as the user wrote it: the text of `sh -c TEXT` without the shell, if every shell

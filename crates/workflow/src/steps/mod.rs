@@ -42,11 +42,14 @@ use std::collections::{BTreeSet, HashSet};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::Globs;
 
+pub use compose::call;
 pub use line::{Line, Word};
-pub use programs::is_shell;
+pub use programs::{is_interpreted, is_one, is_shell, names_shell, plain_name, program};
+pub use roles::{ProgramRole, launched, role};
 pub use rule::{Rule, rules};
 pub use shared_environment::SharedEnvironment;
 pub use stem::{STEM, filled};
+pub use units::outside;
 
 use crate::recording::Recording;
 use effects::Effects;

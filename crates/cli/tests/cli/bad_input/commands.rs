@@ -106,7 +106,7 @@ fn names_may_be_any_bytes_and_as_long_as_the_kernel_takes_them() {
             (0, ""),
             "{name:?}"
         );
-        let of = Answer::of(place.command(&["of"]).arg(name).output().unwrap());
+        let of = Answer::of(place.command(&["of", "--tree"]).arg(name).output().unwrap());
         assert!(
             of.status == 0 && of.out.contains("written by cp in "),
             "{name:?}: {of:?}"

@@ -123,7 +123,7 @@ fn a_recording_that_was_cut_off_loses_nothing_that_was_in_shared_memory() {
         return;
     }
     let file = cut.place.path("out");
-    let answer = cut.place.run(&["of", &file]);
+    let answer = cut.place.run(&["of", "--tree", &file]);
     assert!(answer.out.contains("written by cat in"), "{answer:?}");
     cut.is_told();
 }

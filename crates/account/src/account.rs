@@ -1,0 +1,152 @@
+//! The account of a file: plain data, without a store behind it.
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::model::EntityKind;
+use backstory_query::answer::RunDetails;
+use backstory_workflow::paths::{is_cache, is_of_kernel};
+use backstory_workflow::steps::Line;
+
+use crate::Direction;
+
+/// How a file came to be, or what came from it.
+#[derive(Debug)]
+pub struct Account {
+    /// Towards the sources or towards the results.
+    pub direction: Direction,
+    /// The subject: indexes of files. Several if several runs know the file.
+    pub roots: Vec<usize>,
+    /// The files on the way.
+    pub files: Vec<PathNode>,
+    /// All commands of the lineage.
+    pub commands: Vec<Command>,
+    /// The commands through which content flowed between the subject and the other ends, those
+    /// nearest to the subject first.
+    pub chain: Vec<usize>,
+    /// The commands of the chain that the user's own files concern.
+    pub own: std::collections::BTreeSet<usize>,
+    /// The commands that started these, such as `make`, the nearest first.
+    pub drivers: Vec<usize>,
+    /// The runs, oldest first.
+    pub runs: Vec<AccountRun>,
+    /// True if the lineage was cut at the requested depth.
+    pub cut: bool,
+    /// The number of links that were left out because they are only possible.
+    pub possible: usize,
+}
+
+/// A run of an account.
+#[derive(Debug)]
+pub struct AccountRun {
+    /// The facts about it. Peers and unknown look-ups are absent.
+    pub details: RunDetails,
+}
+
+/// A file, or a pipe between commands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathNode {
+    /// Its absolute path; a descriptive name for a pipe.
+    pub path: Bytes,
+    /// The kind of thing.
+    pub kind: EntityKind,
+    /// The id of the version in the store.
+    pub entity: u64,
+    /// The last modification, if it is known.
+    pub modified: Option<Time>,
+    /// The size in bytes, if it is known.
+    pub size: Option<i64>,
+    /// The commands that made it.
+    pub makers: Vec<usize>,
+    /// The commands that used it.
+    pub users: Vec<usize>,
+    /// It is the user's own, and not of a package or of the system.
+    pub own: bool,
+    /// It is joined to another version by content alone.
+    pub by_content: bool,
+}
+
+/// A command with its flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// The index of its run.
+    pub run: usize,
+    /// The command as a person would have written it.
+    pub line: Line,
+    /// The begin of its program.
+    pub start: Time,
+    /// The end of its program.
+    pub end: Time,
+    /// The files and pipes that it used and did not make; sorted indexes.
+    pub reads: Vec<usize>,
+    /// The programs that it executed; sorted indexes.
+    pub executes: Vec<usize>,
+    /// The files and pipes that it made; sorted indexes.
+    pub writes: Vec<usize>,
+    /// The commands that started it, the nearest first.
+    pub drivers: Vec<usize>,
+    /// The number of its programs on the lineage.
+    pub programs: usize,
+}
+
+/// The first line of an answer: who made the subject.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heading {
+    /// The index of the run.
+    pub run: usize,
+    /// When the subject was made.
+    pub time: Time,
+}
+
+impl Account {
+    /// The run that made the first subject. `None` if no recorded command made it.
+    pub fn heading(&self) -> Option<Heading> {
+        let subject = &self.files[*self.roots.first()?];
+        let maker = subject
+            .makers
+            .iter()
+            .max_by_key(|&&at| self.commands[at].end)?;
+        let command = &self.commands[*maker];
+        Some(Heading {
+            run: command.run,
+            time: subject.modified.unwrap_or(command.end),
+        })
+    }
+
+    /// The files that the chain and its drivers used, that no recorded command made, and that are
+    /// not the user's own; sorted by their paths. Files of the kernel and caches are left out.
+    pub fn packaged(&self) -> Vec<usize> {
+        let commands = self.chain.iter().chain(&self.drivers);
+        let files = commands.flat_map(|&at| &self.commands[at].reads);
+        let counts = |file: &usize| {
+            let path = &self.files[*file].path;
+            self.is_source(*file)
+                && !self.files[*file].own
+                && !is_of_kernel(path)
+                && !is_cache(path)
+        };
+        let mut found: Vec<usize> = files.copied().filter(counts).collect();
+        found.sort_by(|&a, &b| self.files[a].path.cmp(&self.files[b].path));
+        found.dedup();
+        found
+    }
+
+    /// The user's own files that a command used and no recorded command made.
+    pub fn sources(&self, command: usize) -> impl Iterator<Item = usize> {
+        let reads = self.commands[command].reads.iter().copied();
+        reads.filter(|&file| self.is_source(file) && self.files[file].own)
+    }
+
+    /// True if no recorded command made the file.
+    pub fn is_source(&self, file: usize) -> bool {
+        self.files[file].makers.is_empty()
+            && matches!(
+                self.files[file].kind,
+                EntityKind::File | EntityKind::Symlink
+            )
+    }
+
+    /// The commands through which content of the user's own files reached the subject. All other
+    /// commands of the chain used files of tools and of the system only.
+    pub fn concerns(&self, command: usize) -> bool {
+        self.own.contains(&command)
+    }
+}

@@ -1,0 +1,161 @@
+//! Finds the commands through which content flowed, and their order.
+//!
+//! In: an account whose commands and files are known. Out: its `chain` and its `drivers`. The chain
+//! follows files and pipes, and not who started whom. A driver's own inputs are followed to the
+//! commands that made them: `configure` made the Makefile.
+//!
+//! In the chain each command stands behind all commands that are nearer to the subject.
+
+use std::collections::BTreeSet;
+
+use backstory_graph::model::EntityKind;
+use backstory_workflow::paths::is_cache;
+
+use crate::Direction;
+use crate::account::Account;
+
+/// Fills in the chain and the drivers.
+pub fn find(account: &mut Account) {
+    let mut finder = ChainFinder {
+        account,
+        reached: BTreeSet::new(),
+        drivers: BTreeSet::new(),
+    };
+    finder.reach();
+    let (reached, drivers) = (finder.reached, finder.drivers);
+    let chain = ordered(account, &reached);
+    account.chain = chain;
+    account.own = own(account);
+    let mut drivers: Vec<usize> = drivers
+        .into_iter()
+        .filter(|driver| !reached.contains(driver))
+        .collect();
+    drivers.sort_by_key(|&at| std::cmp::Reverse(account.commands[at].start));
+    account.drivers = drivers;
+}
+
+struct ChainFinder<'a> {
+    account: &'a Account,
+    reached: BTreeSet<usize>,
+    drivers: BTreeSet<usize>,
+}
+
+impl ChainFinder<'_> {
+    fn reach(&mut self) {
+        let mut waiting: Vec<usize> = self
+            .account
+            .roots
+            .iter()
+            .flat_map(|&root| beyond(self.account, root))
+            .collect();
+        while let Some(at) = waiting.pop() {
+            if !self.reached.insert(at) {
+                continue;
+            }
+            let command = &self.account.commands[at];
+            for &file in onward(self.account, at) {
+                waiting.extend(beyond(self.account, file));
+            }
+            if self.account.direction == Direction::Forth {
+                continue;
+            }
+            for &driver in &command.drivers {
+                if !self.drivers.insert(driver) {
+                    continue;
+                }
+                let reads = self.account.commands[driver].reads.iter();
+                let files =
+                    reads.filter(|&&file| self.account.files[file].kind == EntityKind::File);
+                for &file in files {
+                    waiting.extend(beyond(self.account, file));
+                }
+            }
+        }
+    }
+}
+
+/// The commands of the chain that used a source of the user's own, or what such a command made.
+fn own(account: &Account) -> BTreeSet<usize> {
+    let mut own = BTreeSet::new();
+    let is_own = |file: usize| account.is_source(file) && account.files[file].own;
+    // The makers stand behind the users, so one pass from the back sees them first. A pipe that a
+    // command and its reader write to in turn makes a second pass necessary.
+    loop {
+        let before = own.len();
+        for &at in account.chain.iter().rev() {
+            let reads = &account.commands[at].reads;
+            let leads = |file: usize| {
+                is_own(file)
+                    || account.files[file]
+                        .makers
+                        .iter()
+                        .any(|maker| own.contains(maker))
+            };
+            if reads.iter().any(|&file| leads(file)) {
+                own.insert(at);
+            }
+        }
+        if own.len() == before {
+            return own;
+        }
+    }
+}
+
+/// The files of a command that lead on.
+pub(crate) fn onward(account: &Account, command: usize) -> &[usize] {
+    match account.direction {
+        Direction::Back => &account.commands[command].reads,
+        Direction::Forth => &account.commands[command].writes,
+    }
+}
+
+/// The commands behind a file. A cache leads nowhere.
+pub(crate) fn beyond(account: &Account, file: usize) -> Vec<usize> {
+    let file = &account.files[file];
+    if is_cache(&file.path) {
+        return Vec::new();
+    }
+    match account.direction {
+        Direction::Back => file.makers.clone(),
+        Direction::Forth => file.users.clone(),
+    }
+}
+
+/// The reached commands, each behind those that are nearer to the subject.
+fn ordered(account: &Account, reached: &BTreeSet<usize>) -> Vec<usize> {
+    // A depth-first search leaves a command after all that lie beyond it. It has no recursion: a
+    // chain can be as deep as the store is old.
+    let mut done: BTreeSet<usize> = BTreeSet::new();
+    let mut order = Vec::new();
+    let next = |at: usize| -> Vec<usize> {
+        let files = onward(account, at).iter();
+        let mut all: Vec<usize> = files.flat_map(|&file| beyond(account, file)).collect();
+        all.retain(|other| *other != at && reached.contains(other));
+        all.sort_by_key(|&other| account.commands[other].start);
+        all.dedup();
+        all
+    };
+    let mut first: Vec<usize> = reached.iter().copied().collect();
+    first.sort_by_key(|&at| account.commands[at].start);
+    if account.direction == Direction::Forth {
+        first.reverse();
+    }
+    for at in first {
+        if !done.insert(at) {
+            continue;
+        }
+        let mut stack = vec![(at, next(at).into_iter())];
+        while let Some((at, others)) = stack.last_mut() {
+            match others.next() {
+                Some(other) if done.insert(other) => stack.push((other, next(other).into_iter())),
+                Some(_) => {}
+                None => {
+                    order.push(*at);
+                    stack.pop();
+                }
+            }
+        }
+    }
+    order.reverse();
+    order
+}

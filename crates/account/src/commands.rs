@@ -1,0 +1,80 @@
+//! Which processes are one command of a person.
+//!
+//! In: a recording. Out: for each activity the activity that is its command's program.
+//!
+//! A command is a tool with everything that it started. A driver (a shell, `make`, `env`, a
+//! packager) is no command, and its children are. The work that a driver does itself is a command
+//! of its own: the program with the driver's name.
+
+use backstory_graph::model::Relation;
+use backstory_workflow::recording::Recording;
+use backstory_workflow::steps::{ProgramRole, is_one, launched, names_shell, program, role};
+use backstory_workflow::tools::knowledge;
+
+/// For each activity the index of its command's program.
+pub fn commands(recording: &Recording) -> Vec<usize> {
+    let mut of: Vec<usize> = (0..recording.activities.len()).collect();
+    // The command that an activity belongs to, and the nearest program above it.
+    let mut waiting: Vec<(usize, Option<usize>, Option<usize>)> =
+        recording.roots().map(|root| (root, None, None)).collect();
+    while let Some((at, command, above)) = waiting.pop() {
+        let epoch = recording.activities[at].epoch;
+        let command = command.or_else(|| is_command(recording, at).then_some(at));
+        let program = if epoch > 0 { Some(at) } else { above };
+        of[at] = command.or(program).unwrap_or(at);
+        waiting.extend(
+            recording.children[at]
+                .iter()
+                .map(|&child| (child, command, program)),
+        );
+    }
+    // A process that redirects its output before it executes a program does so for the program.
+    for at in 0..of.len() {
+        if recording.activities[at].epoch == 0
+            && let Some(next) = became(recording, at)
+        {
+            of[at] = of[next];
+        }
+    }
+    of
+}
+
+/// The program that a forked process executed.
+fn became(recording: &Recording, at: usize) -> Option<usize> {
+    let activity = &recording.activities[at];
+    let same = |child: &&usize| recording.activities[**child].pid == activity.pid;
+    let next = recording.children[at].iter().find(same);
+    next.copied().filter(|_| activity.execed)
+}
+
+/// True if the activity and everything below it are one command.
+fn is_command(recording: &Recording, at: usize) -> bool {
+    let activity = &recording.activities[at];
+    if activity.epoch == 0 {
+        return false;
+    }
+    let known = &knowledge().programs;
+    let path = program(recording, at);
+    let name = activity.argv.first().map_or(path, |arg| arg);
+    let is = |list: &[String]| is_one(path, list) || is_one(name, list);
+    if is(&known.configurers) {
+        return true;
+    }
+    if is(&known.packagers) || runs_rules(recording, at) {
+        return false;
+    }
+    if names_shell(path) || names_shell(name) {
+        return recording.children[at].is_empty();
+    }
+    role(recording, at) == ProgramRole::Tool
+        || launched(recording, at).is_some_and(|next| is_command(recording, next))
+}
+
+/// True if the kernel ran a builder for the program: `debian/rules` begins with `#!/usr/bin/make`.
+fn runs_rules(recording: &Recording, at: usize) -> bool {
+    let mut edges = recording.edges[at].iter();
+    edges.any(|edge| {
+        let path = &recording.entity(edge.entity).path;
+        edge.relation == Relation::Execute && is_one(path, &knowledge().programs.builders)
+    })
+}

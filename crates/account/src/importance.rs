@@ -1,0 +1,94 @@
+//! Which steps a reader needs most, if not all fit a screen.
+//!
+//! In: an account and its steps. Out: a weight for each step. A step weighs more the more of the
+//! user's own files flow through it, and the more it uses that few other steps use. The maker of the
+//! subject weighs most. Programs that only look after a package's directory weigh least.
+
+use std::collections::{HashMap, HashSet};
+
+use backstory_graph::model::EntityKind;
+use backstory_workflow::steps::is_one;
+use backstory_workflow::tools::knowledge;
+
+use crate::Direction;
+use crate::account::Account;
+use crate::siblings::Siblings;
+
+/// The weight of each step.
+pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<f64> {
+    let of: HashMap<usize, usize> = (0..)
+        .zip(steps)
+        .flat_map(|(step, siblings)| siblings.commands.iter().map(move |&at| (at, step)))
+        .collect();
+    let mut users: HashMap<usize, HashSet<usize>> = HashMap::new();
+    for (&at, &step) in &of {
+        for file in account.sources(at) {
+            users.entry(file).or_default().insert(step);
+        }
+    }
+    let through = through(account, steps);
+    let weigh = |(step, siblings): (usize, &Siblings)| {
+        let sources: HashSet<usize> = siblings
+            .commands
+            .iter()
+            .flat_map(|&at| account.sources(at))
+            .collect();
+        let rare: f64 = sources
+            .iter()
+            .map(|file| 1.0 / users[file].len() as f64)
+            .sum();
+        let writes = || {
+            siblings
+                .commands
+                .iter()
+                .flat_map(|&at| &account.commands[at].writes)
+        };
+        let subject = writes().any(|file| account.roots.contains(file));
+        let files = writes().any(|&file| account.files[file].kind == EntityKind::File);
+        let mut weight = 4.0 * rare + through[step] as f64 + 1.0;
+        if subject {
+            weight += 1e9;
+        } else if !files || housekeeps(siblings) {
+            weight /= 1e6;
+        }
+        weight
+    };
+    steps.iter().enumerate().map(weigh).collect()
+}
+
+/// The number of the user's own files whose content each step passes on.
+fn through(account: &Account, steps: &[Siblings]) -> Vec<usize> {
+    let mut passed: HashMap<usize, HashSet<usize>> = HashMap::new();
+    let mut order: Vec<usize> = account.chain.clone();
+    if account.direction == Direction::Back {
+        order.reverse();
+    }
+    for at in order {
+        let mut own: HashSet<usize> = account.sources(at).collect();
+        for &file in &account.commands[at].reads {
+            for maker in &account.files[file].makers {
+                own.extend(passed.get(maker).into_iter().flatten());
+            }
+        }
+        passed.insert(at, own);
+    }
+    let count = |siblings: &Siblings| {
+        let all = siblings.commands.iter().filter_map(|at| passed.get(at));
+        all.flatten().collect::<HashSet<_>>().len()
+    };
+    steps.iter().map(count).collect()
+}
+
+/// True for a program that only looks after the directory of a package.
+fn housekeeps(siblings: &Siblings) -> bool {
+    let program = siblings.words.first().map(|word| word.text.as_bytes());
+    program.is_some_and(|name| {
+        let beginnings = &knowledge().programs.housekeepers;
+        let base = backstory_workflow::paths::base_name(name);
+        is_one(name, beginnings)
+            || beginnings.iter().any(|beginning| {
+                let beginning = beginning.strip_suffix('*').map(str::as_bytes);
+                beginning.is_some_and(|beginning| base.starts_with(beginning))
+            })
+    })
+}

@@ -1,0 +1,39 @@
+//! Tells how a file came to be, or what came from it, in the commands that a person would have
+//! written.
+//!
+//! In: a store, and the lineage of a file from `query`. Out: an [`Account`]: commands and the files
+//! that flow between them, from the file to the sources or to the results.
+//!
+//! ```text
+//! lineage ── commands ── flow ── Account ── siblings ── lines for a reader
+//! ```
+//!
+//! - [`commands`] decides which processes are one command.
+//! - [`flow`] joins the processes of a lineage to commands, and finds the files between them.
+//! - [`siblings`] joins commands that differ in the names of files only.
+//! - [`patterns`] writes many paths as one.
+//! - [`weights`] says which steps a reader needs most.
+//! - [`packages`] counts the files of packages.
+//!
+//! Invariant: only the activities and entities on the lineage are read, and the activities above
+//! them. Absent: text for terminals and JSON, which belong to `cli`; replays and exports, whose
+//! steps are those of `workflow`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod account;
+mod chain;
+mod commands;
+mod flow;
+mod importance;
+mod packages;
+mod patterns;
+mod siblings;
+
+pub use account::{Account, AccountRun, Command, Heading, PathNode};
+pub use backstory_query::Direction;
+pub use backstory_workflow::{Error, Result};
+pub use importance::weights;
+pub use packages::packages;
+pub use patterns::{pattern, pattern_text};
+pub use siblings::{CommonWord, Siblings, siblings};

@@ -1,0 +1,87 @@
+//! Writes many paths as one pattern: `lib/*.o`.
+
+use backstory_workflow::paths::{base_name, parent};
+use backstory_workflow::shell::quote;
+
+/// The shortest pattern with one `*` that fits all names: the directory they share, and the
+/// beginning and the ending that all names have. One path stands for itself.
+pub fn pattern(paths: &[&[u8]]) -> Vec<u8> {
+    let Some((first, rest)) = paths.split_first() else {
+        return Vec::new();
+    };
+    if rest.iter().all(|path| path == first) {
+        return first.to_vec();
+    }
+    let directory = |path: &[u8]| match path.contains(&b'/') {
+        true => parent(path).to_vec(),
+        false => Vec::new(),
+    };
+    let mut shared = directory(first);
+    let mut deep = false;
+    for path in rest {
+        let other = directory(path);
+        while !is_below(&other, &shared) {
+            deep = true;
+            shared = directory(&shared);
+        }
+        deep |= other != shared;
+    }
+    let ending = |path: &[u8]| {
+        let name = base_name(path);
+        let dot = name
+            .iter()
+            .rposition(|&byte| byte == b'.')
+            .filter(|&at| at > 0);
+        dot.map_or(Vec::new(), |at| name[at..].to_vec())
+    };
+    let mut end = ending(first);
+    if rest.iter().any(|path| ending(path) != end) {
+        end.clear();
+    }
+    let mut out = shared;
+    if !out.is_empty() && !out.ends_with(b"/") {
+        out.push(b'/');
+    }
+    out.extend_from_slice(if deep { b"**/*" } else { b"*" });
+    out.extend(end);
+    out
+}
+
+/// The pattern for a reader: quoted for a shell if it has characters other than those that names
+/// mostly have.
+pub fn pattern_text(paths: &[&[u8]]) -> String {
+    let pattern = pattern(paths);
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/*._-+,:=@%~#".contains(byte);
+    match pattern.iter().all(plain) && paths.iter().any(|path| path != &paths[0]) {
+        true => String::from_utf8_lossy(&pattern).into_owned(),
+        false => quote(&pattern),
+    }
+}
+
+fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    directory.is_empty()
+        || directory == b"/"
+        || path
+            .strip_prefix(directory)
+            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_paths_are_one_pattern() {
+        let shown = |paths: &[&str]| {
+            let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_bytes()).collect();
+            String::from_utf8(pattern(&paths)).unwrap()
+        };
+        assert_eq!(shown(&["lib/a.o", "lib/b.o"]), "lib/*.o");
+        assert_eq!(shown(&["a.o", "b.o"]), "*.o");
+        assert_eq!(shown(&["lib/a.o"]), "lib/a.o");
+        assert_eq!(shown(&["lib/a.o", "lib/x/b.o"]), "lib/**/*.o");
+        assert_eq!(shown(&["lib/a.o", "src/b.o"]), "**/*.o");
+        assert_eq!(shown(&["/w/a", "/w/b.txt"]), "/w/*");
+        assert_eq!(shown(&["/w/a", "/v/b"]), "/**/*");
+    }
+}

@@ -1,0 +1,197 @@
+//! Joins commands that differ in the names of files only: `gcc -c lib/*.c -o lib/*.o`, 34 times.
+//!
+//! In: an account. Out: groups of commands in the order of the chain. A group stands where its
+//! first command stands.
+
+use std::collections::HashMap;
+
+use backstory_eventlog::event::Bytes;
+use backstory_workflow::paths::{absolute, base_name};
+use backstory_workflow::shell::quote;
+use backstory_workflow::steps::{Line, Word};
+
+use crate::account::{Account, Command};
+use crate::patterns::pattern_text;
+
+/// Commands of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Siblings {
+    /// The indexes of the commands, in the order of the chain.
+    pub commands: Vec<usize>,
+    /// The words of the common command, quoted for a shell. Files that differ are patterns.
+    pub words: Vec<CommonWord>,
+    /// The directory in which the commands ran.
+    pub cwd: Bytes,
+}
+
+/// A word of the common command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommonWord {
+    /// The word for a reader.
+    pub text: String,
+    /// Whether it names files, and not an option.
+    pub files: bool,
+}
+
+/// A word without the name of its file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum TemplateWord {
+    Word(Word),
+    /// One or more files behind this beginning of a word: `-o`, `--output=`. True: the command
+    /// made them.
+    Files(Bytes, bool),
+}
+
+/// A file in a word.
+struct NamedFile<'w> {
+    /// What stands before the name.
+    before: &'w [u8],
+    name: &'w [u8],
+    made: bool,
+}
+
+/// Joins the commands of a chain.
+pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<(usize, Bytes, Vec<TemplateWord>), usize> = HashMap::new();
+    for &at in chain {
+        let command = &account.commands[at];
+        let key = (
+            command.run,
+            command.line.cwd.clone(),
+            template(account, command),
+        );
+        let next = groups.len();
+        let place = *places.entry(key).or_insert(next);
+        match groups.get_mut(place) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    let groups = groups.into_iter();
+    groups
+        .map(|commands| Siblings {
+            words: common(account, &commands),
+            cwd: account.commands[commands[0]].line.cwd.clone(),
+            commands,
+        })
+        .collect()
+}
+
+/// The file that a word names. `None` if the word names no file that the command used or made, and
+/// none that is called like one that it made.
+fn file_of<'w>(account: &Account, command: &Command, word: &'w Word) -> Option<NamedFile<'w>> {
+    let Word::Text(text) = word else {
+        return None;
+    };
+    let after = |byte: u8| text.iter().position(|&b| b == byte).map(|at| at + 1);
+    let attached = (text.starts_with(b"-") && text.len() > 2).then_some(2);
+    let starts = [Some(0), after(b'='), after(b':'), attached];
+    starts.into_iter().flatten().find_map(|start| {
+        let (before, name) = text.split_at(start);
+        if name.is_empty() {
+            return None;
+        }
+        let path = absolute(name, &command.line.cwd);
+        let is = |files: &[usize]| files.iter().any(|&file| *account.files[file].path == *path);
+        let made = is(&command.writes);
+        let named = made || is(&command.reads) || is_called_alike(account, command, &path);
+        named.then_some(NamedFile { before, name, made })
+    })
+}
+
+/// True for `.deps/a.Tpo` beside an output `a.o`: its name without endings is the same.
+fn is_called_alike(account: &Account, command: &Command, path: &[u8]) -> bool {
+    let stem = |path: &[u8]| {
+        let name = base_name(path);
+        let name = name.strip_prefix(b".").unwrap_or(name);
+        let end = name.iter().position(|&byte| byte == b'.').unwrap_or(0);
+        name[..end].to_vec()
+    };
+    let own = stem(path);
+    let mut made = command
+        .writes
+        .iter()
+        .map(|&file| stem(&account.files[file].path));
+    !own.is_empty() && made.any(|made| made == own)
+}
+
+fn template(account: &Account, command: &Command) -> Vec<TemplateWord> {
+    let mut words = Vec::new();
+    for word in &command.line.words {
+        match file_of(account, command, word) {
+            Some(file) => {
+                let files = TemplateWord::Files(file.before.into(), file.made);
+                // Any number of files in a row.
+                if words.last() != Some(&files) {
+                    words.push(files);
+                }
+            }
+            None => words.push(TemplateWord::Word(word.clone())),
+        }
+    }
+    words
+}
+
+/// The words that commands with one template share.
+fn common(account: &Account, commands: &[usize]) -> Vec<CommonWord> {
+    // For each place of files in the template, the names of all commands.
+    let mut names: Vec<Vec<&[u8]>> = Vec::new();
+    for &at in commands {
+        let command = &account.commands[at];
+        let mut place = 0;
+        let mut before = None;
+        for word in &command.line.words {
+            let Some(file) = file_of(account, command, word) else {
+                before = None;
+                continue;
+            };
+            let kind = Some((file.before, file.made));
+            place += usize::from(before != kind);
+            before = kind;
+            if names.len() < place {
+                names.push(Vec::new());
+            }
+            names[place - 1].push(file.name);
+        }
+    }
+    let mut names = names.into_iter();
+    let mut words = Vec::new();
+    for word in template(account, &account.commands[commands[0]]) {
+        match word {
+            TemplateWord::Word(word) => {
+                let files = false;
+                words.push(CommonWord {
+                    text: text_of(&word),
+                    files,
+                });
+            }
+            TemplateWord::Files(before, _) => {
+                let names = names.next().unwrap_or_default();
+                let before = String::from_utf8_lossy(&before);
+                let alone = commands.len() == 1 && names.len() <= FEW;
+                let names = match alone {
+                    true => names.iter().map(|name| quote(name)).collect(),
+                    false => vec![pattern_text(&names)],
+                };
+                words.extend(names.into_iter().map(|name| CommonWord {
+                    text: format!("{before}{name}"),
+                    files: true,
+                }));
+            }
+        }
+    }
+    words
+}
+
+fn text_of(word: &Word) -> String {
+    let line = Line {
+        cwd: Bytes::default(),
+        words: vec![word.clone()],
+        exit: 0,
+    };
+    line.command()
+}
+
+/// The most files in a row that a command names one by one.
+const FEW: usize = 4;

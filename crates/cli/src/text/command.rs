@@ -1,0 +1,94 @@
+//! Shortens a command to the width of a line.
+
+use backstory_account::CommonWord;
+use backstory_workflow::tools::knowledge;
+
+/// The words as a line of at most this many characters.
+///
+/// Options are left out first, the long ones before the short ones. The program and the names of
+/// files stay as long as possible.
+pub fn shortened(words: &[CommonWord], most: usize) -> String {
+    let mut text = String::new();
+    for longest in [usize::MAX, 3, 2] {
+        text = without_options(words, longest);
+        if text.chars().count() <= most {
+            break;
+        }
+    }
+    cut(&text, most)
+}
+
+/// The words without options of more than this many characters.
+fn without_options(words: &[CommonWord], longest: usize) -> String {
+    let with_value = &knowledge().compilers.options_with_value;
+    let mut shown: Vec<&str> = Vec::new();
+    let mut words = words.iter().enumerate().peekable();
+    while let Some((at, word)) = words.next() {
+        let plain = word.text.trim_start_matches('\'');
+        let option = at > 0 && plain.starts_with('-') && !word.files;
+        if !option || word.text.len() <= longest {
+            shown.push(&word.text);
+            continue;
+        }
+        if with_value.contains(&word.text) {
+            words.next();
+        }
+        if shown.last() != Some(&"…") {
+            shown.push("…");
+        }
+    }
+    shown.join(" ")
+}
+
+/// The text without control characters, which could change the terminal. The text of `sh -c` may
+/// have some; a new line is written as a space.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(' '),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The first characters of a text in one line, and a mark if there are more.
+pub fn cut(text: &str, most: usize) -> String {
+    let line = printable(text);
+    if line.chars().count() <= most {
+        return line;
+    }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<CommonWord> {
+        let word = |text: &str| CommonWord {
+            text: text.to_owned(),
+            files: text.contains('.'),
+        };
+        line.split(' ').map(word).collect()
+    }
+
+    #[test]
+    fn a_long_command_keeps_its_program_and_its_files() {
+        let line = words("gcc -DHAVE_CONFIG_H -O2 -Wall -MF .deps/a.Po -c -o a.o a.c");
+        assert_eq!(shortened(&line, 40), "gcc … -O2 … -c -o a.o a.c");
+        assert_eq!(shortened(&line, 25), "gcc … -O2 … -c -o a.o a.c");
+        assert_eq!(shortened(&line, 23), "gcc … -c -o a.o a.c");
+        assert_eq!(shortened(&line, 12), "gcc … -c -o…");
+    }
+
+    #[test]
+    fn a_text_of_several_lines_is_one_line() {
+        assert_eq!(cut("a\nb", 10), "a b");
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("a\u{1b}[2J", 20), "a\\u{1b}[2J");
+    }
+}
