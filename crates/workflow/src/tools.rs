@@ -44,7 +44,15 @@ pub struct ProgramNames {
     pub shells: Vec<String>,
     /// Shells that understand POSIX shell language and nothing else.
     pub posix_shells: Vec<String>,
-    /// Programs that run the command they are given, and do nothing else.
+    /// Programs that run the command they are given, and print nothing themselves. An entry of two
+    /// words is a program and its subcommand, here and in `meters` and `wrappers`.
+    pub launchers: Vec<String>,
+    /// Programs whose arguments are a compiler's command line, which they run or answer from a
+    /// cache.
+    pub compiler_launchers: Vec<String>,
+    /// Programs that run the command they are given, and print about it as errors only.
+    pub meters: Vec<String>,
+    /// Other programs that run the command they are given.
     pub wrappers: Vec<String>,
     /// Programs that run commands by the user's rules.
     pub builders: Vec<String>,
@@ -75,8 +83,10 @@ pub struct ShellKnowledge {
     pub line_editing_libraries: Vec<String>,
     /// Commands that bash does not share with every POSIX shell, or executes differently.
     pub bash_commands: Vec<String>,
-    /// Variables that shells and `make` set for every command.
+    /// Variables that shells, `make` and launchers set for every command.
     pub noise_variables: Vec<String>,
+    /// Parts of the names of libraries that launchers load into the programs they start.
+    pub launcher_libraries: Vec<String>,
 }
 
 /// C and C++ compilers.

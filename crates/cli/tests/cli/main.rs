@@ -20,6 +20,7 @@ mod export;
 mod generated;
 mod kept;
 mod kinds;
+mod launchers;
 mod names;
 mod orphans;
 mod packaging;

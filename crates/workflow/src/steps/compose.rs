@@ -7,11 +7,12 @@ use backstory_graph::model::{EntityId, EntityKind};
 use backstory_graph::standard::StandardEnd;
 use backstory_redaction as redaction;
 
+use super::launchers::is_compiler_launcher;
 use super::line::{Line, Word};
 use super::programs::names_shell;
 use super::shell_text::{is_for_any_shell, one_line};
 use super::units::{Pipeline, Unit};
-use crate::paths::{base_name, relative};
+use crate::paths::{base_name, contains, relative};
 use crate::recording::{Recording, split};
 use crate::tools::knowledge;
 
@@ -162,14 +163,28 @@ fn write_stage(
 /// The program of an activity and its arguments.
 fn words_of(recording: &Recording, root: usize) -> Vec<Word> {
     let activity = &recording.activities[root];
-    let name = activity.argv.first();
+    let argv = without_compiler_launcher(&activity.argv);
+    let name = argv.first();
     let name = name.filter(|name| !name.is_empty() && !name.starts_with(b"-"));
     let program = name.or(activity.exec_path.as_ref()).cloned();
     let program = program.unwrap_or_else(|| b"true".as_slice().into());
-    let arguments = activity.argv.iter().skip(1);
+    let arguments = argv.iter().skip(1);
     std::iter::once(Word::Program(program))
         .chain(arguments.map(|arg| Word::Text(arg.clone())))
         .collect()
+}
+
+/// The command line of the compiler behind `ccache` and its like, which wrote the output itself.
+fn without_compiler_launcher(argv: &[Bytes]) -> &[Bytes] {
+    match argv {
+        [launcher, rest @ ..]
+            if is_compiler_launcher(launcher)
+                && rest.first().is_some_and(|next| !next.starts_with(b"-")) =>
+        {
+            without_compiler_launcher(rest)
+        }
+        argv => argv,
+    }
 }
 
 /// A command as the user wrote it: the text of `sh -c TEXT` without the shell, if every shell
@@ -222,6 +237,12 @@ fn is_noise(name: &[u8]) -> bool {
     variables.any(|variable| variable.as_bytes() == name)
 }
 
+/// True for a variable through which a launcher loaded its library into the command.
+fn is_of_launcher(name: &[u8], value: &[u8]) -> bool {
+    let mut libraries = knowledge().shell.launcher_libraries.iter();
+    name == b"LD_PRELOAD" && libraries.any(|library| contains(value, library.as_bytes()))
+}
+
 /// The variables in which a command's environment differs from the run's.
 fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>) -> Vec<Word> {
     let (set, gone) = recording.environment(root);
@@ -229,7 +250,7 @@ fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>)
     let gone: Vec<Bytes> = gone.into_iter().filter(|name| !is_noise(name)).collect();
     let mut odd = !gone.is_empty();
     for (name, value) in set.iter().filter_map(|pair| split(pair)) {
-        if is_noise(name) {
+        if is_noise(name) || is_of_launcher(name, value) {
             continue;
         }
         if redaction::is_value_mark(value) {

@@ -6,7 +6,7 @@
 //!
 //! | module | question that it answers |
 //! | --- | --- |
-//! | [`programs`], [`roles`] | Which programs only start others? |
+//! | [`programs`], [`launchers`], [`roles`] | Which programs only start others? |
 //! | [`shell_call`] | Did a shell get a text, a script or its standard input? |
 //! | [`units`] | Which processes are one command, which commands one pipeline? |
 //! | [`effects`] | Which files did a command read, make and remove? |
@@ -22,6 +22,7 @@
 mod compose;
 mod effects;
 mod grouping;
+mod launchers;
 mod line;
 mod merge;
 mod omissions;

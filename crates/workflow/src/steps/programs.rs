@@ -68,6 +68,7 @@ pub fn is_interpreted(recording: &Recording, at: usize) -> bool {
     paths(recording, at, Relation::Execute).any(|other| {
         let interprets = is_one(other, &known.shells)
             || is_one(other, &known.interpreters)
+            || is_one(other, &known.launchers)
             || is_one(other, &known.wrappers);
         interprets && plain_name(other) != plain_name(path)
     })

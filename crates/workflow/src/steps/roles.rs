@@ -5,9 +5,10 @@
 
 use backstory_graph::model::{Edge, EntityId, EntityKind, Relation};
 
+use super::launchers::wrapper;
 use super::programs::{is_builder, is_interpreted, is_one, names_shell, program};
 use super::shell_call::ShellCall;
-use crate::paths::{absolute, is_tool};
+use crate::paths::{absolute, base_name, is_tool};
 use crate::recording::Recording;
 use crate::tools::knowledge;
 
@@ -44,7 +45,7 @@ pub fn role(recording: &Recording, at: usize) -> ProgramRole {
     let path = program(recording, at);
     let name = activity.argv.first().map_or(path, |arg| arg);
     let either = |of: &[String]| is_one(path, of) || is_one(name, of);
-    if either(&known.wrappers) || either(&known.builders) || is_builder(recording, at) {
+    if wrapper(recording, at).is_some() || either(&known.builders) || is_builder(recording, at) {
         return ProgramRole::Driver;
     }
     if let Some(next) = launched(recording, at) {
@@ -100,6 +101,31 @@ pub fn launched(recording: &Recording, at: usize) -> Option<usize> {
     launches.then(|| became(recording, at)).flatten()
 }
 
+/// The program that a shim leads to: as [`launched`], and through the launchers behind it. pyenv's
+/// `python` runs `pyenv exec python`, which becomes the Python that was meant.
+pub fn launched_at_last(recording: &Recording, at: usize) -> Option<usize> {
+    // A launcher that the user wrote is no shim.
+    if wrapper(recording, at).is_some() {
+        return None;
+    }
+    let mut next = launched(recording, at)?;
+    while wrapper(recording, next).is_some() || runs_script_of(recording, next, at) {
+        next = became(recording, next)?;
+    }
+    Some(next)
+}
+
+/// True if an activity is the shell that runs a shim: the kernel started the shim, and its first
+/// line named the shell.
+fn runs_script_of(recording: &Recording, shell: usize, shim: usize) -> bool {
+    let name = base_name(program(recording, shim));
+    names_shell(program(recording, shell))
+        && match ShellCall::of(arguments(recording, shell)) {
+            ShellCall::Script(script) => base_name(script) == name,
+            _ => false,
+        }
+}
+
 /// The next program of the same process.
 fn became(recording: &Recording, at: usize) -> Option<usize> {
     let activity = &recording.activities[at];
@@ -116,10 +142,9 @@ fn became(recording: &Recording, at: usize) -> Option<usize> {
 
 /// True if nothing but wrappers stands between the run's command and this activity.
 fn is_run_command(recording: &Recording, at: usize) -> bool {
-    recording.ancestors(at).all(|above| {
-        recording.activities[above].epoch == 0
-            || is_one(program(recording, above), &knowledge().programs.wrappers)
-    })
+    recording
+        .ancestors(at)
+        .all(|above| recording.activities[above].epoch == 0 || wrapper(recording, above).is_some())
 }
 
 /// True for the shell of a rule that runs `make` in other directories: `sh -c TEXT` that is not the

@@ -15,8 +15,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
 use backstory_graph::standard::StandardEnd;
 
+use super::launchers::{WrapperKind, wrapper};
 use super::programs::{is_builder, is_unbuffered};
-use super::roles::{ProgramRole, builders, calls_builders, launched, role};
+use super::roles::{ProgramRole, builders, calls_builders, launched_at_last, role};
 use crate::recording::Recording;
 
 /// A command.
@@ -148,7 +149,7 @@ impl CommandFinder<'_> {
         if self.recording.activities[at].epoch == 0 {
             return false;
         }
-        if launched(self.recording, at).is_some_and(|next| self.is_unit(next)) {
+        if launched_at_last(self.recording, at).is_some_and(|next| self.is_unit(next)) {
             return true;
         }
         role(self.recording, at) == ProgramRole::Tool || self.works(at) || self.works_between(at)
@@ -168,6 +169,17 @@ impl CommandFinder<'_> {
         let passed = self.passed_on(at);
         let builds = is_builder(self.recording, at);
         let unbuffered = is_unbuffered(self.recording, at);
+        let wrapper = wrapper(self.recording, at);
+        let [_, output, errors] = self.recording.standard[at].all();
+        // The command that a launcher starts has the launcher's output, and alone prints to it.
+        let for_command = |edge: &Edge| {
+            let is = |end: Option<StandardEnd>| end.is_some_and(|end| end.entity == edge.entity);
+            match wrapper {
+                Some(WrapperKind::Launcher) => is(output) || is(errors) || self.is_lock(edge),
+                Some(WrapperKind::Meter) => is(output) && !is(errors),
+                _ => false,
+            }
+        };
         let given = |edge: &Edge| {
             let opened = edge.relation == Relation::Write
                 && self.recording.given.contains(&(at, edge.entity));
@@ -190,11 +202,18 @@ impl CommandFinder<'_> {
             };
             makes
                 && !given(edge)
+                && !for_command(edge)
                 && !self.outside.contains(&edge.entity)
                 && !crate::paths::is_tool(&entity.path)
                 && !passed.contains(&edge.entity)
                 && (entity.last || used())
         })
+    }
+
+    /// True if the file is empty: a launcher that made such a file needed it as a lock.
+    fn is_lock(&self, edge: &Edge) -> bool {
+        let ident = self.recording.entity(edge.entity).ident;
+        ident.is_some_and(|ident| ident.size == 0)
     }
 
     /// True if `reader` or a program that it started made a file that lasts, or that an activity
