@@ -67,8 +67,8 @@ pub fn is_tool(path: &[u8]) -> bool {
         || has_any(path, &known().tools)
 }
 
-/// True if a path in a user's directory belongs to a tool: a language's libraries, caches. `path` is
-/// the part of the path below that directory, with the slash.
+/// True if a path in a user's directory belongs to a tool: a language's libraries, caches. `path`
+/// is the part of the path below that directory, with the slash.
 pub fn is_below_tool(path: &[u8]) -> bool {
     let tops = |part: &&String| !known().not_system.contains(part) && **part != "/opt/";
     let mut parts = known().tools.iter().filter(tops);

@@ -47,6 +47,8 @@ pub struct ProgramNames {
     /// Programs that run the command they are given, and print nothing themselves. An entry of two
     /// words is a program and its subcommand, here and in `meters` and `wrappers`.
     pub launchers: Vec<String>,
+    /// The launchers that give a command more rights, or pretend to.
+    pub privileged: Vec<String>,
     /// Programs whose arguments are a compiler's command line, which they run or answer from a
     /// cache.
     pub compiler_launchers: Vec<String>,
@@ -123,7 +125,8 @@ pub struct PathKnowledge {
     pub cache_endings: Vec<String>,
     /// Directories in which programs put files that are not needed later.
     pub temporary_directories: Vec<String>,
-    /// Patterns of the names of such files. `*` matches any text, `?` a letter, digit or underscore.
+    /// Patterns of the names of such files. `*` matches any text, `?` a letter, digit or
+    /// underscore.
     pub scratch_names: Vec<String>,
     /// Parts of paths in which builders write down what they have done.
     pub records: Vec<String>,

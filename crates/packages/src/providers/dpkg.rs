@@ -66,8 +66,8 @@ impl Provider for Dpkg {
 }
 
 impl Dpkg {
-    /// Looks up a path as it is, then with or without `/usr`. Packages that were built before `/usr`
-    /// was merged may list a file in `/usr/lib` as `/lib`.
+    /// Looks up a path as it is, then with or without `/usr`. Packages that were built before
+    /// `/usr` was merged may list a file in `/usr/lib` as `/lib`.
     fn look_up<T>(
         &mut self,
         path: &Path,

@@ -9,7 +9,7 @@ use backstory_redaction as redaction;
 
 use super::launchers::is_compiler_launcher;
 use super::line::{Line, Word};
-use super::programs::names_shell;
+use super::programs::{is_one, names_shell, plain_name, program};
 use super::shell_text::{is_for_any_shell, one_line};
 use super::units::{Pipeline, Unit};
 use crate::paths::{base_name, contains, relative};
@@ -146,6 +146,11 @@ fn write_stage(
             name.unwrap_or_default()
         ));
     }
+    if let Some(launcher) = privilege(recording, root) {
+        notes.insert(format!(
+            "commands ran under {launcher}, which is left out: run the steps under it if they need it"
+        ));
+    }
     stage = as_written(stage);
     redirections(recording, root, context, &mut stage);
     if *activity.cwd != *cwd {
@@ -172,6 +177,14 @@ fn words_of(recording: &Recording, root: usize) -> Vec<Word> {
     std::iter::once(Word::Program(program))
         .chain(arguments.map(|arg| Word::Text(arg.clone())))
         .collect()
+}
+
+/// The launcher that gave a command more rights than its user has, or pretended to.
+fn privilege(recording: &Recording, root: usize) -> Option<String> {
+    let known = &knowledge().programs.privileged;
+    let mut above = recording.ancestors(root);
+    let found = above.find(|&at| is_one(program(recording, at), known))?;
+    Some(plain_name(program(recording, found)))
 }
 
 /// The command line of the compiler behind `ccache` and its like, which wrote the output itself.
@@ -240,7 +253,8 @@ fn is_noise(name: &[u8]) -> bool {
 /// True for a variable through which a launcher loaded its library into the command.
 fn is_of_launcher(name: &[u8], value: &[u8]) -> bool {
     let mut libraries = knowledge().shell.launcher_libraries.iter();
-    name == b"LD_PRELOAD" && libraries.any(|library| contains(value, library.as_bytes()))
+    matches!(name, b"LD_PRELOAD" | b"LD_LIBRARY_PATH")
+        && libraries.any(|library| contains(value, library.as_bytes()))
 }
 
 /// The variables in which a command's environment differs from the run's.

@@ -77,16 +77,13 @@ fn calls(recording: &Recording, at: usize) -> Vec<ProgramCall<'_>> {
             arguments: arguments.clone(),
         });
     }
-    if is_one(path, &known.interpreters) || is_one(path, &known.shells) {
-        if let Some((script, rest)) = arguments
-            .split_first()
-            .filter(|(script, _)| !script.starts_with(b"-"))
-        {
-            calls.push(ProgramCall {
-                name: base_name(script),
-                arguments: rest.to_vec(),
-            });
-        }
+    let runs_script = is_one(path, &known.interpreters) || is_one(path, &known.shells);
+    let script = arguments.split_first().filter(|_| runs_script);
+    if let Some((script, rest)) = script.filter(|(script, _)| !script.starts_with(b"-")) {
+        calls.push(ProgramCall {
+            name: base_name(script),
+            arguments: rest.to_vec(),
+        });
     }
     calls
 }

@@ -101,8 +101,8 @@ pub fn launched(recording: &Recording, at: usize) -> Option<usize> {
     launches.then(|| became(recording, at)).flatten()
 }
 
-/// The program that a shim leads to: as [`launched`], and through the launchers behind it. pyenv's
-/// `python` runs `pyenv exec python`, which becomes the Python that was meant.
+/// The program that a shim leads to, through the launchers behind it. pyenv's `python` runs `pyenv
+/// exec python`, which becomes the Python that was meant.
 pub fn launched_at_last(recording: &Recording, at: usize) -> Option<usize> {
     // A launcher that the user wrote is no shim.
     if wrapper(recording, at).is_some() {

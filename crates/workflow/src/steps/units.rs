@@ -300,7 +300,12 @@ impl CommandFinder<'_> {
                         before.insert(to, from);
                     }
                     None => {
-                        if let Some(driver) = self.above(&[reader, writer]) {
+                        let above = self.above(&[reader, writer]);
+                        // A launcher's helpers find out how to start its command.
+                        let helps = |driver: &usize| {
+                            wrapper(self.recording, *driver) == Some(WrapperKind::Launcher)
+                        };
+                        if let Some(driver) = above.filter(|driver| !helps(driver)) {
                             return Err(driver);
                         }
                     }
