@@ -29,7 +29,7 @@ use lineage::{DiffArgs, LineageArgs, StatusArgs};
 use program::{CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
-use runs::{NameArgs, NoteArgs, RmArgs, RunArgs};
+use runs::{NameArgs, NoteArgs, RmArgs, ShowArgs};
 use search::{FilesArgs, LogArgs, ProcessesArgs, WhoArgs};
 use store::StoreCommand;
 
@@ -81,9 +81,9 @@ pub enum Command {
     #[command(after_help = search::PROCESSES)]
     Processes(ProcessesArgs),
 
-    /// Show one run: its command, its exit status, and whether its record is complete
+    /// Show one run: command, result, own inputs and outputs, duration and memory
     #[command(after_help = runs::SHOW)]
-    Show(RunArgs),
+    Show(ShowArgs),
 
     /// List all runs, the newest first
     #[command(after_help = search::LOG)]
@@ -150,8 +150,8 @@ pub enum Command {
     #[command(subcommand, after_help = store::EXAMPLES)]
     Store(StoreCommand),
 
-    /// Index the recorded runs that the store does not have yet
-    #[command(hide = true, after_help = program::INDEX)]
+    /// Add finished runs to the store now, with the contents of their files
+    #[command(after_help = program::INDEX)]
     Index(IndexArgs),
 
     /// Print a completion script for a shell

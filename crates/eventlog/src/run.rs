@@ -143,6 +143,22 @@ pub struct RunEnd {
     /// earlier time was changed before. 0 if unknown.
     #[serde(skip_serializing_if = "is_zero")]
     pub quiet: i64,
+    /// The resources that the command and its descendants used. `None` if unknown: another process
+    /// than the supervisor ended the run, or an earlier version wrote the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ResourceUsage>,
+}
+
+/// Resources that processes used until they ended: `getrusage(2)` with `RUSAGE_CHILDREN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResourceUsage {
+    /// Processor time in user mode, of all processes together; ns.
+    pub user: i64,
+    /// Processor time in the kernel, of all processes together; ns.
+    pub system: i64,
+    /// The largest resident set that one process had; bytes.
+    pub peak_memory: u64,
 }
 
 /// Two readings of the clocks, taken together.

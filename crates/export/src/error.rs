@@ -82,7 +82,7 @@ pub enum Error {
         why: String,
     },
     /// A content is needed, and is not available.
-    #[error("the content of {path} is not to be had: {why}; {advice}")]
+    #[error("the content of {path} is not available: {why}; {advice}")]
     NoContent {
         /// Which file.
         path: String,

@@ -15,6 +15,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_files::regular;
+use backstory_graph::model::EntityKind;
 use backstory_query::{Content, RunContents, contents};
 use backstory_store::facts::Availability;
 use backstory_store::{Store, same_version};
@@ -64,7 +65,12 @@ impl FileContents {
         let mut index = HashMap::new();
         for (run, contents) in runs.iter().enumerate() {
             for (at, content) in contents.files.iter().enumerate() {
-                index.insert((run, content.path.clone(), content.version), at);
+                // A link and the file that was used by the link's name are two versions 0 of one
+                // path. The content is the file's.
+                let key = (run, content.path.clone(), content.version);
+                if content.kind == EntityKind::File || !index.contains_key(&key) {
+                    index.insert(key, at);
+                }
             }
         }
         Ok(FileContents { runs, kept, index })
@@ -106,15 +112,15 @@ impl FileContents {
         let (why, advice) = match &content.availability {
             Availability::Package(package) => (
                 format!(
-                    "it comes from {} {} ({}), which is not here as it was",
+                    "it belongs to the package {} {} ({}), and the file on this machine is another one or gone",
                     package.name, package.version, package.manager
                 ),
-                "install that version, or record with --self-contained",
+                "install that version of the package, or record again with --self-contained",
             ),
             Availability::Missing(why) => (why.clone(), "record again with --contents=lazy"),
             Availability::Stored | Availability::StoredPackage(_) => (
-                "the store has no contents beside it".to_owned(),
-                "name the store it was recorded into",
+                "this store has no contents".to_owned(),
+                "name the store that recorded the run with --store",
             ),
         };
         let path = shell::quote(&content.path);

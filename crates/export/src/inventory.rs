@@ -70,6 +70,11 @@ pub struct InventoryStep {
 impl Inventory {
     /// Makes the inventory. Each content is read once.
     pub fn of(view: &View) -> Result<Inventory> {
+        Inventory::with_sums(view, |_| true)
+    }
+
+    /// The same, with the checksums of some files only. The contents of the others are not read.
+    pub fn with_sums(view: &View, wanted_sums: impl Fn(&Content) -> bool) -> Result<Inventory> {
         let wanted = Wanted::of(view);
         // Files that are output of no step are left out: the output of the whole run, and files
         // that came and went.
@@ -118,7 +123,10 @@ impl Inventory {
                     made,
                     tool: backstory_workflow::paths::is_tool(&content.path),
                     software: matches!(content.role, ContentRole::Program | ContentRole::Library),
-                    sums: view.contents.sums(content)?,
+                    sums: match wanted_sums(content) {
+                        true => view.contents.sums(content)?,
+                        false => None,
+                    },
                 });
             }
         }

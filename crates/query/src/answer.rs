@@ -48,6 +48,8 @@ pub struct RunDetails {
     pub lookups_unknown: Vec<(u64, Option<Bytes>)>,
     /// Bytes of the finalized log.
     pub log_bytes: u64,
+    /// The resources that the run used. `None` if unknown.
+    pub usage: Option<backstory_eventlog::run::ResourceUsage>,
 }
 
 /// One line of `files`: a path and its accesses, at one certainty.

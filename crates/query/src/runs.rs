@@ -116,6 +116,7 @@ fn stated(record: &RunRecord) -> RunDetails {
         environment: environment.map(|v| v.as_slice().into()).collect(),
         peers: Vec::new(),
         lookups_unknown: Vec::new(),
+        usage: record.end.usage,
         log_bytes: record.log_bytes,
     }
 }

@@ -109,7 +109,7 @@ impl std::fmt::Display for Lack {
             let between = if at == 0 { "" } else { "; " };
             write!(
                 f,
-                "{between}the content of {} cannot be had: {why}",
+                "{between}the content of {} is not available: {why}",
                 String::from_utf8_lossy(path)
             )?;
         }

@@ -1,5 +1,6 @@
 //! The options of a recording, and its result.
 
+use backstory_eventlog::run::ResourceUsage;
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ pub struct RecordingResult {
     /// Processes of the run outlived the command and are still being recorded. The log is finalized
     /// later.
     pub still_recording: bool,
+    /// The resources that the run's processes used until the command ended. `None` if unknown.
+    pub usage: Option<ResourceUsage>,
     /// The terminal's keyboard sent the signal that ended the command to this process, too. A shell
     /// expects this process to die of it as the command did (see
     /// [`end_by_signal`](crate::end_by_signal)).

@@ -272,6 +272,7 @@ fn recorded(run: String, name: &OsStr, ended: CommandEnd, log: &Path) -> Recordi
         refusal: end.not_started.map(|errno| why_not(name, errno)),
         not_started: end.not_started,
         still_recording: !finalized,
+        usage: end.usage,
         by_key,
     }
 }

@@ -15,7 +15,7 @@ use crate::guarding::GuardReport;
 use crate::report::Reporter;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
-use backstory_eventlog::run::RunEnd;
+use backstory_eventlog::run::{ResourceUsage, RunEnd};
 use backstory_sys::process_tree as tree;
 use backstory_sys::{self as sys, Pid};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
@@ -320,6 +320,7 @@ impl CommandWatch {
             } else {
                 self.control.quiet()
             },
+            usage: self.usage(),
         };
         if end.not_started.is_some() {
             end.exit = None;
@@ -344,6 +345,20 @@ impl CommandWatch {
                 .push(Reason::Lost { operations }.to_string());
         }
         end
+    }
+
+    /// The resources that the processes of the run used. Only the supervisor has them all as
+    /// descendants, and is no process of the run.
+    fn usage(&self) -> Option<ResourceUsage> {
+        let supervises = self.control.supervisor() == Some(sys::own_pid());
+        supervises.then(|| {
+            let (user, system, peak_memory) = sys::children_usage();
+            ResourceUsage {
+                user,
+                system,
+                peak_memory,
+            }
+        })
     }
 
     /// Publishes the end of the command to the launcher while daemons go on.

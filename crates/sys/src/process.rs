@@ -52,6 +52,21 @@ pub fn parent() -> Option<Pid> {
     rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get())
 }
 
+/// The resources that the ended children of this process used, with their own ended children: user
+/// time in ns, system time in ns, and the largest resident set of one process in bytes.
+pub fn children_usage() -> (i64, i64, u64) {
+    // SAFETY: all zero bytes are a valid rusage, which the kernel fills in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1000;
+    // The kernel counts memory in KiB.
+    let peak = usage.ru_maxrss.unsigned_abs() * 1024;
+    (ns(usage.ru_utime), ns(usage.ru_stime), peak)
+}
+
 /// The text of an errno, as a shell prints it.
 pub fn describe(errno: c_int) -> String {
     let mut buffer = [0; 256];

@@ -52,6 +52,10 @@ pub struct ExportArgs {
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
+    /// In `spdx`: also list every file, with its checksums and the files that it was made from
+    #[arg(long)]
+    pub files: bool,
+
     /// Write one rule for each step of a workflow, even if several steps differ in a name only
     #[arg(long)]
     pub no_patterns: bool,

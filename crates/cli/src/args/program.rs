@@ -8,7 +8,8 @@ use clap::Args;
 pub const INDEX: &str = "Examples:\n  \
     backstory index --wait\n\n\
     It runs in the background after each `record`, and before the first question\n\
-    that needs it.";
+    that needs it. --wait returns when all finished runs are in the store and the\n\
+    contents of their files are stored.";
 
 /// The text after the options in the help of `completions`.
 pub const COMPLETIONS: &str = "Examples:\n  \

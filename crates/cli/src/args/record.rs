@@ -12,7 +12,8 @@ pub const EXAMPLES: &str = "Examples:\n  \
     backstory record -- make -j8\n  \
     backstory record --name nightly -- ./pipeline.sh data/\n  \
     backstory record -- sh -c 'sort words.txt | uniq -c > counts.txt'\n  \
-    backstory record --json-summary run.json --wait -- ./configure\n\n\
+    backstory record --json-summary run.json --wait -- ./configure\n  \
+    backstory record --stats -- make\n\n\
     The command keeps its input, output and signals.\n\
     Exit status: that of the command; 128+n if signal n ended it; 127 if the command\n\
     was not found; 126 if it could not be executed; 125 if record itself was misused\n\
@@ -35,6 +36,12 @@ pub struct RecordArgs {
     /// its completeness is then final
     #[arg(long)]
     pub wait: bool,
+
+    /// When the command has ended, print one line on standard error: the time it took, processor
+    /// time, peak memory of one process, and the number of processes and files. The run is indexed
+    /// first. (`time backstory record` cannot see the processor time of the command)
+    #[arg(long)]
+    pub stats: bool,
 
     /// Which contents of files to store: `lazy` stores what was read and what is left at the end,
     /// `all` stores every version, `off` stores nothing

@@ -5,7 +5,7 @@ use clap::Args;
 /// The text after the options in the help of `show`.
 pub const SHOW: &str = "Examples:\n  \
     backstory show\n  \
-    backstory show 7hx2k9qa\n  \
+    backstory show 7hx2k9qa --verbose\n  \
     backstory show --json | jq .complete\n\n\
     docs/reasons.md explains each sentence that can follow `because` or `warning`.";
 
@@ -26,12 +26,16 @@ pub const NAME: &str = "Examples:\n  \
     backstory name nightly ''                remove the name\n\n\
     Several runs can have the same name. It then means the newest of them.";
 
-/// One run, and the form of the answer.
+/// `show`
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub struct ShowArgs {
     /// Id or name of the run; by default the latest run
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
+
+    /// Also show the machine, the modes of the recording, counts, stored contents and the log
+    #[arg(short, long)]
+    pub verbose: bool,
 
     /// Print JSON
     #[arg(long)]

@@ -31,6 +31,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     };
     request.exclude = args.exclude;
     request.generalise = !args.no_patterns;
+    request.files = args.files;
     request.contents = Some(current.home.contents_dir());
     let view = View::load(&current.store, &request)?;
     if to_stdout {

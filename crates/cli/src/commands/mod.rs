@@ -11,6 +11,7 @@ pub mod generate;
 pub mod lineage;
 pub mod log;
 pub mod manage;
+mod own_files;
 pub mod processes;
 pub mod record;
 mod reference;

@@ -6,18 +6,19 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use backstory_query as query;
 use backstory_session as session;
 use backstory_store::Home;
 
-use super::Outcome;
+use super::{Outcome, run_summary};
 use crate::args::record::RecordArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::index;
 use crate::json::{self, Value};
+use crate::text::when;
 use backstory_vocabulary::ContentsMode;
 
 /// Between two looks at a recording that goes on after its command.
@@ -26,8 +27,10 @@ const WAIT_STEP: Duration = Duration::from_millis(5);
 /// Runs the command under recording and returns its exit status.
 pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     let prepared = prepare(args, store).map_err(Failure::of_record)?;
+    let began = Instant::now();
     let mut recorded =
         session::record(prepared.options).map_err(|error| Failure::not_found(error).of_record())?;
+    let took = began.elapsed();
     if prepared.wait
         && let Err(failure) = wait_for_verdict(&prepared.home, &mut recorded)
     {
@@ -46,6 +49,9 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     if let Some(line) = line {
         complain(&line);
     }
+    if prepared.stats {
+        complain(&stats(&prepared.home, &recorded, took));
+    }
     if let (true, Some(signal)) = (recorded.by_key, recorded.signal) {
         session::end_by_signal(signal);
     }
@@ -59,6 +65,7 @@ struct Prepared {
     name: Option<String>,
     summary: Option<PathBuf>,
     wait: bool,
+    stats: bool,
     home: Home,
 }
 
@@ -99,6 +106,7 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
         name: args.name,
         summary: args.json_summary,
         wait: args.wait,
+        stats: args.stats,
         home,
     })
 }
@@ -117,6 +125,42 @@ fn wait_for_verdict(home: &Home, recorded: &mut session::RecordingResult) -> Res
     recorded.warnings = details.warnings;
     recorded.still_recording = false;
     Ok(())
+}
+
+/// The line of `--stats`. What cannot be known is left out: how much a run did whose processes are
+/// still being recorded.
+fn stats(home: &Home, recorded: &session::RecordingResult, took: Duration) -> String {
+    let mut parts = vec![format!("{} elapsed", seconds(took.as_nanos() as i64))];
+    if let Some(usage) = recorded.usage {
+        parts.extend([
+            format!("{} user", seconds(usage.user)),
+            format!("{} system", seconds(usage.system)),
+            format!("{} peak memory", when::size(usage.peak_memory)),
+        ]);
+    }
+    let summary = || {
+        let current = CurrentStore::open(Some(home.dir()))?;
+        let details = query::details(&current.store, &recorded.run)?;
+        Ok::<_, Failure>(details.summary)
+    };
+    if !recorded.still_recording
+        && let Ok(run) = summary()
+    {
+        parts.extend([
+            count(run.processes, "process", "processes"),
+            format!("{} read", count(run.files_read, "file", "files")),
+            format!("{} written", run.files_written),
+        ]);
+    }
+    format!("run {}: {}", recorded.run, parts.join(", "))
+}
+
+fn seconds(ns: i64) -> String {
+    format!("{:.2} s", ns as f64 / 1e9)
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// Checks the name of a run: it must not look like an option or like two words.
@@ -187,6 +231,7 @@ fn write_summary(
             ("incomplete_because", Value::array(&recorded.reasons)),
             ("warnings", Value::array(&recorded.warnings)),
             ("still_recording", recorded.still_recording.into()),
+            ("usage", run_summary::usage(recorded.usage.as_ref())),
         ],
     )?;
     fs::write(path, &text)

@@ -1,5 +1,6 @@
 //! What `log` and `show` print of a run: its fields as JSON, and its end in words.
 
+use backstory_eventlog::run::ResourceUsage;
 use backstory_query::answer::RunSummary;
 
 use crate::json::Value;
@@ -32,6 +33,17 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("host", (&run.host).into()),
         ("running", run.running.into()),
     ]
+}
+
+/// The resources that a run used, for JSON: null if unknown.
+pub fn usage(usage: Option<&ResourceUsage>) -> Value {
+    usage.map_or(Value::Null, |usage| {
+        Value::Object(vec![
+            ("user_seconds", Value::Time(usage.user)),
+            ("system_seconds", Value::Time(usage.system)),
+            ("peak_memory", usage.peak_memory.into()),
+        ])
+    })
 }
 
 /// The status that `record` exited with. `None` if the end was not observed.

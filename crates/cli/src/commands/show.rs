@@ -1,40 +1,68 @@
-//! `show`: prints one run. The first line says whether its record is complete, because all other
-//! lines depend on it.
+//! `show`: prints one run. What its owner asks comes first: the command, its result, whether the
+//! record is complete, the files of the user's own. `--verbose` adds the rest.
 
 use backstory_vocabulary::{SuppressMode, Word};
 use std::io::{self, Write};
 use std::path::Path;
 
+use backstory_eventlog::event::Bytes;
 use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
+use backstory_store::GraphStore;
 
-use super::run_summary::{ending, fields as summary_fields};
+use super::own_files::OwnFiles;
+use super::run_summary::{ending, fields as summary_fields, usage};
 use super::stored_contents::{self, StoredContents};
 use super::{Outcome, answer};
-use crate::args::runs::RunArgs;
+use crate::args::runs::ShowArgs;
 use crate::current_store::CurrentStore;
-use crate::error::one_line;
+use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
 use crate::text::shell::{self, Call};
 use crate::text::style::{Role, Style};
 use crate::text::{when, words};
+use backstory_workflow::paths::relative;
 
-/// How many files without a stored content are named.
+/// How many files of a list are named.
 const NAMED: usize = 5;
 
+/// All that is known of a run.
+struct ShownRun<'a> {
+    details: &'a RunDetails,
+    /// `None` if the run was recorded without contents.
+    stored: Option<&'a StoredContents>,
+    own: OwnFiles,
+}
+
 /// Prints a run.
-pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
+pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let run = current.run(args.run.as_deref())?;
     let details = query::details(&current.store, &run)?;
-    let kept = match details.modes.stores_contents() {
-        true => Some(stored_contents::of_run(&current.store, &run)?),
+    let contents = query::contents(&current.store, &run)?;
+    let printed = printed_to(&current, &run)?;
+    let own = OwnFiles::of(&contents.files, &details.summary.cwd, &printed);
+    let stored = match details.modes.stores_contents() {
+        true => Some(stored_contents::of_contents(&current.store, contents)?),
         false => None,
     };
+    let shown = ShownRun {
+        details: &details,
+        stored: stored.as_ref(),
+        own,
+    };
     answer(|out| match args.json {
-        true => json::object(out, fields(&details, kept.as_ref())),
-        false => text(&details, kept.as_ref(), Style::of_stdout(), out),
+        true => json::object(out, fields(&shown)),
+        false => text(&shown, args.verbose, Style::of_stdout(), out),
     })
+}
+
+/// The files that the run's command began with as standard input, output and errors.
+fn printed_to(current: &CurrentStore, run: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    let record = current.store.run(run)?;
+    let descriptors = record.map(|record| record.header.descriptors);
+    let standard = descriptors.into_iter().flatten().filter(|(fd, _)| *fd <= 2);
+    Ok(standard.map(|(_, path)| path).collect())
 }
 
 /// The word of a mode; empty where the log's header was lost.
@@ -42,7 +70,8 @@ fn word<W: Word>(mode: Option<W>) -> &'static str {
     mode.map_or("", W::word)
 }
 
-fn fields(details: &RunDetails, kept: Option<&StoredContents>) -> Vec<(&'static str, Value)> {
+fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
+    let details = shown.details;
     let mut fields = summary_fields(&details.summary);
     let (machine, modes) = (&details.machine, &details.modes);
     let unknown = details.lookups_unknown.iter().map(|(id, path)| {
@@ -79,45 +108,35 @@ fn fields(details: &RunDetails, kept: Option<&StoredContents>) -> Vec<(&'static 
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
-        ("contents", kept.map_or(Value::Null, StoredContents::json)),
+        ("usage", usage(details.usage.as_ref())),
+        ("own_inputs", Value::array(&shown.own.inputs)),
+        ("own_outputs", Value::array(&shown.own.outputs)),
+        (
+            "contents",
+            shown.stored.map_or(Value::Null, StoredContents::json),
+        ),
     ]);
     fields
 }
 
-fn text(
-    details: &RunDetails,
-    kept: Option<&StoredContents>,
+/// Prints lines of a name and a value.
+struct Lines<'o, W> {
+    out: &'o mut W,
     style: Style,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let run = &details.summary;
-    let mut line = |key: &str, value: &str| {
-        writeln!(
-            out,
-            "{} {value}",
-            style.paint(Role::Dim, &format!("{key:<12}"))
-        )
-    };
-    match run.complete {
-        true => line("complete", &style.paint(Role::Good, "yes"))?,
-        false => line("complete", &style.paint(Role::Bad, "no"))?,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn line(&mut self, name: &str, value: &str) -> io::Result<()> {
+        let name = self.style.paint(Role::Dim, &format!("{name:<12}"));
+        writeln!(self.out, "{name} {value}")
     }
-    for reason in &run.incomplete_because {
-        line("  because", &one_line(reason))?;
-    }
-    if run.lost > 0 {
-        line("  lost", &format!("{} operations", run.lost))?;
-    }
-    for warning in &details.warnings {
-        line("warning", &one_line(warning))?;
-    }
-    line("run", &run.id)?;
-    if let Some(name) = &run.name {
-        line("name", &one_line(name))?;
-    }
-    if let Some(note) = &run.note {
-        line("note", &one_line(note))?;
-    }
+}
+
+/// What matters first: the command, its result, whether the record is complete, the user's own
+/// files, time and memory. `verbose` adds the rest.
+fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let mut lines = Lines { out, style };
+    let run = &shown.details.summary;
     let call = Call {
         exec_path: None,
         argv: &run.command,
@@ -125,62 +144,134 @@ fn text(
         env_set: &[],
         env_unset: &[],
     };
-    line("command", &style.paint(Role::Command, &call.whole(b"")))?;
-    line("started", &when::moment(run.started))?;
-    if let Some(ended) = run.ended {
-        line("took", &when::duration(ended - run.started))?;
+    lines.line("command", &style.paint(Role::Command, &call.whole(b"")))?;
+    let role = if run.exit == Some(0) {
+        Role::Good
+    } else {
+        Role::Bad
+    };
+    let end = end(run);
+    let end = if run.running {
+        end
+    } else {
+        style.paint(role, &end)
+    };
+    lines.line("result", &end)?;
+    verdict(shown.details, &mut lines)?;
+    if let Some(name) = &run.name {
+        lines.line("name", &one_line(name))?;
     }
-    line("status", &end(run))?;
-    line("processes", &run.processes.to_string())?;
-    line(
-        "files",
-        &format!("{} read, {} written", run.files_read, run.files_written),
-    )?;
-    for peer in &details.peers {
-        line(
+    if let Some(note) = &run.note {
+        lines.line("note", &one_line(note))?;
+    }
+    lines.line("inputs", &named(&shown.own.inputs, &run.cwd))?;
+    lines.line("outputs", &named(&shown.own.outputs, &run.cwd))?;
+    time_and_memory(shown.details, &mut lines)?;
+    for peer in &shown.details.peers {
+        lines.line(
             "peer",
             &format!("{peer} (outside this run; what the peer did for the run is unknown)"),
         )?;
     }
-    if !details.lookups_unknown.is_empty() {
-        line("look-ups", &unknown_lookups(details))?;
+    if let Some(stored) = shown.stored.filter(|stored| verbose || stored.is_lacking()) {
+        lines.line("contents", &stored.text())?;
+        not_stored(stored, &mut lines)?;
     }
-    if let Some(kept) = kept {
-        line("contents", &kept.text())?;
-        for (path, why) in kept.missing.iter().take(NAMED) {
-            line(
-                "  not stored",
-                &one_line(&format!("{}: {why}", shell::quote(path))),
-            )?;
-        }
-        if let Some(more) = kept
-            .missing
-            .len()
-            .checked_sub(NAMED)
-            .filter(|more| *more > 0)
-        {
-            line("  not stored", &format!("{more} more (--json lists them)"))?;
-        }
+    lines.line("run", &run.id)?;
+    if verbose {
+        rest(shown.details, &mut lines)?;
+    }
+    Ok(())
+}
+
+/// Whether the record is complete, and why not.
+fn verdict(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
+    let run = &details.summary;
+    let word = match run.complete {
+        true => lines.style.paint(Role::Good, "yes"),
+        false => lines.style.paint(Role::Bad, "no"),
+    };
+    lines.line("complete", &word)?;
+    for reason in &run.incomplete_because {
+        lines.line("  because", &one_line(reason))?;
+    }
+    if run.lost > 0 {
+        lines.line("  lost", &format!("{} operations", run.lost))?;
+    }
+    for warning in &details.warnings {
+        lines.line("warning", &one_line(warning))?;
+    }
+    Ok(())
+}
+
+fn time_and_memory(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
+    let run = &details.summary;
+    lines.line("started", &when::moment(run.started))?;
+    if let Some(ended) = run.ended {
+        let took = when::duration(ended - run.started);
+        let processor = details.usage.map_or_else(String::new, |usage| {
+            let times = [usage.user, usage.system].map(when::duration);
+            format!(" ({} user, {} system)", times[0], times[1])
+        });
+        lines.line("took", &format!("{took}{processor}"))?;
+    }
+    if let Some(usage) = details.usage {
+        let peak = when::size(usage.peak_memory);
+        lines.line("memory", &format!("{peak} in the largest process"))?;
+    }
+    Ok(())
+}
+
+/// The beginning of a list of files, and the number of all.
+fn named(files: &[Bytes], cwd: &[u8]) -> String {
+    let shown = files.iter().take(NAMED);
+    let shown: Vec<String> = shown
+        .map(|path| one_line(&shell::quote(relative(path, cwd))))
+        .collect();
+    match files.len() {
+        0 => "none of your own files".to_owned(),
+        all if all > NAMED => format!("{all} files: {}, …", shown.join(", ")),
+        _ => shown.join(", "),
+    }
+}
+
+/// The files whose contents are not stored.
+fn not_stored(stored: &StoredContents, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
+    for (path, why) in stored.missing.iter().take(NAMED) {
+        let text = format!("{}: {why}", shell::quote(path));
+        lines.line("  not stored", &one_line(&text))?;
+    }
+    let more = stored.missing.len().saturating_sub(NAMED);
+    if more > 0 {
+        lines.line("  not stored", &format!("{more} more (--json lists them)"))?;
+    }
+    Ok(())
+}
+
+/// The facts that few readers need.
+fn rest(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
+    let run = &details.summary;
+    lines.line("processes", &run.processes.to_string())?;
+    let files = format!("{} read, {} written", run.files_read, run.files_written);
+    lines.line("files", &files)?;
+    if !details.lookups_unknown.is_empty() {
+        lines.line("look-ups", &unknown_lookups(details))?;
     }
     let modes = &details.modes;
-    line(
+    let (guard, lookups, io_uring) = (word(modes.guard), word(modes.lookups), word(modes.io_uring));
+    lines.line(
         "recorded",
-        &format!(
-            "guard {}, look-ups {}, io_uring {}",
-            word(modes.guard),
-            word(modes.lookups),
-            word(modes.io_uring)
-        ),
+        &format!("guard {guard}, look-ups {lookups}, io_uring {io_uring}"),
     )?;
     let machine = &details.machine;
-    line(
+    lines.line(
         "machine",
         &format!(
             "{}, {}, {}, {}",
             machine.host, machine.distribution, machine.kernel, machine.cpu
         ),
     )?;
-    line("log", &when::size(details.log_bytes))
+    lines.line("log", &when::size(details.log_bytes))
 }
 
 /// How the run ended, with the name of the signal.

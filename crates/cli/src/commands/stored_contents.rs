@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
-use backstory_query::{Content, ContentRole};
+use backstory_query::{Content, ContentRole, RunContents};
 use backstory_store::Store;
 use backstory_store::facts::Availability;
 
@@ -26,8 +26,7 @@ pub struct StoredContents {
 }
 
 /// The stored contents of a run that was recorded with `--contents`.
-pub fn of_run(store: &dyn Store, run: &str) -> query::Result<StoredContents> {
-    let contents = query::contents(store, run)?;
+pub fn of_contents(store: &dyn Store, contents: RunContents) -> query::Result<StoredContents> {
     let mut all = StoredContents {
         settled: contents.settled,
         kept: 0,
@@ -76,6 +75,11 @@ impl StoredContents {
                 Value::Array(self.versions.iter().map(named).collect()),
             ),
         ])
+    }
+
+    /// True if a content is not stored, or not yet.
+    pub fn is_lacking(&self) -> bool {
+        !self.settled || !self.missing.is_empty()
     }
 
     /// `12 stored, 40 in packages`

@@ -593,3 +593,22 @@ fn an_impossible_export_is_reported() {
         "{list:?}"
     );
 }
+
+#[test]
+fn a_crate_has_the_content_of_a_program_that_was_found_through_links() {
+    let place = Place::new();
+    place.write_aged("in.txt", "a\n");
+    let cat = find("cat").unwrap();
+    std::os::unix::fs::symlink(cat, place.path("reader3")).unwrap();
+    std::os::unix::fs::symlink("reader3", place.path("reader")).unwrap();
+    let line = "test -L reader && readlink -f reader > link && ./reader in.txt > out.txt";
+    let answer = place.run(&["record", "--wait", "--", "sh", "-c", line]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let answer = place.run(&["export", "ro-crate", "-o", "crate"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    let stored = place.path(&format!("crate/files{}", place.path("reader")));
+    assert_eq!(
+        std::fs::read(stored).unwrap(),
+        std::fs::read(find("cat").unwrap()).unwrap()
+    );
+}

@@ -548,3 +548,39 @@ fn record_does_not_open_the_database() {
     assert!(trace.contains("runs/"), "the log is in the store: {trace}");
     assert!(!trace.contains("graph.db"), "{trace}");
 }
+
+#[test]
+fn stats_are_one_line_of_what_the_command_used() {
+    let place = Place::new();
+    place.write_aged("in.txt", "a\n");
+    let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat in.txt > out.txt";
+    let answer = place.run(&[
+        "record",
+        "--stats",
+        "--json-summary",
+        "s",
+        "--",
+        "sh",
+        "-c",
+        spin,
+    ]);
+    assert_eq!((answer.status, answer.out.as_str()), (0, ""));
+    let lines: Vec<&str> = answer.err.lines().collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for word in [
+        " elapsed, ",
+        " user, ",
+        " system, ",
+        " peak memory, ",
+        " 2 processes, ",
+        " written",
+    ] {
+        assert!(lines[0].contains(word), "{word} in {lines:?}");
+    }
+    let usage = &place.json(&["show", "--json"])["usage"];
+    assert!(usage["user_seconds"].as_f64().unwrap() > 0.0, "{usage}");
+    assert!(usage["peak_memory"].as_u64().unwrap() > 100_000, "{usage}");
+    let summary: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(place.path("s")).unwrap()).unwrap();
+    assert_eq!(&summary["usage"], usage);
+}

@@ -199,3 +199,35 @@ fn no_secret_reaches_the_log_the_database_or_any_answer() {
         }
     }
 }
+
+#[test]
+fn show_begins_with_what_matters_and_leaves_the_rest_to_verbose() {
+    let place = Place::new();
+    place.write_aged("in.txt", "b\na\n");
+    let run = place.record("sort in.txt > out.txt");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let names = |args: &[&str]| -> Vec<String> {
+        let text = place.run(args).out;
+        let first = |line: &str| {
+            line.split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        text.lines().map(first).collect()
+    };
+    let first = [
+        "command", "result", "complete", "inputs", "outputs", "started", "took", "memory", "run",
+    ];
+    assert_eq!(names(&["show", &run]), first);
+    let text = place.run(&["show", &run]).out;
+    assert!(text.contains("inputs       in.txt\n"), "{text}");
+    assert!(text.contains("outputs      out.txt\n"), "{text}");
+    let all = names(&["show", &run, "--verbose"]);
+    for name in ["machine", "recorded", "log", "contents", "processes"] {
+        assert!(all.iter().any(|line| line == name), "{name} in {all:?}");
+    }
+    let json = place.json(&["show", &run, "--json"]);
+    assert_eq!(json["own_inputs"][0], place.path("in.txt"));
+    assert_eq!(json["own_outputs"][0], place.path("out.txt"));
+}

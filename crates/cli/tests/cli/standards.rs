@@ -166,12 +166,35 @@ fn an_attestation_names_results_and_materials_by_their_digests() {
 }
 
 #[test]
+fn spdx_lists_packages_and_no_files_unless_files_are_asked_for() {
+    let Some(python) = python("export spdx", "spdx_tools") else {
+        return;
+    };
+    let place = recorded();
+    for subject in [&["spdx"][..], &["spdx", "out.txt"]] {
+        let path = exported(&place, subject, "bill.spdx.json");
+        check(&python, &["spdx", &path]);
+        let document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert!(document.get("files").is_none(), "{document}");
+        let packages = document["packages"].as_array().unwrap();
+        assert_eq!(packages[0]["SPDXID"], "SPDXRef-Subject");
+        if subject.len() > 1 {
+            let sums = packages[0]["checksums"].as_array().unwrap();
+            assert_eq!(sums.len(), 2, "{sums:?}");
+        }
+    }
+}
+
+#[test]
 fn bills_of_materials_are_valid_and_name_files_and_packages() {
     let place = recorded();
     if let Some(python) = python("export spdx", "spdx_tools") {
         let found = check(
             &python,
-            &["spdx", &exported(&place, &["spdx"], "bill.spdx.json")],
+            &[
+                "spdx",
+                &exported(&place, &["spdx", "--files"], "bill.spdx.json"),
+            ],
         );
         let relations = found["relations"].as_array().unwrap();
         let from = |to: &str, how: &str, from: &str| {

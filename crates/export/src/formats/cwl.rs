@@ -64,7 +64,7 @@ pub fn document(view: &View) -> Result<String> {
     line(
         &mut out,
         0,
-        "# Run it: cwltool --no-container --outdir DIR THIS; what has run already is kept with --cachedir CACHE.",
+        "# Run it: cwltool --no-container --outdir DIR THIS\n# With --cachedir CACHE, a later run skips steps whose inputs are the same.",
     );
     line(&mut out, 0, "cwlVersion: v1.2\nclass: Workflow");
     section(&mut out, 0, "inputs", !sandbox.sources.is_empty());

@@ -38,6 +38,7 @@ impl View {
             workflow: selection.workflow(&exclude),
             programs: programs(&selection),
             generalise: request.generalise,
+            files: request.files,
             warnings: Vec::new(),
         };
         view.warn();

@@ -139,6 +139,8 @@ pub struct View {
     pub base: Bytes,
     /// Steps that differ only in a name become one rule.
     pub generalise: bool,
+    /// A bill of materials lists every file, not only packages and results.
+    pub files: bool,
     /// Sentences that the reader of the export must know.
     pub warnings: Vec<String>,
 }

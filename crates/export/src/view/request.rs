@@ -28,6 +28,8 @@ pub struct Request {
     pub exclude: Vec<String>,
     /// Steps that differ only in a name become one rule.
     pub generalise: bool,
+    /// A bill of materials lists every file, not only packages and results.
+    pub files: bool,
     /// The directory in which the store keeps contents.
     pub contents: Option<PathBuf>,
 }
@@ -41,6 +43,7 @@ impl Request {
             level: Level::default(),
             exclude: Vec::new(),
             generalise: true,
+            files: false,
             contents: None,
         }
     }
