@@ -26,20 +26,28 @@ pub const NAME: &str = "Examples:\n  \
     backstory name nightly ''                remove the name\n\n\
     Several runs can have the same name. It then means the newest of them.";
 
-/// `show`
+/// One run, and the form of the answer.
 #[derive(Debug, Args)]
-pub struct ShowArgs {
+pub struct RunArgs {
     /// Id or name of the run; by default the latest run
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
 
-    /// Also show the machine, the modes of the recording, counts, stored contents and the log
-    #[arg(short, long)]
-    pub verbose: bool,
-
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `show`
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The run, and the form of the answer
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// Also show the machine, the modes of the recording, counts, stored contents and the log
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 /// `rm`

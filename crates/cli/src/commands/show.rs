@@ -37,7 +37,7 @@ struct ShownRun<'a> {
 /// Prints a run.
 pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
-    let run = current.run(args.run.as_deref())?;
+    let run = current.run(args.run.run.as_deref())?;
     let details = query::details(&current.store, &run)?;
     let contents = query::contents(&current.store, &run)?;
     let printed = printed_to(&current, &run)?;
@@ -51,7 +51,7 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
         stored: stored.as_ref(),
         own,
     };
-    answer(|out| match args.json {
+    answer(|out| match args.run.json {
         true => json::object(out, fields(&shown)),
         false => text(&shown, args.verbose, Style::of_stdout(), out),
     })
