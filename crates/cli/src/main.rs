@@ -14,8 +14,6 @@ mod index;
 mod json;
 mod pager;
 mod running_runs;
-// `status` and `rerun` begin to use it.
-#[allow(dead_code)]
 mod scope;
 mod sha256_index;
 mod subject;

@@ -16,6 +16,9 @@ pub struct RunHeader {
     pub id: String,
     /// Name that the user gave.
     pub name: Option<String>,
+    /// The id of the run that this one repeats, wholly or in part, if `rerun` made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
     /// The command and its arguments.
     pub command: Vec<Vec<u8>>,
     /// Environment, secrets redacted (`NAME=<redacted>`).

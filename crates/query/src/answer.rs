@@ -13,6 +13,8 @@ pub struct RunSummary {
     pub id: String,
     pub name: Option<String>,
     pub note: Option<String>,
+    /// The id of the run that this one repeats, if `rerun` made it.
+    pub repeats: Option<String>,
     pub command: Vec<Bytes>,
     pub cwd: Bytes,
     pub started: Time,

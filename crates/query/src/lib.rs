@@ -34,6 +34,7 @@ mod status;
 pub mod subject;
 mod text_pattern;
 mod touches;
+mod undone;
 
 pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
 pub use decided::decided_since;

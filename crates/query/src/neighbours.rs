@@ -28,7 +28,7 @@ use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatc
 use rustc_hash::FxHashMap;
 
 use crate::answer::{Flow, Joins, Scope};
-use crate::{Result, alike};
+use crate::{Result, alike, undone};
 
 /// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub struct NeighbourFinder<'s> {
     /// same answers.
     made_there: RefCell<FxHashMap<EntityKey, bool>>,
     headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
+    /// Whether the outputs of a run were put back.
+    undone: RefCell<FxHashMap<RunKey, bool>>,
 }
 
 impl<'s> NeighbourFinder<'s> {
@@ -114,6 +116,7 @@ impl<'s> NeighbourFinder<'s> {
             indexes: RefCell::default(),
             made_there: RefCell::default(),
             headers: RefCell::default(),
+            undone: RefCell::default(),
         }
     }
 
@@ -265,6 +268,17 @@ impl<'s> NeighbourFinder<'s> {
         Ok(header)
     }
 
+    /// True if the outputs of a run were put back.
+    fn is_undone(&self, run: RunKey) -> Result<bool> {
+        if let Some(undone) = self.undone.borrow().get(&run) {
+            return Ok(*undone);
+        }
+        let record = self.store.run_by_key(run)?;
+        let undone = record.is_some_and(|record| undone::is_undone(&record));
+        self.undone.borrow_mut().insert(run, undone);
+        Ok(undone)
+    }
+
     /// Versions of other runs that have no maker there, and whose content, as far as is known, came
     /// from this one.
     fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
@@ -290,7 +304,8 @@ impl<'s> NeighbourFinder<'s> {
     fn made_elsewhere(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
         for other in self.store.same(ident, VersionMatch::Made)? {
-            if other.run() != key.run() && self.is_made_there(other)? {
+            let elsewhere = other.run() != key.run() && self.is_made_there(other)?;
+            if elsewhere && !self.is_undone(other.run())? {
                 found.push(other);
             }
         }

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{EntityKey, RunKey, Store, VersionMatch};
 
-use crate::{Error, Result, now};
+use crate::{Error, Result, now, undone};
 
 /// A path in all forms in which it may have been recorded.
 pub struct Asked {
@@ -121,6 +121,9 @@ fn identified(
     };
     for role in [VersionMatch::Made, VersionMatch::Any] {
         let mut keys = store.same(&ident, role)?;
+        if run.is_none() && role == VersionMatch::Made {
+            undone::leave_out(store, &mut keys)?;
+        }
         keys.sort_unstable_by_key(|key| Reverse(*key));
         let mut otherwise = None;
         // Run by run, the latest first: a file that every run has read is not examined in each of
@@ -154,6 +157,9 @@ fn named(
     }
     keys.sort_unstable();
     keys.dedup();
+    if run.is_none() {
+        undone::leave_out(store, &mut keys)?;
+    }
     best(store, keys, run, |key, entity| {
         let there = entity.kind != EntityKind::Missing;
         (

@@ -172,6 +172,7 @@ pub(crate) fn summary(record: &RunRecord) -> RunSummary {
         id: record.header.id.clone(),
         name: record.name.clone(),
         note: record.note.clone(),
+        repeats: record.header.repeats.clone(),
         command: record
             .header
             .command
@@ -200,6 +201,7 @@ pub fn running(header: &RunHeader) -> RunSummary {
         id: header.id.clone(),
         name: header.name.clone(),
         note: None,
+        repeats: header.repeats.clone(),
         command: header
             .command
             .iter()

@@ -16,7 +16,7 @@ use crate::decided::decided_since;
 use crate::lineage::follow;
 use crate::neighbours::Direction;
 use crate::root::Asked;
-use crate::{Error, Result, now};
+use crate::{Error, Result, now, undone};
 
 /// Compares files with their recorded versions.
 pub fn status(store: &dyn Store, paths: &[PathBuf]) -> Result<Vec<FileStatus>> {
@@ -51,7 +51,9 @@ fn of(store: &dyn Store, path: &Path) -> Result<FileStatus> {
 fn last_written(store: &dyn Store, asked: &Asked) -> Result<Option<(EntityKey, Entity)>> {
     let mut best: Option<(EntityKey, Entity)> = None;
     for name in asked.names() {
-        for key in store.at_path(name)? {
+        let mut keys = store.at_path(name)?;
+        undone::leave_out(store, &mut keys)?;
+        for key in keys {
             let entity = store.entity(key)?;
             let rank =
                 |key: EntityKey, entity: &Entity| (key.run(), entity.last, entity.version, key);

@@ -148,7 +148,8 @@ impl NondeterministicSources {
             let mut sources = BTreeSet::new();
             for edge in store.stream(key)?.edges {
                 if let Some(entity) = entities.get(edge.entity.0 as usize)
-                    && let Some(source) = source(edge.relation, entity.kind, &entity.path)
+                    && let Some(source) =
+                        nondeterministic_input(edge.relation, entity.kind, &entity.path)
                 {
                     let name = activity
                         .argv
@@ -188,7 +189,11 @@ fn is_one_of(path: &[u8], known: &[String]) -> bool {
 }
 
 /// The nondeterministic input that an edge shows, if it is one.
-fn source(relation: Relation, kind: EntityKind, path: &[u8]) -> Option<String> {
+pub(crate) fn nondeterministic_input(
+    relation: Relation,
+    kind: EntityKind,
+    path: &[u8],
+) -> Option<String> {
     let name = || String::from_utf8_lossy(path).into_owned();
     match (relation, kind) {
         (Relation::Read, _) if is_one_of(path, &knowledge().paths.random) => {
@@ -220,19 +225,25 @@ mod tests {
 
     #[test]
     fn a_varying_difference_is_explained_by_its_inputs() {
-        let random = source(Relation::Read, EntityKind::Device, b"/dev/urandom").unwrap();
+        let random =
+            nondeterministic_input(Relation::Read, EntityKind::Device, b"/dev/urandom").unwrap();
         assert!(random.contains("randomness"));
         assert!(
-            source(Relation::List, EntityKind::Directory, b"/w")
+            nondeterministic_input(Relation::List, EntityKind::Directory, b"/w")
                 .unwrap()
                 .contains("order")
         );
-        assert_eq!(source(Relation::Read, EntityKind::File, b"/w/x"), None);
         assert_eq!(
-            source(Relation::Read, EntityKind::Device, b"/proc/filesystems"),
+            nondeterministic_input(Relation::Read, EntityKind::File, b"/w/x"),
             None
         );
-        let system = source(Relation::List, EntityKind::Directory, b"/usr/lib/python3").unwrap();
+        assert_eq!(
+            nondeterministic_input(Relation::Read, EntityKind::Device, b"/proc/filesystems"),
+            None
+        );
+        let system =
+            nondeterministic_input(Relation::List, EntityKind::Directory, b"/usr/lib/python3")
+                .unwrap();
         assert!(!system.contains("python3"), "one line for all of them");
     }
 }

@@ -15,6 +15,8 @@ pub struct Options {
     pub id: String,
     /// The name of the run, if the user gave one.
     pub name: Option<String>,
+    /// The id of the run that this one repeats.
+    pub repeats: Option<String>,
     /// The path of the log while recording. Must not exist yet.
     pub part: PathBuf,
     /// The path of the finalized log, in the same file system as `part`.

@@ -6,6 +6,11 @@ use std::fs;
 
 /// The number of this process's descendants.
 pub fn descendants() -> usize {
+    descendants_of(std::process::id()).len()
+}
+
+/// The descendants of a process, parents before children.
+pub fn descendants_of(process: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
@@ -15,15 +20,14 @@ pub fn descendants() -> usize {
             children.entry(parent).or_default().push(pid);
         }
     }
-    let mut count = 0;
-    let mut rest = vec![std::process::id()];
+    let mut found = Vec::new();
+    let mut rest = vec![process];
     while let Some(pid) = rest.pop() {
-        for child in children.remove(&pid).into_iter().flatten() {
-            count += 1;
-            rest.push(child);
-        }
+        let below = children.remove(&pid).unwrap_or_default();
+        found.extend_from_slice(&below);
+        rest.extend(below);
     }
-    count
+    found
 }
 
 fn parent(pid: u32) -> Option<u32> {

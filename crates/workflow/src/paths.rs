@@ -43,7 +43,7 @@ pub fn is_below_kernel(path: &[u8]) -> bool {
 
 /// True if the path is a builder's own record, which is neither an input nor a result of its
 /// commands.
-fn is_record(path: &[u8]) -> bool {
+pub fn is_record(path: &[u8]) -> bool {
     has_any(path, &known().records) || is_rustc_session(path)
 }
 

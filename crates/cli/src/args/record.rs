@@ -26,6 +26,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
+    /// The run that this one repeats. The command ends with the process that started `record`
+    #[arg(long, value_name = "RUN", hide = true)]
+    pub repeats: Option<String>,
+
     /// Write a summary to FILE when the command has ended: an object with "run", "exit",
     /// "complete", "lost" and more. `complete` is null while the verdict is open: processes of the
     /// run are still being recorded, or the log could not be finalized. See --wait

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::scope::ScopeArgs;
+
 /// The text after the options in the help of `replay`.
 pub const REPLAY: &str = "Examples:\n  \
     backstory replay nightly\n  \
@@ -19,14 +21,18 @@ pub const REPLAY: &str = "Examples:\n  \
 
 /// The text after the options in the help of `rerun`.
 pub const RERUN: &str = "Examples:\n  \
-    backstory rerun --dry-run report.txt     which steps are stale, and why\n  \
+    backstory rerun --dry-run report.txt     the plan: file, step and reason\n  \
     backstory rerun report.txt -j 4\n  \
+    backstory rerun report.txt --force plot.png\n  \
     backstory rerun report.txt --env THREADS=1\n\n\
     A step is stale if an input, program or library has changed, if a file that it\n\
     did not find is there now, or if an output is not as the step left it. The steps\n\
     are recorded. Steps that only use unchanged outputs are not run.\n\
-    Exit status: 0 if the file is up to date, 1 if a step failed, or is stale with\n\
-    --dry-run.";
+    Only steps with an output in the project's directory tree are run. rerun asks\n\
+    before it runs a step that writes outside of it, deletes files, uses the network\n\
+    or takes privilege. The old outputs of a step that fails are put back.\n\
+    Exit status: 0 if the file is up to date; 1 if a step failed, was not run, or is\n\
+    stale with --dry-run; 2 if --yes is missing.";
 
 /// The text after the options in the help of the processes of a replay.
 pub const REPLAY_PROCESS: &str = "Examples:\n  backstory replay    starts it";
@@ -85,13 +91,30 @@ pub struct RerunArgs {
     #[arg(value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     pub path: PathBuf,
 
-    /// Run at most N steps at the same time
+    /// Run at most N steps at the same time. The output of each is printed when it has ended
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub jobs: usize,
 
-    /// Print which steps are stale, and why, and run nothing
+    /// Print the plan, and run nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+
+    /// Run without asking, also steps that write outside the project, delete files, use the network
+    /// or take privilege
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// Run this step, or the step that makes this file, although it is current (repeatable)
+    #[arg(short, long, value_name = "STEP|FILE", value_hint = clap::ValueHint::FilePath)]
+    pub force: Vec<PathBuf>,
+
+    /// After a failure go on with the steps that do not depend on the failed one
+    #[arg(short, long)]
+    pub keep_going: bool,
+
+    /// The steps that may run
+    #[command(flatten)]
+    pub scope: ScopeArgs,
 
     /// Set an environment variable to VALUE, or to the value that it has here. Steps that had
     /// another value are stale (repeatable)

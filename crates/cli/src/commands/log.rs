@@ -119,6 +119,9 @@ fn line(run: &RunSummary, look: &Look) -> String {
     if !run.complete && !run.running {
         line.add(Role::Bad, "  (incomplete: see show)");
     }
+    if let Some(repeated) = &run.repeats {
+        line.add(Role::Dim, format!("  repeats {}", one_line(repeated)));
+    }
     if let Some(note) = &run.note {
         line.add(Role::Dim, format!("  # {}", one_line(note)));
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use backstory_query as query;
 use backstory_session as session;
 use backstory_store::Home;
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::{Outcome, run_summary};
 use crate::args::record::RecordArgs;
@@ -81,11 +82,16 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
     if let Some(path) = &args.json_summary {
         check_summary(path)?;
     }
+    if args.repeats.is_some() {
+        // `rerun` restores the outputs of a step when it ends, so the step ends with it.
+        let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    }
     let home = Home::locate(store).map_err(Failure::not_found)?;
     let id = home.new_run_id();
     let options = session::Options {
         command: args.command,
         name: args.name.clone(),
+        repeats: args.repeats,
         part: home.part_path(&id),
         log: home.log_path(&id),
         id,

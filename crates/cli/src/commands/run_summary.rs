@@ -12,6 +12,7 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("run", (&run.id).into()),
         ("name", run.name.as_ref().into()),
         ("note", run.note.as_ref().into()),
+        ("repeats", run.repeats.as_ref().into()),
         ("command", Value::array(&run.command)),
         ("cwd", (&run.cwd).into()),
         ("started", Value::Time(run.started)),

@@ -164,6 +164,9 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     if let Some(note) = &run.note {
         lines.line("note", &one_line(note))?;
     }
+    if let Some(repeated) = &run.repeats {
+        lines.line("repeats", &one_line(&format!("run {repeated}")))?;
+    }
     lines.line("inputs", &named(&shown.own.inputs, &run.cwd))?;
     lines.line("outputs", &named(&shown.own.outputs, &run.cwd))?;
     time_and_memory(shown.details, &mut lines)?;

@@ -106,7 +106,10 @@ fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_mo
     script("#!/bin/sh\nsort -r $1\n");
     let text = place.run(&["rerun", "-n", "both"]);
     assert!(
-        text.status == 1 && text.out.contains("/tool: what decided"),
+        text.status == 1
+            && text
+                .out
+                .contains("tool has changed, which decides on the commands"),
         "{text:?}"
     );
     assert_eq!(place.states("both", &["--dry-run"]), ["stale", "waits"]);

@@ -1,14 +1,17 @@
 //! Runs stale steps: makers before users, several at once, and no further than contents differ.
 
 use std::io;
+use std::path::Path;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
+use backstory_currency::{PlannedStep, held};
+use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
 use backstory_redaction as redaction;
 
-use backstory_currency::held;
-
-use super::PlannedStep;
+use super::set_aside::SetAside;
+use super::work_list::{Standing, WorkList};
 
 /// The reason why a step with a secret cannot run.
 const NOT_IN_RECORD: &str = "an argument of it is a secret that is not in the record: run it yourself, under backstory record";
@@ -16,7 +19,8 @@ const NOT_IN_RECORD: &str = "an argument of it is a secret that is not in the re
 /// Runs a step.
 pub trait StepRunner: Sync {
     /// Runs the step's script. The result is its exit status, or the reason why it could not start.
-    fn run(&self, step: &PlannedStep) -> io::Result<i32>;
+    /// `started` gets the id of the process that ends when the step has ended.
+    fn run(&self, step: &PlannedStep, started: &dyn Fn(u32)) -> io::Result<i32>;
 }
 
 /// The outcome of a step.
@@ -26,56 +30,77 @@ pub enum StepOutcome {
     Current,
     /// It ran, and these of its outputs changed.
     Again(Vec<Vec<u8>>),
-    /// It ran and failed with this status, or could not start for this reason.
+    /// It ran and failed with this status, or could not start for this reason. Its outputs are
+    /// those from before.
     Failed(Result<i32, String>),
     /// It did not start, because another step failed.
     NotBegun,
+    /// It is not current, and did not run because it is outside the project.
+    Outside,
 }
 
 /// Receives events while steps run.
 pub trait StepProgress {
-    /// A step starts.
-    fn begins(&mut self, step: &PlannedStep);
-    /// A step has its outcome.
-    fn done(&mut self, step: &PlannedStep, done: &StepOutcome);
+    /// The step at this index starts.
+    fn begins(&mut self, at: usize, step: &PlannedStep);
+    /// The step at this index has its outcome. `took`: how long it ran.
+    fn done(&mut self, at: usize, step: &PlannedStep, done: &StepOutcome, took: Duration);
 }
 
-/// Runs the stale steps, at most `jobs` at once. After a failure, running steps are awaited and no
-/// more are started.
+/// How steps run.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecutionOptions<'o> {
+    /// At most this many run at once.
+    pub jobs: usize,
+    /// After a failure, go on with the steps that do not depend on the failed one.
+    pub keep_going: bool,
+    /// The directory for outputs that are put aside.
+    pub aside: &'o Path,
+}
+
+/// The end of a step, as the thread that ran it saw it.
+struct StepEnd {
+    at: usize,
+    status: io::Result<i32>,
+    /// The contents of the outputs before.
+    before: Vec<Option<Digest>>,
+    took: Duration,
+}
+
+/// Runs the stale steps. After a failure, running steps are awaited. The outputs of a failed step
+/// are restored.
 pub fn bring_up_to_date(
-    steps: &[PlannedStep],
-    jobs: usize,
+    work: &WorkList<'_>,
+    options: ExecutionOptions<'_>,
     runner: &dyn StepRunner,
     progress: &mut dyn StepProgress,
 ) -> Vec<StepOutcome> {
+    let steps = work.steps;
     let mut state: Vec<Option<StepOutcome>> = vec![None; steps.len()];
     let mut at_work: Vec<bool> = vec![false; steps.len()];
-    let (tell, told) = mpsc::channel::<(usize, io::Result<i32>, Vec<Option<Digest>>)>();
+    let (tell, told) = mpsc::channel::<StepEnd>();
     std::thread::scope(|scope| {
         loop {
             let failed = state
                 .iter()
                 .any(|done| matches!(done, Some(StepOutcome::Failed(_))));
-            while let Some(at) = next(steps, &state, &at_work).filter(|_| !failed) {
-                if !is_stale(&steps[at], &state) {
-                    progress.done(&steps[at], &StepOutcome::Current);
-                    state[at] = Some(StepOutcome::Current);
-                } else if at_work.iter().filter(|busy| **busy).count() < jobs.max(1) {
+            let stops = failed && !options.keep_going;
+            while let Some(at) = next(steps, &state, &at_work).filter(|_| !stops) {
+                let idle = match work.standing(at) {
+                    Standing::Outside => Some(StepOutcome::Outside),
+                    _ if is_stale(work, at, &state) => None,
+                    _ => Some(StepOutcome::Current),
+                };
+                if let Some(done) = idle {
+                    progress.done(at, &steps[at], &done, Duration::ZERO);
+                    state[at] = Some(done);
+                } else if at_work.iter().filter(|busy| **busy).count() < options.jobs.max(1) {
                     at_work[at] = true;
-                    progress.begins(&steps[at]);
+                    progress.begins(at, &steps[at]);
                     let (tell, step) = (tell.clone(), &steps[at]);
                     scope.spawn(move || {
-                        let before = step
-                            .outputs
-                            .iter()
-                            .map(|(path, known)| known.or_else(|| held(path)))
-                            .collect();
-                        let status = match redaction::has_mark(step.script.as_bytes()) {
-                            true => Err(io::Error::other(NOT_IN_RECORD)),
-                            false => runner.run(step),
-                        };
                         // The receiver outlives all senders.
-                        let _ = tell.send((at, status, before));
+                        let _ = tell.send(run(at, step, options.aside, runner));
                     });
                 } else {
                     break;
@@ -84,12 +109,13 @@ pub fn bring_up_to_date(
             if !at_work.contains(&true) {
                 break;
             }
-            let Ok((at, status, before)) = told.recv() else {
+            let Ok(end) = told.recv() else {
                 break;
             };
+            let (at, took) = (end.at, end.took);
             at_work[at] = false;
-            let done = became(&steps[at], status, &before);
-            progress.done(&steps[at], &done);
+            let done = outcome(&steps[at], end);
+            progress.done(at, &steps[at], &done, took);
             state[at] = Some(done);
         }
     });
@@ -106,33 +132,64 @@ fn next(steps: &[PlannedStep], state: &[Option<StepOutcome>], at_work: &[bool]) 
         from.all(|(from, _)| {
             matches!(
                 state[*from],
-                Some(StepOutcome::Current | StepOutcome::Again(_))
+                Some(StepOutcome::Current | StepOutcome::Again(_) | StepOutcome::Outside)
             )
         })
     };
     (0..steps.len()).find(|&at| state[at].is_none() && !at_work[at] && fed(&steps[at]))
 }
 
-/// True if the step has a reason, or an input that another step made differently.
-fn is_stale(step: &PlannedStep, state: &[Option<StepOutcome>]) -> bool {
-    let fed = |(from, path): &(usize, backstory_eventlog::event::Bytes)| match (
-        &state[*from],
-        step.had.get(path),
-    ) {
+/// True if the step is stale, or has an input that another step made differently.
+fn is_stale(work: &WorkList<'_>, at: usize, state: &[Option<StepOutcome>]) -> bool {
+    let step = &work.steps[at];
+    let fed = |(from, path): &(usize, Bytes)| match (&state[*from], step.had.get(path)) {
         (Some(StepOutcome::Again(_)), Some(had)) => held(path) != Some(*had),
         (Some(StepOutcome::Again(different)), None) => {
             different.iter().any(|other| **other == **path)
         }
         _ => false,
     };
-    !step.reasons.is_empty() || step.fed_by.iter().any(fed)
+    work.standing(at) == Standing::Stale || step.fed_by.iter().any(fed)
 }
 
-fn became(step: &PlannedStep, status: io::Result<i32>, before: &[Option<Digest>]) -> StepOutcome {
+/// Puts the outputs of a step aside, runs it, and restores the outputs if it fails.
+fn run(at: usize, step: &PlannedStep, aside: &Path, runner: &dyn StepRunner) -> StepEnd {
+    let begun = Instant::now();
+    let outputs = step.outputs.iter();
+    let before = outputs
+        .map(|(path, known)| known.or_else(|| held(path)))
+        .collect();
+    let status = match redaction::has_mark(step.script.as_bytes()) {
+        true => Err(io::Error::other(NOT_IN_RECORD)),
+        false => guarded(step, aside, runner),
+    };
+    StepEnd {
+        at,
+        status,
+        before,
+        took: begun.elapsed(),
+    }
+}
+
+fn guarded(step: &PlannedStep, aside: &Path, runner: &dyn StepRunner) -> io::Result<i32> {
+    let paths = step.outputs.iter().map(|(path, _)| &**path);
+    let old = SetAside::take(aside, paths)
+        .map_err(|error| io::Error::other(format!("its outputs cannot be put aside: {error}")))?;
+    let status = runner.run(step, &|process| old.worked_on_by(process));
     match status {
+        Ok(0) => old.discard(),
+        _ => old.restore().map_err(|error| {
+            io::Error::other(format!("and its old outputs cannot be put back: {error}"))
+        })?,
+    }
+    status
+}
+
+fn outcome(step: &PlannedStep, end: StepEnd) -> StepOutcome {
+    match end.status {
         Err(error) => StepOutcome::Failed(Err(error.to_string())),
         Ok(0) => {
-            let outputs = step.outputs.iter().zip(before);
+            let outputs = step.outputs.iter().zip(&end.before);
             let different =
                 outputs.filter(|((path, _), before)| before.is_none() || held(path) != **before);
             StepOutcome::Again(different.map(|((path, _), _)| path.to_vec()).collect())
@@ -142,117 +199,4 @@ fn became(step: &PlannedStep, status: io::Result<i32>, before: &[Option<Digest>]
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Reason;
-    use super::*;
-    use std::sync::Mutex;
-
-    struct Silent;
-
-    impl StepProgress for Silent {
-        fn begins(&mut self, _: &PlannedStep) {}
-        fn done(&mut self, _: &PlannedStep, _: &StepOutcome) {}
-    }
-
-    /// Writes a text into the outputs of a step.
-    struct Writes<'w>(&'w str, Mutex<Vec<String>>);
-
-    impl StepRunner for Writes<'_> {
-        fn run(&self, step: &PlannedStep) -> io::Result<i32> {
-            use std::os::unix::ffi::OsStrExt;
-            self.1.lock().unwrap().push(step.name.clone());
-            for (path, _) in &step.outputs {
-                std::fs::write(std::ffi::OsStr::from_bytes(path), self.0)?;
-            }
-            Ok(i32::from(step.name == "fails"))
-        }
-    }
-
-    fn step(
-        name: &str,
-        output: &std::path::Path,
-        fed_by: Vec<(usize, backstory_eventlog::event::Bytes)>,
-        stale: bool,
-    ) -> PlannedStep {
-        use std::os::unix::ffi::OsStrExt;
-        let path: backstory_eventlog::event::Bytes = output.as_os_str().as_bytes().into();
-        PlannedStep {
-            name: name.to_owned(),
-            script: String::new(),
-            cwd: b"/"[..].into(),
-            env: Vec::new(),
-            run: String::new(),
-            members: Vec::new(),
-            contents: None,
-            directories: Vec::new(),
-            outputs: vec![(path.clone(), None)],
-            fed_by,
-            had: std::collections::HashMap::new(),
-            reasons: if stale {
-                vec![Reason::InputChanged(path)]
-            } else {
-                Vec::new()
-            },
-        }
-    }
-
-    #[test]
-    fn a_step_behind_an_unchanged_result_is_not_run() {
-        use std::os::unix::ffi::OsStrExt;
-        let dir = tempfile::tempdir().unwrap();
-        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-        std::fs::write(&a, "same").unwrap();
-        let feeds = vec![(0, a.as_os_str().as_bytes().into())];
-        let steps = [
-            step("first", &a, Vec::new(), true),
-            step("second", &b, feeds, false),
-        ];
-        let runner = Writes("same", Mutex::default());
-        let done = bring_up_to_date(&steps, 2, &runner, &mut Silent);
-        assert_eq!(done, [StepOutcome::Again(Vec::new()), StepOutcome::Current]);
-        let runner = Writes("other", Mutex::default());
-        let done = bring_up_to_date(&steps, 2, &runner, &mut Silent);
-        assert!(
-            matches!(&done[1], StepOutcome::Again(different) if different.len() == 1),
-            "{done:?}"
-        );
-        assert_eq!(*runner.1.lock().unwrap(), ["first", "second"]);
-    }
-
-    #[test]
-    fn after_a_failure_no_step_starts() {
-        use std::os::unix::ffi::OsStrExt;
-        let dir = tempfile::tempdir().unwrap();
-        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-        let feeds = vec![(0, a.as_os_str().as_bytes().into())];
-        let steps = [
-            step("fails", &a, Vec::new(), true),
-            step("fed", &b, feeds, false),
-            step("other", &b, Vec::new(), true),
-        ];
-        let runner = Writes("x", Mutex::default());
-        let done = bring_up_to_date(&steps, 1, &runner, &mut Silent);
-        assert_eq!(
-            done,
-            [
-                StepOutcome::Failed(Ok(1)),
-                StepOutcome::NotBegun,
-                StepOutcome::NotBegun
-            ]
-        );
-    }
-
-    #[test]
-    fn a_step_whose_argument_is_not_in_the_record_is_not_run_with_something_else() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut step = step("asks", &dir.path().join("a"), Vec::new(), true);
-        step.script = "get '--token=<redacted>' >a".to_owned();
-        let runner = Writes("x", Mutex::default());
-        let done = bring_up_to_date(&[step], 1, &runner, &mut Silent);
-        assert!(
-            matches!(&done[..], [StepOutcome::Failed(Err(why))] if why.contains("secret")),
-            "{done:?}"
-        );
-        assert!(runner.1.lock().unwrap().is_empty());
-    }
-}
+mod tests;

@@ -23,6 +23,7 @@ fn options() -> Option<Options> {
     let mut options = Options {
         command: Vec::new(),
         name: None,
+        repeats: None,
         part: dir.join(format!("{id}.log.part")),
         log: dir.join(format!("{id}.log")),
         guard: GuardMode::On,

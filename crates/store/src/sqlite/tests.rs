@@ -15,6 +15,7 @@ fn header(id: &str) -> RunHeader {
     RunHeader {
         id: id.into(),
         name: None,
+        repeats: None,
         command: Vec::new(),
         environment: Vec::new(),
         cwd: Vec::new(),

@@ -72,6 +72,7 @@ impl Scene {
             header: RunHeader {
                 id: id.into(),
                 name: None,
+                repeats: None,
                 command: command
                     .iter()
                     .map(|word| word.as_bytes().to_vec())

@@ -140,6 +140,7 @@ fn record(job: &ReplayRequest) -> Result<Played, Failure> {
             .map(|arg| std::ffi::OsString::from_vec(arg.clone()))
             .collect(),
         name: Some(format!("replay-of-{}", job.plan.run)),
+        repeats: None,
         part: home.part_path(&id),
         log: home.log_path(&id),
         id,

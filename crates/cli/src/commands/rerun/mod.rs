@@ -1,0 +1,211 @@
+//! `rerun`: brings a file up to date by running stale steps again. Each step is recorded.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`plan_text`], [`plan_json`] | print the plan |
+//! | [`consent`] | asks before steps with hazards run |
+//! | [`runner`] | runs a step under `record` |
+//! | [`progress`] | prints the progress, and the end |
+//! | [`convergence`] | says why a step would run again at once |
+
+mod consent;
+mod convergence;
+mod plan_json;
+mod plan_text;
+mod progress;
+mod runner;
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use backstory_eventlog::event::Bytes;
+use backstory_replay::rerun::execution::{self, ExecutionOptions, StepOutcome};
+use backstory_replay::rerun::hazards::{Hazard, hazards};
+use backstory_replay::rerun::work_list::{Standing, WorkList};
+use backstory_replay::rerun::{self, PlannedStep, set_aside};
+use backstory_store::Store;
+
+use super::diff::store_contents;
+use super::{Outcome, answer};
+use crate::args::replay::RerunArgs;
+use crate::current_store::CurrentStore;
+use crate::ending::{self, Workers};
+use crate::error::{Failure, complain};
+use crate::index;
+use crate::json::{self, Value};
+use crate::scope::ProjectScope;
+use crate::text::paths::shown;
+use crate::text::style::Style;
+
+/// The directory below the store's for outputs that are put aside.
+const ASIDE: &str = "aside";
+
+/// The plan for one file.
+struct Plan<'s> {
+    /// The file.
+    path: &'s Path,
+    work: WorkList<'s>,
+    scope: &'s ProjectScope,
+    /// The hazards of each step that may run.
+    hazards: Vec<Vec<Hazard>>,
+}
+
+/// Brings a file up to date. Exits with 1 if a step failed or was not run, or with `--dry-run` if a
+/// step is stale.
+pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
+    let mut current = CurrentStore::open(store)?;
+    let aside = current.home.dir().join(ASIDE);
+    if !args.dry_run {
+        let is_recording = |launcher: u32| {
+            let mut live = index::recording(&current.home).into_iter();
+            live.any(|header| header.launcher_pid == launcher)
+        };
+        mention(&set_aside::restore_left(&aside, &is_recording));
+    }
+    store_contents(&mut current);
+    let env = super::replay::variables(&args.env)?;
+    let scope = ProjectScope::new(&args.scope)?;
+    let path = std::path::absolute(&args.path).map_err(Failure::not_found)?;
+    let steps = rerun::plan(&current.store, path, &env)?;
+    let plan = plan(&args, &current.store, &scope, &steps)?;
+    if args.dry_run {
+        answer(|out| match args.json {
+            true => plan_json::print(&plan, out),
+            false => plan_text::print(&plan, Style::of_stdout(), out),
+        })?;
+        let stale = plan.work.with(&[Standing::Stale, Standing::Outside]);
+        return Ok(u8::from(!stale.is_empty()));
+    }
+    if !consent::is_given(&plan, &args)? {
+        complain("nothing was run");
+        return Ok(1);
+    }
+    ending::watch(Workers::Signalled);
+    let begun = Instant::now();
+    let runner = runner::StepRecorder::new(&current, &steps, args.jobs > 1, args.json)?;
+    let mut progress = progress::ProgressLines::new(&plan, args.json);
+    let options = ExecutionOptions {
+        jobs: args.jobs,
+        keep_going: args.keep_going,
+        aside: &aside,
+    };
+    let done = execution::bring_up_to_date(&plan.work, options, &runner, &mut progress);
+    ending::unless_ended();
+    if args.json {
+        answer(|out| {
+            json::lines(
+                out,
+                steps.iter().zip(&done).map(|(step, done)| line(step, done)),
+            )
+        })?;
+    } else {
+        let notes = convergence::notes(&plan, &done, &env, &current)?;
+        answer(|out| progress.summary(&plan, &done, begun.elapsed(), &notes, out))?;
+    }
+    mention_failures(&steps, &done);
+    let well = |done: &StepOutcome| matches!(done, StepOutcome::Current | StepOutcome::Again(_));
+    Ok(u8::from(!done.iter().all(well)))
+}
+
+fn plan<'s>(
+    args: &'s RerunArgs,
+    store: &dyn Store,
+    scope: &'s ProjectScope,
+    steps: &'s [PlannedStep],
+) -> Result<Plan<'s>, Failure> {
+    let is_inside = |path: &[u8]| scope.contains(path);
+    let forced = forced(&args.force, steps)?;
+    let work = WorkList::new(steps, &is_inside, forced);
+    let mut all = vec![Vec::new(); steps.len()];
+    for at in work.with(&[Standing::Stale, Standing::Waits]) {
+        all[at] = hazards(store, &steps[at], &is_inside)?;
+    }
+    Ok(Plan {
+        path: &args.path,
+        work,
+        scope,
+        hazards: all,
+    })
+}
+
+/// The indexes of the steps that the user forces, by name or by an output.
+fn forced(wanted: &[PathBuf], steps: &[PlannedStep]) -> Result<BTreeSet<usize>, Failure> {
+    let mut forced = BTreeSet::new();
+    for wanted in wanted {
+        let path = std::path::absolute(wanted).map_err(Failure::not_found)?;
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let makes = |step: &PlannedStep| {
+            let is_wanted = |output: &Bytes| {
+                [&path, &real]
+                    .map(|path| path.as_os_str().as_bytes())
+                    .contains(&&**output)
+            };
+            step.outputs.iter().any(|(output, _)| is_wanted(output))
+                || step.name.as_bytes() == wanted.as_os_str().as_bytes()
+        };
+        let found: Vec<usize> = (0..steps.len()).filter(|&at| makes(&steps[at])).collect();
+        if found.is_empty() {
+            return Err(Failure::misuse(format!(
+                "--force {}: no step behind this file has this name or makes this file; `backstory rerun --dry-run` lists the steps",
+                wanted.display()
+            )));
+        }
+        forced.extend(found);
+    }
+    Ok(forced)
+}
+
+/// The state of a step after the work, for JSON.
+fn line(step: &PlannedStep, done: &StepOutcome) -> Value {
+    let state = match done {
+        StepOutcome::Current => "current",
+        StepOutcome::Again(different) if different.is_empty() => "same",
+        StepOutcome::Again(_) => "again",
+        StepOutcome::Failed(_) => "failed",
+        StepOutcome::NotBegun => "not begun",
+        StepOutcome::Outside => "outside",
+    };
+    Value::Object(vec![
+        ("step", (&step.name).into()),
+        ("state", state.into()),
+        ("script", (&step.script).into()),
+    ])
+}
+
+/// Prints on stderr which outputs of an earlier `rerun` were put back.
+fn mention(left: &set_aside::Leftovers) {
+    if let Some(first) = left.restored.first() {
+        let more = match left.restored.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more files"),
+        };
+        complain(&format!(
+            "put {}{more} back as before an earlier rerun, which was killed",
+            shown(first)
+        ));
+    }
+    left.failed.iter().for_each(|line| complain(line));
+}
+
+/// Prints on stderr which step failed.
+fn mention_failures(steps: &[PlannedStep], done: &[StepOutcome]) {
+    let count = |wanted: StepOutcome| done.iter().filter(|done| **done == wanted).count();
+    let left = match count(StepOutcome::NotBegun) {
+        0 => String::new(),
+        1 => "; 1 later step did not start".to_owned(),
+        several => format!("; {several} later steps did not start"),
+    };
+    for (step, done) in steps.iter().zip(done) {
+        let how = match done {
+            StepOutcome::Failed(Ok(status)) => format!("status {status}"),
+            StepOutcome::Failed(Err(why)) => why.clone(),
+            _ => continue,
+        };
+        complain(&format!(
+            "the step {} failed ({how}), and its old outputs were put back: {}{left}",
+            step.name, step.script
+        ));
+    }
+}

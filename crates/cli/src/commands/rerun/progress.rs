@@ -1,0 +1,148 @@
+//! The progress: a line when a step starts, a line with its result, and a last line.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use backstory_replay::rerun::PlannedStep;
+use backstory_replay::rerun::execution::{StepOutcome, StepProgress};
+use backstory_replay::rerun::work_list::Standing;
+
+use super::Plan;
+use super::plan_text::{command, counted, file};
+use crate::ending;
+use crate::text::line::{Line, columns};
+use crate::text::paths::shown;
+use crate::text::style::{Role, Style};
+use crate::text::when;
+
+/// Prints the progress.
+pub struct ProgressLines {
+    style: Style,
+    quiet: bool,
+    /// The steps that may run.
+    most: usize,
+    begun: usize,
+    /// The number in the progress of each step that has begun.
+    numbers: HashMap<usize, usize>,
+}
+
+impl ProgressLines {
+    /// The progress of a plan. `quiet`: prints nothing.
+    pub fn new(plan: &Plan<'_>, quiet: bool) -> ProgressLines {
+        ProgressLines {
+            style: Style::of_stdout(),
+            quiet,
+            most: plan.work.with(&[Standing::Stale, Standing::Waits]).len(),
+            begun: 0,
+            numbers: HashMap::new(),
+        }
+    }
+
+    fn print(&self, at: usize, step: &PlannedStep, role: Role, text: &str) {
+        // A signal may be ending the program: then the work cannot be completed.
+        ending::unless_ended();
+        if self.quiet {
+            return;
+        }
+        let number = self.numbers.get(&at).copied().unwrap_or(self.begun);
+        let mut line = Line::default();
+        line.add(Role::Dim, format!("[{number}/{}] ", self.most));
+        line.add(Role::Subject, file(step));
+        line.add(None, "  ");
+        line.add_flexible(role, text);
+        let text = format!("{}\n", line.text(self.style, columns()));
+        // A closed output does not stop the work.
+        let _ = io::stdout().lock().write_all(text.as_bytes());
+    }
+
+    /// Prints the last lines.
+    pub fn summary(
+        &self,
+        plan: &Plan<'_>,
+        done: &[StepOutcome],
+        took: Duration,
+        notes: &[String],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        for note in notes {
+            writeln!(out, "note: {note}")?;
+        }
+        let count = |is: &dyn Fn(&StepOutcome) -> bool| done.iter().filter(|done| is(done)).count();
+        let ran = count(&|done| matches!(done, StepOutcome::Again(_)));
+        let same =
+            count(&|done| matches!(done, StepOutcome::Again(different) if different.is_empty()));
+        let failed = count(&|done| matches!(done, StepOutcome::Failed(_)));
+        let left = count(&|done| matches!(done, StepOutcome::NotBegun));
+        let outside = count(&|done| matches!(done, StepOutcome::Outside));
+        let file = shown(plan.path.as_os_str().as_encoded_bytes());
+        if ran + failed + left + outside == 0 {
+            return writeln!(out, "{file} is up to date: {}", counted(done.len(), "step"));
+        }
+        let mut parts = vec![format!("{} ran", counted(ran, "step"))];
+        if same > 0 {
+            parts.push(format!("{same} of them with the same result"));
+        }
+        let current = count(&|done| *done == StepOutcome::Current);
+        let others = [
+            (current, "current"),
+            (failed, "failed"),
+            (left, "not started"),
+            (outside, "stale outside the project"),
+        ];
+        parts.extend(
+            others
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{count} {what}")),
+        );
+        let state = match failed + left + outside {
+            0 => self.style.paint(Role::Good, "is up to date"),
+            _ => self.style.paint(Role::Bad, "is not up to date"),
+        };
+        writeln!(out, "{file} {state}: {}; {}", parts.join(", "), spent(took))
+    }
+}
+
+fn spent(took: Duration) -> String {
+    when::duration(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX))
+}
+
+impl StepProgress for ProgressLines {
+    fn begins(&mut self, at: usize, step: &PlannedStep) {
+        self.begun += 1;
+        self.numbers.insert(at, self.begun);
+        self.print(at, step, Role::Command, &command(step));
+    }
+
+    fn done(&mut self, at: usize, step: &PlannedStep, done: &StepOutcome, took: Duration) {
+        let took = spent(took);
+        match done {
+            StepOutcome::Again(different) if different.is_empty() => {
+                self.print(
+                    at,
+                    step,
+                    Role::Good,
+                    &format!("made, the same as before ({took})"),
+                );
+            }
+            StepOutcome::Again(_) => {
+                self.print(
+                    at,
+                    step,
+                    Role::Good,
+                    &format!("made, different from before ({took})"),
+                );
+            }
+            StepOutcome::Failed(_) => {
+                self.print(
+                    at,
+                    step,
+                    Role::Bad,
+                    &format!("failed, and the old files were put back ({took})"),
+                );
+            }
+            StepOutcome::Current | StepOutcome::NotBegun | StepOutcome::Outside => {}
+        }
+    }
+}

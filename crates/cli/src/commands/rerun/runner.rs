@@ -1,0 +1,178 @@
+//! Runs a step under `record`, so that its outputs have a history.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use backstory_replay::rerun::PlannedStep;
+use backstory_replay::rerun::execution::StepRunner;
+use backstory_store::Store;
+use backstory_vocabulary::{ContentsMode, Word};
+
+use crate::current_store::CurrentStore;
+use crate::ending::AtWork;
+use crate::error::Failure;
+
+/// The begin of the name of a run that repeats another.
+const PREFIX: &str = "rerun-of-";
+
+/// Runs steps under `record`.
+pub struct StepRecorder {
+    program: PathBuf,
+    store: PathBuf,
+    /// The names of the new runs, by the repeated run.
+    names: HashMap<String, String>,
+    /// The output of a step is printed as a whole when the step has ended.
+    grouped: bool,
+    /// Steps print on standard error, because standard output is for the answer.
+    apart: bool,
+}
+
+impl StepRecorder {
+    /// A runner for these steps.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub fn new(
+        current: &CurrentStore,
+        steps: &[PlannedStep],
+        grouped: bool,
+        apart: bool,
+    ) -> Result<StepRecorder, Failure> {
+        let mut names = HashMap::new();
+        for step in steps {
+            if !names.contains_key(&step.run) {
+                names.insert(step.run.clone(), name(&current.store, &step.run)?);
+            }
+        }
+        Ok(StepRecorder {
+            program: std::env::current_exe()?,
+            store: current.home.dir().to_owned(),
+            names,
+            grouped,
+            apart,
+        })
+    }
+
+    fn command(&self, step: &PlannedStep) -> Command {
+        let os = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        let contents = step.contents.unwrap_or(ContentsMode::Off);
+        // The lines need a shell that knows `$'…'`.
+        let shell = match Path::new("/bin/bash").exists() {
+            true => "bash",
+            false => "sh",
+        };
+        let options: &[&str] = match step.script.contains('\n') {
+            true => &["-e", "-c"],
+            false => &["-c"],
+        };
+        let mut command = Command::new(&self.program);
+        command.arg("record").arg("--store").arg(&self.store);
+        command.args(["--contents", contents.word(), "--repeats", &step.run]);
+        if let Some(name) = self.names.get(&step.run) {
+            command.args(["--name", name]);
+        }
+        command.arg("--").arg(shell).args(options).arg(&step.script);
+        command
+            .env_clear()
+            .envs(step.env.iter().map(|(name, value)| (os(name), os(value))));
+        command
+            .current_dir(OsStr::from_bytes(&step.cwd))
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+/// The name of a run that repeats this one. A repetition of a repetition has the same name.
+fn name(store: &dyn Store, run: &str) -> Result<String, Failure> {
+    let record = store.run(run)?;
+    let name = record.and_then(|record| record.name);
+    Ok(match name {
+        Some(name) if name.starts_with(PREFIX) => name,
+        name => format!("{PREFIX}{}", name.as_deref().unwrap_or(run)),
+    })
+}
+
+impl StepRunner for StepRecorder {
+    fn run(&self, step: &PlannedStep, started: &dyn Fn(u32)) -> io::Result<i32> {
+        for directory in &step.directories {
+            std::fs::create_dir_all(OsStr::from_bytes(directory))?;
+        }
+        let cwd = Path::new(OsStr::from_bytes(&step.cwd));
+        if !cwd.is_dir() {
+            return Err(io::Error::other(format!(
+                "its directory {} does not exist",
+                cwd.display()
+            )));
+        }
+        let mut command = self.command(step);
+        let printed = match self.grouped {
+            true => Some(PrintedOutput::of(&mut command)?),
+            false => None,
+        };
+        if self.apart && printed.is_none() {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        let status = ended(command.spawn()?, started)?;
+        if let Some(printed) = printed {
+            printed.pass_on(self.apart)?;
+        }
+        Ok(status)
+    }
+}
+
+fn ended(mut child: Child, started: &dyn Fn(u32)) -> io::Result<i32> {
+    started(child.id());
+    let at_work = AtWork::of(&child);
+    let status = child.wait()?;
+    drop(at_work);
+    Ok(status.code().unwrap_or(128))
+}
+
+/// The output of a step that is printed when the step has ended.
+struct PrintedOutput {
+    out: File,
+    /// `None`: standard output and errors are the same file here, so they stay in order.
+    errors: Option<File>,
+}
+
+impl PrintedOutput {
+    fn of(command: &mut Command) -> io::Result<PrintedOutput> {
+        let file =
+            |fd: &dyn AsFd| rustix::fs::fstat(fd.as_fd()).map(|found| (found.st_dev, found.st_ino));
+        let one = match (file(&io::stdout()), file(&io::stderr())) {
+            (Ok(out), Ok(errors)) => out == errors,
+            _ => false,
+        };
+        let out = tempfile::tempfile()?;
+        let errors = match one {
+            true => None,
+            false => Some(tempfile::tempfile()?),
+        };
+        command.stdout(out.try_clone()?);
+        command.stderr(errors.as_ref().unwrap_or(&out).try_clone()?);
+        Ok(PrintedOutput { out, errors })
+    }
+
+    fn pass_on(mut self, apart: bool) -> io::Result<()> {
+        // Both locks, so that no other step prints in between.
+        let (mut stdout, mut stderr) = (io::stdout().lock(), io::stderr().lock());
+        self.out.rewind()?;
+        match apart {
+            true => io::copy(&mut self.out, &mut stderr)?,
+            false => io::copy(&mut self.out, &mut stdout)?,
+        };
+        stdout.flush()?;
+        if let Some(mut errors) = self.errors {
+            errors.rewind()?;
+            io::copy(&mut errors, &mut stderr)?;
+        }
+        Ok(())
+    }
+}
