@@ -25,7 +25,7 @@ pub mod store;
 mod tests;
 
 use export::{ContentsArgs, ExportArgs};
-use lineage::{DiffArgs, LineageArgs, StatusArgs};
+use lineage::{BlameArgs, DiffArgs, LineageArgs, StatusArgs};
 use program::{CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
@@ -106,7 +106,7 @@ pub enum Command {
     Status(StatusArgs),
 
     /// Compare two runs, or how two versions of a file were made, and find the earliest difference
-    #[command(after_help = lineage::DIFF)]
+    #[command(after_help = lineage::DIFF, override_usage = lineage::DIFF_USAGE)]
     Diff(DiffArgs),
 
     /// Run a recorded command again in a root with only the files that it used, and compare the
@@ -141,6 +141,10 @@ pub enum Command {
     /// Name a run
     #[command(after_help = runs::NAME)]
     Name(NameArgs),
+
+    /// Show which run introduced each line of a text file
+    #[command(after_help = lineage::BLAME)]
+    Blame(BlameArgs),
 
     /// Write the stored content of a file: of the newest recorded version of a path, or of a digest
     #[command(after_help = export::CONTENTS)]

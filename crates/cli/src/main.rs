@@ -19,6 +19,7 @@ mod sha256_index;
 mod subject;
 mod text;
 mod tool_file;
+mod version_contents;
 mod when;
 
 use std::ffi::OsString;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Note(args) => commands::manage::note(args, store),
         Command::Name(args) => commands::manage::name(args, store),
         Command::Index(args) => commands::manage::index(args, store),
+        Command::Blame(args) => commands::blame::run(args, store),
         Command::Contents(args) => commands::contents::run(args, store),
         Command::Store(command) => commands::store::run(command, store),
         Command::Completions(args) => commands::generate::completions(args),

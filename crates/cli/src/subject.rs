@@ -8,7 +8,7 @@
 //! | `DIGEST`, `blake3:DIGEST`, `sha256:DIGEST` | a content, also by the beginning of its digest |
 //!
 //! In: a text. Out: a [`FileSubject`]. Invariant: a file whose name contains `@` is found by that
-//! name: the notations are tried only if no file has the name, and no run has seen it.
+//! name. The notations are tried only if no file has the name, and no run has seen it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,8 +19,8 @@ use backstory_eventlog::event::Time;
 use backstory_files::Digest;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
-use backstory_query::PathEvent;
 use backstory_query::subject as versions;
+use backstory_query::{PathChange, PathEvent};
 use backstory_store::{ContentFacts, EntityKey, GraphStore};
 
 use crate::current_store::CurrentStore;
@@ -52,6 +52,16 @@ pub enum Reach {
     Newest,
     /// The newest, in every run that used it.
     EveryRun,
+}
+
+impl Reach {
+    /// The versions to start from, of all with one content.
+    fn of(self, mut versions: Vec<EntityKey>) -> Vec<EntityKey> {
+        if self == Reach::Newest {
+            versions.truncate(1);
+        }
+        versions
+    }
 }
 
 /// A path with what stands behind its `@`.
@@ -147,7 +157,7 @@ pub fn find(
             return Err(error.into());
         }
         let note = said_equal(current, wanted, &path, &keys)?;
-        return found(keys, Some(note));
+        return found(reach.of(keys), Some(note));
     }
     match content(current, wanted)? {
         Some(digest) => {
@@ -158,7 +168,7 @@ pub fn find(
                 )));
             }
             let note = said_content(current, &digest, &keys)?;
-            found(keys, Some(note))
+            found(reach.of(keys), Some(note))
         }
         None => Err(error.into()),
     }
@@ -174,6 +184,11 @@ pub fn event_at(current: &CurrentStore, path: &Path, time: Time) -> Result<PathE
             moment(time)
         )));
     };
+    if event.change == PathChange::GoneUnseen {
+        return Err(Failure::not_found(format!(
+            "{name} is not there any more; `backstory log -- {name}` lists its versions"
+        )));
+    }
     if !event.change.leaves_file() {
         return Err(Failure::not_found(format!(
             "{name} was not there on {}: it was gone since {}; `backstory log -- {name}` says why",

@@ -37,7 +37,9 @@ fn parse_from(text: &str, now: &Zoned) -> Option<Time> {
 /// A full date, as programs print it: ISO 8601, RFC 2822, git's own form, seconds since 1970.
 fn written_out(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     if let Some(seconds) = text.strip_prefix('@') {
-        return Timestamp::from_second(seconds.parse().ok()?).ok();
+        let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+        let nanoseconds = format!("{fraction:0<9}").parse().ok()?;
+        return Timestamp::new(seconds.parse().ok()?, nanoseconds).ok();
     }
     if text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Timestamp::from_second(text.parse().ok()?).ok();
@@ -338,6 +340,7 @@ mod tests {
             ("Wed Nov 18 08:31:02 2026 +0100", "2026-11-18 07:31:02"),
             ("Wed, 18 Nov 2026 08:31:02 +0100", "2026-11-18 07:31:02"),
             ("@1795000000", "2026-11-18 11:06:40"),
+            ("@1795000000.25", "2026-11-18 11:06:40"),
             ("1795000000", "2026-11-18 11:06:40"),
         ];
         for (text, moment) in cases {

@@ -10,11 +10,13 @@
 
 mod binary;
 mod image;
+mod origins;
 mod table;
 mod text;
 
 pub use binary::BinaryDifference;
 pub use image::{ImageDifference, PixelBox};
+pub use origins::line_origins;
 pub use table::{CellChange, TableDifference};
 pub use text::{Hunk, LineMark, TextDifference, lines};
 
@@ -56,7 +58,7 @@ pub fn compare(name: &[u8], a: &[u8], b: &[u8]) -> ContentDifference {
     ContentDifference::Binary(binary::compare(a, b))
 }
 
-/// What separates the fields of a table with this name.
+/// The separator of the fields of a table with this name. `None` if the name is not a table's.
 fn separator(name: &[u8]) -> Option<u8> {
     let name = name.to_ascii_lowercase();
     match () {

@@ -1,4 +1,4 @@
-//! What happened to the file at a path, over all runs: who made, changed, renamed and deleted it.
+//! The history of a path over all runs: who made, changed, renamed and deleted the file.
 //!
 //! In: a store and a path. Out: [`PathEvent`]s in order of time. A rename leads on to the file's
 //! former path, so a history goes back to the first version. Between two recorded events, the
@@ -7,6 +7,8 @@
 //! Invariant: an event is either recorded, or marked as inferred. Absent: the file's content, and
 //! renames of directories above it.
 
+mod recorded;
+
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,13 +16,15 @@ use std::path::Path;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
-use backstory_graph::model::{Edge, Entity, EntityKind, Relation};
+use backstory_graph::model::EntityKind;
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch, same_version};
+
+use recorded::last_name;
 
 use crate::root::Asked;
 use crate::{Error, Result, alike, now};
 
-/// What happened to a path.
+/// A change of the file at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathChange {
     /// The file was made where none was.
@@ -70,15 +74,15 @@ impl PathChange {
 pub struct PathEvent {
     /// The file's path at that time. It is not the requested one before a rename.
     pub path: Bytes,
-    /// When. For a change outside of recorded runs, the latest time at which it can have happened,
-    /// as far as the file's times say.
+    /// The time of the change. For a change outside of recorded runs, the latest possible time, as
+    /// far as the file's times say. If the file is gone, that is the present moment.
     pub time: Time,
     /// The run that recorded it, or that first met its result. `None` if only the present state of
     /// the file shows it.
     pub run: Option<RunKey>,
     /// The activity that did it. `None` for an inferred event.
     pub activity: Option<ActivityKey>,
-    /// What happened.
+    /// The change.
     pub change: PathChange,
     /// The version that the event left, or the last one before a deletion. `None` for the present
     /// version, if no run knows it.
@@ -104,7 +108,7 @@ pub fn history(store: &dyn Store, path: &Path) -> Result<Vec<PathEvent>> {
     let mut names = asked.names();
     names.dedup();
     for name in &names {
-        let events = found.at(name)?;
+        let events = found.recorded_at(name)?;
         if !events.is_empty() {
             found.add(name, events, present, Time::MAX)?;
         }
@@ -131,108 +135,6 @@ struct HistorySearch<'s> {
 }
 
 impl HistorySearch<'_> {
-    /// The events that runs recorded at exactly this path, and the versions that they found there,
-    /// in order of time.
-    fn at(&mut self, path: &[u8]) -> Result<Vec<PathEvent>> {
-        let mut events = Vec::new();
-        if !self.seen.insert(path.into()) {
-            return Ok(events);
-        }
-        for key in self.store.at_path(path)? {
-            let entity = self.store.entity(key)?;
-            if matches!(entity.kind, EntityKind::File | EntityKind::Symlink) {
-                self.of_version(key, &entity, path, &mut events)?;
-            }
-        }
-        events.sort_by_key(|event| (event.time, event.run, event.version));
-        Ok(events)
-    }
-
-    /// The events of one version of a run.
-    fn of_version(
-        &self,
-        key: EntityKey,
-        entity: &Entity,
-        path: &[u8],
-        events: &mut Vec<PathEvent>,
-    ) -> Result<()> {
-        let by_this_name = relations_by_name(entity, path);
-        let mut first_use: Option<Time> = None;
-        for (activity, _) in self.store.touching(key)? {
-            let doer = ActivityKey::new(key.run(), activity);
-            let stream = self.store.stream(doer)?;
-            let own = |edge: &&Edge| edge.entity == key.local();
-            let mut push = |time, change| {
-                events.push(PathEvent {
-                    path: path.into(),
-                    time,
-                    run: Some(key.run()),
-                    activity: Some(doer),
-                    change,
-                    version: Some(key),
-                    ident: entity.ident,
-                });
-            };
-            for edge in stream.edges.iter().filter(own) {
-                first_use = Some(first_use.unwrap_or(Time::MAX).min(edge.interval.start));
-                let named = by_this_name & edge.relation.bit() != 0;
-                match edge.relation {
-                    Relation::Write | Relation::Make => {
-                        push(edge.interval.end, PathChange::Changed)
-                    }
-                    Relation::Rename if named => {
-                        let from = stream.derived.iter().find(|one| one.entity == key.local());
-                        let from = from.map(|one| EntityKey::new(key.run(), one.from));
-                        let from = from.map(|from| self.store.entity(from)).transpose()?;
-                        let from = from.map(|from| last_name(&from, path)).unwrap_or_default();
-                        push(edge.interval.end, PathChange::RenamedFrom(from));
-                    }
-                    Relation::Delete if named => {
-                        let to = stream
-                            .derived
-                            .iter()
-                            .find(|one| one.from == key.local() && one.time == edge.interval.end);
-                        let to = to.map(|one| EntityKey::new(key.run(), one.entity));
-                        let to = to.map(|to| self.store.entity(to)).transpose()?;
-                        push(
-                            edge.interval.end,
-                            match to.filter(|to| *to.path != *path) {
-                                Some(to) => PathChange::RenamedTo(to.path),
-                                None => PathChange::Deleted,
-                            },
-                        );
-                    }
-                    Relation::Meta if named => push(edge.interval.end, PathChange::Metadata),
-                    _ => {}
-                }
-            }
-            // `ln` and copies in the kernel.
-            let made = stream.derived.iter().find(|one| one.entity == key.local());
-            let is_renamed = |edge: &Edge| edge.relation == Relation::Rename;
-            if let Some(made) = made.filter(|_| entity.version > 0)
-                && !stream.edges.iter().filter(own).any(is_renamed)
-            {
-                push(made.time, PathChange::Changed);
-            }
-        }
-        if entity.version == 0
-            && let (Some(first), Some(ident)) = (first_use, entity.ident)
-        {
-            let started = self.store.run_by_key(key.run())?;
-            let started = started.map_or(first, |record| record.header.started);
-            events.push(PathEvent {
-                path: path.into(),
-                time: ident.mtime.max(ident.ctime).min(first.min(started)),
-                run: Some(key.run()),
-                activity: None,
-                change: PathChange::Found,
-                version: Some(key),
-                ident: Some(ident),
-            });
-        }
-        Ok(())
-    }
-
     /// Adds the events of one path up to a time, with those that follow from them.
     fn add(
         &mut self,
@@ -242,8 +144,8 @@ impl HistorySearch<'_> {
         until: Time,
     ) -> Result<()> {
         events.retain(|event| event.time <= until);
-        // A version that a run made and a later run found: its times are coarser than those of
-        // the first run, so that it could seem to be the earlier one.
+        // A later run may have found a version that an earlier run made. The file's times are
+        // coarser than those of the runs, so the finding could seem to be earlier.
         let is_found = |event: &PathEvent| event.change == PathChange::Found;
         let made = events.iter().filter(|event| !is_found(event));
         let made: Vec<Ident> = made.filter_map(|event| event.ident).collect();
@@ -281,7 +183,10 @@ impl HistorySearch<'_> {
                             false => PathChange::Made,
                         };
                     } else {
-                        let former = self.at(&from)?;
+                        let mut former = self.recorded_at(&from)?;
+                        // The other half of this rename.
+                        let to_here = PathChange::RenamedTo(event.path.clone());
+                        former.retain(|one| one.run != event.run || one.change != to_here);
                         self.add(&from, former, None, event.time)?;
                     }
                     exists = true;
@@ -328,9 +233,9 @@ impl HistorySearch<'_> {
         };
         match present {
             None if exists => {
-                let after = after.unwrap_or_default();
-                self.events
-                    .push(event(after.saturating_add(1), PathChange::GoneUnseen, None));
+                let after = after.unwrap_or_default().saturating_add(1);
+                let time = after.max(now::time());
+                self.events.push(event(time, PathChange::GoneUnseen, None));
             }
             Some(ident) if !known.iter().any(|other| same_version(other, &ident)) => {
                 // A version without an identity may be this one.
@@ -366,7 +271,7 @@ impl HistorySearch<'_> {
             return Ok(false);
         };
         let time = ident.ctime.max(left).max(after.unwrap_or_default());
-        let former = self.at(&from)?;
+        let former = self.recorded_at(&from)?;
         self.add(&from, former, None, time)?;
         self.events.push(PathEvent {
             path: path.into(),
@@ -417,23 +322,6 @@ impl HistorySearch<'_> {
         }
         Ok(best.map(|(same_inode, _, from, left)| (from, same_inode, left)))
     }
-}
-
-/// A name of the file other than `not`, the last one that it got. Empty if it has no other.
-fn last_name(entity: &Entity, not: &[u8]) -> Bytes {
-    let mut names = entity.aliases.iter().rev().chain([&entity.path]);
-    names
-        .find(|name| ***name != *not)
-        .cloned()
-        .unwrap_or_default()
-}
-
-/// The relations that programs had to the file by this name. All if that is not known.
-fn relations_by_name(entity: &Entity, path: &[u8]) -> u16 {
-    let names = std::iter::once(&entity.path).chain(&entity.aliases);
-    let mut by_name = names.zip(&entity.by_name);
-    let found = by_name.find(|(name, _)| ***name == *path);
-    found.map_or(u16::MAX, |(_, by)| by.seen | by.possible)
 }
 
 /// The version that was at a path at a moment: the last event up to then.

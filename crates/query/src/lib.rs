@@ -47,6 +47,7 @@ pub use heirs::heirs;
 pub use history::{PathChange, PathEvent, at_moment, history};
 pub use lineage::{ancestry, ancestry_of, influence, influence_of};
 pub use neighbours::Direction;
+pub use now::ident as present_identity;
 pub use replaced::replaced;
 pub use run_filter::RunFilter;
 pub use runs::{details, facts, processes, resolve, running, runs, runs_where};

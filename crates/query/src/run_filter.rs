@@ -27,6 +27,13 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
+    /// True if every run meets the conditions.
+    pub fn is_empty(&self) -> bool {
+        let patterns = self.command.is_some() || self.host.is_some() || self.name.is_some();
+        let times = self.since.is_some() || self.until.is_some();
+        !patterns && !times && !self.failed && self.file.is_none() && self.most.is_none()
+    }
+
     /// True if the run meets the conditions that its summary can show: all but `file` and `most`.
     pub fn accepts(&self, run: &RunSummary) -> bool {
         let matches = |pattern: &Option<TextPattern>, text: Option<&str>| match pattern {

@@ -27,13 +27,14 @@ pub const STATUS: &str = "Examples:\n  \
 
 /// The text after the options in the help of `diff`.
 pub const DIFF: &str = "Examples:\n  \
-    backstory diff 7hx2k9qa 8jq0a3zz\n  \
-    backstory diff nightly nightly-old --json | jq .earliest\n  \
-    backstory diff report.txt@7hx2k9qa report.txt@8jq0a3zz\n  \
-    backstory diff report.txt --in 7hx2k9qa 8jq0a3zz\n\n\
-    PATH@RUN is the newest version of the file that RUN used or wrote. PATH alone is\n\
-    the newest version in the store. The comparison covers everything that the\n\
-    versions came from.\n\
+    backstory diff 7hx2k9qa 8jq0a3zz         two runs\n  \
+    backstory diff report.txt                its two latest versions\n  \
+    backstory diff report.txt@nightly 'report.txt@{yesterday}'\n  \
+    backstory diff report.txt --in 7hx2k9qa 8jq0a3zz\n  \
+    backstory diff nightly nightly-old --json | jq .earliest\n\n\
+    The causes come first: your own changed files, then commands and variables, then\n\
+    the system. PATH@RUN is the newest version that RUN used or wrote. The comparison\n\
+    of two versions covers everything that they came from.\n\
     Exit status: 0 if both sides are the same, 1 if they differ.";
 
 /// How fine an answer is.
@@ -47,6 +48,19 @@ pub enum Level {
     /// All processes and files, system files one by one, commands and environments in full
     All,
 }
+/// The command line of `diff` in the help.
+pub const DIFF_USAGE: &str = "backstory diff [OPTIONS] <RUN|PATH@RUN|PATH> <RUN|PATH@RUN|PATH>\n       \
+    backstory diff [OPTIONS] <PATH>\n       \
+    backstory diff [OPTIONS] <PATH> --in <RUN> <RUN>";
+
+/// The text after the options in the help of `blame`.
+pub const BLAME: &str = "Examples:\n  \
+    backstory blame notes.txt\n  \
+    backstory blame notes.txt@nightly        as that run left it\n  \
+    backstory blame 'notes.txt@{yesterday}'\n\n\
+    The lines are compared in the stored contents of all versions. A line with `?`\n\
+    may be older: the version before it is not stored. Lines without a run were not\n\
+    written by a recorded one. `backstory log -- PATH` lists the versions.";
 
 /// `of` and `uses`
 #[derive(Debug, Args)]
@@ -131,17 +145,44 @@ pub struct StatusArgs {
 /// `diff`
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// A run (id or name), the version of a file in a run, or a file
+    /// A run (id or name), a version of a file (PATH@RUN, PATH@{DATE}), or a file
     #[arg(value_name = "RUN|PATH@RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
     pub a: OsString,
 
-    /// The other side of the comparison, in the same notation
+    /// The other side of the comparison, in the same notation. Without it, the two latest versions
+    /// of the file are compared
     #[arg(value_name = "RUN|PATH@RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
     pub b: Option<OsString>,
 
     /// Compare the versions of the file in these two runs
     #[arg(long = "in", value_name = "RUN", num_args = 2, conflicts_with = "b")]
     pub within: Vec<String>,
+
+    /// Print all causes, outputs and changed lines, not only the first of them
+    #[arg(long)]
+    pub full: bool,
+
+    /// `step`: the causes, then the outputs with what changed in them. `process` or `all`: every
+    /// difference, in order of time
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "step",
+        hide_possible_values = true
+    )]
+    pub level: Level,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `blame`
+#[derive(Debug, Args)]
+pub struct BlameArgs {
+    /// The file: PATH, PATH@RUN or PATH@{DATE}
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub path: OsString,
 
     /// Print JSON
     #[arg(long)]

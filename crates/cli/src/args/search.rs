@@ -1,5 +1,7 @@
 //! Arguments of the commands that search: `log`, `files`, `processes`, `who`.
 
+use std::path::PathBuf;
+
 use backstory_eventlog::event::Time;
 use clap::Args;
 
@@ -36,6 +38,7 @@ pub const LOG: &str = "Examples:\n  \
     backstory log --file 'results/*.csv'     runs that read or changed such a file\n  \
     backstory log --command make --name 'nightly*'\n  \
     backstory log --running\n  \
+    backstory log -- notes.txt               what happened to this file\n  \
     backstory log --json | jq -r '.[].run'\n  \
     backstory log --raw 7hx2k9qa | less      every operation, as recorded\n\n\
     A run must meet all conditions. At a terminal, times are relative and lines are\n\
@@ -169,6 +172,11 @@ pub struct LogArgs {
     /// Print the operations of one run as they were recorded
     #[arg(long, value_name = "RUN", conflicts_with = "json")]
     pub raw: Option<String>,
+
+    /// List what happened to this file: every run that made, changed, renamed or deleted it. What
+    /// happened outside of recorded runs is inferred from the versions, and marked
+    #[arg(last = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub path: Option<PathBuf>,
 }
 
 /// Conditions on runs.

@@ -9,6 +9,7 @@ use backstory_query::answer::RunSummary;
 use backstory_query::{self as query, FilePattern, RunFilter, TextPattern};
 use backstory_store::Home;
 
+use super::path_log;
 use super::run_summary::{ending, fields as summary_fields};
 use super::{Outcome, answer, here};
 use crate::args::search::{LogArgs, RunChoice};
@@ -27,6 +28,9 @@ pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
         return raw(run, store);
     }
     let filter = filter(&args.which)?;
+    if let Some(path) = &args.path {
+        return path_log::run(path, filter, args.json, store);
+    }
     let current = CurrentStore::open(store)?;
     let runs = match args.running {
         true => running(&current.home, &filter),

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+pub mod blame;
 pub mod contents;
 pub mod diff;
 pub mod export;
@@ -12,6 +13,7 @@ pub mod lineage;
 pub mod log;
 pub mod manage;
 mod own_files;
+mod path_log;
 pub mod processes;
 pub mod record;
 mod reference;

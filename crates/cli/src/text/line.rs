@@ -65,6 +65,16 @@ pub fn columns() -> Option<usize> {
     columns.filter(|columns| *columns >= 20).or(Some(80))
 }
 
+/// A line of a file as text: a control character, which could change the terminal, is replaced.
+pub fn printable(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+    let shown = |c: char| match c.is_control() && c != '\t' {
+        true => '\u{fffd}',
+        false => c,
+    };
+    text.chars().map(shown).collect()
+}
+
 /// The text, cut to `columns` with `…` at its end if it is wider.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {

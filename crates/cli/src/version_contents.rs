@@ -1,0 +1,75 @@
+//! Reads the contents of recorded versions into memory: from the store, else from the file itself
+//! if it is still that version.
+
+use std::cell::OnceCell;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_contents::Contents;
+use backstory_query as query;
+use backstory_store::{EntityKey, GraphStore, same_version};
+
+use crate::current_store::CurrentStore;
+use crate::error::Failure;
+
+/// The most bytes of a content that are read.
+const MOST: u64 = 64 << 20;
+
+/// Reads contents of versions.
+pub struct VersionContents<'c> {
+    current: &'c CurrentStore,
+    contents: OnceCell<Option<Contents>>,
+}
+
+impl<'c> VersionContents<'c> {
+    /// A reader for the versions of a store.
+    pub fn new(current: &'c CurrentStore) -> VersionContents<'c> {
+        VersionContents {
+            current,
+            contents: OnceCell::new(),
+        }
+    }
+
+    /// The content of a version. `None` if it is not available, or too large.
+    pub fn read(&self, version: EntityKey) -> Result<Option<Vec<u8>>, Failure> {
+        let store = &self.current.store;
+        let entity = store.entity(version)?;
+        let Some(ident) = entity.ident else {
+            return Ok(None);
+        };
+        if !(0..=MOST as i64).contains(&ident.size) {
+            return Ok(None);
+        }
+        if let Some((Some(digest), held)) = query::known(store, Some(&ident))?
+            && held.is_stored()
+            && let Some(contents) = self.contents()
+        {
+            let mut bytes = Vec::new();
+            // A content that is damaged or gone is not available; `store verify` finds it.
+            let object = contents.read(&digest).ok();
+            if let Some(mut object) = object
+                && object.read_to_end(&mut bytes).is_ok()
+            {
+                return Ok(Some(bytes));
+            }
+        }
+        let names = std::iter::once(&entity.path).chain(&entity.aliases);
+        for name in names.map(|name| Path::new(OsStr::from_bytes(name))) {
+            let present = query::present_identity(name, false);
+            if present.is_some_and(|present| {
+                present.mode & 0o170_000 == 0o100_000 && same_version(&present, &ident)
+            }) {
+                return Ok(fs::read(name).ok());
+            }
+        }
+        Ok(None)
+    }
+
+    fn contents(&self) -> Option<&Contents> {
+        let open = || Contents::open(&self.current.home.contents_dir()).ok();
+        self.contents.get_or_init(open).as_ref()
+    }
+}

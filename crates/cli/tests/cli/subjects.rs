@@ -1,0 +1,96 @@
+//! The notations of a file: `PATH@RUN`, `PATH@{DATE}`, digests, equal content.
+
+use std::fs;
+use std::process::Command;
+
+use backstory_testkit::need::needs;
+
+use super::Place;
+
+#[test]
+fn a_version_is_named_by_its_run_or_by_a_moment() {
+    let place = Place::new();
+    let first = place.keep("echo one > notes", &[]);
+    let second = place.keep("echo two > notes", &[]);
+    let contents = |what: &str| place.run(&["contents", what]).out;
+    assert_eq!(contents(&format!("notes@{first}")), "one\n");
+    assert_eq!(contents(&format!("notes@{second}")), "two\n");
+    assert_eq!(contents("notes@{now}"), "two\n");
+    let events = place.json(&["log", "--json", "--", "notes"]);
+    let made = events[1]["time"].as_f64().unwrap();
+    let shortly_after = format!("notes@{{@{:.3}}}", made + 0.002);
+    assert_eq!(contents(&shortly_after), "one\n");
+    let early = place.run(&["contents", "notes@{2 days ago}"]);
+    early.is_error(1, &["notes", "backstory log -- notes"]);
+    place
+        .run(&["contents", "notes@{soon}"])
+        .is_error(2, &["soon", "2 days ago"]);
+    let of = place.json(&["of", &format!("notes@{first}"), "--json"]);
+    assert_eq!(of["nodes"][0]["run"], first.as_str());
+}
+
+#[test]
+fn a_file_with_an_at_sign_in_its_name_is_found_by_its_name() {
+    let place = Place::new();
+    place.keep(
+        "echo literal > notes@old; echo other > notes",
+        &["--name", "old"],
+    );
+    assert_eq!(place.run(&["contents", "notes@old"]).out, "literal\n");
+    fs::remove_file(place.path("notes@old")).unwrap();
+    assert_eq!(place.run(&["contents", "notes@old"]).out, "literal\n");
+    place
+        .run(&["contents", "notes@older"])
+        .is_error(1, &["older"]);
+}
+
+#[test]
+fn a_content_is_found_by_either_digest_or_its_beginning() {
+    if !needs("the SHA-256 digest of a file", &["sha256sum"]) {
+        return;
+    }
+    let place = Place::new();
+    place.keep("seq 1 100 > numbers", &[]);
+    let sum = Command::new("sha256sum")
+        .arg(place.path("numbers"))
+        .output()
+        .unwrap();
+    let sha256 = String::from_utf8(sum.stdout).unwrap()[..64].to_owned();
+    let of = place.json(&["of", "numbers", "--json"]);
+    let blake3 = of["nodes"][0]["digest"].as_str().unwrap().to_owned();
+    let text = fs::read_to_string(place.path("numbers")).unwrap();
+    for digest in [
+        &sha256,
+        &sha256[..12],
+        &format!("sha256:{}", &sha256[..4]),
+        &blake3,
+        &blake3[..8],
+        &blake3.to_uppercase(),
+    ] {
+        assert_eq!(place.run(&["contents", digest]).out, text, "{digest}");
+        let of = place.run(&["of", digest]);
+        assert!(
+            of.status == 0 && of.out.contains("seq 1 100"),
+            "{digest}: {of:?}"
+        );
+        assert!(of.err.contains("is that of"), "{digest}: {of:?}");
+    }
+    place.run(&["of", &"0".repeat(64)]).is_error(1, &["digest"]);
+    place.run(&["of", "0123456"]).is_error(1, &["0123456"]);
+}
+
+#[test]
+fn a_file_that_no_run_has_seen_is_found_by_its_content() {
+    let place = Place::new();
+    place.keep("seq 1 100 > numbers; wc -l < numbers > count", &[]);
+    let text = fs::read_to_string(place.path("numbers")).unwrap();
+    place.write("elsewhere", &text);
+    let of = place.run(&["of", "elsewhere"]);
+    assert!(of.status == 0 && of.out.contains("seq 1 100"), "{of:?}");
+    assert!(of.err.contains("no run has seen elsewhere"), "{of:?}");
+    assert!(of.err.contains("the same content as"), "{of:?}");
+    let uses = place.run(&["uses", "elsewhere"]);
+    assert!(uses.status == 0 && uses.out.contains("count"), "{uses:?}");
+    place.write("elsewhere", "new\n");
+    place.run(&["of", "elsewhere"]).is_error(1, &["elsewhere"]);
+}

@@ -1,0 +1,171 @@
+//! The events that runs recorded at one path, and the versions that they found there.
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityKind, Relation};
+use backstory_store::{ActivityKey, EntityKey, Store, Stream};
+
+use super::{HistorySearch, PathChange, PathEvent};
+use crate::Result;
+
+impl HistorySearch<'_> {
+    /// The events at exactly this path, in order of time. None if they were returned before.
+    pub(super) fn recorded_at(&mut self, path: &[u8]) -> Result<Vec<PathEvent>> {
+        let mut events = Vec::new();
+        if !self.seen.insert(path.into()) {
+            return Ok(events);
+        }
+        for key in self.store.at_path(path)? {
+            let entity = self.store.entity(key)?;
+            if matches!(entity.kind, EntityKind::File | EntityKind::Symlink) {
+                VersionEvents::of(self.store, key, &entity, path)?.write(&mut events);
+            }
+        }
+        events.sort_by_key(|event| (event.time, event.run, event.version));
+        Ok(events)
+    }
+}
+
+/// The events of one version of a run.
+struct VersionEvents<'v> {
+    key: EntityKey,
+    entity: &'v Entity,
+    path: &'v [u8],
+    /// The time of its first use, and the begin of the run.
+    found: Option<(Time, Time)>,
+    /// The program that wrote it, and the time. Of several programs, the last one finished the
+    /// version. A write that was seen counts more than a possible one.
+    written: Option<(Certainty, Time, ActivityKey)>,
+    /// Everything else.
+    others: Vec<(Time, ActivityKey, PathChange)>,
+}
+
+impl<'v> VersionEvents<'v> {
+    fn of(
+        store: &dyn Store,
+        key: EntityKey,
+        entity: &'v Entity,
+        path: &'v [u8],
+    ) -> Result<VersionEvents<'v>> {
+        let mut events = VersionEvents {
+            key,
+            entity,
+            path,
+            found: None,
+            written: None,
+            others: Vec::new(),
+        };
+        let mut first_use: Option<Time> = None;
+        for (activity, _) in store.touching(key)? {
+            let doer = ActivityKey::new(key.run(), activity);
+            let stream = store.stream(doer)?;
+            let own = stream
+                .edges
+                .iter()
+                .filter(|edge| edge.entity == key.local());
+            for edge in own {
+                first_use = Some(first_use.unwrap_or(Time::MAX).min(edge.interval.start));
+                events.add_edge(store, doer, edge, &stream)?;
+            }
+            events.add_derived(doer, &stream);
+        }
+        if let Some(first) = first_use.filter(|_| entity.version == 0) {
+            let run = store.run_by_key(key.run())?;
+            let started = run.map_or(first, |record| record.header.started);
+            events.found = Some((first, started));
+        }
+        Ok(events)
+    }
+
+    fn add_edge(
+        &mut self,
+        store: &dyn Store,
+        doer: ActivityKey,
+        edge: &Edge,
+        stream: &Stream,
+    ) -> Result<()> {
+        let named = relations_by_name(self.entity, self.path) & edge.relation.bit() != 0;
+        let time = edge.interval.end;
+        let change = match edge.relation {
+            Relation::Write | Relation::Make => {
+                let written = (edge.certainty, time, doer);
+                self.written = self.written.max(Some(written));
+                return Ok(());
+            }
+            Relation::Rename if named => {
+                let is_this = |one: &&Derived| one.entity == self.key.local();
+                let from = stream.derived.iter().find(is_this);
+                let from = from.map(|one| EntityKey::new(self.key.run(), one.from));
+                let from = from.map(|from| store.entity(from)).transpose()?;
+                let from = from.map(|from| last_name(&from, self.path));
+                PathChange::RenamedFrom(from.unwrap_or_default())
+            }
+            Relation::Delete if named => {
+                let is_this = |one: &&Derived| one.from == self.key.local() && one.time == time;
+                let to = stream.derived.iter().find(is_this);
+                let to = to.map(|one| EntityKey::new(self.key.run(), one.entity));
+                let to = to.map(|to| store.entity(to)).transpose()?;
+                match to.filter(|to| *to.path != *self.path) {
+                    Some(to) => PathChange::RenamedTo(to.path),
+                    None => PathChange::Deleted,
+                }
+            }
+            Relation::Meta if named => PathChange::Metadata,
+            _ => return Ok(()),
+        };
+        self.others.push((time, doer, change));
+        Ok(())
+    }
+
+    /// Links and copies that the kernel made have no write.
+    fn add_derived(&mut self, doer: ActivityKey, stream: &Stream) {
+        let is_this = |one: &&Derived| one.entity == self.key.local();
+        let is_renamed =
+            |edge: &Edge| edge.entity == self.key.local() && edge.relation == Relation::Rename;
+        if let Some(made) = stream.derived.iter().find(is_this)
+            && self.entity.version > 0
+            && !stream.edges.iter().any(is_renamed)
+        {
+            let made = (Certainty::Seen, made.time, doer);
+            self.written = self.written.max(Some(made));
+        }
+    }
+
+    fn write(self, events: &mut Vec<PathEvent>) {
+        let event = |time, activity, change| PathEvent {
+            path: self.path.into(),
+            time,
+            run: Some(self.key.run()),
+            activity,
+            change,
+            version: Some(self.key),
+            ident: self.entity.ident,
+        };
+        if let (Some((first, started)), Some(ident)) = (self.found, self.entity.ident) {
+            let time = ident.mtime.max(ident.ctime).min(first.min(started));
+            events.push(event(time, None, PathChange::Found));
+        }
+        if let Some((_, time, doer)) = self.written {
+            events.push(event(time, Some(doer), PathChange::Changed));
+        }
+        for (time, doer, change) in &self.others {
+            events.push(event(*time, Some(*doer), change.clone()));
+        }
+    }
+}
+
+/// A name of the file other than `not`, the last one that it got. Empty if it has no other.
+pub(super) fn last_name(entity: &Entity, not: &[u8]) -> Bytes {
+    let mut names = entity.aliases.iter().rev().chain([&entity.path]);
+    names
+        .find(|name| ***name != *not)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// The relations that programs had to the file by this name. All if that is not known.
+fn relations_by_name(entity: &Entity, path: &[u8]) -> u16 {
+    let names = std::iter::once(&entity.path).chain(&entity.aliases);
+    let mut by_name = names.zip(&entity.by_name);
+    let found = by_name.find(|(name, _)| ***name == *path);
+    found.map_or(u16::MAX, |(_, by)| by.seen | by.possible)
+}
