@@ -89,6 +89,9 @@ pub struct ShellKnowledge {
     pub noise_variables: Vec<String>,
     /// Parts of the names of libraries that launchers load into the programs they start.
     pub launcher_libraries: Vec<String>,
+    /// Variables that the terminal, the desktop or the session sets; `*` at the end stands for
+    /// anything.
+    pub session_variables: Vec<String>,
 }
 
 /// C and C++ compilers.

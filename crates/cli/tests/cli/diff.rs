@@ -1,5 +1,7 @@
 //! `diff`: the first difference between two runs.
 
+use std::fs;
+
 use backstory_testkit::need::needs;
 use serde_json::Value;
 
@@ -158,7 +160,7 @@ fn new_names_in_a_listed_directory_are_reported_with_their_effects() {
     let out = all.iter().find(|one| one["of"] == "out").unwrap();
     assert_eq!(out["fed_by"], serde_json::json!([0]), "{answer}");
     assert!(told(&diff(&place, &[&a, &a])).is_empty());
-    let text = place.run(&["diff", &a, &b]);
+    let text = place.run(&["diff", "--level", "process", &a, &b]);
     assert!(text.out.contains("fed by listing d"), "{text:?}");
 }
 
@@ -332,4 +334,195 @@ fn runs_that_cannot_be_compared_name_the_missing_argument() {
     place
         .run(&["diff", &a, "./nothing"])
         .is_error(1, &["nothing"]);
+}
+
+/// The lines of the default view of `diff`.
+fn view(place: &Place, args: &[&str]) -> String {
+    let answer = place.run(&[&["diff"], args].concat());
+    assert!(answer.status <= 1 && answer.err.is_empty(), "{answer:?}");
+    answer.out
+}
+
+/// The number of the line with this text.
+fn line_of(text: &str, part: &str) -> usize {
+    let found = text.lines().position(|line| line.contains(part));
+    found.unwrap_or_else(|| panic!("no {part:?} in\n{text}"))
+}
+
+#[test]
+fn the_default_view_has_causes_then_outputs_with_their_changes() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    let line = "sort in > middle; cat middle > out";
+    let a = place.keep(line, &[]);
+    place.write_aged("in", "b\na\nc\n");
+    let b = place.keep(line, &[]);
+    let text = view(&place, &[&a, &b]);
+    let lines = [
+        "Causes",
+        "  in  1 line added",
+        "      +c",
+        "Outputs that differ",
+        "  out  1 line added",
+        "1 intermediate file: middle",
+    ];
+    let at: Vec<usize> = lines.iter().map(|part| line_of(&text, part)).collect();
+    assert!(at.is_sorted(), "{text}");
+    assert!(text.contains("⇒ out\n"), "{text}");
+    let process = view(&place, &["--level", "process", &a, &b]);
+    assert!(process.contains("differs first in"), "{process}");
+}
+
+#[test]
+fn variables_of_the_session_are_folded_behind_changes_of_the_users_own() {
+    let place = Place::new();
+    place.write_aged("in", "one\n");
+    let record = |name: &str| {
+        let mut command =
+            place.command(&["record", "--name", name, "--", "sort", "-o", "out", "in"]);
+        command.env("TERM", name).env("SSH_TTY", name);
+        assert!(command.status().unwrap().success());
+        assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    };
+    record("first");
+    place.write_aged("in", "two\n");
+    record("second");
+    let text = view(&place, &["first", "second"]);
+    assert!(
+        line_of(&text, "  in  ") < line_of(&text, "2 variables of the session"),
+        "{text}"
+    );
+    let answer = diff(&place, &["first", "second"]);
+    let weight = |of: &str| {
+        let all = answer["differences"].as_array().unwrap().iter();
+        all.filter(|one| one["of"] == of)
+            .map(|one| one["weight"].clone())
+            .next()
+    };
+    assert_eq!(weight("in"), Some("own".into()));
+    assert_eq!(weight("TERM"), Some("noise".into()));
+}
+
+#[test]
+fn names_that_differ_each_time_are_matched() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    let line = "t=$(mktemp ./part.XXXXXXXX); sort in > $t; uniq $t > log.$$; cat --version > /dev/null -- ; d=$(mktemp -d); cat -u $t > $d/x; rm -r $d";
+    let a = place.keep(line, &[]);
+    let b = place.keep(line, &[]);
+    let answer = diff(&place, &[&a, &b]);
+    let found: Vec<_> = told(&answer)
+        .into_iter()
+        .filter(|(kind, _)| kind != "listing")
+        .collect();
+    assert_eq!(found, [], "{answer}");
+}
+
+#[test]
+fn a_temporary_file_inside_of_an_argument_is_matched() {
+    if !needs("a linker with a plug-in", &["gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("main.c", "int main(void) { return 0; }\n");
+    let a = place.keep("gcc main.c -o main", &[]);
+    let b = place.keep("gcc main.c -o main", &[]);
+    assert_eq!(told(&diff(&place, &[&a, &b])), []);
+}
+
+#[test]
+fn the_output_of_the_whole_command_is_no_output() {
+    let place = Place::new();
+    place.write_aged("in", "one\n");
+    let record = |name: &str| {
+        let log = fs::File::create(place.path(&format!("{name}.log"))).unwrap();
+        let mut command = place.command(&["record", "--name", name, "--", "sh", "-c"]);
+        command.arg(format!("cat in; echo {name} >&2; cat in > out"));
+        command.stderr(log.try_clone().unwrap()).stdout(log);
+        assert!(command.status().unwrap().success());
+        assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    };
+    record("first");
+    record("second");
+    let all = told(&diff(&place, &["first", "second"]));
+    assert!(all.iter().all(|(kind, _)| kind != "output"), "{all:?}");
+}
+
+#[test]
+fn one_path_compares_the_two_latest_versions_of_the_file() {
+    let place = Place::new();
+    place.write_aged("in", "one\n");
+    let a = place.keep("sort in > out", &[]);
+    place.write_aged("in", "two\n");
+    let b = place.keep("sort in > out", &[]);
+    place.keep("sort in > out", &[]);
+    let answer = diff(&place, &["out"]);
+    assert_eq!(answer["a"], serde_json::json!([a]), "{answer}");
+    assert_eq!(answer["b"], serde_json::json!([b]), "{answer}");
+    assert_eq!(answer["earliest"]["of"], "in");
+    assert_eq!(answer["content"]["summary"], "1 of 1 line changed");
+    // A file that runs only read: what was edited between them.
+    let answer = diff(&place, &["in"]);
+    assert_eq!(
+        answer["content"]["summary"], "1 of 1 line changed",
+        "{answer}"
+    );
+    place.write_aged("out", "by hand\n");
+    let text = view(&place, &["out"]);
+    assert!(
+        text.contains("as it is now") && text.contains("+by hand"),
+        "{text}"
+    );
+    place.keep("echo x > once", &[]);
+    place
+        .run(&["diff", "once"])
+        .is_error(1, &["only one version"]);
+}
+
+#[test]
+fn a_build_that_repeats_only_what_is_out_of_date_differs_in_its_sources() {
+    if !needs("two builds", &["make"]) {
+        return;
+    }
+    let place = Place::new();
+    let rules = "all: x.out y.out\n%.out: %.in\n\tsort $< > $@\n";
+    place.write_aged("Makefile", rules);
+    place.write_aged("x.in", "one\n");
+    place.write_aged("y.in", "one\n");
+    let a = place.keep("make", &[]);
+    place.write_aged("x.in", "two\n");
+    let b = place.keep("make", &[]);
+    let text = view(&place, &[&a, &b]);
+    assert!(
+        line_of(&text, "  x.in  1 of 1 line changed") < line_of(&text, "  x.out  "),
+        "{text}"
+    );
+    let causes: Vec<&str> = text
+        .lines()
+        .skip_while(|line| *line != "Causes")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| !line.starts_with("   "))
+        .collect();
+    assert_eq!(causes.len(), 1, "{text}");
+}
+
+#[test]
+fn tables_and_images_are_compared_by_cells_and_pixels() {
+    let place = Place::new();
+    let table = |last: &str| format!("id,x\na,1\nb,{last}\n");
+    place.write_aged("in.csv", &table("2"));
+    let a = place.keep("cat in.csv > out.csv", &[]);
+    place.write_aged("in.csv", &table("3"));
+    let b = place.keep("cat in.csv > out.csv", &[]);
+    let text = view(&place, &[&a, &b]);
+    assert!(
+        text.contains("  out.csv  1 cell changed in 1 of 2 rows"),
+        "{text}"
+    );
+    assert!(text.contains("      b, x: 2 → 3"), "{text}");
+    let answer = diff(&place, &[&a, &b]);
+    let all = answer["differences"].as_array().unwrap();
+    assert_eq!(all[0]["content"]["kind"], "table", "{answer}");
+    assert_eq!(all[0]["content"]["cells_changed"], 1, "{answer}");
 }

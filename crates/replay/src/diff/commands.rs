@@ -109,6 +109,7 @@ fn alone(command: &SideCommand, first: bool, found: &mut Findings) {
     let mut difference =
         Difference::new(DifferenceKind::Command, program(command), a, b, command.at);
     difference.activities.push(command.key);
+    difference.is_of_command = command.activity.parent.is_none();
     found.differences.push(difference);
 }
 
@@ -119,6 +120,7 @@ fn pair(a: &SideCommand, b: &SideCommand, found: &mut Findings) {
     let mut push = |kind, of: Vec<u8>, x: Option<Vec<u8>>, y: Option<Vec<u8>>, at| {
         let mut difference = Difference::new(kind, of, x, y, at);
         difference.activities.extend([a.key, b.key]);
+        difference.is_of_command = a.activity.parent.is_none();
         found.differences.push(difference);
     };
     if a.argv != b.argv {
@@ -140,10 +142,7 @@ fn pair(a: &SideCommand, b: &SideCommand, found: &mut Findings) {
         );
     }
     // The variables of the first command are the run's environment, which is compared by itself.
-    let (was, is) = (
-        variables(&a.activity.env_set),
-        variables(&b.activity.env_set),
-    );
+    let (was, is) = (variables(&a.variables), variables(&b.variables));
     let names: BTreeSet<&[u8]> = was.keys().chain(is.keys()).copied().collect();
     for variable in names {
         let (x, y) = (was.get(variable), is.get(variable));

@@ -16,18 +16,42 @@ enum SameContent {
     Unknown,
 }
 
+/// The files of one kind of a side, by name.
+type SideFiles = BTreeMap<Vec<u8>, SideFile>;
+
 /// Compares inputs and outputs.
 pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
-    each(&a.inputs, &b.inputs, false, found);
-    each(&a.outputs, &b.outputs, true, found);
+    let (mut inputs, mut outputs) = (
+        (a.inputs.clone(), b.inputs.clone()),
+        (a.outputs.clone(), b.outputs.clone()),
+    );
+    let mut same_in_other_role = BTreeSet::new();
+    same_in_other_role.extend(one_made_it(&outputs.0, &inputs.1));
+    same_in_other_role.extend(one_made_it(&outputs.1, &inputs.0));
+    for name in same_in_other_role {
+        for files in [&mut inputs.0, &mut inputs.1, &mut outputs.0, &mut outputs.1] {
+            files.remove(&name);
+        }
+        found.same_outputs.push(name);
+    }
+    for (pair, is_output) in [(&inputs, false), (&outputs, true)] {
+        each(&pair.0, &pair.1, is_output, found);
+    }
+    found.same_outputs.sort();
 }
 
-fn each(
-    a: &BTreeMap<Vec<u8>, SideFile>,
-    b: &BTreeMap<Vec<u8>, SideFile>,
-    output: bool,
-    found: &mut Findings,
-) {
+/// Files that one side made and the other one only used, with the same content. A build makes only
+/// outdated files again, and uses the rest as it is.
+fn one_made_it(made: &SideFiles, used: &SideFiles) -> Vec<Vec<u8>> {
+    let is_same = |name: &Vec<u8>, file: &SideFile| {
+        let other = used.get(name);
+        other.is_some_and(|other| same(file, other) == SameContent::Yes)
+    };
+    let both = made.iter().filter(|(name, file)| is_same(name, file));
+    both.map(|(name, _)| name.clone()).collect()
+}
+
+fn each(a: &SideFiles, b: &SideFiles, output: bool, found: &mut Findings) {
     let names: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).collect();
     for name in names {
         let (old, new) = (a.get(name), b.get(name));
@@ -49,6 +73,13 @@ fn each(
                     false => kind(name, file.clone().any(|file| file.executed)),
                 };
                 let mut difference = Difference::new(kind, name.clone(), said(old), said(new), at);
+                let there = |file: &&SideFile| file.kind != EntityKind::Missing;
+                difference.versions = [old, new].map(|file| Some(file.filter(there)?.key));
+                if !output {
+                    let readers = file.clone().flat_map(|file| &file.readers);
+                    difference.activities = readers.copied().collect();
+                }
+                difference.is_intermediate = file.clone().any(|file| file.is_read_by_others);
                 difference.paths = file.map(|file| file.path.clone()).collect();
                 found.differences.push(difference);
             }

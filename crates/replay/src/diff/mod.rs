@@ -6,23 +6,30 @@
 //!
 //! - Commands are aligned like the lines of a text, by program and arguments. The commands left
 //!   between are aligned by program alone.
-//! - Files are aligned by path.
+//! - Files are aligned by path. Names that differ each time are matched by their form.
+//!
+//! Each difference has a [`DifferenceWeight`]: a user looks for the cause among changes of his own
+//! first. The weight changes neither the order nor the set of differences.
 
 mod commands;
 mod file_use;
 mod files;
 mod listing_differences;
 mod listings;
+mod random_matches;
+mod random_names;
 mod side;
+mod weights;
 
 use std::collections::{BTreeMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::answer::RunDetails;
-use backstory_store::{ActivityKey, Store};
+use backstory_store::{ActivityKey, EntityKey, Store};
 
 pub use listings::DirectoryListing;
 pub use side::{DiffSide, DiffSubject, SideCommand, SideFile};
+pub use weights::DifferenceWeight;
 
 use crate::Result;
 
@@ -92,6 +99,14 @@ pub struct Difference {
     /// For an output: the differences that it may result from, as indexes into
     /// [`Diff::differences`].
     pub fed_by: Vec<usize>,
+    /// How likely it is a cause that matters to the user.
+    pub weight: DifferenceWeight,
+    /// For a file: its version on either side.
+    pub versions: [Option<EntityKey>; 2],
+    /// For an output: a later program of its run read it.
+    pub is_intermediate: bool,
+    /// It belongs to the command that the user gave to `record`.
+    is_of_command: bool,
     /// Its paths, on either side.
     paths: Vec<Bytes>,
     /// Its activities, on either side.
@@ -113,9 +128,18 @@ impl Difference {
             b,
             at,
             fed_by: Vec::new(),
+            weight: DifferenceWeight::System,
+            versions: [None, None],
+            is_intermediate: false,
+            is_of_command: false,
             paths: Vec::new(),
             activities: Vec::new(),
         }
+    }
+
+    /// True if only one side has the subject.
+    pub fn is_of_one_side(&self) -> bool {
+        self.a.is_none() || self.b.is_none()
     }
 
     /// True for a difference that existed before any program ran, and can affect everything.
@@ -148,7 +172,8 @@ pub struct Diff {
 ///
 /// If a run or file does not exist, or the store fails.
 pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff> {
-    let (a, b) = (DiffSide::load(store, a)?, DiffSide::load(store, b)?);
+    let (a, mut b) = (DiffSide::load(store, a)?, DiffSide::load(store, b)?);
+    random_matches::align(&a, &mut b);
     let mut found = Findings::default();
     surroundings(&a, &b, &mut found);
     commands::compare(&a, &b, &mut found);
@@ -158,6 +183,7 @@ pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff>
         .differences
         .sort_by(|x, y| (x.at, x.kind, &x.of).cmp(&(y.at, y.kind, &y.of)));
     feed(store, &a, &b, &mut found.differences)?;
+    weights::weigh(&a, &b, &mut found.differences);
     Ok(Diff {
         a: a.runs,
         b: b.runs,
@@ -228,6 +254,10 @@ fn surroundings(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     let (Some(x), Some(y)) = (a.runs.last(), b.runs.last()) else {
         return;
     };
+    // A version that no program made does not depend on the machine.
+    if a.commands.is_empty() || b.commands.is_empty() {
+        return;
+    }
     let machine = [
         ("kernel", &x.machine.kernel, &y.machine.kernel),
         (

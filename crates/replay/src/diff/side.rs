@@ -1,36 +1,38 @@
 //! One side of a comparison: commands, inputs and outputs under names that another run can share.
 //!
 //! A path below the run's directory is relative to it, so that the same work in two directories
-//! compares as equal. A file that the run made and removed again (`/tmp/ccZq1x.o`) has no
-//! meaningful name: in arguments it is [`TEMPORARY`].
+//! compares as equal. Random parts of arguments and variables are replaced (`random_names`).
+//!
+//! The caller of `backstory record` may have redirected the output of the whole command to a file.
+//! That file is no output. It belongs to the caller, like a pipe or a terminal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Digest;
 use backstory_files::Ident;
-use backstory_graph::model::{Activity, Entity, EntityKind, Relation};
+use backstory_graph::model::{Activity, Edge, Entity, EntityKind, Relation};
+use backstory_graph::standard;
 use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};
 use backstory_store::facts::Availability;
-use backstory_store::{ActivityKey, EntityKey, Store};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 
 use super::file_use::FileUse;
 use super::listings::{self, DirectoryListing};
+use super::random_names::{TEMPORARY, shared};
 use crate::Result;
 
-/// Replaces, in arguments, the name of a file that no longer exists.
-pub const TEMPORARY: &[u8] = b"<temporary file>";
+/// The most readers of a file that are noted.
+const READERS: usize = 8;
 
 /// The subject of one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffSubject {
     /// A run, by its id.
     Run(String),
-    /// A version of a file with its ancestry: the newest version, or the newest that this run used
-    /// or made.
-    File(PathBuf, Option<String>),
+    /// A version of a file with its ancestry.
+    Version(EntityKey),
 }
 
 /// An executed program.
@@ -44,6 +46,8 @@ pub struct SideCommand {
     pub argv: Vec<Vec<u8>>,
     /// Its directory, under such a name.
     pub cwd: Vec<u8>,
+    /// The variables that were set for it (`NAME=value`), under such names.
+    pub variables: Vec<Bytes>,
     /// Its begin, in ns since the side's begin.
     pub at: Time,
 }
@@ -51,6 +55,8 @@ pub struct SideCommand {
 /// A version of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SideFile {
+    /// Its entity.
+    pub key: EntityKey,
     /// Absolute path.
     pub path: Bytes,
     /// Its kind; [`EntityKind::Missing`] if a process looked for it in vain.
@@ -63,6 +69,11 @@ pub struct SideFile {
     pub held: Option<Availability>,
     /// It was executed.
     pub executed: bool,
+    /// Some of the activities that read or executed it.
+    pub readers: Vec<ActivityKey>,
+    /// Another activity than its writer read or executed it in its run: an intermediate result, if
+    /// the run made it.
+    pub is_read_by_others: bool,
     /// The time of its first use, or of its completion if the run made it, in ns since the side's
     /// begin.
     pub at: Time,
@@ -81,6 +92,10 @@ pub struct DiffSide {
     pub outputs: BTreeMap<Vec<u8>, SideFile>,
     /// Listed directories, by their names from the run's directory.
     pub listings: BTreeMap<Vec<u8>, DirectoryListing>,
+    /// The numbers of all processes of the runs.
+    pub processes: HashSet<u32>,
+    /// The parent of each activity.
+    pub parents: HashMap<ActivityKey, ActivityKey>,
 }
 
 /// The compared part of the runs.
@@ -114,8 +129,8 @@ impl DiffSide {
     pub fn load(store: &dyn Store, subject: &DiffSubject) -> Result<DiffSide> {
         let (runs, part) = match subject {
             DiffSubject::Run(run) => (vec![run.clone()], None),
-            DiffSubject::File(path, run) => {
-                let lineage = lineage(store, path, run.as_deref())?;
+            DiffSubject::Version(version) => {
+                let lineage = lineage(store, *version, None)?;
                 let mut runs: Vec<String> = Vec::new();
                 for node in &lineage.nodes {
                     let (Node::Activity { run, .. } | Node::Entity { run, .. }) = node;
@@ -137,6 +152,8 @@ impl DiffSide {
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
             listings: BTreeMap::new(),
+            processes: HashSet::new(),
+            parents: HashMap::new(),
         };
         for at in 0..side.runs.len() {
             side.read(store, at, part.as_ref())?;
@@ -164,10 +181,24 @@ impl DiffSide {
         let (mut all, mut used): (HashMap<u32, FileUse>, HashMap<u32, FileUse>) =
             Default::default();
         let mut listers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
+        let mut readers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
+        let mut read_by_others: HashSet<u32> = HashSet::new();
         let mut activities = Vec::new();
+        let own_output = redirected_by_caller(store, record.key, &entities)?;
         for activity in store.activities(record.key)? {
             let key = ActivityKey::new(record.key, activity.id);
+            self.processes.insert(activity.pid);
+            if let Some(parent) = activity.parent {
+                self.parents
+                    .insert(key, ActivityKey::new(record.key, parent));
+            }
             let edges = store.stream(key)?.edges;
+            // A linker reads what it has just written. That makes no intermediate result.
+            let makes = |edge: &&Edge| matches!(edge.relation, Relation::Write | Relation::Make);
+            let own: HashSet<u32> = edges.iter().filter(makes).map(|e| e.entity.0).collect();
+            let uses = |edge: &&Edge| matches!(edge.relation, Relation::Read | Relation::Execute);
+            let others = edges.iter().filter(uses).map(|edge| edge.entity.0);
+            read_by_others.extend(others.filter(|entity| !own.contains(entity)));
             edges
                 .iter()
                 .for_each(|edge| all.entry(edge.entity.0).or_default().add(edge));
@@ -176,6 +207,12 @@ impl DiffSide {
             }
             for edge in &edges {
                 used.entry(edge.entity.0).or_default().add(edge);
+                if matches!(edge.relation, Relation::Read | Relation::Execute) {
+                    let readers = readers.entry(edge.entity.0).or_default();
+                    if readers.len() < READERS {
+                        readers.push(key);
+                    }
+                }
                 if edge.relation == Relation::List {
                     listers.entry(edge.entity.0).or_default().push(key);
                 }
@@ -200,8 +237,17 @@ impl DiffSide {
             .map(|e| &*e.path)
             .collect();
         let temporary: HashSet<&[u8]> = gone.difference(&left).copied().collect();
+        let pids: HashMap<ActivityKey, u32> = activities
+            .iter()
+            .map(|(key, activity)| (*key, activity.pid))
+            .collect();
         for (key, activity) in activities.into_iter().filter(|(_, a)| a.epoch > 0) {
-            self.command(key, activity, &temporary);
+            let above = std::iter::successors(Some(key), |key| self.parents.get(key).copied());
+            let numbers: Vec<u32> = above
+                .take(pids.len() + 1)
+                .filter_map(|key| pids.get(&key).copied())
+                .collect();
+            self.command(key, activity, &temporary, &numbers);
         }
         for entity in &entities {
             let wanted = part.is_none_or(|part| {
@@ -211,7 +257,19 @@ impl DiffSide {
             let Some(used) = used.get(&entity.id.0).filter(|_| wanted) else {
                 continue;
             };
-            self.file(store, entity, used)?;
+            if used.made && own_output.contains(&*entity.path) {
+                continue;
+            }
+            let readers = readers.remove(&entity.id.0).unwrap_or_default();
+            let key = EntityKey::new(record.key, entity.id);
+            self.file(
+                store,
+                key,
+                entity,
+                used,
+                readers,
+                read_by_others.contains(&entity.id.0),
+            )?;
         }
         let began = self.began();
         for mut listing in listings::of(store, &id, &entities, &all, listers)? {
@@ -223,26 +281,45 @@ impl DiffSide {
         Ok(())
     }
 
-    fn command(&mut self, key: ActivityKey, activity: Activity, temporary: &HashSet<&[u8]>) {
+    /// `numbers`: the process numbers of the command and of those above it.
+    fn command(
+        &mut self,
+        key: ActivityKey,
+        activity: Activity,
+        temporary: &HashSet<&[u8]>,
+        numbers: &[u32],
+    ) {
+        let is_temporary = |path: &[u8]| temporary.contains(path);
         let argv = activity.argv.iter().map(|arg| {
             let path = absolute(arg, &activity.cwd);
             match temporary.contains(&*path) {
                 true => TEMPORARY.to_vec(),
-                false if arg.starts_with(b"/") => self.name(arg),
-                false => arg.to_vec(),
+                false if arg.starts_with(b"/") => shared(&self.name(arg), &is_temporary, numbers),
+                false => shared(arg, &is_temporary, numbers),
             }
         });
         let argv = argv.collect();
+        let variables = activity.env_set.iter();
+        let variables = variables.map(|pair| shared(pair, &is_temporary, numbers).into());
         self.commands.push(SideCommand {
             argv,
             cwd: self.name(&activity.cwd),
+            variables: variables.collect(),
             at: (activity.interval.start - self.began()).max(0),
             key,
             activity,
         });
     }
 
-    fn file(&mut self, store: &dyn Store, entity: &Entity, used: &FileUse) -> Result<()> {
+    fn file(
+        &mut self,
+        store: &dyn Store,
+        key: EntityKey,
+        entity: &Entity,
+        used: &FileUse,
+        readers: Vec<ActivityKey>,
+        is_read_by_others: bool,
+    ) -> Result<()> {
         let plain = matches!(
             entity.kind,
             EntityKind::File | EntityKind::Symlink | EntityKind::Missing
@@ -256,12 +333,15 @@ impl DiffSide {
         let known = query::known(store, entity.ident.as_ref())?;
         let (digest, held) = known.map_or((None, None), |(digest, held)| (digest, Some(held)));
         let file = SideFile {
+            key,
             path: entity.path.clone(),
             kind: entity.kind,
             ident: entity.ident,
             digest,
             held,
             executed: used.executed,
+            is_read_by_others,
+            readers,
             at: (if input { used.first } else { used.complete } - self.began()).max(0),
         };
         if made && !input {
@@ -305,10 +385,8 @@ impl DiffSide {
         store: &dyn Store,
         output: &SideFile,
     ) -> Result<(HashSet<Bytes>, HashSet<ActivityKey>)> {
-        use std::os::unix::ffi::OsStrExt;
-        let path = PathBuf::from(std::ffi::OsStr::from_bytes(&output.path));
         let run = self.runs.last().map(|run| run.summary.id.as_str());
-        let lineage = lineage(store, &path, run)?;
+        let lineage = lineage(store, output.key, run)?;
         let (mut paths, mut activities) = (HashSet::new(), HashSet::new());
         for node in lineage.nodes {
             match node {
@@ -320,13 +398,37 @@ impl DiffSide {
     }
 }
 
-fn lineage(store: &dyn Store, path: &std::path::Path, run: Option<&str>) -> Result<Lineage> {
+fn lineage(store: &dyn Store, version: EntityKey, run: Option<&str>) -> Result<Lineage> {
     let scope = Scope {
         possible: true,
         run: run.map(str::to_owned),
         ..Scope::default()
     };
-    Ok(query::ancestry(store, path, &scope)?)
+    Ok(query::ancestry_of(store, &[version], &scope)?)
+}
+
+/// The paths of the files that the standard output and errors of the run's command led to.
+fn redirected_by_caller(
+    store: &dyn Store,
+    run: RunKey,
+    entities: &[Entity],
+) -> Result<HashSet<Bytes>> {
+    let mut found = HashSet::new();
+    for (activity, _, kind, payload) in store.extended(run)? {
+        if &*kind != standard::KIND {
+            continue;
+        }
+        let of = store.activity(ActivityKey::new(run, activity))?;
+        if of.parent.is_some() {
+            continue;
+        }
+        let ends = standard::decode(&payload).unwrap_or_default();
+        for end in [ends.output, ends.error].into_iter().flatten() {
+            let entity = entities.get(end.entity.0 as usize);
+            found.extend(entity.map(|entity| entity.path.clone()));
+        }
+    }
+    Ok(found)
 }
 
 /// `path` from `base`, if it is not absolute; a leading `./` is dropped.

@@ -1,0 +1,546 @@
+//! The answer of `diff` for people: the causes that explain the difference, the outputs with their
+//! changes, and the rest, folded with counts.
+//!
+//! Invariant: every difference is printed or counted.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use backstory_comparison::ContentDifference;
+use backstory_query::answer::RunDetails;
+use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
+use backstory_workflow::paths::relative;
+
+use super::changes::{self, count};
+use super::sides::{ComparedSide, ComparedVersion};
+use super::{Answered, content_of};
+use crate::text::line::{cut, printable};
+use crate::text::paths::shown;
+use crate::text::shell;
+use crate::text::style::{Role, Style};
+use crate::text::when;
+use crate::version_contents::VersionContents;
+
+/// The most causes, and the most outputs, that are listed.
+const LISTED: usize = 8;
+
+/// The most lines of a content's difference.
+const LINES: usize = 12;
+
+/// The most lines of all differences of contents together.
+const ALL_LINES: usize = 40;
+
+/// The most names in a folded line.
+const NAMED: usize = 3;
+
+/// The width of a command line or a value.
+const WIDTH: usize = 100;
+
+/// Prints an answer.
+pub struct Printer<'d> {
+    /// The answer.
+    pub answered: &'d Answered,
+    /// Reads contents of files.
+    pub contents: &'d VersionContents<'d>,
+    /// Whether to use colours.
+    pub style: Style,
+    /// Print everything.
+    pub full: bool,
+    /// The current directory.
+    pub here: &'d [u8],
+}
+
+impl Printer<'_> {
+    /// Prints the answer.
+    pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        self.side("a", &self.answered.a, &self.answered.diff.a, out)?;
+        self.side("b", &self.answered.b, &self.answered.diff.b, out)?;
+        let diff = &self.answered.diff;
+        let mut left = if self.full { usize::MAX } else { ALL_LINES };
+        if let Some(content) = &self.answered.content {
+            self.named_content(content, &mut left, out)?;
+        }
+        if diff.differences.is_empty() {
+            if self.answered.content.is_none() {
+                let word = self.style.paint(Role::Good, "no difference");
+                writeln!(out, "{word}")?;
+            }
+            return self.footer(&[], out);
+        }
+        let mut folded = self.causes(&mut left, out)?;
+        self.ends(out)?;
+        folded.extend(self.outputs(&mut left, out)?);
+        self.footer(&folded, out)
+    }
+
+    fn heading(&self, text: &str, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "\n{}", self.style.paint(Role::Subject, text))
+    }
+
+    /// The head of a side: its runs, and the version if the user named one.
+    fn side(
+        &self,
+        letter: &str,
+        side: &ComparedSide,
+        runs: &[RunDetails],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let mut head = letter.to_owned();
+        if let ComparedSide::Version(version) = side {
+            head = format!("{letter}  {}", shown(&version.name));
+            if version.version.is_none() {
+                let now = "as it is now; no recorded run made this version";
+                return writeln!(out, "{head}  {}", self.style.paint(Role::Dim, now));
+            }
+        }
+        // The newest run made the version; the others made its inputs.
+        let own = side.run();
+        let own = runs.iter().find(|run| Some(run.summary.id.as_str()) == own);
+        let Some(run) = own.or(runs.last()) else {
+            return writeln!(out, "{head}");
+        };
+        let run = &run.summary;
+        let words = shell::words(run.command.iter().map(|word| &word[..]));
+        let name = run
+            .name
+            .as_ref()
+            .map_or(String::new(), |name| format!("{name}  "));
+        let when = format!("run {}  {name}{}", run.id, when::moment(run.started));
+        let more = match runs.len() {
+            0 | 1 => String::new(),
+            many => format!("  (and {})", count(many - 1, "earlier run", "earlier runs")),
+        };
+        writeln!(
+            out,
+            "{head}  {}  {}{more}",
+            self.style.paint(Role::Dim, &when),
+            self.style.paint(Role::Command, &cut(&words, WIDTH))
+        )
+    }
+
+    /// The contents of the two versions that the user named.
+    fn named_content(
+        &self,
+        content: &ContentDifference,
+        left: &mut usize,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let name = match &self.answered.b {
+            ComparedSide::Version(ComparedVersion { name, .. }) => shown(name),
+            ComparedSide::Run(_) => String::new(),
+        };
+        self.heading(&format!("{name}: {}", changes::summary(content)), out)?;
+        *left -= changes::body(content, *left, self.style, out)?.min(*left);
+        Ok(())
+    }
+
+    fn of(&self, weight: DifferenceWeight) -> Vec<(usize, &Difference)> {
+        let all = self.answered.diff.differences.iter().enumerate();
+        all.filter(|(_, difference)| difference.weight == weight)
+            .collect()
+    }
+
+    /// Prints the causes. Returns what is folded.
+    fn causes(&self, left: &mut usize, out: &mut impl Write) -> io::Result<Vec<String>> {
+        use DifferenceWeight::*;
+        let groups = [Own, Command, System, Noise];
+        let has = |weight: &DifferenceWeight| !self.of(*weight).is_empty();
+        let Some(first) = groups.iter().position(has) else {
+            if self.has_outputs() {
+                self.heading("No recorded cause differs", out)?;
+                writeln!(
+                    out,
+                    "  The outputs depend on something that is not recorded: the time, random numbers,\n  process numbers, the network, or a race between processes."
+                )?;
+            }
+            return Ok(Vec::new());
+        };
+        let heading = match groups[first] {
+            Own => "Causes",
+            Command => "Causes (no file of your own differs)",
+            System => "Causes (no file of your own differs, nor a command or variable)",
+            _ => "No likely cause differs; these do",
+        };
+        self.heading(heading, out)?;
+        let mut causes = self.of(groups[first]);
+        // The cause of more outputs comes first, and of two such causes the earlier one.
+        causes.sort_by_key(|&(at, _)| (std::cmp::Reverse(self.explained(at).len()), at));
+        let most = if self.full { usize::MAX } else { LISTED };
+        let mut folded = Vec::new();
+        for &(at, cause) in causes.iter().take(most) {
+            self.cause(at, cause, left, out)?;
+        }
+        if causes.len() > most {
+            let rest: Vec<_> = causes[most..].iter().map(|(_, cause)| *cause).collect();
+            writeln!(out, "  {}", self.folded(&rest).join(", "))?;
+        }
+        for weight in &groups[first + 1..] {
+            let others: Vec<_> = self
+                .of(*weight)
+                .into_iter()
+                .map(|(_, other)| other)
+                .collect();
+            if self.full && *weight == Command {
+                for (at, cause) in self.of(*weight) {
+                    self.cause(at, cause, left, out)?;
+                }
+            } else {
+                folded.extend(self.folded(&others));
+            }
+        }
+        Ok(folded)
+    }
+
+    fn has_outputs(&self) -> bool {
+        let mut all = self.answered.diff.differences.iter();
+        all.any(|difference| difference.kind == DifferenceKind::Output)
+    }
+
+    /// The outputs that a difference may explain: the results if there are any, else what is
+    /// between.
+    fn explained(&self, at: usize) -> Vec<&Difference> {
+        let all = self.answered.diff.differences.iter();
+        let mut found: Vec<&Difference> = all
+            .filter(|output| output.fed_by.contains(&at))
+            .filter(|output| output.a.is_some() && output.b.is_some())
+            .collect();
+        if found.iter().any(|output| !output.is_intermediate) {
+            found.retain(|output| !output.is_intermediate);
+        }
+        found
+    }
+
+    fn cause(
+        &self,
+        at: usize,
+        cause: &Difference,
+        left: &mut usize,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let content = content_of(cause, self.contents);
+        let what = self.style.paint(Role::Subject, &self.name(&cause.of));
+        let effect = self.effect(at);
+        match cause.kind {
+            DifferenceKind::Program | DifferenceKind::Library | DifferenceKind::Input => {
+                let change = match (&content, &cause.a, &cause.b) {
+                    (Some(content), ..) => changes::summary(content),
+                    (None, Some(a), Some(b)) => format!("{} → {}", printable(a), printable(b)),
+                    (None, None, _) => "used by b only".to_owned(),
+                    (None, _, None) => "used by a only".to_owned(),
+                };
+                writeln!(out, "  {what}  {change}{effect}")?;
+            }
+            DifferenceKind::Listing => {
+                let names = |names: &Option<Vec<u8>>, side: &str| {
+                    let names = names.as_ref()?;
+                    Some(format!(
+                        "only {side}: {}",
+                        cut(&printable(names), WIDTH / 2)
+                    ))
+                };
+                let parts = [names(&cause.a, "a"), names(&cause.b, "b")];
+                let parts: Vec<String> = parts.into_iter().flatten().collect();
+                writeln!(out, "  directory {what}  {}{effect}", parts.join("; "))?;
+            }
+            DifferenceKind::Command => {
+                let (side, line) = match (&cause.a, &cause.b) {
+                    (Some(line), _) => ("a", line),
+                    (None, line) => ("b", line.as_ref().unwrap_or(&cause.of)),
+                };
+                let line = self
+                    .style
+                    .paint(Role::Command, &cut(&printable(line), WIDTH));
+                writeln!(out, "  command of {side} only: {line}{effect}")?;
+            }
+            kind => {
+                let word = match kind {
+                    DifferenceKind::Environment => "variable",
+                    DifferenceKind::Arguments => "command",
+                    kind => kind.word(),
+                };
+                let none = b"(not set)".to_vec();
+                let [a, b] = [&cause.a, &cause.b].map(|side| side.as_ref().unwrap_or(&none));
+                let (a, b) = differing_words(a, b);
+                match a.chars().count() + b.chars().count() {
+                    0..60 => writeln!(out, "  {word} {what}  {a} → {b}{effect}")?,
+                    _ => {
+                        writeln!(out, "  {word} {what}{effect}")?;
+                        writeln!(
+                            out,
+                            "      a {}",
+                            self.style.paint(Role::Bad, &cut(&a, WIDTH))
+                        )?;
+                        writeln!(
+                            out,
+                            "      b {}",
+                            self.style.paint(Role::Good, &cut(&b, WIDTH))
+                        )?;
+                    }
+                }
+            }
+        }
+        if let Some(content) = content {
+            self.lines(&content, left, out)?;
+        }
+        Ok(())
+    }
+
+    /// ` → app, lib.a and 3 more`
+    fn effect(&self, at: usize) -> String {
+        let outputs = self.explained(at);
+        if outputs.is_empty() {
+            return String::new();
+        }
+        let names: Vec<String> = outputs.iter().map(|output| self.name(&output.of)).collect();
+        self.style
+            .paint(Role::Dim, &format!("  ⇒ {}", listed(&names)))
+    }
+
+    fn lines(
+        &self,
+        content: &ContentDifference,
+        left: &mut usize,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let most = match self.full {
+            true => usize::MAX,
+            false => LINES.min(*left),
+        };
+        if most > 0 {
+            *left -= changes::body(content, most, self.style, out)?.min(*left);
+        }
+        Ok(())
+    }
+
+    /// Prints ends of programs that differ: the first, and that of the whole command.
+    fn ends(&self, out: &mut impl Write) -> io::Result<()> {
+        let all = self.answered.diff.differences.iter();
+        let ends: Vec<&Difference> = all
+            .filter(|difference| difference.kind == DifferenceKind::Exit)
+            .collect();
+        if ends.is_empty() {
+            return Ok(());
+        }
+        self.heading("Programs that ended differently", out)?;
+        let most = if self.full { usize::MAX } else { NAMED };
+        for end in ends.iter().take(most) {
+            let [a, b] = [&end.a, &end.b].map(|side| {
+                side.as_deref()
+                    .map_or("unknown".to_owned(), |text| printable(text))
+            });
+            writeln!(out, "  {}  {a} → {b}", self.name(&end.of))?;
+        }
+        if ends.len() > most {
+            writeln!(
+                out,
+                "  … and {}",
+                count(ends.len() - most, "other", "others")
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Prints the outputs that differ. Returns what is folded.
+    fn outputs(&self, left: &mut usize, out: &mut impl Write) -> io::Result<Vec<String>> {
+        let all = self.answered.diff.differences.iter();
+        let outputs: Vec<&Difference> = all
+            .filter(|difference| difference.kind == DifferenceKind::Output)
+            .collect();
+        let subject = match &self.answered.b {
+            ComparedSide::Version(version) => version.version,
+            ComparedSide::Run(_) => None,
+        };
+        let (both, alone): (Vec<_>, Vec<_>) = outputs
+            .into_iter()
+            .filter(|output| subject.is_none() || output.versions[1] != subject)
+            .partition(|output| output.a.is_some() && output.b.is_some());
+        let (mut results, mut between): (Vec<_>, Vec<_>) =
+            both.into_iter().partition(|output| !output.is_intermediate);
+        if results.is_empty() {
+            std::mem::swap(&mut results, &mut between);
+        }
+        let mut folded = Vec::new();
+        if !results.is_empty() {
+            self.heading("Outputs that differ", out)?;
+        }
+        let most = if self.full { usize::MAX } else { LISTED };
+        for output in results.iter().take(most) {
+            let content = content_of(output, self.contents);
+            let said = content.as_ref().map_or_else(
+                || "the contents are not stored".to_owned(),
+                changes::summary,
+            );
+            let name = self.style.paint(Role::Subject, &self.name(&output.of));
+            writeln!(out, "  {name}  {said}")?;
+            if let Some(content) = content {
+                self.lines(&content, left, out)?;
+            }
+        }
+        let names = |outputs: &[&Difference]| -> Vec<String> {
+            outputs.iter().map(|output| self.name(&output.of)).collect()
+        };
+        if results.len() > most {
+            let rest = &results[most..];
+            let number = count(rest.len(), "other output", "other outputs");
+            writeln!(out, "  {number}: {}", listed(&names(rest)))?;
+        }
+        if !between.is_empty() {
+            let number = count(between.len(), "intermediate file", "intermediate files");
+            writeln!(out, "  {number}: {}", listed(&names(&between)))?;
+        }
+        for (letter, is_a) in [("a", true), ("b", false)] {
+            let own: Vec<&Difference> = alone
+                .iter()
+                .filter(|output| output.a.is_some() == is_a)
+                .copied()
+                .collect();
+            if !own.is_empty() {
+                let number = count(own.len(), "file", "files");
+                folded.push(format!(
+                    "{number} made by {letter} only ({})",
+                    listed(&names(&own))
+                ));
+            }
+        }
+        Ok(folded)
+    }
+
+    /// Differences in few words, by kind.
+    fn folded(&self, differences: &[&Difference]) -> Vec<String> {
+        let mut kinds: BTreeMap<(DifferenceKind, bool), Vec<String>> = BTreeMap::new();
+        for difference in differences {
+            let is_noise = difference.weight == DifferenceWeight::Noise;
+            let names = kinds.entry((difference.kind, is_noise)).or_default();
+            let name = self.name(&difference.of);
+            let name = name.rsplit('/').next().unwrap_or(&name).to_owned();
+            names.push(name);
+        }
+        let mut parts = Vec::new();
+        for ((kind, is_noise), mut names) in kinds {
+            let number = names.len();
+            names.dedup();
+            let (one, many) = match (kind, is_noise) {
+                (DifferenceKind::Environment, true) => {
+                    ("variable of the session", "variables of the session")
+                }
+                (DifferenceKind::Environment, false) => ("variable", "variables"),
+                (DifferenceKind::Variable, _) => ("variable of a command", "variables of commands"),
+                (DifferenceKind::Arguments, _) => (
+                    "command with other arguments",
+                    "commands with other arguments",
+                ),
+                (DifferenceKind::Command, _) => ("command of one side", "commands of one side"),
+                (DifferenceKind::Directory, _) => ("other directory", "other directories"),
+                (DifferenceKind::Library, _) => ("library", "libraries"),
+                (DifferenceKind::Program, _) => ("program of the system", "programs of the system"),
+                (DifferenceKind::Input, _) => ("file of the system", "files of the system"),
+                (DifferenceKind::Listing, _) => ("listed directory", "listed directories"),
+                (kind, _) => (kind.word(), kind.word()),
+            };
+            parts.push(format!("{} ({})", count(number, one, many), listed(&names)));
+        }
+        parts
+    }
+
+    /// The last lines: what is the same, what else differs, what is not known.
+    fn footer(&self, folded: &[String], out: &mut impl Write) -> io::Result<()> {
+        let diff = &self.answered.diff;
+        let consequences = self.of(DifferenceWeight::Consequence).len();
+        let mut lines = Vec::new();
+        if !folded.is_empty() {
+            lines.push(format!("also different: {}", folded.join(", ")));
+        }
+        if consequences > 0 {
+            let parts = count(consequences, "difference", "differences");
+            lines.push(format!("{parts} inside of the commands above"));
+        }
+        match diff.same_outputs.len() {
+            0 => {}
+            1 => lines.push("1 output is the same".to_owned()),
+            many => lines.push(format!("{many} outputs are the same")),
+        }
+        if let Some(first) = diff.unknown.first() {
+            let files = count(diff.unknown.len(), "file", "files");
+            lines.push(format!(
+                "{files} could not be compared, because the contents are not stored ({} …): record with --contents=lazy",
+                self.name(first)
+            ));
+        }
+        if !lines.is_empty() && !diff.differences.is_empty() {
+            writeln!(out)?;
+        }
+        for line in &lines {
+            writeln!(out, "{line}")?;
+        }
+        if !folded.is_empty() || consequences > 0 {
+            let hint = "`--level process` lists every difference";
+            writeln!(out, "{}", self.style.paint(Role::Dim, hint))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, name: &[u8]) -> String {
+        shown(relative(name, self.here))
+    }
+}
+
+/// `a, b, c and 4 more`
+fn listed(names: &[String]) -> String {
+    let shown = names
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The two lines without the words with which both begin and end.
+fn differing_words(a: &[u8], b: &[u8]) -> (String, String) {
+    let (a, b) = (printable(a), printable(b));
+    if a.len() + b.len() < 60 {
+        return (a, b);
+    }
+    let (x, y): (Vec<&str>, Vec<&str>) = (a.split(' ').collect(), b.split(' ').collect());
+    let same = |(one, other): &(&&str, &&str)| one == other;
+    let least = x.len().min(y.len());
+    let start = x.iter().zip(&y).take_while(same).count();
+    let end = x.iter().rev().zip(y.iter().rev()).take_while(same).count();
+    let end = end.min(least - start);
+    let part = |words: &[&str]| {
+        let before = if start > 0 { "… " } else { "" };
+        let after = if end > 0 { " …" } else { "" };
+        format!(
+            "{before}{}{after}",
+            words[start..words.len() - end].join(" ")
+        )
+    };
+    (part(&x), part(&y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_reduced_to_the_words_that_differ() {
+        let long = "gcc -Wall -Wextra -Wpedantic -c source/main.c";
+        let (a, b) = differing_words(
+            format!("{long} -O0 -o main.o").as_bytes(),
+            format!("{long} -O2 -g -o main.o").as_bytes(),
+        );
+        assert_eq!((a.as_str(), b.as_str()), ("… -O0 …", "… -O2 -g …"));
+        let (a, b) = differing_words(b"sort -n in", b"sort -r in");
+        assert_eq!((a.as_str(), b.as_str()), ("sort -n in", "sort -r in"));
+    }
+
+    #[test]
+    fn long_lists_end_with_a_count() {
+        let names: Vec<String> = ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        assert_eq!(listed(&names), "a, b, c and 2 more");
+        assert_eq!(listed(&names[..3]), "a, b, c");
+    }
+}

@@ -1,0 +1,107 @@
+//! `diff --level process`: every difference between two sides, in order of time.
+
+use std::io::{self, Write};
+
+use backstory_replay::diff::{Diff, Difference, DifferenceKind};
+
+use crate::text::shell;
+use crate::text::style::{Role, Style};
+use crate::text::when;
+
+/// Prints all differences.
+pub fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
+    for (side, runs) in [("a", &diff.a), ("b", &diff.b)] {
+        for run in runs {
+            let run = &run.summary;
+            let command: Vec<String> = run.command.iter().map(|arg| shell::quote(arg)).collect();
+            let head = format!("{side}  run {}  {}", run.id, when::moment(run.started));
+            writeln!(
+                out,
+                "{}  {}",
+                style.paint(Role::Dim, &head),
+                style.paint(Role::Command, &command.join(" "))
+            )?;
+        }
+    }
+    match diff.differences.split_first() {
+        None => writeln!(out, "{}", style.paint(Role::Good, "no difference"))?,
+        Some((first, rest)) => {
+            writeln!(out, "\n{}", style.paint(Role::Subject, "differs first in"))?;
+            lines(diff, first, style, out)?;
+            if !rest.is_empty() {
+                writeln!(out, "{}", style.paint(Role::Subject, "then in"))?;
+            }
+            for difference in rest {
+                lines(diff, difference, style, out)?;
+            }
+        }
+    }
+    if !diff.same_outputs.is_empty() {
+        match diff.same_outputs.len() {
+            1 => writeln!(out, "1 output is the same")?,
+            many => writeln!(out, "{many} outputs are the same")?,
+        }
+    }
+    if !diff.unknown.is_empty() {
+        let count = diff.unknown.len();
+        let first = shell::quote(&diff.unknown[0]);
+        writeln!(
+            out,
+            "{count} files could not be compared, because their contents are not stored ({first} …): record with --contents=lazy"
+        )?;
+    }
+    Ok(())
+}
+
+fn lines(
+    diff: &Diff,
+    difference: &Difference,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let of = shell::quote(&difference.of);
+    writeln!(
+        out,
+        "  {} {of}",
+        style.paint(Role::Dim, &format!("{:<11}", difference.kind.word()))
+    )?;
+    for (side, role, value) in [
+        ("a", Role::Bad, &difference.a),
+        ("b", Role::Good, &difference.b),
+    ] {
+        let shown = value
+            .as_ref()
+            .map_or("–".to_owned(), |value| shell::quote(value));
+        writeln!(
+            out,
+            "    {side} {}",
+            style.paint(role, shown.trim_matches('\''))
+        )?;
+    }
+    if difference.kind == DifferenceKind::Output {
+        let named = |&at: &usize| {
+            let from = &diff.differences[at];
+            format!("{} {}", from.kind.word(), shell::quote(&from.of))
+        };
+        let mut fed: Vec<String> = difference.fed_by.iter().take(5).map(named).collect();
+        match difference.fed_by.len() {
+            0 if diff.differences.iter().any(Difference::is_general) => {
+                fed.push(
+                    "no recorded input: the environment, the machine, the time or random numbers"
+                        .to_owned(),
+                );
+            }
+            0 => fed
+                .push("no recorded input: the time, random numbers or a process number".to_owned()),
+            more if more > 5 => fed.push(format!("{} more", more - 5)),
+            _ => {}
+        }
+        writeln!(
+            out,
+            "    {} {}",
+            style.paint(Role::Dim, "fed by"),
+            fed.join(", ")
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Finds the two sides that a user wants to compare.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use backstory_query::subject as versions;
+use backstory_query::{self as query, PathChange, PathEvent};
+use backstory_replay::diff::DiffSubject;
+use backstory_store::{EntityKey, GraphStore};
+
+use crate::args::lineage::DiffArgs;
+use crate::commands::path_log::run_of;
+use crate::current_store::CurrentStore;
+use crate::error::Failure;
+use crate::subject::{self, PathNotation};
+use crate::version_contents::VersionContents;
+
+/// One side of the comparison.
+pub enum ComparedSide {
+    /// A run, by its id.
+    Run(String),
+    /// A version of a file.
+    Version(ComparedVersion),
+}
+
+/// A version of a file.
+pub struct ComparedVersion {
+    /// The file's name, as the user wrote it.
+    pub name: Vec<u8>,
+    /// The version. `None`: the file as it is now, which no run has recorded.
+    pub version: Option<EntityKey>,
+    /// The run that made the version, or first used it.
+    pub run: Option<String>,
+    path: PathBuf,
+}
+
+impl ComparedSide {
+    /// The subject for the engine. `None` for a version that no run knows.
+    pub fn subject(&self) -> Option<DiffSubject> {
+        match self {
+            ComparedSide::Run(run) => Some(DiffSubject::Run(run.clone())),
+            ComparedSide::Version(version) => Some(DiffSubject::Version(version.version?)),
+        }
+    }
+
+    /// The run of the side.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            ComparedSide::Run(run) => Some(run),
+            ComparedSide::Version(version) => version.run.as_deref(),
+        }
+    }
+}
+
+impl ComparedVersion {
+    fn of(current: &CurrentStore, path: &Path, version: EntityKey) -> Result<Self, Failure> {
+        Ok(ComparedVersion {
+            name: path.as_os_str().as_encoded_bytes().to_vec(),
+            version: Some(version),
+            run: current.store.run_id(version.run())?,
+            path: path.to_owned(),
+        })
+    }
+
+    fn of_event(current: &CurrentStore, path: &Path, event: &PathEvent) -> Result<Self, Failure> {
+        match event.version {
+            Some(version) => ComparedVersion::of(current, path, version),
+            None => Ok(ComparedVersion {
+                name: path.as_os_str().as_encoded_bytes().to_vec(),
+                version: None,
+                run: None,
+                path: path.to_owned(),
+            }),
+        }
+    }
+
+    /// Its content, if that is available.
+    pub fn read(&self, contents: &VersionContents<'_>) -> Result<Option<Vec<u8>>, Failure> {
+        match self.version {
+            Some(version) => contents.read(version),
+            None => Ok(fs::read(&self.path).ok()),
+        }
+    }
+}
+
+/// Both sides, as the arguments name them.
+pub fn of(
+    current: &CurrentStore,
+    args: &DiffArgs,
+) -> Result<(ComparedSide, ComparedSide), Failure> {
+    match (&args.b, args.within.as_slice()) {
+        (Some(b), []) => Ok((side(current, &args.a)?, side(current, b)?)),
+        (None, [x, y]) => {
+            let path = Path::new(&args.a);
+            let version = |run: &String| -> Result<ComparedSide, Failure> {
+                let run = current.run(Some(run))?;
+                let version = versions::newest(&current.store, path, Some(&run))?;
+                Ok(ComparedSide::Version(ComparedVersion::of(
+                    current, path, version,
+                )?))
+            };
+            Ok((version(x)?, version(y)?))
+        }
+        _ => match side(current, &args.a)? {
+            ComparedSide::Version(_) if !is_run(current, &args.a) => {
+                latest_two(current, Path::new(&args.a))
+            }
+            _ => Err(Failure::misuse(
+                "the second run is missing: give two runs, a file, two versions PATH@RUN, or PATH --in RUN RUN (see `backstory diff --help`)",
+            )),
+        },
+    }
+}
+
+fn is_run(current: &CurrentStore, wanted: &OsStr) -> bool {
+    let notation = subject::notation(current, wanted);
+    !matches!(notation, Ok(PathNotation::Plain(_)))
+}
+
+/// A run, a version of a file, or the newest version of a file.
+fn side(current: &CurrentStore, wanted: &OsStr) -> Result<ComparedSide, Failure> {
+    let path = Path::new(wanted);
+    let name = wanted.to_str().filter(|name| !name.contains('/'));
+    let not_a_run = match name.map(|name| current.run(Some(name))) {
+        Some(Ok(run)) => return Ok(ComparedSide::Run(run)),
+        Some(Err(failure)) => Some(failure),
+        None => None,
+    };
+    let version = match subject::notation(current, wanted)? {
+        PathNotation::OfRun(path, run) => {
+            let version = versions::newest(&current.store, &path, Some(&run))?;
+            ComparedVersion::of(current, &path, version)?
+        }
+        PathNotation::AtMoment(path, time) => {
+            let event = subject::event_at(current, &path, time)?;
+            ComparedVersion::of_event(current, &path, &event)?
+        }
+        PathNotation::Plain(_) => match versions::newest(&current.store, path, None) {
+            Ok(version) => ComparedVersion::of(current, path, version)?,
+            Err(error) => match not_a_run {
+                Some(failure) if !path.exists() => return Err(failure),
+                _ => return Err(error.into()),
+            },
+        },
+    };
+    Ok(ComparedSide::Version(version))
+}
+
+/// The last version of a file, and the last one before it that had another content.
+fn latest_two(
+    current: &CurrentStore,
+    path: &Path,
+) -> Result<(ComparedSide, ComparedSide), Failure> {
+    let events = query::history(&current.store, path)?;
+    let mut states: Vec<&PathEvent> = Vec::new();
+    let leaves = events
+        .iter()
+        .filter(|event| event.change.leaves_file() && event.change != PathChange::Metadata);
+    for event in leaves {
+        // Of the versions that one run made, the last counts.
+        let same_run = |last: &&PathEvent| {
+            last.run == event.run && last.activity.is_some() && event.activity.is_some()
+        };
+        if states.last().is_some_and(|last| same_run(last)) {
+            states.pop();
+        }
+        states.push(event);
+    }
+    let digest = |event: &PathEvent| -> Result<_, Failure> {
+        match (event.version, event.ident) {
+            (None, _) => Ok(subject::digest_of_file(path)),
+            (Some(_), ident) => {
+                let known = query::known(&current.store, ident.as_ref())?;
+                Ok(known.and_then(|(digest, _)| digest))
+            }
+        }
+    };
+    let Some((mut last, earlier)) = states.split_last() else {
+        return Err(query::Error::NotFound(path.to_owned()).into());
+    };
+    let content = digest(last)?;
+    let mut other = None;
+    for event in earlier.iter().rev() {
+        if content.is_none() || digest(event)? != content {
+            other = Some(event);
+            break;
+        }
+        // The run that introduced the content made the difference.
+        last = event;
+    }
+    let (first, last) = match (other, earlier.last()) {
+        (Some(other), _) => (other, last),
+        (None, Some(previous)) => (previous, &states[states.len() - 1]),
+        (None, None) => {
+            let run = run_of(current, last)?.unwrap_or_default();
+            return Err(Failure::not_found(format!(
+                "only one version of {} is known (run {run}); `backstory of {0}` says where it is from",
+                path.display()
+            )));
+        }
+    };
+    let version = |event| ComparedVersion::of_event(current, path, event);
+    Ok((
+        ComparedSide::Version(version(first)?),
+        ComparedSide::Version(version(last)?),
+    ))
+}

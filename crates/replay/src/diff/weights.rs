@@ -1,0 +1,132 @@
+//! The weight of a difference: how likely it is the cause that a user looks for.
+//!
+//! A changed source weighs more than a changed library, and a library more than the terminal's
+//! variables. A command whose caller differs already is a consequence of the caller.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use backstory_store::ActivityKey;
+use backstory_workflow::ownership::Ownership;
+use backstory_workflow::tools::knowledge;
+
+use super::{DiffSide, Difference, DifferenceKind};
+
+/// How likely a difference is the cause that a user looks for. The order is that of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DifferenceWeight {
+    /// A file of the user's own, or the recorded command itself.
+    Own,
+    /// A command below the recorded one, a variable, a listed directory.
+    Command,
+    /// A file of a package or of the system, the machine.
+    System,
+    /// Caches, and variables of the terminal or the session.
+    Noise,
+    /// It follows from another difference: a part of a differing command.
+    Consequence,
+    /// It is an output or an end, and the cause of nothing.
+    Result,
+}
+
+impl DifferenceWeight {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            DifferenceWeight::Own => "own",
+            DifferenceWeight::Command => "command",
+            DifferenceWeight::System => "system",
+            DifferenceWeight::Noise => "noise",
+            DifferenceWeight::Consequence => "consequence",
+            DifferenceWeight::Result => "result",
+        }
+    }
+}
+
+/// Weighs all differences between two sides.
+pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) {
+    let projects = a.runs.iter().chain(&b.runs).map(|run| &*run.summary.cwd);
+    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let differing: HashSet<ActivityKey> = differences
+        .iter()
+        .filter(|difference| is_of_program(difference.kind))
+        .flat_map(|difference| difference.activities.iter().copied())
+        .collect();
+    // The chain of parents, which a damaged store could close to a ring.
+    let most = a.parents.len() + b.parents.len() + 1;
+    let caller_differs = |difference: &Difference| {
+        difference.activities.iter().any(|key| {
+            let parent = |key: &ActivityKey| a.parents.get(key).or(b.parents.get(key)).copied();
+            let above = std::iter::successors(parent(key), parent);
+            above.take(most).any(|above| differing.contains(&above))
+        })
+    };
+    let alone: HashSet<ActivityKey> = differences
+        .iter()
+        .filter(|difference| difference.kind == DifferenceKind::Command)
+        .flat_map(|difference| difference.activities.iter().copied())
+        .collect();
+    let all_alone = |difference: &Difference| {
+        let mut readers = difference.activities.iter();
+        !difference.activities.is_empty() && readers.all(|reader| alone.contains(reader))
+    };
+    let weights: Vec<DifferenceWeight> = differences
+        .iter()
+        .map(|difference| match difference.kind {
+            DifferenceKind::Output | DifferenceKind::Exit => DifferenceWeight::Result,
+            DifferenceKind::Machine => DifferenceWeight::System,
+            DifferenceKind::Environment if is_of_session(&difference.of) => DifferenceWeight::Noise,
+            DifferenceKind::Environment => DifferenceWeight::Command,
+            DifferenceKind::Arguments
+            | DifferenceKind::Command
+            | DifferenceKind::Directory
+            | DifferenceKind::Variable => match () {
+                () if difference.is_of_command => DifferenceWeight::Own,
+                () if caller_differs(difference) => DifferenceWeight::Consequence,
+                () if is_session_variable_of_program(difference) => DifferenceWeight::Noise,
+                () => DifferenceWeight::Command,
+            },
+            DifferenceKind::Program | DifferenceKind::Library | DifferenceKind::Input => {
+                let own = difference.paths.iter().any(|path| ownership.is_own(path));
+                let is_made = |side: &DiffSide| side.outputs.contains_key(&difference.of);
+                match own {
+                    // A file that only commands of one side use differs because they do.
+                    _ if difference.is_of_one_side() && all_alone(difference) => {
+                        DifferenceWeight::Consequence
+                    }
+                    // A result of an earlier run, which one side made again.
+                    true if is_made(a) || is_made(b) => DifferenceWeight::Command,
+                    true => DifferenceWeight::Own,
+                    false => DifferenceWeight::System,
+                }
+            }
+            DifferenceKind::Listing => match ownership.is_own(&difference.of) {
+                true => DifferenceWeight::Command,
+                false => DifferenceWeight::Noise,
+            },
+        })
+        .collect();
+    for (difference, weight) in differences.iter_mut().zip(weights) {
+        difference.weight = weight;
+    }
+}
+
+fn is_of_program(kind: DifferenceKind) -> bool {
+    matches!(kind, DifferenceKind::Arguments | DifferenceKind::Command)
+}
+
+/// True for a variable that the terminal or the session sets, and programs hardly look at.
+fn is_of_session(variable: &[u8]) -> bool {
+    let mut names = knowledge().shell.session_variables.iter();
+    names.any(|name| match name.strip_suffix('*') {
+        Some(start) => variable.starts_with(start.as_bytes()),
+        None => variable == name.as_bytes(),
+    })
+}
+
+/// The subject of a [`DifferenceKind::Variable`] is `NAME of PROGRAM`.
+fn is_session_variable_of_program(difference: &Difference) -> bool {
+    let end = difference.of.windows(4).position(|part| part == b" of ");
+    difference.kind == DifferenceKind::Variable
+        && end.is_some_and(|end| is_of_session(&difference.of[..end]))
+}
