@@ -6,7 +6,7 @@
 //!
 //! In the chain each command stands behind all commands that are nearer to the subject.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use backstory_graph::model::EntityKind;
 use backstory_workflow::paths::is_cache;
@@ -16,8 +16,15 @@ use crate::account::Account;
 
 /// Fills in the chain and the drivers.
 pub fn find(account: &mut Account) {
+    let mut started: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (at, command) in account.commands.iter().enumerate() {
+        for driver in &command.drivers {
+            started.entry(*driver).or_default().push(at);
+        }
+    }
     let mut finder = ChainFinder {
         account,
+        started,
         reached: BTreeSet::new(),
         drivers: BTreeSet::new(),
     };
@@ -25,7 +32,10 @@ pub fn find(account: &mut Account) {
     let (reached, drivers) = (finder.reached, finder.drivers);
     let chain = ordered(account, &reached);
     account.chain = chain;
-    account.own = own(account);
+    account.own = match account.direction {
+        Direction::Back => own(account),
+        Direction::Forth => reached.clone(),
+    };
     let mut drivers: Vec<usize> = drivers
         .into_iter()
         .filter(|driver| !reached.contains(driver))
@@ -36,6 +46,8 @@ pub fn find(account: &mut Account) {
 
 struct ChainFinder<'a> {
     account: &'a Account,
+    /// The commands that each command started.
+    started: HashMap<usize, Vec<usize>>,
     reached: BTreeSet<usize>,
     drivers: BTreeSet<usize>,
 }
@@ -57,6 +69,11 @@ impl ChainFinder<'_> {
                 waiting.extend(beyond(self.account, file));
             }
             if self.account.direction == Direction::Forth {
+                // What a driver read in a file, it passed on to the commands that it started.
+                let mut reads = command.reads.iter();
+                if reads.any(|&file| self.account.files[file].kind == EntityKind::File) {
+                    waiting.extend(self.started.get(&at).into_iter().flatten());
+                }
                 continue;
             }
             for &driver in &command.drivers {

@@ -6,20 +6,27 @@
 //! packager) is no command, and its children are. The work that a driver does itself is a command
 //! of its own: the program with the driver's name.
 
-use backstory_graph::model::Relation;
+use std::collections::HashSet;
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
 use backstory_workflow::recording::Recording;
-use backstory_workflow::steps::{ProgramRole, is_one, launched, names_shell, program, role};
+use backstory_workflow::steps::{
+    ProgramRole, is_builder, is_one, launched, names_shell, program, role,
+};
 use backstory_workflow::tools::knowledge;
 
 /// For each activity the index of its command's program.
-pub fn commands(recording: &Recording) -> Vec<usize> {
+///
+/// `outside`: what the run's command had as standard input, output and errors.
+pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize> {
     let mut of: Vec<usize> = (0..recording.activities.len()).collect();
     // The command that an activity belongs to, and the nearest program above it.
     let mut waiting: Vec<(usize, Option<usize>, Option<usize>)> =
         recording.roots().map(|root| (root, None, None)).collect();
     while let Some((at, command, above)) = waiting.pop() {
         let epoch = recording.activities[at].epoch;
-        let command = command.or_else(|| is_command(recording, at).then_some(at));
+        let command = command.or_else(|| is_command(recording, at, outside).then_some(at));
         let program = if epoch > 0 { Some(at) } else { above };
         of[at] = command.or(program).unwrap_or(at);
         waiting.extend(
@@ -48,7 +55,7 @@ fn became(recording: &Recording, at: usize) -> Option<usize> {
 }
 
 /// True if the activity and everything below it are one command.
-fn is_command(recording: &Recording, at: usize) -> bool {
+fn is_command(recording: &Recording, at: usize, outside: &HashSet<EntityId>) -> bool {
     let activity = &recording.activities[at];
     if activity.epoch == 0 {
         return false;
@@ -60,21 +67,45 @@ fn is_command(recording: &Recording, at: usize) -> bool {
     if is(&known.configurers) {
         return true;
     }
-    if is(&known.packagers) || runs_rules(recording, at) {
+    if is_builder(recording, at) {
         return false;
     }
     if names_shell(path) || names_shell(name) {
-        return recording.children[at].is_empty();
+        return recording.children[at].is_empty()
+            || is_text(recording, at) && works(recording, at, outside);
     }
     role(recording, at) == ProgramRole::Tool
-        || launched(recording, at).is_some_and(|next| is_command(recording, next))
+        || launched(recording, at).is_some_and(|next| is_command(recording, next, outside))
 }
 
-/// True if the kernel ran a builder for the program: `debian/rules` begins with `#!/usr/bin/make`.
-fn runs_rules(recording: &Recording, at: usize) -> bool {
-    let mut edges = recording.edges[at].iter();
-    edges.any(|edge| {
-        let path = &recording.entity(edge.entity).path;
-        edge.relation == Relation::Execute && is_one(path, &knowledge().programs.builders)
+/// True for `sh -c TEXT` below another program: the line of a makefile, not the run's own command.
+fn is_text(recording: &Recording, at: usize) -> bool {
+    let mut arguments = recording.activities[at].argv.iter().skip(1);
+    let option = |arg: &Bytes| arg.starts_with(b"-") && arg.ends_with(b"c");
+    let above = recording.ancestors(at);
+    let mut programs = above.filter(|&at| recording.activities[at].epoch > 0);
+    arguments.next().is_some_and(option) && programs.next().is_some()
+}
+
+/// True if a shell wrote to a file itself, or a part of it did that executed no program. A file
+/// that it only opened for a program does not count, nor do the run's own output and errors. A
+/// shell that runs builders is none of their commands.
+fn works(recording: &Recording, at: usize, outside: &HashSet<EntityId>) -> bool {
+    let mut below = recording.subtree(at).into_iter();
+    if below.any(|below| is_builder(recording, below)) {
+        return false;
+    }
+    let parts = recording.children[at].iter().copied().filter(|&child| {
+        let activity = &recording.activities[child];
+        activity.epoch == 0 && !activity.execed
+    });
+    std::iter::once(at).chain(parts).any(|at| {
+        recording.edges[at].iter().any(|edge| {
+            edge.relation == Relation::Write
+                && edge.certainty == Certainty::Seen
+                && !outside.contains(&edge.entity)
+                && recording.entity(edge.entity).kind == EntityKind::File
+                && !recording.given.contains(&(at, edge.entity))
+        })
     })
 }

@@ -14,9 +14,8 @@ use backstory_graph::model::{ActivityId, Certainty, EntityId, EntityKind, Relati
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use backstory_workflow::ownership::Ownership;
-use backstory_workflow::paths::is_cache;
 use backstory_workflow::recording::{ExcerptIds, Recording};
-use backstory_workflow::steps::{call, outside};
+use backstory_workflow::steps::{call, names_shell, outside, program};
 
 use crate::account::{Account, AccountRun, Command, PathNode};
 use crate::commands::commands;
@@ -26,6 +25,8 @@ use crate::{Direction, Result, chain};
 struct RunPart {
     recording: Recording,
     ids: ExcerptIds,
+    /// What the run's command had as standard input, output and errors.
+    outside: HashSet<EntityId>,
     /// The program of each activity's command.
     commands: Vec<usize>,
 }
@@ -81,8 +82,10 @@ fn parts(store: &dyn Store, lineage: &Lineage) -> Result<Vec<RunPart>> {
     for (run, (activities, entities)) in wanted {
         let (recording, ids) =
             Recording::excerpt(store, run, &activities, &|id| entities.contains(&id))?;
-        let commands = commands(&recording);
+        let outside = outside(&recording);
+        let commands = commands(&recording, &outside);
         parts.push(RunPart {
+            outside,
             recording,
             ids,
             commands,
@@ -194,6 +197,9 @@ impl FlowBuilder<'_> {
         for link in &lineage.links {
             match link.flow {
                 Flow::Used(relation) if self.counts(link, link.from, link.to) => {
+                    if self.opened_as_input(link) {
+                        continue;
+                    }
                     if let Some(command) = self.command_of(link.to) {
                         let file = self.class[link.from];
                         self.commands[command].reads.insert(file);
@@ -207,7 +213,7 @@ impl FlowBuilder<'_> {
                         || !certain.contains(&link.to) && self.is_new(link.to) =>
                 {
                     let makers = makers.get(&link.to).copied().unwrap_or_default();
-                    if makers > 1 && self.only_opened(link) {
+                    if makers > 1 && self.only_opened(link) || self.is_shown(link.to) {
                         continue;
                     }
                     if let Some(command) = self.command_of(link.from) {
@@ -275,6 +281,34 @@ impl FlowBuilder<'_> {
         };
         part.entity(id).kind == EntityKind::Pipe
             && ends.into_iter().flatten().any(|end| end.entity == id)
+    }
+
+    /// True if an activity opened a file as the standard input of a program that it started.
+    fn opened_as_input(&self, link: &Link) -> bool {
+        let Some((run, at)) = self.activity(link.to) else {
+            return false;
+        };
+        let Some(id) = self.excerpt_entity(link.from, run) else {
+            return false;
+        };
+        let recording = &self.parts[run].recording;
+        let shell = names_shell(program(recording, at));
+        let mut children = recording.children[at].iter();
+        let input = |child: &usize| recording.standard[*child].input;
+        let own = recording.standard[at]
+            .input
+            .is_some_and(|end| end.entity == id);
+        shell && !own && children.any(|child| input(child).is_some_and(|end| end.entity == id))
+    }
+
+    /// True for a file that a run's command had as its standard output or errors: what was printed
+    /// there is no result, unless the question is about it.
+    fn is_shown(&self, node: usize) -> bool {
+        let shown = |(run, part): (usize, &RunPart)| {
+            let id = self.excerpt_entity(node, run);
+            id.is_some_and(|id| part.outside.contains(&id))
+        };
+        node >= self.lineage.roots && self.parts.iter().enumerate().any(shown)
     }
 
     /// The entity of a node in a run's part.
@@ -433,9 +467,11 @@ impl FlowBuilder<'_> {
         }
         let root = |file: usize| (0..self.lineage.roots).any(|root| self.class[root] == file);
         // What only its own maker reads is of no interest: temporary files, pipes of a pipeline.
+        // Towards the results, a file without a reader is a result.
         let inner = |draft: usize, file: usize| {
-            let mut others = readers.get(&file).into_iter().flatten();
-            !root(file) && others.all(|&reader| reader == draft)
+            let all = readers.get(&file).map(Vec::as_slice).unwrap_or_default();
+            let result = direction == Direction::Forth && all.is_empty();
+            !root(file) && !result && all.iter().all(|&reader| reader == draft)
         };
         let mut commands = Vec::new();
         for (at, draft) in drafts.iter().enumerate() {
@@ -463,10 +499,7 @@ impl FlowBuilder<'_> {
             files.files[file].by_content = true;
         }
         for file in &mut files.files {
-            file.own = match file.makers.is_empty() {
-                true => ownership.is_own(&file.path),
-                false => !is_cache(&file.path),
-            };
+            file.own = ownership.is_own(&file.path);
         }
         let runs = self.parts.iter().map(|part| AccountRun {
             details: part.recording.details.clone(),
@@ -555,16 +588,16 @@ impl FlowBuilder<'_> {
             .filter(|&at| drafts[at].joined.is_none())
             .collect();
         order.sort_by_key(|&at| commands[place[at]].start);
-        let outside: Vec<_> = self
-            .parts
-            .iter()
-            .map(|part| outside(&part.recording))
-            .collect();
         let mut opened = vec![HashSet::new(); self.parts.len()];
         for at in order {
             let (draft, run) = (&drafts[at], drafts[at].run);
             let recording = &self.parts[run].recording;
-            let line = call(recording, &draft.stages, &outside[run], &mut opened[run]);
+            let line = call(
+                recording,
+                &draft.stages,
+                &self.parts[run].outside,
+                &mut opened[run],
+            );
             commands[place[at]].line = line;
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! In: an account and its steps. Out: a weight for each step. A step weighs more the more of the
 //! user's own files flow through it, and the more it uses that few other steps use. The maker of the
-//! subject weighs most. Programs that only look after a package's directory weigh least.
+//! subject weighs most. Towards the results, the nearest step weighs most. Programs that only look after a package's directory weigh least.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,8 +14,30 @@ use crate::Direction;
 use crate::account::Account;
 use crate::siblings::Siblings;
 
+/// The weight of a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weight {
+    /// It made the subject.
+    pub subject: bool,
+    /// It only looks after a package's directory, or prints into pipes.
+    pub helps: bool,
+    /// The files that flow through it, and those that few others use.
+    pub flow: f64,
+}
+
+impl Weight {
+    /// A number by which steps can be sorted.
+    pub fn rank(&self) -> f64 {
+        match (self.subject, self.helps) {
+            (true, _) => f64::MAX,
+            (_, true) => self.flow / 1e6,
+            _ => self.flow,
+        }
+    }
+}
+
 /// The weight of each step.
-pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<f64> {
+pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<Weight> {
     let of: HashMap<usize, usize> = (0..)
         .zip(steps)
         .flat_map(|(step, siblings)| siblings.commands.iter().map(move |&at| (at, step)))
@@ -44,14 +66,21 @@ pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<f64> {
                 .flat_map(|&at| &account.commands[at].writes)
         };
         let subject = writes().any(|file| account.roots.contains(file));
-        let files = writes().any(|&file| account.files[file].kind == EntityKind::File);
-        let mut weight = 4.0 * rare + through[step] as f64 + 1.0;
-        if subject {
-            weight += 1e9;
-        } else if !files || housekeeps(siblings) {
-            weight /= 1e6;
+        let is_file = |&file: &usize| account.files[file].kind == EntityKind::File;
+        let mut reads = siblings.commands.iter().flat_map(|&at| &account.commands[at].reads);
+        let files = match account.direction {
+            Direction::Back => writes().any(is_file),
+            Direction::Forth => writes().any(is_file) || reads.any(is_file),
+        };
+        Weight {
+            subject,
+            helps: !files || housekeeps(siblings),
+            flow: match account.direction {
+                Direction::Back => 4.0 * rare + through[step] as f64 + 1.0,
+                // The nearer to the subject, the more.
+                Direction::Forth => (steps.len() - step) as f64,
+            },
         }
-        weight
     };
     steps.iter().enumerate().map(weigh).collect()
 }

@@ -11,6 +11,7 @@
 //! - [`commands`] decides which processes are one command.
 //! - [`flow`] joins the processes of a lineage to commands, and finds the files between them.
 //! - [`siblings`] joins commands that differ in the names of files only.
+//! - [`Account::narrow`] and [`Account::way`] answer narrower questions.
 //! - [`patterns`] writes many paths as one.
 //! - [`weights`] says which steps a reader needs most.
 //! - [`packages`] counts the files of packages.
@@ -26,14 +27,18 @@ mod chain;
 mod commands;
 mod flow;
 mod importance;
+mod narrow;
 mod packages;
 mod patterns;
 mod siblings;
+mod why;
 
 pub use account::{Account, AccountRun, Command, Heading, PathNode};
 pub use backstory_query::Direction;
 pub use backstory_workflow::{Error, Result};
-pub use importance::weights;
+pub use importance::{Weight, weights};
+pub use narrow::Narrowing;
 pub use packages::packages;
 pub use patterns::{pattern, pattern_text};
 pub use siblings::{CommonWord, Siblings, siblings};
+pub use why::WayStep;

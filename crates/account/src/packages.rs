@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use backstory_packages::{PackageId, PackageTally};
 use backstory_workflow::ownership::Ownership;
+use backstory_workflow::paths::base_name;
 
 use crate::account::Account;
 use crate::importance::weights;
@@ -30,9 +31,11 @@ pub fn packages(account: &Account, ownership: &mut Ownership) -> PackageTally {
             .flat_map(|&at| &account.commands[at].executes)
             .copied()
             .collect();
-        for package in programs.iter().filter_map(|file| found.get(file)?.as_ref()) {
+        let loader = |file: &&usize| base_name(&account.files[**file].path).starts_with(b"ld");
+        let programs = programs.iter().filter(|file| !loader(file));
+        for package in programs.filter_map(|file| found.get(file)?.as_ref()) {
             let known = rank.entry(package).or_default();
-            *known = known.max(weight);
+            *known = known.max(if weight.helps { 0.0 } else { weight.flow });
         }
     }
     let of = |package: &PackageId| rank.get(package).copied().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Writes many paths as one pattern: `lib/*.o`.
 
-use backstory_workflow::paths::{base_name, parent};
+use backstory_workflow::paths::{base_name, parent, relative};
 use backstory_workflow::shell::quote;
 
 /// The shortest pattern with one `*` that fits all names: the directory they share, and the
@@ -47,6 +47,25 @@ pub fn pattern(paths: &[&[u8]]) -> Vec<u8> {
     out
 }
 
+/// A path for a reader of a command that ran in `cwd`: from that directory, if it lies below it or
+/// below one of the two directories above.
+pub fn near(path: &[u8], cwd: &[u8]) -> Vec<u8> {
+    if !path.starts_with(b"/") {
+        return path.to_vec();
+    }
+    let mut directory = cwd;
+    for up in [&b""[..], b"../", b"../../"] {
+        // A directory of few components is shared by chance.
+        let deep = directory.iter().filter(|byte| **byte == b'/').count() > 1;
+        let below = relative(path, directory);
+        if below.len() < path.len() && (deep || up.is_empty()) {
+            return [up, below].concat();
+        }
+        directory = parent(directory);
+    }
+    path.to_vec()
+}
+
 /// The pattern for a reader: quoted for a shell if it has characters other than those that names
 /// mostly have.
 pub fn pattern_text(paths: &[&[u8]]) -> String {
@@ -69,6 +88,17 @@ fn is_below(path: &[u8], directory: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_named_from_a_directory_that_is_near() {
+        let shown = |path: &str, cwd: &str| {
+            String::from_utf8(near(path.as_bytes(), cwd.as_bytes())).unwrap()
+        };
+        assert_eq!(shown("/w/p/po/x.gmo", "/w/p/po"), "x.gmo");
+        assert_eq!(shown("/w/p/debian/x", "/w/p/po"), "../debian/x");
+        assert_eq!(shown("/w/q/x", "/w/p/po"), "/w/q/x");
+        assert_eq!(shown("./x", "/w/p"), "./x");
+    }
 
     #[test]
     fn many_paths_are_one_pattern() {

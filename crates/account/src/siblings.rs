@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 
 use backstory_eventlog::event::Bytes;
-use backstory_workflow::paths::{absolute, base_name};
+use backstory_workflow::paths::{absolute, base_name, is_system, parent};
 use backstory_workflow::shell::quote;
-use backstory_workflow::steps::{Line, Word};
+use backstory_workflow::steps::{Line, Word, names_shell};
 
+use crate::Direction;
 use crate::account::{Account, Command};
-use crate::patterns::pattern_text;
+use crate::patterns::{near, pattern_text};
 
 /// Commands of one kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +38,8 @@ pub struct CommonWord {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum TemplateWord {
     Word(Word),
+    /// The text of `sh -c`, whatever it says.
+    Script,
     /// One or more files behind this beginning of a word: `-o`, `--output=`. True: the command
     /// made them.
     Files(Bytes, bool),
@@ -50,17 +53,20 @@ struct NamedFile<'w> {
     made: bool,
 }
 
+/// What siblings share: run, directory, the program that started them, template.
+type GroupKey = (usize, Bytes, Option<usize>, Vec<TemplateWord>);
+
 /// Joins the commands of a chain.
 pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut places: HashMap<(usize, Bytes, Vec<TemplateWord>), usize> = HashMap::new();
+    let mut places: HashMap<GroupKey, usize> = HashMap::new();
     for &at in chain {
         let command = &account.commands[at];
-        let key = (
-            command.run,
-            command.line.cwd.clone(),
-            template(account, command),
-        );
+        let words = template(account, command);
+        // Texts that the same program gave to shells are alike: the lines of one makefile.
+        let text = words.contains(&TemplateWord::Script);
+        let starter = command.drivers.first().copied().filter(|_| text);
+        let key = (command.run, command.line.cwd.clone(), starter, words);
         let next = groups.len();
         let place = *places.entry(key).or_insert(next);
         match groups.get_mut(place) {
@@ -89,13 +95,16 @@ fn file_of<'w>(account: &Account, command: &Command, word: &'w Word) -> Option<N
     let starts = [Some(0), after(b'='), after(b':'), attached];
     starts.into_iter().flatten().find_map(|start| {
         let (before, name) = text.split_at(start);
-        if name.is_empty() {
+        if name.is_empty() || name.contains(&b' ') || name.contains(&b'\n') {
             return None;
         }
         let path = absolute(name, &command.line.cwd);
         let is = |files: &[usize]| files.iter().any(|&file| *account.files[file].path == *path);
         let made = is(&command.writes);
-        let named = made || is(&command.reads) || is_called_alike(account, command, &path);
+        let named = made
+            || is(&command.reads)
+            || is_called_alike(account, command, &path)
+            || is_beside_one(account, command, &path);
         named.then_some(NamedFile { before, name, made })
     })
 }
@@ -116,6 +125,24 @@ fn is_called_alike(account: &Account, command: &Command, path: &[u8]) -> bool {
     !own.is_empty() && made.any(|made| made == own)
 }
 
+/// True if the command used a file of the same directory and ending. Towards the results, the other
+/// inputs of a command are not known.
+fn is_beside_one(account: &Account, command: &Command, path: &[u8]) -> bool {
+    let ending = |path: &[u8]| {
+        let name = base_name(path);
+        let dot = name
+            .iter()
+            .rposition(|&byte| byte == b'.')
+            .filter(|&at| at > 0);
+        dot.map(|at| name[at..].to_vec())
+    };
+    let own = ending(path);
+    let mut read = command.reads.iter().map(|&file| &*account.files[file].path);
+    own.is_some()
+        && account.direction == Direction::Forth
+        && read.any(|other| parent(other) == parent(path) && ending(other) == own)
+}
+
 fn template(account: &Account, command: &Command) -> Vec<TemplateWord> {
     let mut words = Vec::new();
     for word in &command.line.words {
@@ -127,10 +154,24 @@ fn template(account: &Account, command: &Command) -> Vec<TemplateWord> {
                     words.push(files);
                 }
             }
+            None if is_script(&words, word) => words.push(TemplateWord::Script),
             None => words.push(TemplateWord::Word(word.clone())),
         }
     }
     words
+}
+
+/// True for the text behind `sh -c`.
+fn is_script(before: &[TemplateWord], word: &Word) -> bool {
+    let [
+        TemplateWord::Word(Word::Program(shell)),
+        ..,
+        TemplateWord::Word(Word::Text(option)),
+    ] = before
+    else {
+        return matches!(word, Word::Shell(_)) && before.is_empty();
+    };
+    names_shell(shell) && option.starts_with(b"-") && option.ends_with(b"c")
 }
 
 /// The words that commands with one template share.
@@ -157,18 +198,34 @@ fn common(account: &Account, commands: &[usize]) -> Vec<CommonWord> {
     }
     let mut names = names.into_iter();
     let mut words = Vec::new();
+    let cwd = &account.commands[commands[0]].line.cwd;
     for word in template(account, &account.commands[commands[0]]) {
         match word {
             TemplateWord::Word(word) => {
                 let files = false;
                 words.push(CommonWord {
-                    text: text_of(&word),
+                    text: text_of(&word, cwd),
                     files,
                 });
             }
+            TemplateWord::Script => {
+                let mut all = account.commands[commands[0]].line.words.iter();
+                let script = all.find(|word| match word {
+                    Word::Text(text) => text.contains(&b' ') || text.contains(&b'\n'),
+                    Word::Shell(_) => true,
+                    _ => false,
+                });
+                let text = match script.filter(|_| commands.len() == 1) {
+                    Some(word) => text_of(word, cwd),
+                    None => "'…'".to_owned(),
+                };
+                words.push(CommonWord { text, files: true });
+            }
             TemplateWord::Files(before, _) => {
                 let names = names.next().unwrap_or_default();
+                let names: Vec<Vec<u8>> = names.iter().map(|name| near(name, cwd)).collect();
                 let before = String::from_utf8_lossy(&before);
+                let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
                 let alone = commands.len() == 1 && names.len() <= FEW;
                 let names = match alone {
                     true => names.iter().map(|name| quote(name)).collect(),
@@ -184,10 +241,18 @@ fn common(account: &Account, commands: &[usize]) -> Vec<CommonWord> {
     words
 }
 
-fn text_of(word: &Word) -> String {
+/// A word for a reader. A program of the system is called by its name alone, and a path below the
+/// command's directory is named from there.
+fn text_of(word: &Word, cwd: &[u8]) -> String {
+    let word = match word {
+        Word::Program(path) if is_system(path) => Word::Program(base_name(path).into()),
+        Word::Program(path) => Word::Program(near(path, cwd).into()),
+        Word::Text(path) => Word::Text(near(path, cwd).into()),
+        other => other.clone(),
+    };
     let line = Line {
         cwd: Bytes::default(),
-        words: vec![word.clone()],
+        words: vec![word],
         exit: 0,
     };
     line.command()

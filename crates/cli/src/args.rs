@@ -25,7 +25,7 @@ pub mod store;
 mod tests;
 
 use export::{ContentsArgs, ExportArgs};
-use lineage::{BlameArgs, DiffArgs, LineageArgs, StatusArgs};
+use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
 use program::{CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
@@ -91,7 +91,7 @@ pub enum Command {
 
     /// Show where a file comes from: what wrote it, and from what
     #[command(after_help = lineage::OF)]
-    Of(LineageArgs),
+    Of(OriginArgs),
 
     /// Show where a file went: what was made from it
     #[command(after_help = lineage::USES)]

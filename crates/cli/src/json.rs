@@ -160,6 +160,19 @@ impl Fields<'_> {
         self.line.push(b']');
     }
 
+    /// An array of whole numbers.
+    pub fn numbers(&mut self, key: &'static str, numbers: impl Iterator<Item = usize>) {
+        self.key(key);
+        self.line.push(b'[');
+        for (n, number) in numbers.enumerate() {
+            let lead: &[u8] = if n == 0 { b"" } else { b", " };
+            self.line.extend_from_slice(lead);
+            self.line
+                .extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        }
+        self.line.push(b']');
+    }
+
     /// `true` or `false`
     pub fn bool(&mut self, key: &'static str, value: bool) {
         self.key(key);

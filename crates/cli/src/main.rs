@@ -47,8 +47,11 @@ fn main() -> ExitCode {
         Command::Processes(args) => commands::processes::run(args, store),
         Command::Show(args) => commands::show::run(args, store),
         Command::Log(args) => commands::log::run(args, store),
-        Command::Of(args) => commands::lineage::run(args, Direction::Of, store),
-        Command::Uses(args) => commands::lineage::run(args, Direction::Uses, store),
+        Command::Of(args) => {
+            let list = args.list();
+            commands::lineage::run(args.lineage, list, Direction::Of, store)
+        }
+        Command::Uses(args) => commands::lineage::run(args, None, Direction::Uses, store),
         Command::Who(args) => commands::who::run(args, store),
         Command::Status(args) => commands::status::run(args, store),
         Command::Diff(args) => commands::diff::run(args, store),

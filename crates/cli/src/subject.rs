@@ -50,8 +50,8 @@ pub struct FileSubject {
 pub enum Reach {
     /// The newest.
     Newest,
-    /// The newest, in every run that used it.
-    EveryRun,
+    /// All versions, in every run that knows them.
+    EveryVersion,
 }
 
 impl Reach {
@@ -127,12 +127,16 @@ pub fn find(
     let store = &current.store;
     let by_path = |path: &Path, run: Option<&str>| match reach {
         Reach::Newest => versions::newest(store, path, run).map(|key| vec![key]),
-        Reach::EveryRun => versions::newest_everywhere(store, path, run),
+        Reach::EveryVersion => versions::all(store, path, run),
+    };
+    let of_run = |path: &Path, run: &str| match reach {
+        Reach::Newest => by_path(path, Some(run)),
+        Reach::EveryVersion => versions::newest_everywhere(store, path, Some(run)),
     };
     let found = |versions, note| Ok(FileSubject { versions, note });
     let path = match notation(current, wanted)? {
         PathNotation::OfRun(path, run) => {
-            return found(by_path(&path, Some(&run))?, None);
+            return found(of_run(&path, &run)?, None);
         }
         PathNotation::AtMoment(path, time) => {
             let event = event_at(current, &path, time)?;

@@ -46,6 +46,35 @@ pub fn newest_everywhere(
     root::find_all(store, path, run)
 }
 
+/// All versions of the file at a path, in every run that knows them, the newest version first.
+///
+/// These are the versions of the present file, wherever it was, and all that were recorded at the
+/// path.
+///
+/// # Errors
+///
+/// [`Error::NotFound`] if no version is recorded.
+pub fn all(store: &dyn Store, path: &Path, run: Option<&str>) -> Result<Vec<EntityKey>> {
+    let mut found = newest_everywhere(store, path, run)?;
+    let run = match run {
+        Some(run) => Some(record(store, &resolve(store, Some(run))?)?.key),
+        None => None,
+    };
+    let mut others = Vec::new();
+    for name in Asked::new(path)?.names() {
+        others.extend(store.at_path(name)?);
+    }
+    others.sort_unstable();
+    others.dedup();
+    for key in others.into_iter().rev() {
+        let wanted = run.is_none_or(|run| key.run() == run) && !found.contains(&key);
+        if wanted && store.entity(key)?.kind != EntityKind::Missing {
+            found.push(key);
+        }
+    }
+    Ok(found)
+}
+
 /// What was at a path at a moment: the last event of its history up to then. `None` if the history
 /// begins later.
 pub fn at(store: &dyn Store, path: &Path, time: Time) -> Result<Option<PathEvent>> {

@@ -58,8 +58,6 @@ pub struct ProgramNames {
     pub wrappers: Vec<String>,
     /// Programs that run commands by the user's rules.
     pub builders: Vec<String>,
-    /// Programs that run the commands of a package's build, and do some work themselves.
-    pub packagers: Vec<String>,
     /// Programs that find out what a machine offers and write a builder's rules. Everything that
     /// they start is part of their command.
     pub configurers: Vec<String>,

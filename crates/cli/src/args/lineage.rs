@@ -8,10 +8,14 @@ use clap::Args;
 /// The text after the options in the help of `of`.
 pub const OF: &str = "Examples:\n  \
     backstory of report.txt\n  \
-    backstory of report.txt --depth 1        only its writer and the inputs\n  \
+    backstory of report.txt --inputs         only the sources, your own first\n  \
+    backstory of report.txt --why raw.csv    how raw.csv got into it\n  \
+    backstory of report.txt --depth 1        only the last step\n  \
+    backstory of report.txt --level process  the processes and the files of each\n  \
     backstory of report.txt --all --lookups  also system files and look-ups\n  \
     backstory of report.txt --dot | dot -Tsvg > report.svg\n\n\
-    Every command in the answer can be pasted into a shell.";
+    A step is a command that a person would have written. Steps that differ in names of\n\
+    files only are one. Long commands are shortened; --commands prints them in full.";
 
 /// The text after the options in the help of `uses`.
 pub const USES: &str = "Examples:\n  \
@@ -85,9 +89,26 @@ pub struct LineageArgs {
     #[arg(long, value_name = "LEVEL", value_enum)]
     pub level: Option<Level>,
 
-    /// Cross at most N commands
+    /// Cross at most N steps, or N processes at the other levels
     #[arg(long, value_name = "N")]
     pub depth: Option<usize>,
+
+    /// Only the steps that used or made a file that matches GLOB (repeatable)
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ["dot", "tree"])]
+    pub only: Vec<String>,
+
+    /// Only the ways that lead through a file that matches GLOB (repeatable)
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ["dot", "tree"])]
+    pub through: Vec<String>,
+
+    /// Only the shortest way between the two files, step by step
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath,
+          conflicts_with_all = ["dot", "tree", "commands"])]
+    pub why: Option<PathBuf>,
+
+    /// Print all commands in the order in which they ran, as a script to read
+    #[arg(long, conflicts_with_all = ["dot", "tree", "json"])]
+    pub commands: bool,
 
     /// Leave out files whose paths match GLOB, and what lies behind them (repeatable; `*` stays
     /// within a directory, `**` crosses directories)
@@ -117,11 +138,58 @@ pub struct LineageArgs {
     pub run: Option<String>,
 }
 
+/// `of`
+#[derive(Debug, Args)]
+pub struct OriginArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub lineage: LineageArgs,
+
+    /// List the sources only: the files that no recorded step made, your own first
+    #[arg(long, conflicts_with_all = ["dot", "tree", "json", "commands", "why"])]
+    pub inputs: bool,
+
+    /// With --inputs: also list each file of packages
+    #[arg(long, requires = "inputs")]
+    pub files: bool,
+
+    /// List the packages only, with the number of files that were used of each
+    #[arg(long, conflicts_with_all = ["dot", "tree", "json", "commands", "why", "inputs"])]
+    pub packages: bool,
+}
+
+impl OriginArgs {
+    /// The question about steps that these arguments ask. `None` if they ask for processes.
+    pub fn list(&self) -> Option<SourceList> {
+        match (self.inputs, self.packages) {
+            (true, _) => Some(SourceList::Inputs {
+                files: self.files || self.lineage.all || self.lineage.level == Some(Level::All),
+            }),
+            (_, true) => Some(SourceList::Packages),
+            _ => None,
+        }
+    }
+}
+
+/// A list that `of` prints instead of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceList {
+    /// The files that no recorded step made.
+    Inputs {
+        /// List the files of packages, too.
+        files: bool,
+    },
+    /// The packages.
+    Packages,
+}
+
 impl LineageArgs {
     /// The requested level, or that of the requested form.
     pub fn level(&self) -> Level {
         let graph = self.json || self.dot || self.tree;
+        let narrowed = !self.only.is_empty() || !self.through.is_empty();
         match self.level {
+            _ if narrowed || self.why.is_some() || self.commands => Level::Step,
             Some(level) => level,
             None if self.all => Level::All,
             None if graph => Level::Process,

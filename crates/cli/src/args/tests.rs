@@ -95,6 +95,6 @@ fn a_question_can_leave_out_possible_edges() {
         let Command::Of(of) = cli.command else {
             panic!()
         };
-        assert_eq!(of.no_possible, wanted);
+        assert_eq!(of.lineage.no_possible, wanted);
     }
 }

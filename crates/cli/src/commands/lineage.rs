@@ -1,51 +1,54 @@
 //! `of` and `uses`: print the lineage of a file in either direction, as a tree, for Graphviz or as
 //! JSON.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_account::{Account, packages};
 use backstory_files::Ident;
 use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 
-use backstory_store::Store;
-use backstory_workflow::ownership::Ownership;
-
 use super::files::certainty;
-use super::{Outcome, answer, here};
-use crate::args::lineage::{Level, LineageArgs};
+use super::{Outcome, account, answer, here};
+use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, complain};
+use crate::error::complain;
 use crate::json::{self, Fields};
 use crate::subject::{self, Reach};
-use crate::text::account::{self as steps, Sheet};
 use crate::text::dot;
 use crate::text::style::Style;
 use crate::text::tree::{self, Drawing};
 use crate::text::words::Direction;
 
 /// Prints the lineage of a file.
-pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Outcome {
+pub fn run(
+    args: LineageArgs,
+    list: Option<SourceList>,
+    direction: Direction,
+    store: Option<&Path>,
+) -> Outcome {
     let current = CurrentStore::open(store)?;
     current.tell_left_running();
     let run = match &args.run {
         Some(run) => Some(current.run(Some(run))?),
         None => None,
     };
-    let level = args.level();
+    let level = match list {
+        Some(_) => Level::Step,
+        None => args.level(),
+    };
     let scope = Scope {
         possible: !args.no_possible,
         lookups: args.lookups,
-        depth: args.depth,
+        // At the level of steps, the depth counts steps.
+        depth: args.depth.filter(|_| level != Level::Step),
         run,
-        exclude: args.exclude,
+        exclude: args.exclude.clone(),
         ..Scope::default()
     };
     let reach = match direction {
         Direction::Of => Reach::Newest,
-        Direction::Uses => Reach::EveryRun,
+        Direction::Uses => Reach::EveryVersion,
     };
     let path = args.path.as_os_str();
     let found = subject::find(&current, path, scope.run.as_deref(), reach)?;
@@ -57,7 +60,7 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         Direction::Uses => query::influence_of(&current.store, &found.versions, &scope)?,
     };
     if level == Level::Step {
-        let done = account(&current.store, &lineage, direction, args.possible);
+        let done = account::print(&current.store, &lineage, &args, list, direction);
         std::mem::forget(lineage);
         current.end();
         return done;
@@ -80,54 +83,6 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
     std::mem::forget(lineage);
     current.end();
     done
-}
-
-/// Prints the steps of a lineage.
-fn account(store: &dyn Store, lineage: &Lineage, direction: Direction, possible: bool) -> Outcome {
-    let direction = match direction {
-        Direction::Of => query::Direction::Back,
-        Direction::Uses => query::Direction::Forth,
-    };
-    let directories = directories(store, lineage)?;
-    let projects = directories.iter().map(|directory| &**directory);
-    let mut ownership = Ownership::new(Path::new("/"), projects);
-    let account = Account::new(store, lineage, direction, possible, &mut ownership)?;
-    let packages = packages(&account, &mut ownership);
-    let here = here();
-    let (width, height) = screen();
-    let sheet = Sheet {
-        here: &here,
-        style: Style::of_stdout(),
-        width,
-        height,
-    };
-    answer(|out| steps::write(&account, &packages, sheet, out))
-}
-
-/// The directories in which the runs of a lineage were started.
-fn directories(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>, Failure> {
-    let runs: BTreeSet<&String> = lineage
-        .nodes
-        .iter()
-        .map(|node| match node {
-            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
-        })
-        .collect();
-    let mut found = BTreeSet::new();
-    for run in runs {
-        found.extend(store.run(run)?.map(|record| record.header.cwd));
-    }
-    Ok(found)
-}
-
-/// The columns and rows of the terminal, or of a page if stdout is none.
-fn screen() -> (usize, usize) {
-    match rustix::termios::tcgetwinsize(std::io::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-            (usize::from(size.ws_col), usize::from(size.ws_row))
-        }
-        _ => (100, 50),
-    }
 }
 
 /// Writes the whole graph: nodes and links by index, roots first.

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+pub mod account;
 pub mod blame;
 pub mod contents;
 pub mod diff;

@@ -3,20 +3,26 @@
 //! In: an [`Account`]. Out: a heading, the steps from the file outward, the packages that they used,
 //! and a line about what is uncertain. Equal siblings are one step. If the steps do not fit, those
 //! that weigh least are counted.
+//!
+//! [`lists`] has the other forms of the answer: sources, packages, a script, a way.
+
+mod lists;
+mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use backstory_account::{Account, Siblings, pattern_text, siblings, weights};
-use backstory_graph::model::EntityKind;
+use backstory_account::{Account, Direction, Siblings, siblings, weights};
 use backstory_packages::PackageTally;
-use backstory_workflow::paths::{absolute, base_name, parent, relative};
-use backstory_workflow::steps::Word;
+use backstory_workflow::paths::base_name;
 
-use super::command::{cut, shortened};
-use super::paths::shown;
+pub use lists::{inputs, package_list, script, way};
+use step::StepWriter;
+pub use step::name;
+
+use super::command::cut;
 use super::style::{Role, Style};
-use super::{shell, when};
+use super::{line, shell, when};
 
 /// How to write.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +37,27 @@ pub struct Sheet<'a> {
     pub height: usize,
 }
 
-/// The lines around the steps: heading, notes, packages.
-const FRAME: usize = 7;
+/// The columns and rows of the terminal, or of a page if stdout is none.
+pub fn screen() -> (usize, usize) {
+    let Some(columns) = line::columns() else {
+        return (100, 50);
+    };
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let rows = size.map_or(0, |size| usize::from(size.ws_row));
+    (columns, if rows == 0 { 24 } else { rows })
+}
+
+/// The lines around the steps: heading, notes, packages, the shell's next prompt.
+const FRAME: usize = 8;
+
+/// The number of packages that a line names.
+const PACKAGES: usize = 5;
+
+/// If so many steps do the work, those that only help are counted.
+const WORK: usize = 3;
+
+/// The number of programs that a note names.
+const NAMES: usize = 6;
 
 /// Writes the account.
 pub fn write(
@@ -41,27 +66,25 @@ pub fn write(
     sheet: Sheet<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let writer = AccountWriter { account, sheet };
-    writer.heading(out)?;
+    let screen = Screen { account, sheet };
+    screen.heading(out)?;
     let (own, others): (Vec<usize>, Vec<usize>) =
         account.chain.iter().partition(|&&at| account.concerns(at));
     let steps = siblings(account, &own);
-    let (shown, hidden) = writer.fitting(&steps);
-    let mut directory = sheet.here.to_vec();
+    let (shown, hidden) = screen.fitting(&steps);
+    let mut writer = StepWriter::new(account, sheet);
     for step in shown {
-        for line in writer.step(step, &mut directory) {
+        for line in writer.step(step) {
             writeln!(out, "{line}")?;
         }
     }
-    if account.chain.is_empty() && account.heading().is_none() {
-        return Ok(());
-    }
-    writer.folded(&hidden, &others, out)?;
-    writer.drivers(out)?;
-    writer.packages(packages, out)?;
-    writer.doubts(out)
+    screen.folded(&hidden, &others, out)?;
+    screen.starters(out)?;
+    screen.packages(packages, out)?;
+    screen.doubts(out)
 }
 
+/// `1 step`, `2 steps`
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
@@ -86,18 +109,22 @@ fn names(all: impl Iterator<Item = String>) -> String {
     text.join(", ")
 }
 
-/// The number of packages that a line names.
-const PACKAGES: usize = 6;
+/// The programs of steps.
+fn programs<'s>(steps: impl Iterator<Item = &'s Siblings>) -> String {
+    let program = |text: &str| String::from_utf8_lossy(base_name(text.as_bytes())).into_owned();
+    let first = steps.filter_map(|step| step.words.first());
+    names(first.map(|word| program(word.text.split(' ').next().unwrap_or_default())))
+}
 
-/// The number of programs that a note names.
-const NAMES: usize = 6;
+/// The steps that fit a screen, and the rest.
+type Fitting<'s> = (Vec<&'s Siblings>, Vec<&'s Siblings>);
 
-struct AccountWriter<'a> {
+struct Screen<'a> {
     account: &'a Account,
     sheet: Sheet<'a>,
 }
 
-impl<'a> AccountWriter<'a> {
+impl Screen<'_> {
     fn dim(&self, text: &str) -> String {
         self.sheet.style.paint(Role::Dim, text)
     }
@@ -107,10 +134,18 @@ impl<'a> AccountWriter<'a> {
         let Some(&root) = account.roots.first() else {
             return Ok(());
         };
-        let name = style.paint(
-            Role::Subject,
-            &self.name(&account.files[root].path, self.sheet.here),
-        );
+        let name = style.paint(Role::Subject, &name(&account.files[root].path, self.sheet));
+        if account.direction == Direction::Forth {
+            let runs: BTreeSet<usize> = account
+                .chain
+                .iter()
+                .map(|&at| account.commands[at].run)
+                .collect();
+            return match runs.len() {
+                0 => writeln!(out, "{name}: no recorded command used it"),
+                many => writeln!(out, "{name}: used in {}", counted(many, "run")),
+            };
+        }
         let Some(made) = account.heading() else {
             return writeln!(out, "{name}: no recorded command made it");
         };
@@ -129,145 +164,38 @@ impl<'a> AccountWriter<'a> {
         )
     }
 
-    /// A path for a reader: from this directory or the current one if it lies below.
-    fn name(&self, path: &[u8], directory: &[u8]) -> String {
-        shown(self.near(path, directory))
-    }
-
-    fn near<'p>(&self, path: &'p [u8], directory: &[u8]) -> &'p [u8] {
-        let near = relative(path, directory);
-        if near.len() < path.len() {
-            near
-        } else {
-            relative(path, self.sheet.here)
-        }
-    }
-
     /// The steps that fit the screen, and the rest.
-    fn fitting<'s>(&self, steps: &'s [Siblings]) -> (Vec<&'s Siblings>, Vec<&'s Siblings>) {
+    fn fitting<'s>(&self, steps: &'s [Siblings]) -> Fitting<'s> {
         let room = self.sheet.height.saturating_sub(FRAME).max(FRAME);
         let weights = weights(self.account, steps);
         let mut order: Vec<usize> = (0..steps.len()).collect();
-        order.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
+        let rank = |at: usize| weights[at].rank();
+        order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)).then(a.cmp(&b)));
+        // What only helps is counted as soon as there are steps that do the work.
+        let work = weights.iter().filter(|weight| !weight.helps).count();
+        if work >= WORK {
+            order.retain(|&at| weights[at].subject || !weights[at].helps);
+        }
         let mut kept = BTreeSet::new();
-        let mut lines = 0;
         for at in order {
-            // A line may be needed for the directory.
-            let mut directory = steps[at].cwd.to_vec();
-            lines += self.step(&steps[at], &mut directory).len();
-            if lines > room && !kept.is_empty() {
+            kept.insert(at);
+            let mut writer = StepWriter::new(self.account, self.sheet);
+            let lines = kept.iter().map(|&at| writer.step(&steps[at]).len());
+            if lines.sum::<usize>() > room && kept.len() > 1 {
+                kept.remove(&at);
                 break;
             }
-            kept.insert(at);
         }
-        (0..steps.len())
-            .map(|at| (kept.contains(&at), &steps[at]))
-            .fold(
-                (Vec::new(), Vec::new()),
-                |(mut shown, mut hidden), (keep, step)| {
-                    if keep { &mut shown } else { &mut hidden }.push(step);
-                    (shown, hidden)
-                },
-            )
-    }
-
-    /// A step: its command, and what the command does not say.
-    fn step(&self, step: &Siblings, directory: &mut Vec<u8>) -> Vec<String> {
-        let (style, mut lines) = (self.sheet.style, Vec::new());
-        if *step.cwd != **directory {
-            *directory = step.cwd.to_vec();
-            let place = self.name(directory, self.sheet.here);
-            lines.push(self.dim(&format!("in {place}:")));
-        }
-        let times = match step.commands.len() {
-            1 => String::new(),
-            many => format!("{many} × "),
-        };
-        let room = self.sheet.width.saturating_sub(2 + times.chars().count());
-        let command = shortened(&step.words, room);
-        lines.push(format!("  {times}{}", style.paint(Role::Command, &command)));
-        let facts = self.facts(step);
-        if !facts.is_empty() {
-            let facts = cut(&facts, self.sheet.width.saturating_sub(6));
-            lines.push(format!("      {}", self.dim(&facts)));
-        }
-        lines
-    }
-
-    /// The files of a step that its command does not name, and its sources.
-    fn facts(&self, step: &Siblings) -> String {
-        let account = self.account;
-        let (mut made, mut from, mut sources) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for &at in &step.commands {
-            let command = &account.commands[at];
-            let named: BTreeSet<Vec<u8>> = command
-                .line
-                .words
-                .iter()
-                .filter_map(|word| match word {
-                    Word::Text(text) => Some(absolute(text, &command.line.cwd)),
-                    _ => None,
-                })
-                .collect();
-            for &file in &command.writes {
-                let file = &account.files[file];
-                if !named.contains(&*file.path) && file.kind == EntityKind::File {
-                    made.insert(&*file.path);
-                }
+        let (mut shown, mut hidden) = (Vec::new(), Vec::new());
+        for (at, step) in steps.iter().enumerate() {
+            if kept.contains(&at) {
+                &mut shown
+            } else {
+                &mut hidden
             }
-            for &at in &command.reads {
-                let file = &account.files[at];
-                if file.kind != EntityKind::File || !file.own {
-                    continue;
-                }
-                if account.is_source(at) {
-                    sources.insert(&*file.path);
-                } else if !named.contains(&*file.path) {
-                    from.insert(&*file.path);
-                }
-            }
+            .push(step);
         }
-        let mut facts = Vec::new();
-        let changed: BTreeSet<&[u8]> = made.intersection(&from).copied().collect();
-        made.retain(|path| !changed.contains(path));
-        from.retain(|path| !changed.contains(path));
-        let kinds = [
-            ("sources:", sources),
-            ("made", made),
-            ("changed", changed),
-            ("from", from),
-        ];
-        for (word, paths) in kinds {
-            if !paths.is_empty() {
-                let paths: Vec<&[u8]> = paths.into_iter().collect();
-                facts.push(format!("{word} {}", self.list(&paths, &step.cwd)));
-            }
-        }
-        facts.join("; ")
-    }
-
-    /// Paths with those of one directory and ending joined.
-    fn list(&self, paths: &[&[u8]], directory: &[u8]) -> String {
-        let mut groups: BTreeMap<(&[u8], &[u8]), Vec<&[u8]>> = BTreeMap::new();
-        for path in paths {
-            let name = base_name(path);
-            let dot = name.iter().rposition(|&byte| byte == b'.');
-            let ending = dot.map_or(&[][..], |at| &name[at..]);
-            groups.entry((parent(path), ending)).or_default().push(path);
-        }
-        let mut shown = Vec::new();
-        for paths in groups.into_values() {
-            if paths.len() <= 2 {
-                shown.extend(paths.iter().map(|path| self.name(path, directory)));
-                continue;
-            }
-            let near: Vec<&[u8]> = paths
-                .iter()
-                .map(|path| self.near(path, directory))
-                .collect();
-            shown.push(format!("{} ({})", pattern_text(&near), paths.len()));
-        }
-        shown.join(", ")
+        (shown, hidden)
     }
 
     /// What the screen does not show.
@@ -277,23 +205,19 @@ impl<'a> AccountWriter<'a> {
         others: &[usize],
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let program = |text: &str| String::from_utf8_lossy(base_name(text.as_bytes())).into_owned();
         let mut notes = Vec::new();
         if !hidden.is_empty() {
-            let all = hidden.iter().filter_map(|step| step.words.first());
             notes.push(format!(
-                "… and {} on the way: {} (--commands shows all)",
+                "… and {} between them (--commands shows all): {}",
                 counted(hidden.len(), "step"),
-                names(all.map(|word| program(&word.text))),
+                programs(hidden.iter().copied()),
             ));
         }
         if !others.is_empty() {
-            let steps = siblings(self.account, others);
-            let all = steps.iter().filter_map(|step| step.words.first());
             notes.push(format!(
                 "… and {} that used none of your own files: {}",
                 counted(others.len(), "command"),
-                names(all.map(|word| program(&word.text))),
+                programs(siblings(self.account, others).iter()),
             ));
         }
         for note in notes {
@@ -302,24 +226,29 @@ impl<'a> AccountWriter<'a> {
         Ok(())
     }
 
-    fn drivers(&self, out: &mut impl Write) -> io::Result<()> {
+    /// The programs that started the steps by the user's own rules.
+    fn starters(&self, out: &mut impl Write) -> io::Result<()> {
         let account = self.account;
-        let mut lines = Vec::new();
+        let mut rules: BTreeMap<Vec<&[u8]>, String> = BTreeMap::new();
+        // The outermost names a set of rules, if several programs read the same.
         for &at in &account.drivers {
-            let command = &account.commands[at];
-            let own: Vec<&[u8]> = account
-                .sources(at)
-                .map(|file| &*account.files[file].path)
-                .collect();
-            if own.is_empty() {
-                continue;
+            let own = account.sources(at).map(|file| &*account.files[file].path);
+            let mut own: Vec<&[u8]> = own.collect();
+            own.sort_unstable();
+            let words = siblings(account, &[at]);
+            let program = words.first().and_then(|step| step.words.first());
+            if let Some(program) = program.filter(|_| !own.is_empty()) {
+                rules.insert(own, program.text.clone());
             }
-            let text = cut(&command.line.command(), 40);
-            lines.push(format!("{text} ({})", self.list(&own, self.sheet.here)));
         }
-        if !lines.is_empty() {
+        let writer = StepWriter::new(account, self.sheet);
+        let texts = rules.into_iter().map(|(files, program)| {
+            format!("{program} ({})", writer.list(&files, self.sheet.here, 1))
+        });
+        let texts: Vec<String> = texts.collect();
+        if !texts.is_empty() {
             let text = cut(
-                &format!("started by {}", lines.join(", ")),
+                &format!("started by {}", texts.join(", ")),
                 self.sheet.width,
             );
             writeln!(out, "{}", self.dim(&text))?;
@@ -330,11 +259,8 @@ impl<'a> AccountWriter<'a> {
     fn packages(&self, packages: &PackageTally, out: &mut impl Write) -> io::Result<()> {
         for (at, line) in packages.lines(PACKAGES).iter().enumerate() {
             let lead = if at == 0 { "packages: " } else { "          " };
-            writeln!(
-                out,
-                "{}",
-                self.dim(&cut(&format!("{lead}{line}"), 2 * self.sheet.width))
-            )?;
+            let text = cut(&format!("{lead}{line}"), 2 * self.sheet.width);
+            writeln!(out, "{}", self.dim(&text))?;
         }
         Ok(())
     }
@@ -343,17 +269,15 @@ impl<'a> AccountWriter<'a> {
     fn doubts(&self, out: &mut impl Write) -> io::Result<()> {
         let account = self.account;
         let mut doubts = Vec::new();
-        let mut reasons: Vec<String> = Vec::new();
         for run in &account.runs {
             let summary = &run.details.summary;
             if !summary.complete {
                 let because = summary.incomplete_because.join("; ");
-                reasons.push(format!("run {} is incomplete: {because}", summary.id));
+                doubts.push(format!("run {} is incomplete: {because}", summary.id));
             }
         }
-        doubts.extend(reasons);
         if account.cut {
-            doubts.push("cut at --depth".to_owned());
+            doubts.push("cut here: a larger --depth shows more".to_owned());
         }
         if account.files.iter().any(|file| file.by_content) {
             doubts.push("a file is joined to its maker by its content alone".to_owned());

@@ -42,7 +42,7 @@ fn without_options(words: &[CommonWord], longest: usize) -> String {
 
 /// The text without control characters, which could change the terminal. The text of `sh -c` may
 /// have some; a new line is written as a space.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

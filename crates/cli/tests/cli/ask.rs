@@ -95,6 +95,36 @@ fn uses_of_the_original_names_the_copy() {
 }
 
 #[test]
+fn what_came_from_earlier_versions_of_a_file_is_among_its_uses() {
+    let place = Place::new();
+    place.write_aged("a", "first");
+    place.record("cp a b");
+    place.write_aged("a", "second, and longer");
+    place.record("cp a c");
+    let json = place.json(&["uses", "a", "--json"]);
+    for name in ["b", "c"] {
+        assert!(
+            paths(&json).contains(&place.path(name).as_str()),
+            "{name}: {json}"
+        );
+    }
+    let answer = place.run(&["uses", "a"]).out;
+    assert!(
+        answer.contains("cp a b") && answer.contains("cp a c"),
+        "{answer}"
+    );
+    let run = place.json(&["show", "--json"])["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let last = place.run(&["uses", &format!("a@{run}")]).out;
+    assert!(
+        !last.contains("cp a b") && last.contains("cp a c"),
+        "{last}"
+    );
+}
+
+#[test]
 fn lineage_crosses_runs() {
     let place = Place::new();
     place.write_aged("a", "text");

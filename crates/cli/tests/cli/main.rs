@@ -4,6 +4,7 @@
 // A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
+mod account;
 mod across;
 mod ask;
 mod bad_input;

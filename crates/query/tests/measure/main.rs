@@ -5,6 +5,8 @@
 //! ```
 //!
 //! - `BACKSTORY_MEASURE_EDGES`: size of the synthetic store (10,000,000 edges).
+//! - `BACKSTORY_MEASURE_KEEP`: a directory in which the synthetic store stays, for `time backstory
+//!   of … --store DIR`.
 //! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too.
 //!
 //! `docs/design/store.md` has the figures.
@@ -26,7 +28,8 @@ use synthetic::{LIBRARIES, PROJECTS, UNITS};
 fn a_store_of_synthetic_builds_is_measured() {
     let edges = std::env::var("BACKSTORY_MEASURE_EDGES").map_or(10_000_000, |n| n.parse().unwrap());
     let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let home = Home::open(tmp.path()).unwrap();
+    let kept = std::env::var_os("BACKSTORY_MEASURE_KEEP").map(PathBuf::from);
+    let home = Home::open(kept.as_deref().unwrap_or(tmp.path())).unwrap();
     let mut store = SqliteStore::open(&home).unwrap();
     let (total, taken) = synthetic::fill(&mut store, edges);
     println!(

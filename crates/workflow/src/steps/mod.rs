@@ -45,7 +45,7 @@ use backstory_query::Globs;
 
 pub use compose::call;
 pub use line::{Line, Word};
-pub use programs::{is_interpreted, is_one, is_shell, names_shell, plain_name, program};
+pub use programs::{is_builder, is_one, is_shell, names_shell, program};
 pub use roles::{ProgramRole, launched, role};
 pub use rule::{Rule, rules};
 pub use shared_environment::SharedEnvironment;

@@ -1,0 +1,197 @@
+//! `of` and `uses` at the level of steps: as a screen, as a list, as a script or as JSON.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_account::{Account, Narrowing, packages};
+use backstory_packages::PackageTally;
+use backstory_query as query;
+use backstory_query::Globs;
+use backstory_query::answer::{Lineage, Node};
+use backstory_store::Store;
+use backstory_workflow::ownership::Ownership;
+use backstory_workflow::paths::absolute;
+use backstory_workflow::steps::Word;
+
+use super::{Outcome, answer, here};
+use crate::args::lineage::{LineageArgs, SourceList};
+use crate::error::Failure;
+use crate::json::{self, Fields};
+use crate::text::account::{self as text, Sheet};
+use crate::text::style::Style;
+use crate::text::words::Direction;
+
+/// Prints the steps of a lineage.
+pub fn print(
+    store: &dyn Store,
+    lineage: &Lineage,
+    args: &LineageArgs,
+    list: Option<SourceList>,
+    direction: Direction,
+) -> Outcome {
+    let toward = match direction {
+        Direction::Of => query::Direction::Back,
+        Direction::Uses => query::Direction::Forth,
+    };
+    let here = here();
+    let directories = directories(store, lineage)?;
+    let projects = directories.iter().map(|directory| &**directory);
+    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let mut account = Account::new(store, lineage, toward, args.possible, &mut ownership)?;
+    account.narrow(&Narrowing {
+        depth: args.depth,
+        only: globs(&args.only, &here)?,
+        through: globs(&args.through, &here)?,
+    });
+    let (width, height) = text::screen();
+    let sheet = Sheet {
+        here: &here,
+        style: Style::of_stdout(),
+        width,
+        height,
+    };
+    if let Some(other) = &args.why {
+        return why(
+            &account,
+            &absolute(other.as_os_str().as_bytes(), &here),
+            sheet,
+        );
+    }
+    if args.commands {
+        return answer(|out| text::script(&account, sheet, out));
+    }
+    let tally = packages(&account, &mut ownership);
+    answer(|out| match list {
+        _ if args.json => object(&account, &tally, out),
+        Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
+        Some(SourceList::Packages) => text::package_list(&tally, out),
+        None => text::write(&account, &tally, sheet, out),
+    })
+}
+
+/// Prints the shortest way to a file.
+fn why(account: &Account, path: &[u8], sheet: Sheet<'_>) -> Outcome {
+    match account.way(&account.files_at(path)) {
+        Some(way) => answer(|out| text::way(account, &way, sheet, out)),
+        None => {
+            let (from, to) = match account.direction {
+                query::Direction::Back => ("is no input of", "of"),
+                query::Direction::Forth => ("is no result of", "uses"),
+            };
+            let root = &account.files[account.roots[0]].path;
+            let (subject, other) = (text::name(root, sheet), text::name(path, sheet));
+            Err(Failure::not_found(format!(
+                "{other} {from} {subject} as far as is recorded; `backstory {to} {subject}` shows what is"
+            )))
+        }
+    }
+}
+
+/// Patterns as the user wrote them: a path is meant from the current directory.
+fn globs(patterns: &[String], here: &[u8]) -> Result<Option<Globs>, Failure> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let here = String::from_utf8_lossy(here);
+    let whole = patterns.iter().map(|pattern| {
+        let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+        match pattern.contains('/') && !pattern.starts_with('/') && !pattern.starts_with("**") {
+            true => format!("{here}/{pattern}"),
+            false => pattern.to_owned(),
+        }
+    });
+    Ok(Some(Globs::new(&whole.collect::<Vec<_>>())?))
+}
+
+/// The directories in which the runs of a lineage were started.
+fn directories(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>, Failure> {
+    let nodes = lineage.nodes.iter();
+    let runs: BTreeSet<&String> = nodes
+        .map(|node| match node {
+            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for run in runs {
+        found.extend(store.run(run)?.map(|record| record.header.cwd));
+    }
+    Ok(found)
+}
+
+/// Writes the account as one object: the files, the steps between them by index, the packages.
+fn object(account: &Account, tally: &PackageTally, out: &mut impl Write) -> io::Result<()> {
+    let chain = account.chain.iter().chain(&account.drivers);
+    let files: BTreeSet<usize> = chain
+        .flat_map(|&at| {
+            let command = &account.commands[at];
+            command.reads.iter().chain(&command.writes).copied()
+        })
+        .chain(account.roots.iter().copied())
+        .collect();
+    let files: Vec<usize> = files.into_iter().collect();
+    let index = |file: &usize| files.binary_search(file).unwrap_or_default();
+    let roots: Vec<String> = account
+        .roots
+        .iter()
+        .map(|root| index(root).to_string())
+        .collect();
+    write!(
+        out,
+        "{{\n\"roots\": [{}],\n\"cut\": {},\n",
+        roots.join(", "),
+        account.cut
+    )?;
+    write!(out, "\"files\": ")?;
+    json::objects(out, &files, |&file, fields| {
+        let node = &account.files[file];
+        fields.bytes("path", Some(&node.path));
+        fields.number("id", node.entity);
+        fields.bool("source", account.is_source(file));
+        fields.bool("own", node.own);
+        fields.bool("by_content", node.by_content);
+    })?;
+    write!(out, ",\n\"steps\": ")?;
+    json::objects(out, &account.chain, |&at, fields| {
+        step(account, at, &index, fields);
+        fields.bool("own", account.concerns(at));
+    })?;
+    write!(out, ",\n\"started_by\": ")?;
+    json::objects(out, &account.drivers, |&at, fields| {
+        step(account, at, &index, fields)
+    })?;
+    write!(out, ",\n\"packages\": ")?;
+    json::objects(out, &tally.packages, |count, fields| {
+        fields.bytes("provider", Some(&count.package.provider));
+        fields.bytes("name", Some(&count.package.name));
+        fields.bytes("version", Some(&count.package.version));
+        fields.number("files", count.files);
+    })?;
+    write!(out, ",\n\"runs\": ")?;
+    json::objects(out, &account.runs, |run, fields| {
+        let summary = &run.details.summary;
+        fields.bytes("run", Some(&summary.id));
+        fields.list("command", &summary.command);
+        fields.bool("complete", summary.complete);
+        fields.list("incomplete_because", &summary.incomplete_because);
+    })?;
+    writeln!(out, "}}")
+}
+
+fn step(account: &Account, at: usize, index: &dyn Fn(&usize) -> usize, fields: &mut Fields<'_>) {
+    let command = &account.commands[at];
+    fields.bytes("run", Some(&account.runs[command.run].details.summary.id));
+    fields.bytes("command", Some(command.line.command()));
+    let program = command.line.words.iter().find_map(|word| match word {
+        Word::Program(name) => Some(name),
+        _ => None,
+    });
+    fields.bytes("program", program);
+    fields.bytes("cwd", Some(&command.line.cwd));
+    fields.time("start", command.start);
+    fields.time("end", command.end);
+    fields.number("processes", command.programs);
+    fields.numbers("inputs", command.reads.iter().map(index));
+    fields.numbers("outputs", command.writes.iter().map(index));
+}

@@ -1,0 +1,155 @@
+//! A step in one or two lines: its command, then what the command does not say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backstory_account::{Account, Direction, Siblings, pattern_text};
+use backstory_graph::model::EntityKind;
+use backstory_workflow::paths::{absolute, base_name, parent, relative};
+use backstory_workflow::steps::Word;
+
+use super::Sheet;
+use crate::text::command::{cut, shortened};
+use crate::text::paths::shown;
+use crate::text::style::Role;
+
+/// The most paths and patterns of a list.
+const FEW: usize = 5;
+
+/// A path for a reader: from the current directory if it lies below.
+pub fn name(path: &[u8], sheet: Sheet<'_>) -> String {
+    shown(relative(path, sheet.here))
+}
+
+/// Writes steps one after another. It names the directory of a step where it changes.
+pub struct StepWriter<'a> {
+    account: &'a Account,
+    sheet: Sheet<'a>,
+    directory: Vec<u8>,
+}
+
+impl<'a> StepWriter<'a> {
+    /// A writer whose first step needs no directory if it ran in the current one.
+    pub fn new(account: &'a Account, sheet: Sheet<'a>) -> StepWriter<'a> {
+        StepWriter {
+            account,
+            sheet,
+            directory: sheet.here.to_vec(),
+        }
+    }
+
+    /// The lines of a step.
+    pub fn step(&mut self, step: &Siblings) -> Vec<String> {
+        let (style, mut lines) = (self.sheet.style, Vec::new());
+        if *step.cwd != *self.directory {
+            self.directory = step.cwd.to_vec();
+            let place = name(&self.directory, self.sheet);
+            lines.push(style.paint(Role::Dim, &format!("in {place}:")));
+        }
+        let times = match step.commands.len() {
+            1 => String::new(),
+            many => format!("{many} × "),
+        };
+        let room = self.sheet.width.saturating_sub(2 + times.chars().count());
+        let command = style.paint(Role::Command, &shortened(&step.words, room));
+        lines.push(format!("  {times}{command}"));
+        let facts = self.facts(step);
+        if !facts.is_empty() {
+            let facts = cut(&facts, self.sheet.width.saturating_sub(6));
+            lines.push(format!("      {}", style.paint(Role::Dim, &facts)));
+        }
+        lines
+    }
+
+    /// The files of a step that its command does not name, and its sources.
+    fn facts(&self, step: &Siblings) -> String {
+        let account = self.account;
+        let (mut made, mut from, mut sources) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for &at in &step.commands {
+            let command = &account.commands[at];
+            let named: BTreeSet<Vec<u8>> = command
+                .line
+                .words
+                .iter()
+                .filter_map(|word| match word {
+                    Word::Text(text) => Some(absolute(text, &command.line.cwd)),
+                    _ => None,
+                })
+                .collect();
+            for &file in &command.writes {
+                let file = &account.files[file];
+                if !named.contains(&*file.path) && file.kind == EntityKind::File && file.own {
+                    made.insert(&*file.path);
+                }
+            }
+            for &at in &command.reads {
+                let file = &account.files[at];
+                if file.kind != EntityKind::File || !file.own {
+                    continue;
+                }
+                if account.is_source(at) && account.direction == Direction::Back {
+                    sources.insert(&*file.path);
+                } else if !named.contains(&*file.path) {
+                    from.insert(&*file.path);
+                }
+            }
+        }
+        let changed: BTreeSet<&[u8]> = made.intersection(&from).copied().collect();
+        made.retain(|path| !changed.contains(path));
+        from.retain(|path| !changed.contains(path));
+        let mut facts = Vec::new();
+        let kinds = [
+            ("changed", changed),
+            ("made", made),
+            ("sources:", sources),
+            ("from", from),
+        ];
+        for (word, paths) in kinds {
+            if !paths.is_empty() {
+                let paths: Vec<&[u8]> = paths.into_iter().collect();
+                facts.push(format!("{word} {}", self.list(&paths, &step.cwd, FEW)));
+            }
+        }
+        facts.join("; ")
+    }
+
+    /// A path from this directory or the current one if it lies below.
+    fn near<'p>(&self, path: &'p [u8], directory: &[u8]) -> &'p [u8] {
+        let near = relative(path, directory);
+        match near.len() < path.len() {
+            true => near,
+            false => relative(path, self.sheet.here),
+        }
+    }
+
+    /// Paths with those of one directory and ending joined: `few` of these groups, then a count.
+    pub fn list(&self, paths: &[&[u8]], directory: &[u8], few: usize) -> String {
+        let mut groups: BTreeMap<(&[u8], &[u8]), Vec<&[u8]>> = BTreeMap::new();
+        for path in paths {
+            let name = base_name(path);
+            let dot = name.iter().rposition(|&byte| byte == b'.');
+            let ending = dot.map_or(&[][..], |at| &name[at..]);
+            groups.entry((parent(path), ending)).or_default().push(path);
+        }
+        let mut groups: Vec<Vec<&[u8]>> = groups.into_values().collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.len() > 2));
+        let (mut texts, mut named) = (Vec::new(), 0);
+        for group in groups {
+            let near: Vec<&[u8]> = group
+                .iter()
+                .map(|path| self.near(path, directory))
+                .collect();
+            if texts.len() >= few {
+                break;
+            }
+            named += group.len();
+            match near.len() {
+                1 | 2 => texts.extend(near.iter().map(|path| shown(path))),
+                many => texts.push(format!("{} ({many})", pattern_text(&near))),
+            }
+        }
+        if named < paths.len() {
+            texts.push(format!("{} more", paths.len() - named));
+        }
+        texts.join(", ")
+    }
+}

@@ -1,0 +1,164 @@
+//! `of` and `uses` at the level of steps.
+
+use crate::Place;
+
+/// Copies 40 files, joins the copies and counts their lines, with a look-up that is of no use.
+fn recorded() -> Place {
+    let place = Place::new();
+    for n in 1..=40 {
+        place.write(&format!("in{n}.txt"), &format!("line {n}\n"));
+    }
+    place.write(
+        "run.sh",
+        "mkdir out
+         cat /etc/hostname > unused
+         for f in in*.txt; do sort $f -o out/$f; done
+         cat out/*.txt | sort -n > all
+         wc -l < all > count\n",
+    );
+    place.record("sh run.sh");
+    place
+}
+
+#[test]
+fn of_leads_to_the_sources_on_one_screen() {
+    let place = recorded();
+    let answer = place.run(&["of", "count"]).out;
+    assert!(answer.lines().count() < 20, "{answer}");
+    for part in [
+        "count: made ",
+        " by run ",
+        ", complete",
+        "wc -l < all > count",
+        "| sort -n > all",
+        "40 × sort *.txt -o out/*.txt",
+        "sources: *.txt (40)",
+        "started by sh (run.sh)",
+        "packages: ",
+    ] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    let at = |part: &str| answer.find(part).unwrap();
+    assert!(
+        at("wc -l") < at("sort -n") && at("sort -n") < at("40 ×"),
+        "{answer}"
+    );
+    assert!(
+        !answer.contains("/usr/lib") && !answer.contains("hostname"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn the_inputs_of_a_file_are_those_that_no_recorded_step_made() {
+    let place = recorded();
+    let answer = place.run(&["of", "count", "--inputs"]).out;
+    let own: Vec<&str> = answer
+        .lines()
+        .filter(|line| !line.starts_with('('))
+        .collect();
+    assert_eq!(own.len(), 41, "{answer}");
+    assert!(
+        own.contains(&"in7.txt") && own.contains(&"run.sh"),
+        "{answer}"
+    );
+    let files = place.run(&["of", "count", "--inputs", "--files"]).out;
+    assert!(files.contains("/libc.so.6"), "{files}");
+    assert!(
+        !place
+            .run(&["of", "count", "--packages"])
+            .out
+            .contains("in7")
+    );
+}
+
+#[test]
+fn why_shows_the_shortest_way_from_an_input() {
+    let place = recorded();
+    let answer = place.run(&["of", "count", "--why", "in7.txt"]).out;
+    let lines: Vec<&str> = answer.lines().map(str::trim).collect();
+    assert_eq!(lines[0], "count");
+    assert_eq!(lines[1..3], ["made by wc -l < all > count", "from all"]);
+    assert_eq!(lines.last(), Some(&"from in7.txt"), "{answer}");
+    let rules = place.run(&["of", "count", "--why", "run.sh"]).out;
+    assert!(rules.contains("started by sh run.sh"), "{rules}");
+    place
+        .run(&["of", "count", "--why", "unused"])
+        .is_error(1, &["unused is no input of count"]);
+}
+
+#[test]
+fn the_commands_are_a_script_in_order_of_time() {
+    let place = recorded();
+    let answer = place.run(&["of", "count", "--commands"]).out;
+    let lines: Vec<&str> = answer.lines().collect();
+    assert!(lines[0].starts_with("# run "), "{answer}");
+    assert_eq!(lines.len(), 1 + 40 + 2, "{answer}");
+    assert!(lines[1].starts_with("sort in"), "{answer}");
+    assert_eq!(lines[42], "wc -l < all > count");
+}
+
+#[test]
+fn an_answer_can_be_narrowed() {
+    let place = recorded();
+    let near = place.run(&["of", "count", "--depth", "1"]).out;
+    assert!(
+        near.contains("wc -l") && !near.contains("sort -n"),
+        "{near}"
+    );
+    let through = place.run(&["of", "count", "--through", "in7.txt"]).out;
+    assert!(
+        through.contains("  sort in7.txt -o out/in7.txt") && through.contains("wc -l"),
+        "{through}"
+    );
+    let only = place.run(&["of", "count", "--only", "out/*"]).out;
+    assert!(only.contains("40 ×") && !only.contains("wc -l"), "{only}");
+}
+
+#[test]
+fn the_steps_are_available_as_json() {
+    let place = recorded();
+    let json = place.json(&["of", "count", "--level", "step", "--json"]);
+    let steps = json["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 42, "{json}");
+    assert_eq!(steps[0]["command"], "wc -l < all > count");
+    let path = |index: &serde_json::Value| {
+        json["files"][index.as_u64().unwrap() as usize]["path"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(path(&steps[0]["outputs"][0]), place.path("count"));
+    assert_eq!(path(&json["roots"][0]), place.path("count"));
+    assert!(!json["packages"].as_array().unwrap().is_empty(), "{json}");
+    let graph = place.json(&["of", "count", "--json"]);
+    assert!(graph["nodes"].is_array() && graph["links"].is_array());
+}
+
+#[test]
+fn uses_shows_the_steps_to_the_results() {
+    let place = recorded();
+    let answer = place.run(&["uses", "in7.txt"]).out;
+    let at = |part: &str| {
+        answer
+            .find(part)
+            .unwrap_or_else(|| panic!("{part}: {answer}"))
+    };
+    assert!(at("sort in7.txt") < at("sort -n > all") && at("sort -n > all") < at("wc -l"));
+    assert!(
+        !answer.contains("in8.txt -o") && !answer.contains("sh run.sh"),
+        "{answer}"
+    );
+    let rules = place.run(&["uses", "run.sh"]).out;
+    assert!(rules.contains("40 × sort"), "{rules}");
+}
+
+#[test]
+fn the_former_answers_are_at_the_level_of_processes() {
+    let place = recorded();
+    let tree = place.run(&["of", "count", "--tree"]).out;
+    assert!(tree.contains("└─ written by wc"), "{tree}");
+    assert_eq!(place.run(&["of", "count", "--level", "process"]).out, tree);
+    let all = place.run(&["of", "count", "--all"]).out;
+    assert_eq!(place.run(&["of", "count", "--level", "all"]).out, all);
+}
