@@ -67,7 +67,10 @@ pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<Weight> {
         };
         let subject = writes().any(|file| account.roots.contains(file));
         let is_file = |&file: &usize| account.files[file].kind == EntityKind::File;
-        let mut reads = siblings.commands.iter().flat_map(|&at| &account.commands[at].reads);
+        let mut reads = siblings
+            .commands
+            .iter()
+            .flat_map(|&at| &account.commands[at].reads);
         let files = match account.direction {
             Direction::Back => writes().any(is_file),
             Direction::Forth => writes().any(is_file) || reads.any(is_file),
