@@ -80,11 +80,9 @@ fn a_command_that_cannot_be_executed_is_126() {
 #[test]
 fn a_script_without_interpreter_line_runs_in_the_shell() {
     for guard in MODES {
-        use std::os::unix::fs::PermissionsExt;
         let run = Run::new(&["--guard", guard]);
-        std::fs::write(run.path("script"), "echo \"$1\"; exit 3").unwrap();
-        std::fs::set_permissions(run.path("script"), std::fs::Permissions::from_mode(0o755))
-            .unwrap();
+        let script = run.path("script");
+        backstory_testkit::program::write(&script, b"echo \"$1\"; exit 3").unwrap();
         let out = run.record(&["./script", "a b"]);
         assert_eq!(
             (out.status.code(), text(&out.stdout)),

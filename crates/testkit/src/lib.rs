@@ -13,6 +13,7 @@ pub mod need;
 pub mod oracle;
 pub mod page;
 pub mod procs;
+pub mod program;
 pub mod snapshot;
 pub mod stage;
 pub mod strace;

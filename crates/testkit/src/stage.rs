@@ -4,7 +4,6 @@
 //! or copied to the stage first.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::busybox::{busybox, is_installed};
 use crate::need::say;
+use crate::program;
 use crate::user::User;
 
 /// Search path of staged commands. It is the same on all machines of one distribution.
@@ -149,8 +149,5 @@ impl Stage {
 }
 
 fn place(from: &Path, to: &Path) -> io::Result<()> {
-    if fs::hard_link(from, to).is_ok() {
-        return Ok(());
-    }
-    fs::copy(from, to).map(|_| ())
+    std::fs::hard_link(from, to).or_else(|_| program::copy(from, to))
 }

@@ -219,13 +219,7 @@ fn each_kind_of_difference_has_its_word() {
     ];
     let line =
         "./tool data > out; cat data >> out; . ./set; sh -c 'echo $SET >> out'; sh ends; true";
-    let write = |name: &str, text: &str| {
-        use std::os::unix::fs::PermissionsExt;
-        place.write_aged(name, text);
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(place.path(name), mode).unwrap();
-        place.age(name);
-    };
+    let write = |name: &str, text: &str| place.write_program(name, text);
     changes
         .iter()
         .for_each(|(_, name, text, _)| write(name, text));

@@ -260,7 +260,7 @@ fn a_static_go_program_comes_back() {
         return;
     };
     let own = place.home().join("go_files");
-    fs::copy(&built, &own).unwrap();
+    backstory_testkit::program::copy(built.as_ref(), &own).unwrap();
     place.stage.user().owns(&own).unwrap();
     place.age("../home/go_files");
     place.comes_back_without_its_user("~/go_files", &[]);

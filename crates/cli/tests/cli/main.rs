@@ -96,7 +96,15 @@ impl Place {
         self.stage.user().owns(&path).unwrap();
     }
 
-    /// The same, and waits until the file is older than the granularity of the file system's clock.
+    /// Writes a program into `work`, owned by the stage's user, and waits as `write_aged` does.
+    fn write_program(&self, name: &str, text: &str) {
+        let path = self.work().join(name);
+        backstory_testkit::program::write(&path, text.as_bytes()).unwrap();
+        self.stage.user().owns(&path).unwrap();
+        self.age(name);
+    }
+
+    /// The same as `write`, and waits until the file is older than the granularity of the file system's clock.
     /// A younger file may have been changed after it was read.
     fn write_aged(&self, name: &str, text: &str) {
         self.write(name, text);

@@ -88,14 +88,8 @@ fn a_changed_input_is_followed_to_the_result_and_no_further() {
 /// The script started the steps. Executing them again would do what the old script said.
 #[test]
 fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_more() {
-    use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
-    let script = |text: &str| {
-        place.write_aged("tool", text);
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(place.path("tool"), mode).unwrap();
-        place.age("tool");
-    };
+    let script = |text: &str| place.write_program("tool", text);
     script("#!/bin/sh\nsort $1\n");
     place.write("part.1", "b\na\n");
     place.write_aged("end", "z\n");

@@ -2,7 +2,6 @@
 //! builds, and for programs that launch others.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::Place;
@@ -87,8 +86,7 @@ fn pile() -> Option<Place> {
     let shim = "#!/usr/bin/env bash\nfor part in ${PATH//:/ }; do type -p python3 > /dev/null; done\nexec /usr/bin/python3 \"$@\"\n";
     let scripts = PILE.into_iter().chain([(".pyenv/shims/python3", shim)]);
     for (name, text) in scripts {
-        place.write_aged(name, text);
-        std::fs::set_permissions(place.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        place.write_program(name, text);
     }
     place.write_aged("raw/alice.txt", "b 2\na 1\n");
     place.write_aged("raw/bob.txt", "d 4\nc 3\n");

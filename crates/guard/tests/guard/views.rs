@@ -16,7 +16,7 @@ fn jail() -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("bin")).unwrap();
     std::fs::create_dir(dir.path().join("etc")).unwrap();
-    std::fs::copy(busybox, dir.path().join("bin/busybox")).unwrap();
+    backstory_testkit::program::copy(busybox.as_ref(), &dir.path().join("bin/busybox")).unwrap();
     std::fs::write(dir.path().join("etc/target"), "inside").unwrap();
     symlink("/etc/target", dir.path().join("etc/link")).unwrap();
     Some(dir)

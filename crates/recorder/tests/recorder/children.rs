@@ -4,7 +4,7 @@ use crate::harness::{
     Arena, RecordedProgram, command, folder, library, program, program_with, record, record_with,
 };
 use backstory_abi as abi;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 fn run(how: &str) -> RecordedProgram {
@@ -262,12 +262,8 @@ fn a_known_loader_gets_the_full_path_of_the_recorder() {
     let dir = folder();
     let entry = entry_that_is_wide_only(dir.path());
     let script = dir.path().join("script");
-    std::fs::write(
-        &script,
-        "#! /bin/sh -e\ncat input; /bin/cat input; env -i cat input\n",
-    )
-    .unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = b"#! /bin/sh -e\ncat input; /bin/cat input; env -i cat input\n";
+    backstory_testkit::program::write(&script, text).unwrap();
     let line = ["sh", "-c", "exec ./script"];
     let run = record_with(&mut command(dir.path(), &line), &Arena::default(), &entry);
     assert!(run.output.stderr.is_empty(), "{:?}", run.output);
