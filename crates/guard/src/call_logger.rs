@@ -144,6 +144,7 @@ impl<S: RecordSink> CallLogger<S> {
         if state.hooks.preserver().is_none() {
             return Response::Continue;
         }
+        state.exits.write_ended(time, &mut self.out);
         let at = ChangingCall {
             notification,
             time,

@@ -147,7 +147,7 @@ impl ExitWatcher {
                             ended();
                         }
                     }
-                    pid => self.write_end(pid as u32, out),
+                    pid => self.write_end(pid as u32, None, out),
                 }
             }
             if ended.is_none() && self.followed().is_empty() {
@@ -155,6 +155,28 @@ impl ExitWatcher {
             }
             if ended.is_some() {
                 self.gather(listener);
+            }
+        }
+    }
+
+    /// Writes the exits that have happened and were not written yet, with a time just before `time`.
+    ///
+    /// The caller is about to let a call that began at `time` change a file. A process that has
+    /// ended cannot write to the file after this call. If its exit were written later, the graph
+    /// would take what it wrote and the change for one version.
+    pub fn write_ended<S: RecordSink>(&self, time: u64, out: &mut RecordWriter<S>) {
+        if self.followed().is_empty() {
+            return;
+        }
+        let (at_once, mut events) = (Timespec::default(), Vec::with_capacity(64));
+        let room = rustix::buffer::spare_capacity(&mut events);
+        if epoll::wait(&self.epoll, room, Some(&at_once)).is_err() {
+            return;
+        }
+        for event in events {
+            match event.data.u64() {
+                STOP | LISTENER => {}
+                pid => self.write_end(pid as u32, Some(time.saturating_sub(1)), out),
             }
         }
     }
@@ -169,10 +191,15 @@ impl ExitWatcher {
         let _ = poll(&mut fds, Some(&GATHER));
     }
 
-    fn write_end<S: RecordSink>(&self, pid: u32, out: &mut RecordWriter<S>) {
-        let Some(pidfd) = self.followed().remove(&pid) else {
+    /// Writes an exit with the given time, or with the present one.
+    fn write_end<S: RecordSink>(&self, pid: u32, time: Option<u64>, out: &mut RecordWriter<S>) {
+        let mut followed = self.followed();
+        let Some(pidfd) = followed.remove(&pid) else {
             return;
         };
+        // The lock is still held: a thread that finds the process missing acts after this time.
+        let time = time.unwrap_or_else(sys::clock::counter);
+        drop(followed);
         // Closing the pidfd is not enough while a forked child of the supervisor that has not
         // executed yet has a copy.
         let _ = epoll::delete(&self.epoll, &pidfd);
@@ -185,6 +212,6 @@ impl ExitWatcher {
             tid: pid,
             ..CallerIds::default()
         };
-        out.put(sys::clock::counter(), ids, &gone(pid, status), &[]);
+        out.put(time, ids, &gone(pid, status), &[]);
     }
 }

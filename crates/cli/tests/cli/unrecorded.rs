@@ -51,6 +51,38 @@ fn came_from(place: &Place, name: &str) -> Vec<String> {
     found
 }
 
+/// Otherwise what the process wrote and the next change would count as one version, whose content
+/// is the one that the change left.
+#[test]
+fn the_end_of_an_unrecorded_process_is_logged_before_the_next_change_of_a_file() {
+    let Some(place) = place() else { return };
+    let line = "for n in 1 2 3 4 5 6; do busybox sh -c \"echo $n >> f\"; done";
+    let run = place.keep(line, &["--contents=lazy"]);
+    let raw = place.run(&["log", "--raw", &run]).out;
+    // A line has the record's offset, its time, its operation and, from the guard, the caller.
+    let of = |operation: &str, path: &str| -> Vec<(u64, String)> {
+        let fields = |line: &str| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let lines = raw.lines().filter(|line| line.contains(path)).map(fields);
+        let lines = lines.filter(|line| line.get(2).is_some_and(|word| word == operation));
+        let mut found: Vec<_> = lines
+            .map(|line| (line[1].parse().unwrap(), line[3].clone()))
+            .collect();
+        found.sort_unstable();
+        found
+    };
+    let (opened, ended) = (of("OPEN", "/work/f\""), of("GONE", ""));
+    assert_eq!(opened.len(), 6, "{raw}");
+    for pair in opened.windows(2) {
+        let id = |caller: &str| caller.split('/').next().map(str::to_owned);
+        let end = ended.iter().find(|end| id(&end.1) == id(&pair[0].1));
+        assert!(end.is_some_and(|end| end.0 < pair[1].0), "{pair:?}: {raw}");
+    }
+}
+
 #[test]
 fn a_static_shells_pipeline_leads_from_its_input_to_its_output() {
     let Some(place) = place() else { return };
