@@ -303,8 +303,8 @@ impl Arena {
         self.header().reported.load(Ordering::Acquire)
     }
 
-    /// Publishes that the filter contains all files read by the first `reported` possible reads. Zero
-    /// means that the filter is not complete any more. Only one thread may call this at a time.
+    /// Publishes that the filter contains all files read by the first `reported` possible reads.
+    /// Zero means that the filter is not complete any more. Only one thread may call this at a time.
     pub fn publish_filtered(&self, reported: u64) {
         self.header().filtered.store(reported, Ordering::Release);
     }

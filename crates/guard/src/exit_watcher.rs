@@ -159,7 +159,8 @@ impl ExitWatcher {
         }
     }
 
-    /// Writes the exits that have happened and were not written yet, with a time just before `time`.
+    /// Writes the exits that have happened and were not written yet. Their time is just before
+    /// `time`.
     ///
     /// The caller is about to let a call that began at `time` change a file. A process that has
     /// ended cannot write to the file after this call. If its exit were written later, the graph
