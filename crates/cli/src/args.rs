@@ -29,8 +29,8 @@ use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
 use program::{CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
-use runs::{NameArgs, NoteArgs, RmArgs, ShowArgs};
-use search::{FilesArgs, LogArgs, ProcessesArgs, WhoArgs};
+use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
+use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use store::StoreCommand;
 
 /// Records how files come to be, and answers questions about it.
@@ -145,6 +145,18 @@ pub enum Command {
     /// Show which run introduced each line of a text file
     #[command(after_help = lineage::BLAME)]
     Blame(BlameArgs),
+
+    /// List the addresses that a run's processes talked to, or tried to
+    #[command(after_help = search::PEERS)]
+    Peers(RunArgs),
+
+    /// Attach tags to a run, or print them
+    #[command(after_help = search::TAG)]
+    Tag(TagArgs),
+
+    /// Compare runs in a table: parameters, metrics, tags, durations and results
+    #[command(after_help = search::COMPARE)]
+    Compare(CompareArgs),
 
     /// Write the stored content of a file: of the newest recorded version of a path, or of a digest
     #[command(after_help = export::CONTENTS)]

@@ -61,6 +61,12 @@ impl CurrentStore {
                 chain(&error)
             ));
         }
+        if let Err(error) = store::catch_up_annotations(&home, &mut store) {
+            complain(&format!(
+                "cannot read all tags and metrics, so this answer may leave some out: {}",
+                chain(&error)
+            ));
+        }
         Ok(CurrentStore { home, store })
     }
 

@@ -24,6 +24,10 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// An array.
     Array(Vec<Value>),
+    /// A number, as JSON spells it.
+    Number(String),
+    /// An object whose keys are data, in this order.
+    Map(Vec<(String, Value)>),
     /// An object, in this order.
     Object(Vec<(&'static str, Value)>),
 }
@@ -49,6 +53,17 @@ impl Value {
                     item.write(out)?;
                 }
                 out.write_all(b"]")
+            }
+            Value::Number(text) => out.write_all(text.as_bytes()),
+            Value::Map(fields) => {
+                out.write_all(b"{")?;
+                for (n, (key, value)) in fields.iter().enumerate() {
+                    out.write_all(if n == 0 { b"" } else { b", " })?;
+                    string(key.as_bytes(), out)?;
+                    out.write_all(b": ")?;
+                    value.write(out)?;
+                }
+                out.write_all(b"}")
             }
             Value::Object(fields) => {
                 out.write_all(b"{")?;

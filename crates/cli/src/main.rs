@@ -5,6 +5,7 @@
 //! and only this crate prints.
 
 mod args;
+mod checkout;
 mod commands;
 mod contents_writer;
 mod current_store;
@@ -13,6 +14,7 @@ mod error;
 mod index;
 mod json;
 mod pager;
+mod parameter_file;
 mod running_runs;
 mod scope;
 mod sha256_index;
@@ -53,6 +55,9 @@ fn main() -> ExitCode {
         }
         Command::Uses(args) => commands::lineage::run(args, None, Direction::Uses, store),
         Command::Who(args) => commands::who::run(args, store),
+        Command::Peers(args) => commands::peers::run(args, store),
+        Command::Tag(args) => commands::tag::run(args, store),
+        Command::Compare(args) => commands::compare::run(args, store),
         Command::Status(args) => commands::status::run(args, store),
         Command::Diff(args) => commands::diff::run(args, store),
         Command::Replay(args) => commands::replay::run(args, store),
@@ -102,6 +107,8 @@ fn is_paged(command: &Command) -> bool {
             | Command::Of(_)
             | Command::Uses(_)
             | Command::Who(_)
+            | Command::Peers(_)
+            | Command::Compare(_)
             | Command::Status(_)
             | Command::Diff(_)
     )

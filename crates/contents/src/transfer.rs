@@ -31,14 +31,17 @@ pub enum Kind {
     Content,
     /// The owner's name for a run, and the owner's note. The section's name is the run's id.
     Label,
+    /// Tags, parameters, metrics and checkouts of runs, as lines of JSON.
+    Annotations,
 }
 
 /// Every kind by its number.
-const KINDS: [(u8, Kind); 4] = [
+const KINDS: [(u8, Kind); 5] = [
     (1, Kind::Log),
     (2, Kind::Facts),
     (3, Kind::Content),
     (4, Kind::Label),
+    (5, Kind::Annotations),
 ];
 
 /// Writes an export.

@@ -20,6 +20,7 @@ pub(crate) mod fold;
 mod object;
 mod paths;
 mod process;
+mod refused;
 mod serial;
 mod version;
 
@@ -28,6 +29,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 
 pub use fold::SLACK;
+pub use refused::refused_connection;
 
 /// The state of paths in the file system after the run.
 ///

@@ -30,6 +30,8 @@ pub struct RunSummary {
     pub files_written: u64,
     /// The name of the machine.
     pub host: String,
+    /// Its tags by key. Only lists of runs and `details` have them.
+    pub tags: Vec<(String, String)>,
     /// True while the run is being recorded. Its verdict is open then.
     pub running: bool,
 }
@@ -48,6 +50,8 @@ pub struct RunDetails {
     pub peers: Vec<String>,
     /// Processes whose look-ups are not known: id and path of the program.
     pub lookups_unknown: Vec<(u64, Option<Bytes>)>,
+    /// Its tags, parameters, metrics and git work trees.
+    pub annotations: Vec<backstory_store::Annotation>,
     /// Bytes of the finalized log.
     pub log_bytes: u64,
     /// The resources that the run used. `None` if unknown.
@@ -97,6 +101,46 @@ pub struct FileTouch {
     pub to: Vec<(Derivation, Bytes)>,
     /// The names that the file or its content had before, and how it came from there.
     pub from: Vec<(Derivation, Bytes)>,
+}
+
+/// A contact of a process with an address.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub struct PeerContact {
+    /// `tcp:127.0.0.1:80`, `unix:/run/x`
+    pub address: Bytes,
+    pub id: u64,
+    pub activity: Activity,
+    /// False if each attempt failed. `None` if that is not known.
+    pub connected: Option<bool>,
+    /// The errno of the last attempt that failed.
+    pub errno: Option<i32>,
+    /// True if the process accepted connections to the address.
+    pub serves: bool,
+    pub sent: bool,
+    pub received: bool,
+    /// From the first act to the last.
+    pub interval: Interval,
+    /// Names that the address can have had.
+    pub names: Vec<PeerName>,
+}
+
+/// A name of an address, and how it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct PeerName {
+    pub name: String,
+    pub source: NameSource,
+}
+
+/// How the name of an address is known. The record has no payload of name servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NameSource {
+    /// `/etc/hosts`, as the run read it, has it.
+    HostsFile,
+    /// An argument of the process, or of one that started it, has a URL with this host and the
+    /// port of the address. It is likely, not certain.
+    Arguments,
 }
 
 /// How the kernel made one file of another.

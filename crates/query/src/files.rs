@@ -147,8 +147,8 @@ pub fn files_where(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<
         .collect())
 }
 
-/// For each process of a run, in the order of their ids: whether it used a file that the filter
-/// accepts and `own` does, and how many bytes the files have that it wrote.
+/// The processes of a run in the order of their ids. Each says whether it used a file that both the
+/// filter and `own` accept, and how many bytes it wrote to files.
 pub fn process_files(
     store: &dyn Store,
     run: &str,

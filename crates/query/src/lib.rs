@@ -5,6 +5,7 @@
 //! - [`files`], [`processes`], [`runs`], [`details`] and [`contents`] describe runs.
 //! - [`subject`] finds the version of a file that a question means; [`history`] says what happened
 //!   to a path.
+//! - [`checkouts`] are the git work trees of a run, [`results`] the files that it left.
 //! - [`status`] compares files with their recorded versions.
 //! - [`RunFilter`] selects runs, by time, command, file and more.
 //! - [`Globs`], [`FilePattern`] and [`TextPattern`] are patterns of paths and of texts.
@@ -14,6 +15,7 @@
 pub mod answer;
 
 mod alike;
+mod checkouts;
 mod contents;
 mod decided;
 mod error;
@@ -26,7 +28,9 @@ mod history;
 mod lineage;
 mod neighbours;
 mod now;
+mod peers;
 mod replaced;
+mod results;
 mod root;
 mod run_filter;
 mod runs;
@@ -36,6 +40,7 @@ mod text_pattern;
 mod touches;
 mod undone;
 
+pub use checkouts::{Checkout, checkouts, runs_at_commit};
 pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
 pub use decided::decided_since;
 pub use error::{Error, Result};
@@ -48,8 +53,10 @@ pub use history::{PathChange, PathEvent, at_moment, history};
 pub use lineage::{ancestry, ancestry_of, influence, influence_of};
 pub use neighbours::Direction;
 pub use now::ident as present_identity;
+pub use peers::peers;
 pub use replaced::replaced;
-pub use run_filter::RunFilter;
+pub use results::{RunResult, results};
+pub use run_filter::{RunFilter, TagPattern};
 pub use runs::{details, facts, processes, resolve, running, runs, runs_where};
 pub use status::status;
 pub use text_pattern::TextPattern;

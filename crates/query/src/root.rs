@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{EntityKey, RunKey, Store, VersionMatch};
 
+use crate::peers::{REPLY, is_address};
 use crate::{Error, Result, now, undone};
 
 /// A path in all forms in which it may have been recorded.
@@ -87,6 +88,12 @@ fn without_dots(path: &Path) -> PathBuf {
 
 /// The newest version of the file that `path` means.
 pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(EntityKey, Entity)> {
+    let address = path.as_os_str().as_bytes();
+    if is_address(address) {
+        let mut keys = at_address(store, address, run)?;
+        let key = keys.pop().ok_or_else(|| Error::NotFound(path.to_owned()))?;
+        return Ok((key, store.entity(key)?));
+    }
     let asked = Asked::new(path)?;
     let found = match identified(store, &asked, run)? {
         Some(found) => Some(found),
@@ -98,6 +105,15 @@ pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(Enti
 /// The newest version of the file that `path` means, and the same version in all other runs, latest
 /// run first.
 pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<Vec<EntityKey>> {
+    let address = path.as_os_str().as_bytes();
+    if is_address(address) {
+        let mut keys = at_address(store, address, run)?;
+        keys.reverse();
+        if keys.is_empty() {
+            return Err(Error::NotFound(path.to_owned()));
+        }
+        return Ok(keys);
+    }
     let (newest, entity) = find(store, path, run)?;
     let mut found = vec![newest];
     if let (Some(ident), None) = (entity.ident, run) {
@@ -107,6 +123,15 @@ pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<V
         found.extend(same.into_iter().rev());
     }
     Ok(found)
+}
+
+/// Both directions of all connections to an address, those of the latest run last.
+fn at_address(store: &dyn Store, address: &[u8], run: Option<RunKey>) -> Result<Vec<EntityKey>> {
+    let mut keys = store.at_path(&[address, REPLY].concat())?;
+    keys.extend(store.at_path(address)?);
+    keys.retain(|key| run.is_none_or(|run| key.run() == run));
+    keys.sort_unstable_by_key(|key| (key.run(), Reverse(*key)));
+    Ok(keys)
 }
 
 /// Finds the present file by identity in the latest run that knew it, preferably by one of the

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, ActivityId, EntityId, EntityKind};
-use backstory_store::{ActivityKey, RunKey, RunRecord, Store};
+use backstory_store::{ActivityKey, AnnotationKind, RunKey, RunRecord, Store};
 
 use crate::answer::{ProcessLine, RunDetails, RunSummary};
 use crate::file_pattern::FileUsers;
@@ -17,18 +17,39 @@ pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummar
     let _one_state = store.reading()?;
     let users = filter.file.as_ref().map(|file| file.users(store));
     let users = users.transpose()?;
+    let at_commit = filter.commit.as_deref();
+    let at_commit = at_commit.map(|commit| crate::runs_at_commit(store, commit));
+    let at_commit = at_commit.transpose()?;
+    let mut tags = tags_by_run(store)?;
     let mut found = Vec::new();
     for record in store.runs()? {
         if filter.most.is_some_and(|most| found.len() >= most) {
             break;
         }
-        let run = summary(&record);
+        let mut run = summary(&record);
+        run.tags = tags.remove(&run.id).unwrap_or_default();
+        if at_commit
+            .as_ref()
+            .is_some_and(|runs| !runs.contains(&run.id))
+        {
+            continue;
+        }
         let uses = |users: &FileUsers| users.include(store, record.key);
         if filter.accepts(&run) && users.as_ref().map_or(Ok(true), uses)? {
             found.push(run);
         }
     }
     Ok(found)
+}
+
+/// The tags of all runs that have any.
+fn tags_by_run(store: &dyn Store) -> Result<HashMap<String, Vec<(String, String)>>> {
+    let mut by_run: HashMap<String, Vec<(String, String)>> = HashMap::new();
+    for tag in store.annotations_of(AnnotationKind::Tag, None)? {
+        let value = tag.value.unwrap_or_default();
+        by_run.entry(tag.run).or_default().push((tag.key, value));
+    }
+    Ok(by_run)
 }
 
 /// All runs, newest first.
@@ -93,10 +114,19 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
             ));
         }
     }
+    let annotations = store.annotations(run)?;
+    let mut stated = stated(&record);
+    let tags = annotations
+        .iter()
+        .filter(|one| one.kind == AnnotationKind::Tag);
+    stated.summary.tags = tags
+        .map(|tag| (tag.key.clone(), tag.value.clone().unwrap_or_default()))
+        .collect();
     Ok(RunDetails {
         peers,
         lookups_unknown: unknown,
-        ..stated(&record)
+        annotations,
+        ..stated
     })
 }
 
@@ -110,6 +140,7 @@ fn stated(record: &RunRecord) -> RunDetails {
     let environment = record.header.environment.iter();
     RunDetails {
         summary: summary(record),
+        annotations: Vec::new(),
         warnings: record.end.warnings.clone(),
         machine: record.header.machine.clone(),
         modes: record.header.modes.clone(),
@@ -191,6 +222,7 @@ pub(crate) fn summary(record: &RunRecord) -> RunSummary {
         files_read: record.counts.files_read,
         files_written: record.counts.files_written,
         host: record.header.machine.host.clone(),
+        tags: Vec::new(),
         running: false,
     }
 }
@@ -219,6 +251,7 @@ pub fn running(header: &RunHeader) -> RunSummary {
         files_read: 0,
         files_written: 0,
         host: header.machine.host.clone(),
+        tags: Vec::new(),
         running: true,
     }
 }

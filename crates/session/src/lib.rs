@@ -46,4 +46,5 @@ pub use library::library_path;
 pub use options::{Options, RecordingResult};
 pub use record::{end_by_signal, record};
 pub use recover::{is_recording, recover};
+pub use redact::redacted_value;
 pub use sweep::sweep;

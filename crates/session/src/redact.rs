@@ -65,6 +65,13 @@ impl Secrets {
         }
     }
 
+    /// The value of a variable or parameter with this name, or a mark if the name is secret.
+    pub(crate) fn value(&self, name: &str, value: &str) -> String {
+        let length = name.len() + 1;
+        let entry = self.redact(format!("{name}={value}").as_bytes());
+        String::from_utf8_lossy(&entry[length.min(entry.len())..]).into_owned()
+    }
+
     /// An environment with the values of secrets replaced.
     pub(crate) fn environment(&self, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
         all.iter().map(|entry| self.redact(entry)).collect()
@@ -188,6 +195,12 @@ impl Secrets {
         let length = entry.len() - name.len() - 1;
         [&entry[..=name.len()], &redaction::value_mark(length)].concat()
     }
+}
+
+/// A value that is stored beside the record, or a mark if its name matches the patterns of secrets
+/// or one of `more`.
+pub fn redacted_value(name: &str, value: &str, more: &[String]) -> String {
+    Secrets::new(more).value(name, value)
 }
 
 /// Blanks the bytes between records, which a thread was writing when it died. No reader understands

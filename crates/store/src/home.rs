@@ -8,6 +8,7 @@
 //! DIR/index.lock      locked (flock) by the process that indexes
 //! DIR/facts.log       the journal of facts about contents
 //! DIR/contents        the contents themselves
+//! DIR/annotations.log  the journal of tags, parameters, metrics and checkouts
 //! DIR/keep.lock       locked (flock) by the process that adds facts or removes contents
 //! ```
 
@@ -229,6 +230,11 @@ impl Home {
     /// The journal of facts about contents.
     pub fn facts_path(&self) -> PathBuf {
         self.dir.join("facts.log")
+    }
+
+    /// The journal of annotations.
+    pub fn annotations_path(&self) -> PathBuf {
+        self.dir.join("annotations.log")
     }
 
     /// Where contents are.

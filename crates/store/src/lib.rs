@@ -9,6 +9,7 @@
 //!   the directory: logs, ids, locks     GraphStore    runs and their graphs
 //!   (opens no database)                 ContentFacts  which version has which content
 //!                                       Maintenance   size, removal of unused records
+//!                                       RunAnnotations tags, parameters, metrics, checkouts
 //!                                           │
 //!                              ┌────────────┴────────────┐
 //!                         SqliteStore               MemoryStore
@@ -17,7 +18,7 @@
 //!
 //! - [`Home`] is the directory: the logs of runs, their ids, the format number. Opening it is cheap
 //!   and opens no database.
-//! - [`Store`] is what every engine can do. Its three traits have defaults, so that a new engine
+//! - [`Store`] is what every engine can do. Its four traits have defaults, so that a new engine
 //!   implements the least.
 //!
 //! Invariant: a run is in a store wholly or not at all, whatever happens while it is appended.
@@ -27,6 +28,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod annotations;
 mod appender;
 mod codec;
 mod collected_run;
@@ -42,6 +44,7 @@ mod order;
 mod run_record;
 mod sqlite;
 
+pub use annotations::{Annotation, AnnotationKind, RunAnnotations, catch_up_annotations};
 pub use appender::{Appender, Body};
 pub use collected_run::CollectedRun;
 pub use content_facts::{ContentFacts, catch_up};
@@ -56,6 +59,6 @@ pub use run_record::{Counts, RunRecord, StoreStats};
 pub use sqlite::SqliteStore;
 
 /// Everything that a store can do. Each type that has the three traits is a store.
-pub trait Store: GraphStore + ContentFacts + Maintenance {}
+pub trait Store: GraphStore + ContentFacts + Maintenance + RunAnnotations {}
 
-impl<S: GraphStore + ContentFacts + Maintenance> Store for S {}
+impl<S: GraphStore + ContentFacts + Maintenance + RunAnnotations> Store for S {}

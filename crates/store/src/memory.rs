@@ -8,6 +8,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::{Activity, ActivityId, Entity};
 
+use crate::annotations::{Annotation, AnnotationKind, AnnotationRecord, RunAnnotations};
 use crate::appender::Body;
 use crate::collected_run::CollectedRun;
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
@@ -25,12 +26,29 @@ pub struct MemoryStore {
     facts: Vec<Fact>,
     directory_snapshots: Vec<DirectorySnapshot>,
     read: JournalPosition,
+    annotations: BTreeMap<AnnotationName, String>,
+    annotations_read: u64,
 }
+
+/// Run, kind and key of an annotation.
+type AnnotationName = (String, AnnotationKind, String);
 
 impl MemoryStore {
     fn graph(&self, run: RunKey) -> Result<&CollectedRun> {
         let found = self.runs.get(&run).map(|(_, graph)| graph);
         found.ok_or_else(|| Error::NoRun(format!("number {}", run.0)))
+    }
+
+    fn annotations_where(&self, wanted: impl Fn(&AnnotationName) -> bool) -> Vec<Annotation> {
+        let found = self.annotations.iter().filter(|(name, _)| wanted(name));
+        found
+            .map(|((run, kind, key), value)| Annotation {
+                run: run.clone(),
+                kind: *kind,
+                key: key.clone(),
+                value: Some(value.clone()),
+            })
+            .collect()
     }
 
     fn add_fact(&mut self, fact: &Fact) {
@@ -159,6 +177,43 @@ impl ContentFacts for MemoryStore {
     fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>> {
         let mut snapshots = self.directory_snapshots.iter();
         Ok(snapshots.find(|one| one.run == run).cloned())
+    }
+}
+
+impl RunAnnotations for MemoryStore {
+    fn annotate(&mut self, records: &[AnnotationRecord], read: u64, anew: bool) -> Result<()> {
+        if anew {
+            self.annotations.clear();
+        }
+        for record in records {
+            match record {
+                AnnotationRecord::Set(one) => {
+                    let key = (one.run.clone(), one.kind, one.key.clone());
+                    match &one.value {
+                        Some(value) => drop(self.annotations.insert(key, value.clone())),
+                        None => drop(self.annotations.remove(&key)),
+                    }
+                }
+                AnnotationRecord::Forgotten { forgotten } => {
+                    self.annotations.retain(|(run, ..), _| run != forgotten);
+                }
+            }
+        }
+        self.annotations_read = read;
+        Ok(())
+    }
+
+    fn annotations_read(&self) -> Result<u64> {
+        Ok(self.annotations_read)
+    }
+
+    fn annotations(&self, run: &str) -> Result<Vec<Annotation>> {
+        Ok(self.annotations_where(|(of, ..)| of == run))
+    }
+
+    fn annotations_of(&self, kind: AnnotationKind, key: Option<&str>) -> Result<Vec<Annotation>> {
+        Ok(self
+            .annotations_where(|(_, of, named)| *of == kind && key.is_none_or(|key| named == key)))
     }
 }
 

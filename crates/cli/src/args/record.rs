@@ -12,6 +12,7 @@ pub const EXAMPLES: &str = "Examples:\n  \
     backstory record -- make -j8\n  \
     backstory record --name nightly -- ./pipeline.sh data/\n  \
     backstory record -- sh -c 'sort words.txt | uniq -c > counts.txt'\n  \
+    backstory record --param-from config.yaml --metric-from metrics.json -- ./train.py\n  \
     backstory record --json-summary run.json --wait -- ./configure\n  \
     backstory record --stats -- make\n\n\
     The command keeps its input, output and signals.\n\
@@ -29,6 +30,19 @@ pub struct RecordArgs {
     /// The run that this one repeats. The command ends with the process that started `record`
     #[arg(long, value_name = "RUN", hide = true)]
     pub repeats: Option<String>,
+
+    /// Attach a tag to the run (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = super::search::tag)]
+    pub tag: Vec<(String, String)>,
+
+    /// Attach the values in FILE as parameters of the run, as they are before the command starts
+    /// (repeatable; YAML, JSON, TOML or CSV). Values of secret names are redacted
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub param_from: Vec<PathBuf>,
+
+    /// Attach the values in FILE as metrics of the run, as the command left them (repeatable)
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub metric_from: Vec<PathBuf>,
 
     /// Write a summary to FILE when the command has ended: an object with "run", "exit",
     /// "complete", "lost" and more. `complete` is null while the verdict is open: processes of the

@@ -1,4 +1,5 @@
-//! Arguments of the commands that search: `log`, `files`, `processes`, `who`.
+//! Arguments of the commands that search: `log`, `files`, `processes`, `who`, `tag`,
+//! `compare`.
 
 use std::path::PathBuf;
 
@@ -30,6 +31,28 @@ pub const WHO: &str = "Examples:\n  \
     backstory who report.txt                 also a file that is gone\n  \
     backstory who report.txt -n 5\n  \
     backstory who /etc/hosts --lookups --json";
+
+/// The text after the options in the help of `peers`.
+pub const PEERS: &str = "Examples:\n  \
+    backstory peers\n  \
+    backstory peers nightly --json | jq -r '.[].address'\n  \
+    backstory uses tcp:192.0.2.7:443         files that came from that peer\n\n\
+    The record has no payload: a name is from /etc/hosts or from the arguments of a\n\
+    process, and bytes are not known.";
+
+/// The text after the options in the help of `tag`.
+pub const TAG: &str = "Examples:\n  \
+    backstory tag 7hx2k9qa stage=final reviewed=anna\n  \
+    backstory tag nightly stage=             remove the tag\n  \
+    backstory tag nightly                    print the tags";
+
+/// The text after the options in the help of `compare`.
+pub const COMPARE: &str = "Examples:\n  \
+    backstory compare 7hx2k9qa 8jq0a3zz\n  \
+    backstory compare --tag stage=tune -n 5\n  \
+    backstory compare --name 'lr-*' --csv > runs.csv\n\n\
+    Rows that differ come first: metrics, parameters, tags, the run itself, and the\n\
+    digests of its results.";
 
 /// The text after the options in the help of `log`.
 pub const LOG: &str = "Examples:\n  \
@@ -104,6 +127,53 @@ pub struct WhoArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `tag`
+#[derive(Debug, Args)]
+pub struct TagArgs {
+    /// Id or name of the run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+
+    /// Tags to attach; an empty value removes a tag. Without any, the run's tags are printed
+    #[arg(value_name = "KEY=VALUE", value_parser = tag)]
+    pub tags: Vec<(String, String)>,
+}
+
+/// `compare`
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Runs to compare; by default those that the other options select, at most 10
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+
+    /// Conditions, if no run is named
+    #[command(flatten)]
+    pub which: RunChoice,
+
+    /// Also list the rows in which all runs agree
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A tag in an argument. The key is a word.
+pub fn tag(text: &str) -> Result<(String, String), String> {
+    let odd = |c: char| c.is_control() || c.is_whitespace();
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() && !key.chars().any(odd) => {
+            Ok((key.to_owned(), value.to_owned()))
+        }
+        _ => Err("give KEY=VALUE, as in `stage=test`; a key has no spaces".to_owned()),
+    }
 }
 
 /// The order of a list.
@@ -216,4 +286,13 @@ pub struct RunChoice {
     /// Runs whose name matches GLOB
     #[arg(long, value_name = "GLOB")]
     pub name: Option<String>,
+
+    /// Runs that have this tag (repeatable; VALUE is a GLOB)
+    #[arg(long, value_name = "KEY[=VALUE]")]
+    pub tag: Vec<String>,
+
+    /// Runs that used a git work tree at this commit: a hash or its beginning, or a revision of the
+    /// current directory's repository
+    #[arg(long, value_name = "REV")]
+    pub commit: Option<String>,
 }

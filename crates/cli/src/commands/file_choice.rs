@@ -15,7 +15,7 @@ use crate::args::search::FileChoice;
 use crate::error::Failure;
 use crate::text::paths::is_system;
 
-/// What an answer counts instead of listing it.
+/// The files that an answer counts instead of listing them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hiding {
     /// Nothing: everything is listed.
@@ -26,7 +26,8 @@ pub enum Hiding {
     NotOwn,
 }
 
-/// What is counted: what the user chose, or at a terminal all that is not the user's own.
+/// The files that are counted: those that the user chose, or at a terminal all that are not the
+/// user's own.
 pub fn hiding(which: &FileChoice) -> Hiding {
     let chosen_place = !which.under.is_empty();
     match (which.own, which.all) {

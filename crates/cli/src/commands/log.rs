@@ -6,13 +6,14 @@ use std::path::Path;
 use backstory_eventlog::event::Time;
 use backstory_eventlog::{self as eventlog, Log};
 use backstory_query::answer::RunSummary;
-use backstory_query::{self as query, FilePattern, RunFilter, TextPattern};
+use backstory_query::{self as query, FilePattern, RunFilter, TagPattern, TextPattern};
 use backstory_store::Home;
 
 use super::path_log;
 use super::run_summary::{ending, fields as summary_fields};
 use super::{Outcome, answer, here};
 use crate::args::search::{LogArgs, RunChoice};
+use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain, one_line};
 use crate::index;
@@ -66,8 +67,41 @@ pub fn filter(which: &RunChoice) -> Result<RunFilter, Failure> {
         host: pattern(&which.host)?,
         name: pattern(&which.name)?,
         file: file.map(|file| FilePattern::new(file, &base)).transpose()?,
+        tags: which
+            .tag
+            .iter()
+            .map(|text| tag(text))
+            .collect::<Result<_, _>>()?,
+        commit: which.commit.as_deref().map(commit).transpose()?,
         most: which.most,
     })
+}
+
+/// `KEY` or `KEY=GLOB`.
+fn tag(text: &str) -> Result<TagPattern, Failure> {
+    let (key, value) = match text.split_once('=') {
+        Some((key, value)) => (key, Some(TextPattern::new(value)?)),
+        None => (text, None),
+    };
+    Ok(TagPattern {
+        key: key.to_owned(),
+        value,
+    })
+}
+
+/// The hash of a commit, or its beginning.
+fn commit(revision: &str) -> Result<String, Failure> {
+    if let Some(hash) = checkout::resolve(revision) {
+        return Ok(hash);
+    }
+    let hash = revision.to_ascii_lowercase();
+    if hash.len() >= 4 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(hash);
+    }
+    Err(Failure::misuse(format!(
+        "'{revision}' is neither the beginning of a commit's hash nor a revision of this \
+         directory's repository"
+    )))
 }
 
 /// The runs that are being recorded, the newest first.
@@ -125,6 +159,12 @@ fn line(run: &RunSummary, look: &Look) -> String {
     }
     if let Some(repeated) = &run.repeats {
         line.add(Role::Dim, format!("  repeats {}", one_line(repeated)));
+    }
+    for (key, value) in &run.tags {
+        line.add(
+            Role::Dim,
+            format!("  {}", one_line(&format!("{key}={value}"))),
+        );
     }
     if let Some(note) = &run.note {
         line.add(Role::Dim, format!("  # {}", one_line(note)));

@@ -4,12 +4,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use backstory_store::{GraphStore, Home, Label, SqliteStore};
+use backstory_store::annotations::{self, AnnotationRecord};
+use backstory_store::{GraphStore, Home, Label, RunAnnotations, SqliteStore};
 
 use super::Outcome;
 use super::record::check_name;
 use crate::args::program::IndexArgs;
 use crate::args::runs::{NameArgs, NoteArgs, RmArgs};
+use crate::checkout;
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
@@ -60,6 +62,11 @@ pub fn forget(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
         }
         _ => {}
     }
+    let said = current.store.annotations(run)?;
+    if !said.is_empty() {
+        let forgotten = run.to_owned();
+        annotations::append(&current.home, &[AnnotationRecord::Forgotten { forgotten }])?;
+    }
     current.store.remove(run)?;
     Ok(())
 }
@@ -105,6 +112,8 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
             bad.run, bad.reason
         ));
     }
+    // The state of a work tree changes soon, so that it comes before the contents.
+    checkout::complete(&home, &mut store)?;
     contents_writer::bring_up_to_date(&home, &mut store, busy)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     // Other processes may have the database open, so that closing it here would not write the

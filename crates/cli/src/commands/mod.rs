@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 pub mod account;
 pub mod blame;
+pub mod compare;
 pub mod contents;
 pub mod diff;
 pub mod export;
@@ -15,6 +16,7 @@ pub mod log;
 pub mod manage;
 mod own_files;
 mod path_log;
+pub mod peers;
 pub mod processes;
 pub mod record;
 mod reference;
@@ -25,6 +27,7 @@ pub mod show;
 pub mod status;
 pub mod store;
 mod stored_contents;
+pub mod tag;
 pub mod who;
 
 use crate::error::Failure;

@@ -10,15 +10,18 @@ use std::time::{Duration, Instant};
 
 use backstory_query as query;
 use backstory_session as session;
-use backstory_store::Home;
+use backstory_store::annotations::{self, Annotation, AnnotationRecord};
+use backstory_store::{AnnotationKind, Home};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::{Outcome, run_summary};
 use crate::args::record::RecordArgs;
+use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::index;
 use crate::json::{self, Value};
+use crate::parameter_file;
 use crate::text::when;
 use backstory_vocabulary::ContentsMode;
 
@@ -27,11 +30,17 @@ const WAIT_STEP: Duration = Duration::from_millis(5);
 
 /// Runs the command under recording and returns its exit status.
 pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
-    let prepared = prepare(args, store).map_err(Failure::of_record)?;
+    let (prepared, options) = prepare(args, store).map_err(Failure::of_record)?;
+    if !prepared.said.is_empty() {
+        let said = annotations::append(&prepared.home, &prepared.said);
+        said.map_err(|error| Failure::from(error).of_record())?;
+    }
     let began = Instant::now();
     let mut recorded =
-        session::record(prepared.options).map_err(|error| Failure::not_found(error).of_record())?;
+        session::record(options).map_err(|error| Failure::not_found(error).of_record())?;
     let took = began.elapsed();
+    // The next command may write them anew.
+    let metrics = add_metrics(&prepared);
     if prepared.wait
         && let Err(failure) = wait_for_verdict(&prepared.home, &mut recorded)
     {
@@ -39,8 +48,11 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
         complain(&failure.line);
     }
     let mut line = recorded.warning();
-    if let Some(path) = prepared.summary
-        && let Err(error) = write_summary(&path, prepared.name, &recorded)
+    if let Err(failure) = metrics {
+        line.get_or_insert(failure.line);
+    }
+    if let Some(path) = &prepared.summary
+        && let Err(error) = write_summary(path, prepared.name, &recorded)
     {
         line.get_or_insert(format!(
             "cannot write the summary to {}: {error}",
@@ -62,15 +74,25 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
 
 /// All that is determined before the command starts.
 struct Prepared {
-    options: session::Options,
     name: Option<String>,
     summary: Option<PathBuf>,
     wait: bool,
     stats: bool,
     home: Home,
+    /// The id of the run.
+    run: String,
+    /// Tags, parameters and the git work tree.
+    said: Vec<AnnotationRecord>,
+    /// Files with metrics, absolute.
+    metrics: Vec<PathBuf>,
+    /// Names that are secret, beside the usual.
+    redact: Vec<String>,
 }
 
-fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
+fn prepare(
+    args: RecordArgs,
+    store: Option<&Path>,
+) -> Result<(Prepared, session::Options), Failure> {
     if args.self_contained && args.contents == ContentsMode::Off {
         return Err(Failure::misuse(
             "--self-contained stores contents, but --contents=off stores none: leave one of them out",
@@ -88,6 +110,10 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
     }
     let home = Home::locate(store).map_err(Failure::not_found)?;
     let id = home.new_run_id();
+    let (run, redact) = (id.clone(), args.redact.clone());
+    let said = said_before(&id, &args)?;
+    let absolute = |path: &PathBuf| std::path::absolute(path);
+    let metrics: Result<Vec<PathBuf>, _> = args.metric_from.iter().map(absolute).collect();
     let options = session::Options {
         command: args.command,
         name: args.name.clone(),
@@ -107,14 +133,80 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
         after: index::in_background(&home),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    Ok(Prepared {
-        options,
+    let prepared = Prepared {
         name: args.name,
         summary: args.json_summary,
         wait: args.wait,
         stats: args.stats,
         home,
+        run,
+        said,
+        metrics: metrics.map_err(Failure::misuse)?,
+        redact,
+    };
+    Ok((prepared, options))
+}
+
+/// The annotations that the run has before its command starts: tags, parameters, and the commit of
+/// the current directory's git work tree.
+fn said_before(run: &str, args: &RecordArgs) -> Result<Vec<AnnotationRecord>, Failure> {
+    let mut said = Vec::new();
+    for (key, value) in &args.tag {
+        said.push(annotation(
+            run,
+            AnnotationKind::Tag,
+            key,
+            value,
+            &args.redact,
+        ));
+    }
+    for path in &args.param_from {
+        for (key, value) in parameter_file::read(path).map_err(Failure::misuse)? {
+            let kind = AnnotationKind::Parameter;
+            said.push(annotation(run, kind, &key, &value, &args.redact));
+        }
+    }
+    let here = std::env::current_dir().ok();
+    if let Some(checkout) = here.and_then(|here| checkout::at(&here)) {
+        said.push(AnnotationRecord::Set(checkout.annotation(run)));
+    }
+    Ok(said)
+}
+
+fn annotation(
+    run: &str,
+    kind: AnnotationKind,
+    key: &str,
+    value: &str,
+    redact: &[String],
+) -> AnnotationRecord {
+    AnnotationRecord::Set(Annotation {
+        run: run.to_owned(),
+        kind,
+        key: key.to_owned(),
+        value: Some(session::redacted_value(key, value, redact)),
     })
+}
+
+/// Reads the metrics as the command left them.
+fn add_metrics(prepared: &Prepared) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    for path in &prepared.metrics {
+        for (key, value) in parameter_file::read(path).map_err(Failure::not_found)? {
+            let kind = AnnotationKind::Metric;
+            found.push(annotation(
+                &prepared.run,
+                kind,
+                &key,
+                &value,
+                &prepared.redact,
+            ));
+        }
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Ok(annotations::append(&prepared.home, &found)?),
+    }
 }
 
 /// Waits until no process of the run is recorded any more and the run is in the store, and takes

@@ -1,7 +1,9 @@
 //! What `log` and `show` print of a run: its fields as JSON, and its end in words.
 
 use backstory_eventlog::run::ResourceUsage;
+use backstory_query::Checkout;
 use backstory_query::answer::RunSummary;
+use backstory_store::{Annotation, AnnotationKind};
 
 use crate::json::Value;
 
@@ -33,6 +35,7 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("files_written", run.files_written.into()),
         ("host", (&run.host).into()),
         ("running", run.running.into()),
+        ("tags", texts(&run.tags)),
     ]
 }
 
@@ -45,6 +48,56 @@ pub fn usage(usage: Option<&ResourceUsage>) -> Value {
             ("peak_memory", usage.peak_memory.into()),
         ])
     })
+}
+
+/// An object of texts.
+fn texts(pairs: &[(String, String)]) -> Value {
+    let one = |(key, value): &(String, String)| (key.clone(), value.into());
+    Value::Map(pairs.iter().map(one).collect())
+}
+
+/// The parameters, metrics and git work trees of a run in `show --json`.
+pub fn annotation_fields(all: &[Annotation]) -> Vec<(&'static str, Value)> {
+    let of = |kind| {
+        let values = all.iter().filter(move |one| one.kind == kind);
+        values.map(|one| (one.key.clone(), number_or_text(one.value.as_deref())))
+    };
+    let checkouts = all.iter().filter_map(Checkout::of).map(|checkout| {
+        let changed = checkout.changed.as_ref().map(Value::array);
+        Value::Object(vec![
+            ("root", (&checkout.root).into()),
+            ("commit", checkout.commit.as_ref().into()),
+            ("branch", checkout.branch.as_ref().into()),
+            (
+                "dirty",
+                checkout
+                    .changed
+                    .as_ref()
+                    .map(|list| !list.is_empty())
+                    .into(),
+            ),
+            ("changed", changed.unwrap_or(Value::Null)),
+        ])
+    });
+    vec![
+        (
+            "parameters",
+            Value::Map(of(AnnotationKind::Parameter).collect()),
+        ),
+        ("metrics", Value::Map(of(AnnotationKind::Metric).collect())),
+        ("git", Value::Array(checkouts.collect())),
+    ]
+}
+
+/// A number as a number, everything else as a text.
+pub fn number_or_text(text: Option<&str>) -> Value {
+    let Some(text) = text else {
+        return Value::Null;
+    };
+    match serde_json::from_str::<serde_json::Number>(text) {
+        Ok(_) => Value::Number(text.trim().to_owned()),
+        Err(_) => text.into(),
+    }
 }
 
 /// The status that `record` exited with. `None` if the end was not observed.

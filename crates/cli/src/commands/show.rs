@@ -8,13 +8,14 @@ use std::path::Path;
 use backstory_eventlog::event::Bytes;
 use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
-use backstory_store::GraphStore;
+use backstory_store::{Annotation, GraphStore};
 
 use super::own_files::OwnFiles;
-use super::run_summary::{ending, fields as summary_fields, usage};
+use super::run_summary::{annotation_fields, ending, fields as summary_fields, usage};
 use super::stored_contents::{self, StoredContents};
 use super::{Outcome, answer};
 use crate::args::runs::ShowArgs;
+use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
@@ -80,6 +81,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
             ("exec_path", path.as_ref().into()),
         ])
     });
+    fields.extend(annotation_fields(&details.annotations));
     fields.extend([
         ("warnings", Value::array(&details.warnings)),
         ("peers", Value::array(&details.peers)),
@@ -170,6 +172,9 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     lines.line("inputs", &named(&shown.own.inputs, &run.cwd))?;
     lines.line("outputs", &named(&shown.own.outputs, &run.cwd))?;
     time_and_memory(shown.details, &mut lines)?;
+    for (key, value) in annotated(shown.details) {
+        lines.line(key, &one_line(&value))?;
+    }
     for peer in &shown.details.peers {
         lines.line(
             "peer",
@@ -275,6 +280,30 @@ fn rest(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<(
         ),
     )?;
     lines.line("log", &when::size(details.log_bytes))
+}
+
+/// Lines about the git work trees, tags, parameters and metrics.
+fn annotated(details: &RunDetails) -> Vec<(&'static str, String)> {
+    use backstory_store::AnnotationKind::{Checkout, Metric, Parameter, Tag};
+    let mut lines = Vec::new();
+    for checkout in details.annotations.iter().filter_map(query::Checkout::of) {
+        let text = format!("{}  ({})", checkout::text(&checkout), checkout.root);
+        lines.push(("git", text));
+    }
+    for (kind, key) in [
+        (Tag, "tags"),
+        (Parameter, "parameters"),
+        (Metric, "metrics"),
+    ] {
+        let of = details.annotations.iter().filter(|one| one.kind == kind);
+        let pair =
+            |one: &Annotation| format!("{}={}", one.key, one.value.as_deref().unwrap_or_default());
+        let pairs: Vec<String> = of.map(pair).collect();
+        if !pairs.is_empty() && kind != Checkout {
+            lines.push((key, pairs.join("  ")));
+        }
+    }
+    lines
 }
 
 /// How the run ended, with the name of the signal.

@@ -120,7 +120,7 @@ fn line(touch: &FileTouch, here: &[u8], now: Option<i64>) -> Line {
     line
 }
 
-/// What the process did, in words.
+/// The acts of the process, in words.
 fn acts(touch: &FileTouch, here: &[u8]) -> String {
     let path = |path: &[u8]| shown(relative(path, here));
     let is =

@@ -357,3 +357,302 @@ fn every_process_that_touched_a_file_is_listed_newest_first() {
     );
     place.run(&["who", "never"]).is_error(1, &["never"]);
 }
+
+#[test]
+fn tags_find_a_run_until_they_are_removed() {
+    let place = Place::new();
+    place.run(&[
+        "record",
+        "--tag",
+        "stage=tune",
+        "--tag",
+        "by=anna",
+        "--",
+        "true",
+        "one",
+    ]);
+    place.run(&["record", "--", "true", "two"]);
+    assert_eq!(listed(&place, &["--tag", "stage=tune"]), ["one"]);
+    assert_eq!(
+        listed(&place, &["--tag", "stage=t*", "--tag", "by"]),
+        ["one"]
+    );
+    assert_eq!(listed(&place, &["--tag", "stage=final"]), [""; 0]);
+    let two = place.json(&["show", "--json"])["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(place.run(&["tag", &two, "stage=final", "by=a=b"]).status, 0);
+    assert_eq!(listed(&place, &["--tag", "stage"]), ["two", "one"]);
+    assert_eq!(place.run(&["tag", &two]).out, "by=a=b\nstage=final\n");
+    assert_eq!(place.json(&["show", "--json"])["tags"]["stage"], "final");
+    assert!(place.run(&["log"]).out.contains("stage=tune"));
+    assert_eq!(place.run(&["tag", &two, "stage="]).status, 0);
+    assert_eq!(listed(&place, &["--tag", "stage"]), ["one"]);
+    place
+        .run(&["tag", &two, "no-value"])
+        .is_error(2, &["no-value"]);
+}
+
+#[test]
+fn tags_survive_a_lost_database_and_leave_with_their_run() {
+    let place = Place::new();
+    place.run(&["record", "--tag", "stage=tune", "--", "true"]);
+    assert_eq!(listed(&place, &["--tag", "stage"]).len(), 1);
+    place.quiet();
+    for file in ["graph.db", "graph.db-wal", "graph.db-shm"] {
+        let _ = std::fs::remove_file(place.stage.store().join(file));
+    }
+    assert_eq!(listed(&place, &["--tag", "stage"]).len(), 1);
+    let run = place.json(&["show", "--json"])["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let export = place.path("x.backstory");
+    assert_eq!(
+        place.run(&["store", "export", &run, "-o", &export]).status,
+        0
+    );
+    assert_eq!(place.run(&["rm", &run]).status, 0);
+    assert_eq!(place.run(&["store", "import", &export]).status, 0);
+    assert_eq!(listed(&place, &["--tag", "stage"]).len(), 1);
+}
+
+#[test]
+fn parameters_are_those_before_the_command_and_metrics_those_after() {
+    let place = Place::new();
+    place.write("config.yaml", "model:\n  lr: 1e-3\ndb_password: hunter2\n");
+    let line =
+        "echo 'model: 1' > config.yaml; echo '{\"acc\": 0.75, \"loss\": {\"last\": 2}}' > m.json";
+    let options = [
+        "record",
+        "--param-from",
+        "config.yaml",
+        "--metric-from",
+        "m.json",
+        "--",
+    ];
+    let answer = place.run(&[&options[..], &["sh", "-c", line]].concat());
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    let show = place.json(&["show", "--json"]);
+    assert_eq!(show["parameters"]["model.lr"].as_f64(), Some(0.001));
+    assert_eq!(
+        (&show["metrics"]["acc"], &show["metrics"]["loss.last"]),
+        (&0.75.into(), &2.into())
+    );
+    let journal = std::fs::read_to_string(place.stage.store().join("annotations.log")).unwrap();
+    assert!(journal.contains("db_password") && !journal.contains("hunter2"));
+    place
+        .run(&["record", "--param-from", "none.yaml", "--", "true"])
+        .is_error(125, &["none.yaml"]);
+    let lost = place.run(&[
+        "record",
+        "--metric-from",
+        "none.json",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ]);
+    lost.is_error(3, &["none.json"]);
+}
+
+#[test]
+fn runs_are_compared_with_the_differing_rows_first() {
+    let place = Place::new();
+    for (lr, acc) in [("0.1", "0.5"), ("0.2", "0.7")] {
+        place.write("p.json", &format!("{{\"lr\": {lr}, \"seed\": 7}}"));
+        let line =
+            format!("echo '{{\"acc\": {acc}}}' > m.json; echo same > out; echo {lr} > model");
+        let options = [
+            "record",
+            "--param-from",
+            "p.json",
+            "--metric-from",
+            "m.json",
+            "--tag",
+            "stage=tune",
+        ];
+        place.run(&[&options[..], &["--", "sh", "-c", &line]].concat());
+        place.run(&["index", "--wait"]);
+    }
+    let table = place.json(&["compare", "--tag", "stage", "--json"]);
+    let rows = table["rows"].as_array().unwrap();
+    let named = |name: &str| rows.iter().position(|row| row["name"] == name).unwrap();
+    assert_eq!(rows[0]["name"], "acc");
+    assert_eq!(rows[0]["values"], serde_json::json!([0.7, 0.5]));
+    assert_eq!(rows[1]["name"], "lr");
+    assert!(rows[named("seed")]["differs"] == false && named("seed") > named("model"));
+    assert!(rows[named("out")]["differs"] == false && rows[named("model")]["differs"] == true);
+    let runs = ["0", "1"].map(|at| {
+        table["runs"][at.parse::<usize>().unwrap()]
+            .as_str()
+            .unwrap()
+    });
+    let text = place.run(&["compare", runs[0], runs[1]]).out;
+    assert!(text.contains("acc") && !text.contains("seed"), "{text}");
+    assert!(place.run(&["compare", "--all"]).out.contains("seed"));
+    let csv = place.run(&["compare", "--csv"]).out;
+    assert!(
+        csv.starts_with(&format!(
+            "group,name,{},{}\nmetric,acc,0.7,0.5\n",
+            runs[0], runs[1]
+        )),
+        "{csv}"
+    );
+    place
+        .run(&["compare", "--tag", "none"])
+        .is_error(1, &["no run"]);
+}
+
+#[test]
+fn the_git_state_of_the_directories_used_is_a_fact_of_the_run() {
+    if !need::needs("git", &["git"]) {
+        return;
+    }
+    let place = Place::new();
+    let git = |args: &[&str]| {
+        let mut git = place.stage.command("git");
+        git.current_dir(place.work())
+            .args(["-c", "user.name=n", "-c", "user.email=e"]);
+        let output = git.args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    place.record("true outside");
+    git(&["init", "-q", "-b", "main"]);
+    place.write("a", "text");
+    place.write("b", "text");
+    git(&["add", "a", "b"]);
+    git(&["commit", "-qm", "first"]);
+    let first = git(&["rev-parse", "HEAD"]);
+    place.write("a", "changed");
+    place.record("cat a; echo new > b");
+    place.run(&["index", "--wait"]);
+    let state = place.json(&["show", "--json"])["git"].clone();
+    assert_eq!(state.as_array().unwrap().len(), 1, "{state}");
+    assert_eq!(
+        (&state[0]["commit"], &state[0]["branch"]),
+        (&first.as_str().into(), &"main".into())
+    );
+    assert_eq!(state[0]["changed"], serde_json::json!(["a"]));
+    assert!(state[0]["dirty"] == true);
+    let text = place.run(&["show"]).out;
+    assert!(
+        text.contains(&format!("main @ {}, changed: a", &first[..10])),
+        "{text}"
+    );
+    git(&["commit", "-qam", "second"]);
+    place.record("true second");
+    place.run(&["index", "--wait"]);
+    let second = place.json(&["show", "--json"])["git"].clone();
+    assert!(second[0]["dirty"] == false, "{second}");
+    assert_eq!(
+        listed(&place, &["--commit", &first[..8]]),
+        ["cat a; echo new > b"]
+    );
+    assert_eq!(listed(&place, &["--commit", "HEAD"]), ["true second"]);
+    assert_eq!(
+        listed(&place, &["--commit", "main~1"]),
+        ["cat a; echo new > b"]
+    );
+    place
+        .run(&["log", "--commit", "no-such"])
+        .is_error(2, &["no-such"]);
+}
+
+#[test]
+fn the_git_state_of_another_directorys_files_is_a_fact_of_the_run() {
+    if !need::needs("git", &["git"]) {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.work().join("lib")).unwrap();
+    place.stage.user().owns(&place.work().join("lib")).unwrap();
+    place.write("lib/a", "text");
+    for args in [
+        &["init", "-q"][..],
+        &["add", "a"],
+        &["commit", "-qm", "first"],
+    ] {
+        let mut git = place.stage.command("git");
+        git.current_dir(place.work().join("lib"));
+        git.args(["-c", "user.name=n", "-c", "user.email=e"]);
+        assert!(git.args(args).output().unwrap().status.success());
+    }
+    place.record("cat lib/a");
+    place.run(&["index", "--wait"]);
+    let state = place.json(&["show", "--json"])["git"].clone();
+    assert_eq!(state[0]["root"], place.path("lib"), "{state}");
+}
+
+#[test]
+fn peers_are_listed_with_their_processes_and_the_outcome() {
+    if !need::needs("a client", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let refused = closed.local_addr().unwrap().port();
+    drop(closed);
+    let answers = std::thread::spawn(move || {
+        let (mut peer, _) = server.accept().unwrap();
+        std::io::Write::write_all(&mut peer, b"answer").unwrap();
+        let mut all = Vec::new();
+        let _ = std::io::Read::read_to_end(&mut peer, &mut all);
+    });
+    place.write(
+        "client.py",
+        "import socket, sys\n\
+         s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n\
+         open('out', 'wb').write(s.recv(10))\n\
+         s.close()\n\
+         try: socket.create_connection(('127.0.0.1', int(sys.argv[2])))\n\
+         except ConnectionRefusedError: pass\n",
+    );
+    let line = format!("python3 client.py {port} {refused} http://example.org:{port}/x");
+    place.record(&line);
+    answers.join().unwrap();
+    let peers = place.json(&["peers", "--json"]);
+    let at = |port: u16| {
+        let address = format!("tcp:127.0.0.1:{port}");
+        let mut peers = peers.as_array().unwrap().iter();
+        peers
+            .find(|peer| peer["address"] == address.as_str())
+            .cloned()
+            .unwrap()
+    };
+    let good = at(port);
+    assert_eq!(
+        (&good["connected"], &good["received"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(
+        (&good["role"], &good["bytes"]),
+        (&"client".into(), &serde_json::Value::Null)
+    );
+    assert_eq!(good["argv"][1], "client.py");
+    assert_eq!(good["names"][0]["name"], "example.org");
+    assert_eq!(good["names"][0]["from"], "arguments");
+    let bad = at(refused);
+    assert_eq!(
+        (&bad["connected"], &bad["errno"]),
+        (&false.into(), &111.into())
+    );
+    let text = place.run(&["peers"]).out;
+    assert!(
+        text.contains("failed: Connection refused") && text.contains("example.org by its"),
+        "{text}"
+    );
+    let uses = place.json(&["uses", &format!("tcp:127.0.0.1:{port}"), "--json"]);
+    let mut nodes = uses["nodes"].as_array().unwrap().iter();
+    assert!(
+        nodes.any(|node| node["path"] == place.path("out").as_str()),
+        "{uses}"
+    );
+    place
+        .run(&["uses", "tcp:127.0.0.1:1"])
+        .is_error(1, &["tcp:127.0.0.1:1"]);
+}

@@ -18,6 +18,7 @@ use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
 use crate::paths::ROOT;
 use crate::process::{Descriptor, OpenFile};
+use crate::refused;
 
 /// `SOCK_CLOEXEC`
 const SOCK_CLOEXEC: u32 = 0o2_000_000;
@@ -246,10 +247,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.outcome.failed() && call.outcome.value() != Some(EINPROGRESS) {
             let path = unix_path(address).filter(|_| call.absent());
             let place = path.and_then(|path| self.place(call, CWD, path));
-            return match place {
-                Some(place) => self.not_there(call, place),
-                None => Ok(()),
-            };
+            if let Some(place) = place {
+                return self.not_there(call, place);
+            }
+            let errno = call.outcome.value().unwrap_or_default().saturating_neg();
+            let payload = refused::encode(&readable(&plain(address)), errno);
+            let activity = self.announce(call.epoch)?;
+            return self
+                .sink
+                .extended(activity, call.time, refused::KIND, &payload);
         }
         let address = self.address(call, address);
         let (to, from) = self.directions(&address, call.time);

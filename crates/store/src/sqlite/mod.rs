@@ -5,6 +5,7 @@
 //!
 //! Invariant: a database of a newer schema, or of another program, is never changed.
 
+mod annotations;
 mod append;
 mod cache;
 mod facts;
@@ -31,6 +32,7 @@ use backstory_graph::model::{Activity, ActivityId, Entity};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB};
 
+use crate::annotations::{Annotation, AnnotationKind, AnnotationRecord, RunAnnotations};
 use crate::appender::Body;
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{
@@ -276,6 +278,24 @@ impl ContentFacts for SqliteStore {
         crate::newest_first(&mut runs);
         runs.reverse();
         Ok(runs)
+    }
+}
+
+impl RunAnnotations for SqliteStore {
+    fn annotate(&mut self, records: &[AnnotationRecord], read: u64, anew: bool) -> Result<()> {
+        self.add_annotations(records, read, anew)
+    }
+
+    fn annotations_read(&self) -> Result<u64> {
+        self.journal_position_of_annotations()
+    }
+
+    fn annotations(&self, run: &str) -> Result<Vec<Annotation>> {
+        self.annotations_of_run(run)
+    }
+
+    fn annotations_of(&self, kind: AnnotationKind, key: Option<&str>) -> Result<Vec<Annotation>> {
+        self.annotations_of_kind(kind, key)
     }
 }
 

@@ -10,7 +10,7 @@ use backstory_contents::transfer::{Kind, Writer};
 use backstory_files::Digest;
 use backstory_files::regular;
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
-use backstory_store::{ContentFacts, GraphStore, RunRecord};
+use backstory_store::{ContentFacts, GraphStore, RunAnnotations, RunRecord, annotations};
 
 use super::contents;
 use crate::args::store::StoreExportArgs;
@@ -113,6 +113,14 @@ fn write(
         let label = [run.name.as_deref(), run.note.as_deref()].map(Option::unwrap_or_default);
         let label = label.join("\n");
         writer.section(Kind::Label, id, label.len() as u64, &mut label.as_bytes())?;
+        let said = current.store.annotations(id).map_err(io::Error::other)?;
+        let said = annotations::to_lines(&said);
+        writer.section(
+            Kind::Annotations,
+            id,
+            said.len() as u64,
+            &mut said.as_slice(),
+        )?;
         let mut log = regular::open(current.home.log_path(id))?;
         let size = log.metadata()?.len();
         writer.section(Kind::Log, id, size, &mut log)?;

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use backstory_contents::Contents;
 use backstory_contents::transfer::{Kind, Reader, Section};
 use backstory_eventlog::Log;
+use backstory_store::annotations::{self, AnnotationRecord};
 use backstory_store::facts::{self, DirectorySnapshot, Fact, Journal, JournalRecord};
 use backstory_store::{self as store, ContentFacts, GraphStore, Home, Label, SqliteStore};
 
@@ -41,6 +42,7 @@ pub fn run(args: StoreImportArgs, store: Option<&Path>) -> Outcome {
         home,
         learned: Vec::new(),
         labels: Vec::new(),
+        said: Vec::new(),
         new: Vec::new(),
         known: Vec::new(),
     };
@@ -91,6 +93,7 @@ struct Import {
     contents: Contents,
     learned: Vec<JournalRecord>,
     labels: Vec<(String, String)>,
+    said: Vec<AnnotationRecord>,
     /// Runs that are new in the store.
     new: Vec<String>,
     /// Runs that the store had already.
@@ -121,6 +124,10 @@ impl Import {
                 Some(Kind::Content) => self.content(&section.name, &mut file)?,
                 Some(Kind::Facts) => self.learned.extend(facts::from_bytes(&all(&mut file)?)),
                 Some(Kind::Label) => self.labels.push((section.name, text(&mut file)?)),
+                Some(Kind::Annotations) => {
+                    let said = annotations::from_lines(&all(&mut file)?).into_iter();
+                    self.said.extend(said);
+                }
                 Some(Kind::Log) => {
                     check_id(&section.name)?;
                     logs.push((section.name, beside));
@@ -239,7 +246,7 @@ impl Import {
     }
 
     /// Names and notes of the runs that are new.
-    fn label(&self, database: &mut SqliteStore) -> Result<(), Failure> {
+    fn label(&mut self, database: &mut SqliteStore) -> Result<(), Failure> {
         for (run, label) in self.labels.iter().filter(|(run, _)| self.new.contains(run)) {
             let (name, note) = label.split_once('\n').unwrap_or((label, ""));
             if !name.is_empty() && crate::commands::record::check_name(name).is_ok() {
@@ -248,6 +255,14 @@ impl Import {
             if !note.is_empty() {
                 database.set_label(run, Label::Note, Some(note))?;
             }
+        }
+        // Of the runs that the store had already, the owner's annotations stay.
+        self.said.retain(|record| match record {
+            AnnotationRecord::Set(one) => self.new.contains(&one.run) && one.value.is_some(),
+            AnnotationRecord::Forgotten { .. } => false,
+        });
+        if !self.said.is_empty() {
+            annotations::append(&self.home, &self.said)?;
         }
         Ok(())
     }

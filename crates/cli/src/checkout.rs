@@ -1,0 +1,268 @@
+//! The git work trees that a run uses: which commit, which branch, which changed files.
+//!
+//! 1. Before its command starts, `record` reads the commit and the branch of the current
+//!    directory's work tree from `.git` itself. That takes some small files. A directory that is in
+//!    no work tree costs one look-up for each directory above it.
+//! 2. After the run, the background indexer asks `git status` which tracked files differ, and reads
+//!    the commits of the other work trees whose files the run used. `git` knows every format of its
+//!    index, every filter and every attribute, and takes longer than `record` may.
+//!
+//! Invariant: neither step changes a work tree, runs a program that its configuration names as a
+//! monitor, or fails the recording.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use backstory_graph::model::EntityKind;
+use backstory_query::answer::Access;
+use backstory_query::{self as query, Checkout};
+use backstory_store::annotations::{self, AnnotationRecord};
+use backstory_store::{
+    AnnotationKind, GraphStore, Home, RunAnnotations, RunRecord, SqliteStore, catch_up_annotations,
+};
+use backstory_workflow::paths::{is_system, is_tool, parent};
+
+use crate::text::when;
+
+/// A work tree is compared with its commit only if its run ended at most this long ago, in ns.
+/// Later it says nothing about the run.
+const FRESH: i64 = 600_000_000_000;
+
+/// Runs whose other work trees are looked for after each recording.
+const NEWEST: usize = 3;
+
+/// Work trees of one run.
+const MOST: usize = 8;
+
+/// Changed files that are named.
+const NAMED: usize = 50;
+
+/// The commit and the branch of the work tree that a directory is in. `None` if it is in none.
+pub fn at(dir: &Path) -> Option<Checkout> {
+    let root = dir.ancestors().find(|dir| dir.join(".git").exists())?;
+    let git = git_directory(root)?;
+    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = head.trim();
+    let mut checkout = Checkout {
+        root: root.to_str()?.to_owned(),
+        ..Checkout::default()
+    };
+    match head.strip_prefix("ref: ") {
+        Some(name) => {
+            checkout.branch = name.strip_prefix("refs/heads/").map(str::to_owned);
+            checkout.commit = commit_of(&git, name);
+        }
+        None if is_hash(head) => checkout.commit = Some(head.to_owned()),
+        None => return None,
+    }
+    Some(checkout)
+}
+
+/// The directory with `HEAD`: `.git`, or where the file `.git` of a submodule or a further work
+/// tree points.
+fn git_directory(root: &Path) -> Option<PathBuf> {
+    let git = root.join(".git");
+    if git.is_dir() {
+        return Some(git);
+    }
+    let text = fs::read_to_string(&git).ok()?;
+    Some(root.join(text.strip_prefix("gitdir: ")?.trim_end()))
+}
+
+/// The commit of a branch. A further work tree shares its branches with the first.
+fn commit_of(git: &Path, name: &str) -> Option<String> {
+    let shared = fs::read_to_string(git.join("commondir"));
+    let shared = shared.map_or_else(|_| git.to_owned(), |text| git.join(text.trim_end()));
+    for git in [git, &shared] {
+        if let Ok(text) = fs::read_to_string(git.join(name))
+            && is_hash(text.trim())
+        {
+            return Some(text.trim().to_owned());
+        }
+    }
+    let packed = fs::read_to_string(shared.join("packed-refs")).ok()?;
+    let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
+    let (hash, _) = lines.find(|(hash, of)| *of == name && is_hash(hash))?;
+    Some(hash.to_owned())
+}
+
+fn is_hash(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The hash of a revision in the current directory's repository.
+pub fn resolve(revision: &str) -> Option<String> {
+    let asked = format!("{revision}^{{commit}}");
+    let output = git(Path::new("."))
+        .args([
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &asked,
+        ])
+        .output()
+        .ok()?;
+    let hash = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    is_hash(&hash).then_some(hash)
+}
+
+/// `git` that neither writes nor starts a monitor.
+fn git(dir: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.args(["--no-optional-locks", "-c", "core.fsmonitor=false", "-C"])
+        .arg(dir)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    git
+}
+
+/// Completes the work trees of the runs that have just been recorded.
+pub fn complete(home: &Home, store: &mut SqliteStore) -> Result<(), backstory_store::Error> {
+    catch_up_annotations(home, store)?;
+    let mut found: Vec<AnnotationRecord> = Vec::new();
+    let now = when::now();
+    let is_fresh = |run: &RunRecord| now.saturating_sub(run.end.ended) < FRESH;
+    for one in store.annotations_of(AnnotationKind::Checkout, None)? {
+        let Some(mut checkout) = Checkout::of(&one).filter(|checkout| !checkout.examined) else {
+            continue;
+        };
+        let Some(run) = store.run(&one.run)? else {
+            continue;
+        };
+        checkout.examined = true;
+        if is_fresh(&run) {
+            checkout.changed = changed(store, &run, &checkout);
+        }
+        found.push(AnnotationRecord::Set(checkout.annotation(&one.run)));
+    }
+    for run in store.runs()?.into_iter().take(NEWEST).filter(is_fresh) {
+        for mut checkout in others(store, &run)? {
+            checkout.examined = true;
+            checkout.changed = changed(store, &run, &checkout);
+            found.push(AnnotationRecord::Set(checkout.annotation(&run.header.id)));
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    annotations::append(home, &found)?;
+    catch_up_annotations(home, store)
+}
+
+/// The work trees, except those known already, whose files the run used.
+fn others(store: &SqliteStore, run: &RunRecord) -> Result<Vec<Checkout>, backstory_store::Error> {
+    let known = store.annotations(&run.header.id)?;
+    let known: Vec<String> = known
+        .into_iter()
+        .filter(|one| one.kind == AnnotationKind::Checkout)
+        .map(|one| one.key)
+        .collect();
+    let is_known = |path: &[u8]| {
+        let below = |root: &String| {
+            let rest = path.strip_prefix(root.as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b"/"))
+        };
+        known.iter().any(below)
+    };
+    let mut dirs: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for entity in store.entities(run.key)? {
+        let path = &entity.path;
+        let own = entity.kind == EntityKind::File && !is_system(path) && !is_tool(path);
+        if own && path.starts_with(b"/") && !is_known(path) {
+            dirs.insert(parent(path).to_vec());
+        }
+    }
+    let mut found: Vec<Checkout> = Vec::new();
+    for dir in dirs {
+        let checkout = at(Path::new(OsStr::from_bytes(&dir)));
+        let new = |one: &Checkout| {
+            !known.contains(&one.root) && found.iter().all(|other| other.root != one.root)
+        };
+        if let Some(checkout) = checkout.filter(new) {
+            found.push(checkout);
+        }
+        if found.len() == MOST {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The tracked files that differ from the commit, without those that the run wrote. `None` if
+/// `git` cannot say, or another commit is checked out by now.
+fn changed(store: &SqliteStore, run: &RunRecord, checkout: &Checkout) -> Option<Vec<String>> {
+    let root = Path::new(&checkout.root);
+    if at(root)?.commit != checkout.commit {
+        return None;
+    }
+    let output = git(root)
+        .args(["status", "--porcelain=v1", "-z", "-uno", "--no-renames"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    if output.stdout.is_empty() {
+        return Some(Vec::new());
+    }
+    let written = written(store, run)?;
+    let entries = output.stdout.split(|&byte| byte == 0);
+    let paths = entries.filter_map(|entry| entry.get(3..));
+    let mut found: Vec<String> = paths
+        .filter(|path| {
+            !written.contains(
+                [root.as_os_str().as_bytes(), b"/", path]
+                    .concat()
+                    .as_slice(),
+            )
+        })
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect();
+    if found.len() > NAMED {
+        let more = found.len() - NAMED;
+        found.truncate(NAMED);
+        found.push(format!("… and {more} more"));
+    }
+    Some(found)
+}
+
+/// The files that the run changed.
+fn written(store: &SqliteStore, run: &RunRecord) -> Option<HashSet<Box<[u8]>>> {
+    let files = query::files(store, &run.header.id).ok()?;
+    let changes =
+        |access: &Access| matches!(access, Access::Write | Access::Rename | Access::Delete);
+    let changed = files
+        .into_iter()
+        .filter(|file| file.access.iter().any(changes));
+    Some(changed.map(|file| file.path[..].into()).collect())
+}
+
+/// `main @ 1a2b3c4d5e, changed: a.c b.c`
+pub fn text(checkout: &Checkout) -> String {
+    let branch = checkout.branch.as_deref().unwrap_or("no branch");
+    let commit = match &checkout.commit {
+        Some(commit) => commit[..commit.len().min(10)].to_owned(),
+        None => "no commit".to_owned(),
+    };
+    let state = match &checkout.changed {
+        Some(changed) if changed.is_empty() => String::new(),
+        Some(changed) => {
+            let named = changed.iter().take(3).map(String::as_str);
+            let more = match changed.len() {
+                0..=3 => String::new(),
+                count => format!(" and {} more", count - 3),
+            };
+            format!(", changed: {}{more}", named.collect::<Vec<_>>().join(" "))
+        }
+        None if checkout.examined => ", changes unknown".to_owned(),
+        None => String::new(),
+    };
+    format!("{branch} @ {commit}{state}")
+}

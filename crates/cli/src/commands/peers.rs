@@ -1,0 +1,158 @@
+//! `peers`: lists the addresses that the processes of a run talked to, or tried to.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use backstory_query as query;
+use backstory_query::answer::{NameSource, PeerContact};
+
+use super::{Outcome, answer, here};
+use crate::args::runs::RunArgs;
+use crate::current_store::CurrentStore;
+use crate::error::one_line;
+use crate::json::{self, Value};
+use crate::text::line::{Line, columns, width};
+use crate::text::shell::{Call, SHORT};
+use crate::text::style::{Role, Style};
+
+/// Prints the peers of a run.
+pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
+    let current = CurrentStore::open(store)?;
+    let run = current.run(args.run.as_deref())?;
+    let peers = query::peers(&current.store, &run)?;
+    answer(|out| match args.json {
+        true => json::lines(out, peers.iter().map(json)),
+        false => text(&peers, Style::of_stdout(), out),
+    })
+}
+
+fn json(peer: &PeerContact) -> Value {
+    let names = peer.names.iter().map(|name| {
+        Value::Object(vec![
+            ("name", (&name.name).into()),
+            ("from", source(name.source).into()),
+        ])
+    });
+    let activity = &peer.activity;
+    Value::Object(vec![
+        ("address", (&peer.address).into()),
+        ("names", Value::Array(names.collect())),
+        ("role", if peer.serves { "server" } else { "client" }.into()),
+        ("connected", peer.connected.into()),
+        ("errno", peer.errno.into()),
+        ("sent", peer.sent.into()),
+        ("received", peer.received.into()),
+        // The record has no payload, and no sizes of what was sent.
+        ("bytes", Value::Null),
+        ("resolver", is_resolver(&peer.address).into()),
+        ("start", Value::Time(peer.interval.start)),
+        ("end", Value::Time(peer.interval.end)),
+        ("id", peer.id.into()),
+        ("pid", activity.pid.into()),
+        ("exec_path", activity.exec_path.as_ref().into()),
+        ("argv", Value::array(&activity.argv)),
+    ])
+}
+
+fn source(source: NameSource) -> &'static str {
+    match source {
+        NameSource::HostsFile => "/etc/hosts",
+        NameSource::Arguments => "arguments",
+    }
+}
+
+/// True for the address of a name server or of a program that looks names up.
+fn is_resolver(address: &[u8]) -> bool {
+    let programs: [&[u8]; 4] = [b"resolve/", b"nscd/socket", b"nss-", b"avahi-daemon/socket"];
+    address.starts_with(b"tcp:") && address.ends_with(b":53")
+        || address.starts_with(b"unix:")
+            && programs
+                .iter()
+                .any(|part| address.windows(part.len()).any(|window| window == *part))
+}
+
+fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result<()> {
+    if peers.is_empty() {
+        return writeln!(
+            out,
+            "No process of the run talked to another over a socket address."
+        );
+    }
+    let mut by_address: BTreeMap<&[u8], Vec<&PeerContact>> = BTreeMap::new();
+    for peer in peers {
+        by_address.entry(&peer.address).or_default().push(peer);
+    }
+    let mut order: Vec<_> = by_address.into_values().collect();
+    order.sort_by_key(|contacts| contacts[0].interval.start);
+    let (columns, here) = (columns(), here());
+    let label = |address: &[u8]| one_line(&String::from_utf8_lossy(address));
+    let wide = order
+        .iter()
+        .map(|contacts| width(&label(&contacts[0].address)));
+    let wide = wide.max().unwrap_or(0).min(40);
+    for contacts in &order {
+        for (at, contact) in contacts.iter().enumerate() {
+            let address = if at == 0 {
+                label(&contact.address)
+            } else {
+                String::new()
+            };
+            let mut line = Line::default();
+            line.add(Role::Subject, format!("{address:<wide$}"));
+            let role = match contact.connected {
+                Some(false) => Role::Bad,
+                _ => Role::Good,
+            };
+            line.add(role, format!("  {:<20}", outcome(contact)));
+            let activity = &contact.activity;
+            let call = Call {
+                exec_path: activity.exec_path.as_deref(),
+                argv: &activity.argv,
+                cwd: &activity.cwd,
+                env_set: &activity.env_set,
+                env_unset: &activity.env_unset,
+            };
+            line.add(None, "  ");
+            line.add_flexible(Role::Command, &one_line(&call.line(&here, SHORT).0));
+            if at == 0 && !contact.names.is_empty() {
+                line.add(Role::Dim, format!("  ({})", names(contact)));
+            }
+            writeln!(out, "{}", line.text(style, columns))?;
+        }
+    }
+    if peers.iter().any(|peer| is_resolver(&peer.address)) {
+        let note = "Names were looked up. The record has no payload, so it does not say which.";
+        writeln!(out, "{}", style.paint(Role::Dim, note))?;
+    }
+    Ok(())
+}
+
+fn outcome(contact: &PeerContact) -> String {
+    if contact.connected == Some(false) {
+        let errno = contact.errno.unwrap_or_default();
+        return format!("failed: {}", backstory_sys::describe(errno));
+    }
+    let done = match (contact.sent, contact.received) {
+        (true, true) => "sent and received",
+        (true, false) => "sent",
+        (false, true) => "received",
+        (false, false) => "connected",
+    };
+    match contact.serves {
+        true => format!("served: {done}"),
+        false => done.to_owned(),
+    }
+}
+
+/// `example.org, by its arguments`
+fn names(contact: &PeerContact) -> String {
+    let named = contact.names.iter().map(|name| {
+        let by = match name.source {
+            NameSource::HostsFile => "in /etc/hosts",
+            NameSource::Arguments => "by its arguments",
+        };
+        format!("{} {by}", one_line(&name.name))
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
