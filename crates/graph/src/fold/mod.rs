@@ -1,17 +1,22 @@
 //! The fold: replays the events of a run one by one, and gives a sink the nodes and edges that
 //! follow.
 //!
-//! Each file has one concern:
+//! [`Fold`] is the state of the run at the time of the last event. Each file adds the methods of one
+//! concern to it. `apply` in this file names the method of each operation; the method is in the
+//! file of the same row:
 //!
-//! - [`path_walk`], [`mounts`]: from the path that a program wrote to an absolute path.
-//! - [`names`], [`identity`], [`final_state`], [`removed_links`]: which file a path leads to.
-//! - [`entities`], [`versions`], [`last_versions`]: nodes, versions and edges.
-//! - [`opening`], [`descriptors`], [`release`], [`inherited`], [`descriptor_lists`],
-//!   [`unseen_pipes`]: descriptors.
-//! - [`access`], [`lookups`], [`status`]: uses of files.
-//! - [`naming`], [`renames`], [`moving`]: names.
-//! - [`life`], [`endings`], [`programs`], [`next_epoch`], [`interpreters`], [`epochs`]: processes.
-//! - [`channels`], [`passing`]: pipes and sockets.
+//! | concern | operations | files |
+//! | --- | --- | --- |
+//! | from the path that a program wrote to an absolute path | `Chdir`, `Chroot`, `Mount`, `Pivot`, `Namespace` | [`path_walk`], [`directories`], [`mounts`] |
+//! | the file that a path leads to | `LinkText` | [`names`], [`identity`], [`final_state`], [`removed_links`] |
+//! | nodes, versions and edges | – | [`entities`], [`versions`], [`last_versions`] |
+//! | opens, and the descriptors that they return | `Open`, `Close`, `CloseRange`, `Dup`, `Cloexec` | [`opening`], [`descriptors`], [`release`] |
+//! | descriptors whose open was not observed | `HeldDescriptor` | [`inherited`], [`descriptor_lists`], [`unseen_pipes`] |
+//! | uses of a file's content | `Read`, `Write`, `Map`, `Copy`, `Truncate` | [`access`] |
+//! | look-ups and changes of status | `Stat`, `Access`, `Readlink`, `List`, `Load`, `Meta` | [`lookups`], [`looked_at`], [`status`] |
+//! | names | `Link`, `Symlink`, `Unlink`, `Mkdir`, `Mknod`; `Rename` | [`naming`]; [`renames`], [`moving`] |
+//! | processes | `Start`, `Born`, `Fork`, `Kill`; `Wait`, `Exit`, `Gone`; `Exec` | [`life`]; [`endings`]; [`programs`], [`next_epoch`], [`interpreters`], [`epochs`], [`standard`] |
+//! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`] |
 //!
 //! Absent: I/O, and clocks.
 
