@@ -225,6 +225,12 @@ fn recover(home: &Home) -> Result<(), Error> {
     Ok(())
 }
 
+/// Folds one finalized log into a store that does not have the run. An error says why the log cannot
+/// be folded, in one line.
+pub fn fold_into(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), String> {
+    index(home, run, store).map_err(|error| chain(&error))
+}
+
 /// Indexes one finalized log.
 fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> {
     let path = home.log_path(run);

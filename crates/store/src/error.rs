@@ -66,7 +66,7 @@ pub enum Error {
     #[error("{} is not a backstory database; move it away and the runs are indexed again from their logs", .0.display())]
     NotOurs(PathBuf),
     /// The database is damaged.
-    #[error("the database {} is damaged ({detail}); move it away and the runs are indexed again from their logs", path.display())]
+    #[error("the database {} is damaged ({detail}); `backstory store rebuild` makes it again from the logs", path.display())]
     Corrupt {
         /// The database.
         path: PathBuf,
@@ -101,7 +101,7 @@ pub enum Error {
     },
     /// A stored record can't be decoded.
     #[error(
-        "a stored {0} is damaged; move the database away and the runs are indexed again from their logs"
+        "a stored {0} is damaged; `backstory store rebuild` makes the database again from the logs"
     )]
     Damaged(&'static str),
     /// The run is in the store already.

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 pub const EXAMPLES: &str = "Examples:\n  \
     backstory store stats\n  \
     backstory store gc --older-than 30d --dry-run\n  \
+    backstory store verify\n  \
     backstory store export nightly -o nightly.backstory";
 
 /// `store`
@@ -19,11 +20,19 @@ pub enum StoreCommand {
         backstory store stats --json | jq .contents.disk_bytes")]
     Stats(StoreStatsArgs),
 
-    /// Read all contents and list those that are damaged
+    /// Read the database, the logs and all contents, and list what is damaged
     #[command(after_help = "Examples:\n  \
         backstory store verify\n\n\
-        Exit status: 0 if all contents are intact, 1 if one is damaged.")]
+        Exit status: 0 if everything is intact, 1 if something is damaged.")]
     Verify(StoreVerifyArgs),
+
+    /// Make the database again from the logs of the runs
+    #[command(after_help = "Examples:\n  \
+        backstory store rebuild\n\n\
+        The old database stays until the new one is complete. Logs and contents stay as\n\
+        they are. Names and notes are taken from the old database if it can be read.\n\
+        Exit status: 0 if all runs are there again, 1 if not.")]
+    Rebuild(StoreRebuildArgs),
 
     /// Free space: remove old runs, and contents that no run refers to
     #[command(after_help = "Examples:\n  \
@@ -57,6 +66,18 @@ pub struct StoreStatsArgs {
 /// `store verify`
 #[derive(Debug, Args)]
 pub struct StoreVerifyArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store rebuild`
+#[derive(Debug, Args)]
+pub struct StoreRebuildArgs {
+    /// Rebuild although some runs have no log any more, and forget these runs
+    #[arg(long)]
+    pub force: bool,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -3,6 +3,7 @@
 use super::Place;
 use backstory_testkit::procs::eventually;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Removes the database, and leaves the logs.
@@ -308,4 +309,124 @@ fn the_write_ahead_log_is_checkpointed_after_a_question() {
         length()
     );
     assert!(fs::metadata(&database).unwrap().len() > 3_000_000);
+}
+
+/// A place with two indexed runs, the first with a name and a note.
+fn two_runs() -> (Place, PathBuf) {
+    let place = Place::new();
+    place.write_aged("in", "text\n");
+    let run = place.record("sort in > out; sort out > sorted");
+    place.record("cat sorted > copy");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    assert_eq!(place.run(&["name", &run, "first"]).status, 0);
+    assert_eq!(place.run(&["note", &run, "of two"]).status, 0);
+    let database = place.stage.store().join("graph.db");
+    (place, database)
+}
+
+/// Bytes that look random.
+fn noise(bytes: &mut [u8]) {
+    let mut state = 7u32;
+    for byte in bytes {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *byte = (state >> 24) as u8;
+    }
+}
+
+#[test]
+fn verify_finds_random_bytes_anywhere_in_the_database_and_a_rebuild_repairs_them() {
+    let (place, database) = two_runs();
+    assert_eq!(place.run(&["store", "verify"]).status, 0);
+    let answers = |place: &Place| {
+        let ask = |args: &[&str]| place.run(args).out;
+        [
+            ask(&["of", "copy", "--json"]),
+            ask(&["show", "first", "--json"]),
+            ask(&["log", "--json"]),
+            ask(&["contents", "sorted"]),
+        ]
+    };
+    // A rebuild leaves nothing in SQLite's log, which would hide the damage.
+    assert_eq!(place.run(&["store", "rebuild"]).status, 0);
+    let whole = fs::read(&database).unwrap();
+    let before = answers(&place);
+    let mut found = 0;
+    for at in (0..whole.len()).step_by(8192) {
+        let mut bytes = whole.clone();
+        let end = (at + 8192).min(bytes.len());
+        noise(&mut bytes[at + 100..end]);
+        for beside in ["graph.db-wal", "graph.db-shm"] {
+            let _ = fs::remove_file(place.stage.store().join(beside));
+        }
+        fs::write(&database, &bytes).unwrap();
+        let verified = place.run(&["store", "verify"]);
+        if verified.status == 0 {
+            // The bytes were of no use.
+            assert_eq!(answers(&place), before, "page at {at}");
+            continue;
+        }
+        found += 1;
+        assert_eq!(verified.status, 1, "{verified:?}");
+        assert!(
+            verified.out.contains("`backstory store rebuild`"),
+            "{verified:?}"
+        );
+        let mut lines: Vec<&str> = verified.out.lines().chain(verified.err.lines()).collect();
+        let all = lines.len();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), all, "damage is reported once: {verified:?}");
+        // The names are still known if the table of runs can be read.
+        let rebuilt = place.run(&["store", "rebuild"]);
+        assert_eq!(rebuilt.status, 0, "{rebuilt:?}");
+        assert_eq!(place.run(&["store", "verify"]).status, 0, "page at {at}");
+        assert_eq!(
+            place.run(&["of", "copy", "--json"]).out,
+            before[0],
+            "page at {at}"
+        );
+    }
+    assert!(found > 3, "{found} of {} bytes", whole.len());
+}
+
+#[test]
+fn a_rebuild_gives_the_same_answers_and_keeps_names_notes_and_contents() {
+    let (place, database) = two_runs();
+    let answers = || {
+        let ask = |args: &[&str]| place.run(args).out;
+        // The log has grown by identities since it was indexed first.
+        let mut shown = place.json(&["show", "first", "--json"]);
+        shown.as_object_mut().unwrap().remove("log_bytes");
+        [
+            ask(&["of", "copy", "--json"]),
+            shown.to_string(),
+            ask(&["log", "--json"]),
+            ask(&["contents", "sorted"]),
+        ]
+    };
+    let before = answers();
+    let rebuilt = place.run(&["store", "rebuild"]);
+    assert_eq!((rebuilt.status, rebuilt.err.as_str()), (0, ""));
+    assert_eq!(answers(), before);
+    let left = fs::read_dir(place.stage.store()).unwrap();
+    let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let aside: Vec<String> = names
+        .filter(|name| name.contains(".old") || name.contains(".new"))
+        .collect();
+    assert_eq!(aside, [""; 0]);
+    assert!(database.exists());
+}
+
+#[test]
+fn a_rebuild_does_not_forget_a_run_without_a_log_unless_it_is_forced() {
+    let (place, _) = two_runs();
+    let run = place.json(&["show", "first", "--json"])["run"].clone();
+    let run = run.as_str().unwrap();
+    fs::remove_file(place.stage.store().join(format!("runs/{run}.log"))).unwrap();
+    place
+        .run(&["store", "rebuild"])
+        .is_error(1, &[run, "--force"]);
+    assert_eq!(place.run(&["show", "first"]).status, 0);
+    assert_eq!(place.run(&["store", "rebuild", "--force"]).status, 0);
+    assert_eq!(place.run(&["show", "first"]).status, 1);
 }

@@ -17,12 +17,13 @@ mod schema;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod versions;
 
 use backstory_vocabulary::{ContentsMode, Word};
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
@@ -54,7 +55,12 @@ impl SqliteStore {
     /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be
     /// written, it is opened for reading only.
     pub fn open(home: &Home) -> Result<SqliteStore> {
-        let path = home.database_path();
+        SqliteStore::open_at(home, &home.database_path())
+    }
+
+    /// The same with a database at another path in the directory of `home`.
+    pub fn open_at(home: &Home, path: &Path) -> Result<SqliteStore> {
+        let path = path.to_owned();
         let conn = open::open(home.dir(), &path)?;
         conn.set_prepared_statement_cache_capacity(64);
         Ok(SqliteStore {

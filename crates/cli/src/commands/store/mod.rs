@@ -3,7 +3,9 @@
 mod export;
 mod gc;
 mod import;
+mod rebuild;
 mod stats;
+mod verify;
 
 use std::fs::File;
 use std::path::Path;
@@ -12,18 +14,16 @@ use backstory_contents::Contents;
 use backstory_store::Home;
 
 use super::{Outcome, answer};
-use crate::args::store::{StoreCommand, StoreVerifyArgs};
-use crate::current_store::CurrentStore;
+use crate::args::store::StoreCommand;
 use crate::error::{Failure, chain};
 use crate::index::{Busy, take_lock};
-use crate::json::{self, Value};
-use crate::text::progress::Progress;
 
 /// Runs a command of `store`.
 pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
     match command {
         StoreCommand::Stats(args) => stats::run(args, store),
-        StoreCommand::Verify(args) => verify(args, store),
+        StoreCommand::Verify(args) => verify::run(args, store),
+        StoreCommand::Rebuild(args) => rebuild::run(args, store),
         StoreCommand::Gc(args) => gc::run(args, store),
         StoreCommand::Export(args) => export::run(args, store),
         StoreCommand::Import(args) => import::run(args, store),
@@ -45,41 +45,3 @@ fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
     take_lock(home.keep_lock_path(), Busy::Wait, what)
         .map_err(|error| Failure::not_found(chain(&error)))
 }
-
-/// Reads all contents and lists the damaged ones.
-fn verify(args: StoreVerifyArgs, store: Option<&Path>) -> Outcome {
-    let current = CurrentStore::open(store)?;
-    let damages = match contents(&current.home)? {
-        Some(contents) => {
-            let progress = Progress::start("reading all contents");
-            let damages = contents.verify(&mut |_, _| {})?;
-            progress.end();
-            damages
-        }
-        None => Vec::new(),
-    };
-    let sound = damages.is_empty();
-    answer(|out| match args.json {
-        true => json::lines(
-            out,
-            damages.iter().map(|damage| {
-                Value::Object(vec![
-                    ("path", damage.path.display().to_string().as_str().into()),
-                    ("digest", damage.digest.into()),
-                    ("what", (&damage.what).into()),
-                ])
-            }),
-        ),
-        false if sound => writeln!(out, "all contents are intact"),
-        false => damages.iter().try_for_each(|damage| {
-            let digest = damage
-                .digest
-                .map(|digest| format!("content {digest}, "))
-                .unwrap_or_default();
-            writeln!(out, "{}: {digest}{}", damage.path.display(), damage.what)
-        }),
-    })?;
-    Ok(u8::from(!sound))
-}
-
-use std::io::Write;
