@@ -81,6 +81,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
                 .iter()
                 .map(|&(run, at)| recordings[run].activity_key(at))
                 .collect(),
+            is_whole_run: false,
             contents: recording.details.modes.contents,
             directories: step.directories.clone(),
             outputs: check.outputs(step)?,

@@ -24,6 +24,8 @@ pub struct PlannedStep {
     pub run: String,
     /// Its recorded activities. Of a step that is the run's whole command: all of the run's.
     pub members: Vec<ActivityKey>,
+    /// True if its script is the run's whole command.
+    pub is_whole_run: bool,
     /// Which contents the recorded run stored; `None` if that is not known.
     pub contents: Option<ContentsMode>,
     /// Directories that must exist for its outputs.

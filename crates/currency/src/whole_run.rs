@@ -58,6 +58,7 @@ fn whole(step: PlannedStep, recording: &Recording, reasons: &[Reason]) -> Planne
         members: (0..recording.activities.len())
             .map(|at| recording.activity_key(at))
             .collect(),
+        is_whole_run: true,
         ..step
     };
     whole.reasons.extend_from_slice(reasons);

@@ -19,7 +19,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use backstory_eventlog::event::Time;
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
@@ -219,11 +219,11 @@ impl<'s> NeighbourFinder<'s> {
         }
         let mut found = Vec::new();
         if back {
-            found.extend(
-                self.made_elsewhere(key, &ident)?
-                    .into_iter()
-                    .map(|other| (other, Flow::Same)),
-            );
+            for other in self.made_elsewhere(key, &ident)? {
+                if self.joins != Joins::Identity || !self.is_superseded(key, other)? {
+                    found.push((other, Flow::Same));
+                }
+            }
         } else {
             for other in self.store.same(&ident, VersionMatch::Any)? {
                 if other.run() != key.run() && !self.is_made_there(other)? {
@@ -255,6 +255,40 @@ impl<'s> NeighbourFinder<'s> {
             });
         }
         Ok(())
+    }
+
+    /// True if the command that made the version in the other run looked at it in this run, or made
+    /// the file again: compilers and builders look at their former results. To execute both commands
+    /// would do the work twice, and the first time from inputs that are gone.
+    fn is_superseded(&self, key: EntityKey, other: EntityKey) -> Result<bool> {
+        let there = self.commands(other, true)?;
+        let alike = |here: Vec<(Vec<Bytes>, Bytes)>| here.iter().any(|one| there.contains(one));
+        if alike(self.commands(key, false)?) {
+            return Ok(true);
+        }
+        let path = self.store.entity(key)?.path;
+        for again in self.store.at_path(&path)? {
+            if again.run() == key.run()
+                && self.store.entity(again)?.version > 0
+                && alike(self.commands(again, true)?)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The arguments and the directory of each activity that touched an entity, or of each that made
+    /// it.
+    fn commands(&self, key: EntityKey, made: bool) -> Result<Vec<(Vec<Bytes>, Bytes)>> {
+        let mut commands = Vec::new();
+        for (activity, generated) in self.store.touching(key)? {
+            if generated || !made {
+                let doer = self.store.activity(ActivityKey::new(key.run(), activity))?;
+                commands.push((doer.argv, doer.cwd));
+            }
+        }
+        Ok(commands)
     }
 
     /// The header of a run.

@@ -77,6 +77,14 @@ pub fn is_below_tool(path: &[u8]) -> bool {
         || parts.any(|part| contains(path, part.as_bytes()))
 }
 
+/// Patterns of the files that tools keep for themselves: caches, and the records of builders.
+pub fn state_of_tools() -> Vec<String> {
+    let parts = known().caches.iter().chain(&known().records);
+    let mut patterns: Vec<String> = parts.map(|part| format!("**{part}**")).collect();
+    patterns.push("**/incremental/*/s-*/**".to_owned());
+    patterns
+}
+
 /// True if a program keeps files there that it could make again.
 pub fn is_cache(path: &[u8]) -> bool {
     ends_with_any(path, &known().cache_endings) || has_any(path, &known().caches) || is_record(path)

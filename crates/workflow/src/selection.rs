@@ -14,7 +14,7 @@ use backstory_store::{ActivityKey, EntityKey, Store};
 
 use crate::recording::Recording;
 use crate::steps::{Workflow, workflow};
-use crate::{Result, shell};
+use crate::{Result, paths, shell};
 
 /// The subject of a workflow or an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,8 @@ impl Selection {
     /// file is not followed through. `lookups`: follow looked-up paths, too.
     ///
     /// Runs are joined by identity only, so each step of the selection may be executed for the
-    /// subject. A run that made an equal content in another place is not selected.
+    /// subject. A run that made an equal content in another place is not selected. The ancestry is
+    /// not followed through caches and the records of builders: any run may have filled a cache.
     ///
     /// # Errors
     ///
@@ -70,7 +71,9 @@ impl Selection {
         exclude: &[String],
         lookups: bool,
     ) -> Result<Selection> {
-        Selection::joined(store, subject, exclude, lookups, Joins::Identity)
+        let mut exclude = exclude.to_vec();
+        exclude.extend(paths::state_of_tools());
+        Selection::joined(store, subject, &exclude, lookups, Joins::Identity)
     }
 
     /// The same, with the runs that made equal contents: to describe a file's history, and not to

@@ -70,6 +70,8 @@ pub struct ProgramNames {
     pub unbuffered: Vec<String>,
     /// Programs that refuse to overwrite a file, and to read through a symbolic link.
     pub no_overwrite: Vec<String>,
+    /// Programs that add to a former result: archivers.
+    pub adds_to_output: Vec<String>,
     /// Programs that make an empty file and print its name.
     pub temporary_names: Vec<String>,
 }

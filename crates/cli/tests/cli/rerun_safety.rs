@@ -419,3 +419,45 @@ fn a_step_that_embeds_the_time_is_named_once_with_the_cause() {
     place.run(&["index", "--wait"]);
     assert_eq!(place.run(&["rerun", "--dry-run", "out"]).status, 0);
 }
+
+/// Compilers and builders do so. The first run's inputs are gone.
+#[test]
+fn a_command_that_looks_at_its_former_result_is_current_after_it_ran_again() {
+    let place = Place::new();
+    place.write("step.sh", "cat out > /dev/null 2>&1; cat in > out\n");
+    place.write_aged("in", "one\n");
+    place.keep("sh step.sh", &["--contents=lazy"]);
+    place.write_aged("in", "two\n");
+    assert_eq!(place.run(&["rerun", "--dry-run", "out"]).status, 1);
+    place.keep("sh step.sh", &["--contents=lazy"]);
+    let plan = place.run(&["rerun", "--dry-run", "out"]);
+    assert_eq!(plan.status, 0, "{plan:?}");
+    place.write_aged("in", "three\n");
+    assert_eq!(place.run(&["rerun", "out"]).status, 0);
+    let plan = place.run(&["rerun", "--dry-run", "out"]);
+    assert_eq!(
+        (plan.status, place.text("out").as_str()),
+        (0, "three\n"),
+        "{plan:?}"
+    );
+}
+
+#[test]
+fn an_archiver_does_not_add_to_the_archive_of_an_earlier_run() {
+    if !needs("an archive", &["ar"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("in", "one\n");
+    place.keep("ar qc lib.a in", &["--contents=lazy"]);
+    place.write_aged("in", "two\n");
+    assert_eq!(place.run(&["rerun", "lib.a"]).status, 0);
+    let listed = place
+        .stage
+        .command("ar")
+        .arg("t")
+        .arg(place.path("lib.a"))
+        .output();
+    assert_eq!(listed.unwrap().stdout, b"in\n");
+    assert_eq!(place.run(&["rerun", "--dry-run", "lib.a"]).status, 0);
+}

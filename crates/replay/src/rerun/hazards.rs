@@ -12,10 +12,46 @@ use std::path::Path;
 use backstory_currency::PlannedStep;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Edge, Entity, EntityKind, Relation};
-use backstory_store::{ActivityKey, EntityKey, Store};
-use backstory_workflow::paths::{is_below_kernel, is_cache, is_record};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_workflow::paths::{base_name, is_below_kernel, is_cache, is_record};
+use backstory_workflow::tools::knowledge;
 
 use crate::Result;
+
+/// The outputs of a step that were not there when it was recorded, if one of its programs would add
+/// to them: `ar q` adds to an archive. Empty for a step that is a run's whole command, such as a
+/// `make` that looks at its former results.
+///
+/// # Errors
+///
+/// If the store fails.
+pub fn outputs_made_anew(store: &dyn Store, step: &PlannedStep) -> Result<Vec<Bytes>> {
+    let mut adds = false;
+    for activity in step.members.iter().filter(|_| !step.is_whole_run) {
+        let activity = store.activity(*activity)?;
+        adds |= activity
+            .argv
+            .first()
+            .is_some_and(|name| adds_to_output(name));
+    }
+    if !adds {
+        return Ok(Vec::new());
+    }
+    let mut anew = Vec::new();
+    let runs: BTreeSet<RunKey> = step.members.iter().map(|activity| activity.run()).collect();
+    for (path, _) in &step.outputs {
+        let mut former = false;
+        for key in store.at_path(path)? {
+            let entity = store.entity(key)?;
+            let is_file = matches!(entity.kind, EntityKind::File | EntityKind::Symlink);
+            former |= is_file && entity.version == 0 && runs.contains(&key.run());
+        }
+        if !former {
+            anew.push(path.clone());
+        }
+    }
+    Ok(anew)
+}
 
 /// Something that a step did when it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,6 +204,14 @@ impl Findings {
 /// True for a path that any program may write at any time: a device, a cache, a tool's own record.
 fn is_of_tool(path: &[u8]) -> bool {
     is_below_kernel(path) || is_cache(path) || is_record(path)
+}
+
+/// True for an archiver. A cross archiver's name begins with its machine: `aarch64-linux-gnu-ar`.
+fn adds_to_output(name: &[u8]) -> bool {
+    let name = base_name(name);
+    let short = name.rsplit(|byte| *byte == b'-').next().unwrap_or(name);
+    let mut known = knowledge().programs.adds_to_output.iter();
+    known.any(|known| known.as_bytes() == name || known.as_bytes() == short)
 }
 
 /// True for an address that other machines may have.

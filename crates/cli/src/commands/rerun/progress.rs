@@ -11,10 +11,13 @@ use backstory_replay::rerun::work_list::Standing;
 use super::Plan;
 use super::plan_text::{command, counted, file};
 use crate::ending;
-use crate::text::line::{Line, columns};
+use crate::text::line::{Line, columns, cut};
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 use crate::text::when;
+
+/// The most columns of a command where the terminal does not limit them.
+const COMMAND: usize = 120;
 
 /// Prints the progress.
 pub struct ProgressLines {
@@ -112,7 +115,7 @@ impl StepProgress for ProgressLines {
     fn begins(&mut self, at: usize, step: &PlannedStep) {
         self.begun += 1;
         self.numbers.insert(at, self.begun);
-        self.print(at, step, Role::Command, &command(step));
+        self.print(at, step, Role::Command, &cut(&command(step), COMMAND));
     }
 
     fn done(&mut self, at: usize, step: &PlannedStep, done: &StepOutcome, took: Duration) {

@@ -9,8 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use backstory_eventlog::event::Bytes;
 use backstory_replay::rerun::PlannedStep;
 use backstory_replay::rerun::execution::StepRunner;
+use backstory_replay::rerun::hazards::outputs_made_anew;
 use backstory_store::Store;
 use backstory_vocabulary::{ContentsMode, Word};
 
@@ -27,6 +29,8 @@ pub struct StepRecorder {
     store: PathBuf,
     /// The names of the new runs, by the repeated run.
     names: HashMap<String, String>,
+    /// Of each step, by its name, the outputs that were not there when it was recorded.
+    anew: HashMap<String, Vec<Bytes>>,
     /// The output of a step is printed as a whole when the step has ended.
     grouped: bool,
     /// Steps print on standard error, because standard output is for the answer.
@@ -45,8 +49,10 @@ impl StepRecorder {
         grouped: bool,
         apart: bool,
     ) -> Result<StepRecorder, Failure> {
-        let mut names = HashMap::new();
+        let (mut names, mut anew) = (HashMap::new(), HashMap::new());
         for step in steps {
+            let outputs = outputs_made_anew(&current.store, step)?;
+            anew.insert(step.name.clone(), outputs);
             if !names.contains_key(&step.run) {
                 names.insert(step.run.clone(), name(&current.store, &step.run)?);
             }
@@ -55,6 +61,7 @@ impl StepRecorder {
             program: std::env::current_exe()?,
             store: current.home.dir().to_owned(),
             names,
+            anew,
             grouped,
             apart,
         })
@@ -111,6 +118,10 @@ impl StepRunner for StepRecorder {
                 cwd.display()
             )));
         }
+        // They are aside already.
+        for output in self.anew.get(&step.name).into_iter().flatten() {
+            remove(Path::new(OsStr::from_bytes(output)))?;
+        }
         let mut command = self.command(step);
         let printed = match self.grouped {
             true => Some(PrintedOutput::of(&mut command)?),
@@ -124,6 +135,13 @@ impl StepRunner for StepRecorder {
             printed.pass_on(self.apart)?;
         }
         Ok(status)
+    }
+}
+
+fn remove(output: &Path) -> io::Result<()> {
+    match output.symlink_metadata() {
+        Ok(found) if !found.is_dir() => std::fs::remove_file(output),
+        _ => Ok(()),
     }
 }
 

@@ -57,6 +57,7 @@ impl Bench {
             env: Vec::new(),
             run: String::new(),
             members: Vec::new(),
+            is_whole_run: false,
             contents: None,
             directories: Vec::new(),
             outputs: vec![(path.clone(), None)],
