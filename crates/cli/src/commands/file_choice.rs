@@ -10,7 +10,6 @@ use backstory_query::{self as query, FileFilter, TextPattern};
 use backstory_store::Store;
 use backstory_workflow::paths::{is_of_kernel, is_tool};
 
-use super::files::is_change;
 use crate::args::search::FileChoice;
 use crate::error::Failure;
 use crate::text::paths::is_system;
@@ -95,4 +94,12 @@ pub fn is_own(
             Ok(known.is_none_or(|(_, availability)| availability.package().is_none()))
         }
     }
+}
+
+/// True if it changes something.
+pub fn is_change(access: &Access) -> bool {
+    matches!(
+        access,
+        Access::Write | Access::Delete | Access::Rename | Access::Meta
+    )
 }

@@ -137,7 +137,7 @@ impl<'f> Table<'f> {
     /// Adds a path, or counts it. Two kinds of paths are only counted: those that are hidden, and
     /// those that were only looked up, unless the user asked for them.
     fn add(&mut self, file: &'f FileUse, own: bool) {
-        let unchanged = !file.access.iter().any(is_change);
+        let unchanged = !file.access.iter().any(file_choice::is_change);
         let hidden = match self.hiding {
             Hiding::Nothing => false,
             Hiding::System => is_system(&file.path) && unchanged,
@@ -186,14 +186,6 @@ impl<'f> Table<'f> {
         }
         Ok(())
     }
-}
-
-/// True if it changes something.
-pub fn is_change(access: &Access) -> bool {
-    matches!(
-        access,
-        Access::Write | Access::Delete | Access::Rename | Access::Meta
-    )
 }
 
 /// True if it only looks a path up.

@@ -97,7 +97,7 @@ fn line(touch: &FileTouch, here: &[u8], now: Option<i64>) -> Line {
         None => when::moment(touch.interval.end),
     };
     line.add(Role::Dim, format!("{time}  "));
-    let role = if touch.access.iter().any(super::files::is_change) {
+    let role = if touch.access.iter().any(super::file_choice::is_change) {
         Role::Subject
     } else {
         Role::Good
