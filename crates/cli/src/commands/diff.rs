@@ -3,13 +3,16 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`sides`] | finds what the user wants to compare |
-//! | [`causes`] | prints the answer: causes, outputs, the rest |
+//! | [`causes`] | prints the answer, and the causes in it |
+//! | [`results`], [`folding`] | print the outputs, and the rest in few words |
 //! | [`changes`] | prints what differs between two contents |
 //! | [`processes`] | prints every difference in order of time (`--level process`) |
 
 mod causes;
 mod changes;
+mod folding;
 mod processes;
+mod results;
 mod sides;
 
 use std::path::Path;

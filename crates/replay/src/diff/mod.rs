@@ -18,6 +18,8 @@ mod listing_differences;
 mod listings;
 mod random_matches;
 mod random_names;
+mod redirected;
+mod run_use;
 mod side;
 mod weights;
 

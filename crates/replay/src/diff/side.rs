@@ -4,27 +4,26 @@
 //! compares as equal. Random parts of arguments and variables are replaced (`random_names`).
 //!
 //! The caller of `backstory record` may have redirected the output of the whole command to a file.
-//! That file is no output. It belongs to the caller, like a pipe or a terminal.
+//! That file belongs to the caller, like a pipe or a terminal. It is an output only if the run left
+//! no other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Digest;
 use backstory_files::Ident;
-use backstory_graph::model::{Activity, Edge, Entity, EntityKind, Relation};
-use backstory_graph::standard;
+use backstory_graph::model::{Activity, Entity, EntityKind};
 use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};
 use backstory_store::facts::Availability;
-use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_store::{ActivityKey, EntityKey, Store};
 
 use super::file_use::FileUse;
 use super::listings::{self, DirectoryListing};
 use super::random_names::{TEMPORARY, shared};
+use super::redirected::Redirected;
+use super::run_use::RunUse;
 use crate::Result;
-
-/// The most readers of a file that are noted.
-const READERS: usize = 8;
 
 /// The subject of one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,48 +176,26 @@ impl DiffSide {
         let id = self.runs[run].summary.id.clone();
         let record = store.run(&id)?.ok_or(query::Error::NoRun(id.clone()))?;
         let mut entities = store.entities(record.key)?;
-        // The uses by all of the run, and those by the compared part.
-        let (mut all, mut used): (HashMap<u32, FileUse>, HashMap<u32, FileUse>) =
-            Default::default();
-        let mut listers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
-        let mut readers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
-        let mut read_by_others: HashSet<u32> = HashSet::new();
-        let mut activities = Vec::new();
-        let own_output = redirected_by_caller(store, record.key, &entities)?;
-        for activity in store.activities(record.key)? {
-            let key = ActivityKey::new(record.key, activity.id);
+        let RunUse {
+            all,
+            used,
+            listers,
+            mut readers,
+            read_by_others,
+            activities,
+        } = RunUse::of(store, record.key, part.map(|part| &part.activities))?;
+        for (key, activity) in &activities {
             self.processes.insert(activity.pid);
             if let Some(parent) = activity.parent {
-                self.parents
-                    .insert(key, ActivityKey::new(record.key, parent));
+                let parent = ActivityKey::new(record.key, parent);
+                self.parents.insert(*key, parent);
             }
-            let edges = store.stream(key)?.edges;
-            // A linker reads what it has just written. That makes no intermediate result.
-            let makes = |edge: &&Edge| matches!(edge.relation, Relation::Write | Relation::Make);
-            let own: HashSet<u32> = edges.iter().filter(makes).map(|e| e.entity.0).collect();
-            let uses = |edge: &&Edge| matches!(edge.relation, Relation::Read | Relation::Execute);
-            let others = edges.iter().filter(uses).map(|edge| edge.entity.0);
-            read_by_others.extend(others.filter(|entity| !own.contains(entity)));
-            edges
-                .iter()
-                .for_each(|edge| all.entry(edge.entity.0).or_default().add(edge));
-            if part.is_some_and(|part| !part.activities.contains(&key)) {
-                continue;
-            }
-            for edge in &edges {
-                used.entry(edge.entity.0).or_default().add(edge);
-                if matches!(edge.relation, Relation::Read | Relation::Execute) {
-                    let readers = readers.entry(edge.entity.0).or_default();
-                    if readers.len() < READERS {
-                        readers.push(key);
-                    }
-                }
-                if edge.relation == Relation::List {
-                    listers.entry(edge.entity.0).or_default().push(key);
-                }
-            }
-            activities.push((key, activity));
         }
+        let redirected = match part {
+            None => Redirected::by_caller(store, record.key, &entities)?,
+            // Whatever the version came from is compared.
+            Some(_) => Redirected::default(),
+        };
         let left = query::replaced(&entities, |id| {
             all.get(&id).is_some_and(|used| used.deleted)
         });
@@ -257,7 +234,7 @@ impl DiffSide {
             let Some(used) = used.get(&entity.id.0).filter(|_| wanted) else {
                 continue;
             };
-            if used.made && own_output.contains(&*entity.path) {
+            if used.made && redirected.errors.contains(&*entity.path) {
                 continue;
             }
             let readers = readers.remove(&entity.id.0).unwrap_or_default();
@@ -270,6 +247,16 @@ impl DiffSide {
                 readers,
                 read_by_others.contains(&entity.id.0),
             )?;
+        }
+        // The output of a whole `make` is a log of the caller's. That of a single `sort` is its
+        // only result.
+        let output: Vec<Vec<u8>> = redirected
+            .output
+            .iter()
+            .map(|path| self.name(path))
+            .collect();
+        if self.outputs.keys().any(|name| !output.contains(name)) {
+            self.outputs.retain(|name, _| !output.contains(name));
         }
         let began = self.began();
         for mut listing in listings::of(store, &id, &entities, &all, listers)? {
@@ -405,30 +392,6 @@ fn lineage(store: &dyn Store, version: EntityKey, run: Option<&str>) -> Result<L
         ..Scope::default()
     };
     Ok(query::ancestry_of(store, &[version], &scope)?)
-}
-
-/// The paths of the files that the standard output and errors of the run's command led to.
-fn redirected_by_caller(
-    store: &dyn Store,
-    run: RunKey,
-    entities: &[Entity],
-) -> Result<HashSet<Bytes>> {
-    let mut found = HashSet::new();
-    for (activity, _, kind, payload) in store.extended(run)? {
-        if &*kind != standard::KIND {
-            continue;
-        }
-        let of = store.activity(ActivityKey::new(run, activity))?;
-        if of.parent.is_some() {
-            continue;
-        }
-        let ends = standard::decode(&payload).unwrap_or_default();
-        for end in [ends.output, ends.error].into_iter().flatten() {
-            let entity = entities.get(end.entity.0 as usize);
-            found.extend(entity.map(|entity| entity.path.clone()));
-        }
-    }
-    Ok(found)
 }
 
 /// `path` from `base`, if it is not absolute; a leading `./` is dropped.

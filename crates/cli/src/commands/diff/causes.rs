@@ -3,7 +3,6 @@
 //!
 //! Invariant: every difference is printed or counted.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use backstory_comparison::ContentDifference;
@@ -22,7 +21,7 @@ use crate::text::when;
 use crate::version_contents::VersionContents;
 
 /// The most causes, and the most outputs, that are listed.
-const LISTED: usize = 8;
+pub(super) const LISTED: usize = 8;
 
 /// The most lines of a content's difference.
 const LINES: usize = 12;
@@ -31,7 +30,7 @@ const LINES: usize = 12;
 const ALL_LINES: usize = 40;
 
 /// The most names in a folded line.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// The width of a command line or a value.
 const WIDTH: usize = 100;
@@ -73,7 +72,7 @@ impl Printer<'_> {
         self.footer(&folded, out)
     }
 
-    fn heading(&self, text: &str, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn heading(&self, text: &str, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "\n{}", self.style.paint(Role::Subject, text))
     }
 
@@ -134,7 +133,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn of(&self, weight: DifferenceWeight) -> Vec<(usize, &Difference)> {
+    pub(super) fn of(&self, weight: DifferenceWeight) -> Vec<(usize, &Difference)> {
         let all = self.answered.diff.differences.iter().enumerate();
         all.filter(|(_, difference)| difference.weight == weight)
             .collect()
@@ -191,7 +190,7 @@ impl Printer<'_> {
         Ok(folded)
     }
 
-    fn has_outputs(&self) -> bool {
+    pub(super) fn has_outputs(&self) -> bool {
         let mut all = self.answered.diff.differences.iter();
         all.any(|difference| difference.kind == DifferenceKind::Output)
     }
@@ -296,7 +295,7 @@ impl Printer<'_> {
             .paint(Role::Dim, &format!("  ⇒ {}", listed(&names)))
     }
 
-    fn lines(
+    pub(super) fn lines(
         &self,
         content: &ContentDifference,
         left: &mut usize,
@@ -312,180 +311,13 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Prints ends of programs that differ: the first, and that of the whole command.
-    fn ends(&self, out: &mut impl Write) -> io::Result<()> {
-        let all = self.answered.diff.differences.iter();
-        let ends: Vec<&Difference> = all
-            .filter(|difference| difference.kind == DifferenceKind::Exit)
-            .collect();
-        if ends.is_empty() {
-            return Ok(());
-        }
-        self.heading("Programs that ended differently", out)?;
-        let most = if self.full { usize::MAX } else { NAMED };
-        for end in ends.iter().take(most) {
-            let [a, b] = [&end.a, &end.b].map(|side| {
-                side.as_deref()
-                    .map_or("unknown".to_owned(), |text| printable(text))
-            });
-            writeln!(out, "  {}  {a} → {b}", self.name(&end.of))?;
-        }
-        if ends.len() > most {
-            writeln!(
-                out,
-                "  … and {}",
-                count(ends.len() - most, "other", "others")
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Prints the outputs that differ. Returns what is folded.
-    fn outputs(&self, left: &mut usize, out: &mut impl Write) -> io::Result<Vec<String>> {
-        let all = self.answered.diff.differences.iter();
-        let outputs: Vec<&Difference> = all
-            .filter(|difference| difference.kind == DifferenceKind::Output)
-            .collect();
-        let subject = match &self.answered.b {
-            ComparedSide::Version(version) => version.version,
-            ComparedSide::Run(_) => None,
-        };
-        let (both, alone): (Vec<_>, Vec<_>) = outputs
-            .into_iter()
-            .filter(|output| subject.is_none() || output.versions[1] != subject)
-            .partition(|output| output.a.is_some() && output.b.is_some());
-        let (mut results, mut between): (Vec<_>, Vec<_>) =
-            both.into_iter().partition(|output| !output.is_intermediate);
-        if results.is_empty() {
-            std::mem::swap(&mut results, &mut between);
-        }
-        let mut folded = Vec::new();
-        if !results.is_empty() {
-            self.heading("Outputs that differ", out)?;
-        }
-        let most = if self.full { usize::MAX } else { LISTED };
-        for output in results.iter().take(most) {
-            let content = content_of(output, self.contents);
-            let said = content.as_ref().map_or_else(
-                || "the contents are not stored".to_owned(),
-                changes::summary,
-            );
-            let name = self.style.paint(Role::Subject, &self.name(&output.of));
-            writeln!(out, "  {name}  {said}")?;
-            if let Some(content) = content {
-                self.lines(&content, left, out)?;
-            }
-        }
-        let names = |outputs: &[&Difference]| -> Vec<String> {
-            outputs.iter().map(|output| self.name(&output.of)).collect()
-        };
-        if results.len() > most {
-            let rest = &results[most..];
-            let number = count(rest.len(), "other output", "other outputs");
-            writeln!(out, "  {number}: {}", listed(&names(rest)))?;
-        }
-        if !between.is_empty() {
-            let number = count(between.len(), "intermediate file", "intermediate files");
-            writeln!(out, "  {number}: {}", listed(&names(&between)))?;
-        }
-        for (letter, is_a) in [("a", true), ("b", false)] {
-            let own: Vec<&Difference> = alone
-                .iter()
-                .filter(|output| output.a.is_some() == is_a)
-                .copied()
-                .collect();
-            if !own.is_empty() {
-                let number = count(own.len(), "file", "files");
-                folded.push(format!(
-                    "{number} made by {letter} only ({})",
-                    listed(&names(&own))
-                ));
-            }
-        }
-        Ok(folded)
-    }
-
-    /// Differences in few words, by kind.
-    fn folded(&self, differences: &[&Difference]) -> Vec<String> {
-        let mut kinds: BTreeMap<(DifferenceKind, bool), Vec<String>> = BTreeMap::new();
-        for difference in differences {
-            let is_noise = difference.weight == DifferenceWeight::Noise;
-            let names = kinds.entry((difference.kind, is_noise)).or_default();
-            let name = self.name(&difference.of);
-            let name = name.rsplit('/').next().unwrap_or(&name).to_owned();
-            names.push(name);
-        }
-        let mut parts = Vec::new();
-        for ((kind, is_noise), mut names) in kinds {
-            let number = names.len();
-            names.dedup();
-            let (one, many) = match (kind, is_noise) {
-                (DifferenceKind::Environment, true) => {
-                    ("variable of the session", "variables of the session")
-                }
-                (DifferenceKind::Environment, false) => ("variable", "variables"),
-                (DifferenceKind::Variable, _) => ("variable of a command", "variables of commands"),
-                (DifferenceKind::Arguments, _) => (
-                    "command with other arguments",
-                    "commands with other arguments",
-                ),
-                (DifferenceKind::Command, _) => ("command of one side", "commands of one side"),
-                (DifferenceKind::Directory, _) => ("other directory", "other directories"),
-                (DifferenceKind::Library, _) => ("library", "libraries"),
-                (DifferenceKind::Program, _) => ("program of the system", "programs of the system"),
-                (DifferenceKind::Input, _) => ("file of the system", "files of the system"),
-                (DifferenceKind::Listing, _) => ("listed directory", "listed directories"),
-                (kind, _) => (kind.word(), kind.word()),
-            };
-            parts.push(format!("{} ({})", count(number, one, many), listed(&names)));
-        }
-        parts
-    }
-
-    /// The last lines: what is the same, what else differs, what is not known.
-    fn footer(&self, folded: &[String], out: &mut impl Write) -> io::Result<()> {
-        let diff = &self.answered.diff;
-        let consequences = self.of(DifferenceWeight::Consequence).len();
-        let mut lines = Vec::new();
-        if !folded.is_empty() {
-            lines.push(format!("also different: {}", folded.join(", ")));
-        }
-        if consequences > 0 {
-            let parts = count(consequences, "difference", "differences");
-            lines.push(format!("{parts} inside of the commands above"));
-        }
-        match diff.same_outputs.len() {
-            0 => {}
-            1 => lines.push("1 output is the same".to_owned()),
-            many => lines.push(format!("{many} outputs are the same")),
-        }
-        if let Some(first) = diff.unknown.first() {
-            let files = count(diff.unknown.len(), "file", "files");
-            lines.push(format!(
-                "{files} could not be compared, because the contents are not stored ({} …): record with --contents=lazy",
-                self.name(first)
-            ));
-        }
-        if !lines.is_empty() && !diff.differences.is_empty() {
-            writeln!(out)?;
-        }
-        for line in &lines {
-            writeln!(out, "{line}")?;
-        }
-        if !folded.is_empty() || consequences > 0 {
-            let hint = "`--level process` lists every difference";
-            writeln!(out, "{}", self.style.paint(Role::Dim, hint))?;
-        }
-        Ok(())
-    }
-
-    fn name(&self, name: &[u8]) -> String {
+    pub(super) fn name(&self, name: &[u8]) -> String {
         shown(relative(name, self.here))
     }
 }
 
 /// `a, b, c and 4 more`
-fn listed(names: &[String]) -> String {
+pub(super) fn listed(names: &[String]) -> String {
     let shown = names
         .iter()
         .take(NAMED)
