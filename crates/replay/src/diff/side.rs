@@ -193,7 +193,7 @@ impl DiffSide {
         }
         let redirected = match part {
             None => Redirected::by_caller(store, record.key, &entities)?,
-            // Whatever the version came from is compared.
+            // All that the version came from is compared.
             Some(_) => Redirected::default(),
         };
         let left = query::replaced(&entities, |id| {
