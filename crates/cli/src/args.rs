@@ -26,7 +26,7 @@ mod tests;
 
 use export::{ContentsArgs, ExportArgs};
 use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
-use program::{CompletionsArgs, IndexArgs, ManArgs};
+use program::{CompleteWordsArgs, CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
@@ -173,6 +173,10 @@ pub enum Command {
     /// Print a completion script for a shell
     #[command(after_help = program::COMPLETIONS)]
     Completions(CompletionsArgs),
+
+    /// Print the formats, runs or paths that can stand for the last word
+    #[command(hide = true, after_help = program::COMPLETE_WORDS)]
+    CompleteWords(CompleteWordsArgs),
 
     /// Write the man pages into a directory
     #[command(after_help = program::MAN)]

@@ -73,6 +73,7 @@ fn main() -> ExitCode {
         Command::Contents(args) => commands::contents::run(args, store),
         Command::Store(command) => commands::store::run(command, store),
         Command::Completions(args) => commands::generate::completions(args),
+        Command::CompleteWords(args) => commands::complete_words::run(args, store),
         Command::Man(args) => commands::generate::man(args),
     };
     ending::unless_ended();
@@ -91,6 +92,7 @@ fn uses_tools(command: &Command) -> bool {
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
             | Command::Completions(_)
+            | Command::CompleteWords(_)
             | Command::Man(_)
     )
 }

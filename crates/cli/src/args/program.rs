@@ -13,7 +13,13 @@ pub const INDEX: &str = "Examples:\n  \
 
 /// The text after the options in the help of `completions`.
 pub const COMPLETIONS: &str = "Examples:\n  \
-    backstory completions bash > /etc/bash_completion.d/backstory";
+    backstory completions bash > /etc/bash_completion.d/backstory\n\n\
+    The scripts complete commands, options, export formats, runs and recorded paths.";
+
+/// The text after the options in the help of `complete-words`.
+pub const COMPLETE_WORDS: &str = "Examples:\n  \
+    backstory complete-words -- export ro\n\n\
+    The completion scripts call it.";
 
 /// The text after the options in the help of `man`.
 pub const MAN: &str = "Examples:\n  \
@@ -33,6 +39,18 @@ pub struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,
+}
+
+/// `complete-words`
+#[derive(Debug, Args)]
+pub struct CompleteWordsArgs {
+    /// The words of the command line up to the cursor, without the program's name
+    #[arg(
+        value_name = "WORD",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub words: Vec<std::ffi::OsString>,
 }
 
 /// `man`

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 pub mod account;
 pub mod blame;
 pub mod compare;
+pub mod complete_words;
 pub mod contents;
 pub mod diff;
 pub mod export;

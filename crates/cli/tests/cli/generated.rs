@@ -167,6 +167,98 @@ fn bash_completes_commands_and_options() {
     assert_eq!(complete(&["backstory", "record", "--gu"]), "--guard\n");
 }
 
+#[test]
+fn bash_completes_formats_runs_and_recorded_paths() {
+    if !backstory_testkit::need::needs("completions", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("in", "text\n");
+    place.stage.directory("work/results").unwrap();
+    let answer = place.run(&[
+        "record",
+        "--name",
+        "nightly",
+        "--wait",
+        "--",
+        "sh",
+        "-c",
+        "cat in > results/report.txt",
+    ]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let run = place.json(&["show", "--json"])["run"].clone();
+    let run = run.as_str().unwrap().to_owned();
+    std::fs::remove_file(place.path("results/report.txt")).unwrap();
+    place.write("script", &place.run(&["completions", "bash"]).out);
+    // Bash itself finds the function that is registered for the program, and calls it.
+    let complete = |line: &str| {
+        let script = format!(
+            "source ./script; backstory() {{ {} \"$@\"; }}\n\
+             line='{line}'; eval \"set -- $line\"; COMP_WORDS=(\"$@\"); [[ $line == *' ' ]] && COMP_WORDS+=('')\n\
+             COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); COMP_LINE=$line; COMP_POINT=${{#line}}\n\
+             function=$(complete -p backstory | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
+             $function backstory \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            env!("CARGO_BIN_EXE_backstory"),
+        );
+        let mut bash = place.stage.command("bash");
+        let bash = bash
+            .args(["--norc", "-c", &script])
+            .current_dir(place.work());
+        let store = place.stage.store();
+        let answer = Answer::of(bash.env("BACKSTORY_STORE", store).output().unwrap());
+        assert_eq!(answer.err, "", "{line}");
+        answer.out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(complete("backstory export ro"), ["ro-crate"]);
+    assert_eq!(complete("backstory export make ni"), ["nightly"]);
+    assert_eq!(complete("backstory show ni"), ["nightly"]);
+    assert_eq!(
+        complete(&format!("backstory show {}", &run[..4])),
+        [run.as_str()]
+    );
+    assert_eq!(complete("backstory of resu"), ["results/"]);
+    assert_eq!(complete("backstory of results/re"), ["results/report.txt"]);
+    assert_eq!(
+        complete("backstory contents results/report.txt --run ni"),
+        ["nightly"]
+    );
+    let all = complete("backstory show ");
+    assert!(
+        all.contains(&run) && all.contains(&"nightly".to_owned()),
+        "{all:?}"
+    );
+    assert_eq!(complete("backstory show --ver"), ["--verbose"]);
+    assert_eq!(complete("backstory rec"), ["record"]);
+}
+
+#[test]
+fn the_main_man_page_shows_each_command_with_its_arguments() {
+    let place = Place::new();
+    assert_eq!(place.run(&["man", "pages"]).status, 0);
+    let page = std::fs::read_to_string(place.path("pages/backstory.1")).unwrap();
+    for group in ["Record", "Ask", "Act", "Hand on", "Keep house"] {
+        assert_eq!(
+            page.matches(&format!(".SS \"{group}\"")).count(),
+            2,
+            "{page}"
+        );
+    }
+    for line in [
+        "\\fBbackstory record\\fR [OPTIONS] <CMD>...",
+        "\\fBbackstory show\\fR [OPTIONS] [RUN]",
+        "\\fBbackstory export\\fR [OPTIONS] [FORMAT] [RUN|PATH]",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
+    for name in COMMANDS {
+        assert!(
+            page.contains(&format!("\\fBbackstory {name}\\fR")),
+            "{name}"
+        );
+    }
+}
+
 /// The top of the sources.
 fn sources() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
