@@ -12,7 +12,7 @@ pub const EXAMPLES: &str = "Examples:\n  \
     backstory record -- make -j8\n  \
     backstory record --name nightly -- ./pipeline.sh data/\n  \
     backstory record -- sh -c 'sort words.txt | uniq -c > counts.txt'\n  \
-    backstory record --param-from config.yaml --metric-from metrics.json -- ./train.py\n  \
+    backstory record --param-from p.yaml --metric-from m.json -- ./train.py\n  \
     backstory record --json-summary run.json --wait -- ./configure\n  \
     backstory record --stats -- make\n\n\
     The command keeps its input, output and signals.\n\
