@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 #[cfg(test)]
 mod documented;
 pub mod export;
+pub mod inputs;
 pub mod lineage;
 pub mod program;
 pub mod record;
@@ -25,6 +26,7 @@ pub mod store;
 mod tests;
 
 use export::{ContentsArgs, ExportArgs};
+use inputs::InputsArgs;
 use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
 use program::{CompleteWordsArgs, CompletionsArgs, IndexArgs, ManArgs};
 use record::RecordArgs;
@@ -76,6 +78,10 @@ pub enum Command {
     /// List the files that a run used, and how it used them
     #[command(after_help = search::FILES)]
     Files(FilesArgs),
+
+    /// List the user's own files that a run read, or those that its build did not declare
+    #[command(after_help = inputs::INPUTS)]
+    Inputs(InputsArgs),
 
     /// List the programs that a run executed, as a tree
     #[command(after_help = search::PROCESSES)]

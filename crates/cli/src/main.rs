@@ -54,6 +54,7 @@ fn main() -> ExitCode {
             commands::lineage::run(args.lineage, list, Direction::Of, store)
         }
         Command::Uses(args) => commands::lineage::run(args, None, Direction::Uses, store),
+        Command::Inputs(args) => commands::inputs::run(args, store),
         Command::Who(args) => commands::who::run(args, store),
         Command::Peers(args) => commands::peers::run(args, store),
         Command::Tag(args) => commands::tag::run(args, store),
@@ -108,6 +109,7 @@ fn is_paged(command: &Command) -> bool {
             | Command::Log(_)
             | Command::Of(_)
             | Command::Uses(_)
+            | Command::Inputs(_)
             | Command::Who(_)
             | Command::Peers(_)
             | Command::Compare(_)

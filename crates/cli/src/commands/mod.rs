@@ -12,6 +12,7 @@ pub mod export;
 mod file_choice;
 pub mod files;
 pub mod generate;
+pub mod inputs;
 pub mod lineage;
 pub mod log;
 pub mod manage;

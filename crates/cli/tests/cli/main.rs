@@ -42,6 +42,7 @@ mod subjects;
 mod terminal;
 mod tool_file;
 mod torn;
+mod undeclared;
 mod unrecorded;
 mod whole;
 mod written;

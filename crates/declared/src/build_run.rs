@@ -1,0 +1,87 @@
+//! The facts of a recorded run that build systems and the comparison need.
+
+use std::collections::BTreeSet;
+
+use backstory_eventlog::event::Bytes;
+use backstory_query::Globs;
+use backstory_workflow::ownership::Ownership;
+use backstory_workflow::paths::base_name;
+use backstory_workflow::recording::Recording;
+use backstory_workflow::steps::{Step, workflow};
+
+/// A program that the run executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Its current directory.
+    pub directory: Bytes,
+    /// Its arguments, its name first.
+    pub arguments: Vec<Bytes>,
+}
+
+/// A recorded run as the comparison sees it.
+#[derive(Debug, Default)]
+pub struct BuildRun {
+    /// The directory in which the run began.
+    pub directory: Bytes,
+    /// The programs of build systems that no program of the same name started.
+    pub calls: Vec<ToolCall>,
+    /// Its steps.
+    pub steps: Vec<Step>,
+    /// Files that the run made and that exist at its end.
+    pub made: BTreeSet<Bytes>,
+    /// The user's own files that steps read.
+    pub own: BTreeSet<Bytes>,
+    /// All other files that the run read.
+    pub provided: BTreeSet<Bytes>,
+}
+
+impl BuildRun {
+    /// Collects the facts of a run. `programs`: names of build systems' programs.
+    pub fn of(recording: &Recording, ownership: &mut Ownership, programs: &[&str]) -> BuildRun {
+        let none = Globs::default();
+        let steps = workflow(std::slice::from_ref(recording), None, &none).steps;
+        let mut run = BuildRun {
+            directory: recording.cwd().into(),
+            calls: calls(recording, programs),
+            made: steps
+                .iter()
+                .flat_map(|step| step.outputs.iter().cloned())
+                .collect(),
+            ..BuildRun::default()
+        };
+        for path in steps
+            .iter()
+            .flat_map(|step| step.inputs.iter().chain(&step.tools))
+        {
+            let files = match ownership.is_own(path) {
+                true => &mut run.own,
+                false => &mut run.provided,
+            };
+            files.insert(path.clone());
+        }
+        run.steps = steps;
+        run
+    }
+}
+
+/// The calls of these programs. A `make` below another `make` is part of the outer call.
+fn calls(recording: &Recording, programs: &[&str]) -> Vec<ToolCall> {
+    let name = |at: usize| {
+        let activity = &recording.activities[at];
+        let path = activity.exec_path.as_ref().or(activity.argv.first());
+        let name = path.map(|path| base_name(path)).unwrap_or_default();
+        programs.iter().find(|program| program.as_bytes() == name)
+    };
+    let outermost = |at: &usize| {
+        let called = name(*at);
+        recording.activities[*at].epoch > 0
+            && called.is_some()
+            && !recording.ancestors(*at).any(|above| name(above) == called)
+    };
+    let all = (0..recording.activities.len()).filter(outermost);
+    all.map(|at| ToolCall {
+        directory: recording.activities[at].cwd.clone(),
+        arguments: recording.activities[at].argv.clone(),
+    })
+    .collect()
+}

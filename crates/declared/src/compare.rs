@@ -1,0 +1,120 @@
+//! The comparison of a run with the rules of its build.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use backstory_eventlog::event::Bytes;
+use backstory_workflow::steps::Step;
+
+use crate::build_run::BuildRun;
+use crate::rules::DeclaredRules;
+use crate::systems::Listed;
+
+/// A file that differs, and the targets for which it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The file.
+    pub path: Bytes,
+    /// The targets, sorted. Empty if the list is for the whole run.
+    pub targets: Vec<Bytes>,
+}
+
+/// Both directions of the comparison. Files are sorted by path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// The user's own files that were read although nothing declares them.
+    pub undeclared: Vec<Difference>,
+    /// Declared files that were not read.
+    pub unread: Vec<Difference>,
+}
+
+/// Compares the files that the steps of a run read with those that rules and a list declare.
+pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -> Comparison {
+    let everything = rules.everything();
+    let mut undeclared: BTreeMap<Bytes, BTreeSet<Bytes>> = BTreeMap::new();
+    let mut unread: BTreeMap<Bytes, BTreeSet<Bytes>> = BTreeMap::new();
+    let helpers = read_by_helpers(run, rules);
+    for step in &run.steps {
+        let targets: Vec<&Bytes> = step
+            .outputs
+            .iter()
+            .filter(|path| rules.makes(path))
+            .collect();
+        let allowed: HashSet<&[u8]> = match targets.is_empty() {
+            true => everything.clone(),
+            false => targets
+                .iter()
+                .flat_map(|target| rules.all_inputs(target))
+                .collect(),
+        };
+        let declared = |path: &Bytes| {
+            allowed.contains(&**path)
+                || listed.is_some_and(|listed| listed.names(path))
+                // A file that a step without a target made, such as a temporary one.
+                || run.made.contains(path) && !rules.makes(path) && !everything.contains(&**path)
+        };
+        let own = step
+            .inputs
+            .iter()
+            .chain(&step.tools)
+            .filter(|path| run.own.contains(*path));
+        for path in own.filter(|path| !declared(path) && !step.outputs.contains(path)) {
+            let named = match targets.is_empty() {
+                true => step.outputs.iter().take(1).collect(),
+                false => targets.clone(),
+            };
+            undeclared
+                .entry(path.clone())
+                .or_default()
+                .extend(named.into_iter().cloned());
+        }
+        let read: HashSet<&[u8]> = reads(step).collect();
+        for target in targets {
+            let idle = rules.inputs(target).filter(|input| {
+                !read.contains(&***input) && !helpers.contains(&***input) && is_file(input)
+            });
+            for input in idle {
+                unread
+                    .entry(input.clone())
+                    .or_default()
+                    .insert(target.clone());
+            }
+        }
+    }
+    if let Some(listed) = listed {
+        let read = run.own.iter().chain(&run.provided).chain(&run.made);
+        for path in listed.unread(read) {
+            unread.entry(path).or_default();
+        }
+    }
+    Comparison {
+        undeclared: differences(undeclared),
+        unread: differences(unread),
+    }
+}
+
+fn reads(step: &Step) -> impl Iterator<Item = &[u8]> {
+    step.inputs.iter().chain(&step.tools).map(|path| &**path)
+}
+
+/// The files that steps without a target read. A rule of several commands has such steps.
+fn read_by_helpers<'r>(run: &'r BuildRun, rules: &DeclaredRules) -> HashSet<&'r [u8]> {
+    let helper = |step: &&Step| !step.outputs.iter().any(|path| rules.makes(path));
+    run.steps.iter().filter(helper).flat_map(reads).collect()
+}
+
+/// True for an input that is a regular file. The names of phony targets and directories are not
+/// read.
+fn is_file(path: &[u8]) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    std::path::Path::new(std::ffi::OsStr::from_bytes(path)).is_file()
+}
+
+fn differences(found: BTreeMap<Bytes, BTreeSet<Bytes>>) -> Vec<Difference> {
+    let found = found.into_iter();
+    found
+        .map(|(path, targets)| Difference {
+            path,
+            targets: targets.into_iter().collect(),
+        })
+        .collect()
+}
