@@ -1,6 +1,9 @@
 //! The facts of a recorded run that build systems and the comparison need.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
 use backstory_query::Globs;
@@ -23,7 +26,8 @@ pub struct ToolCall {
 pub struct BuildRun {
     /// The directory in which the run began.
     pub directory: Bytes,
-    /// The programs of build systems that no program of the same name started.
+    /// The programs of build systems that no program of the same name started, in directories that
+    /// still exist.
     pub calls: Vec<ToolCall>,
     /// Its steps.
     pub steps: Vec<Step>,
@@ -76,6 +80,8 @@ fn calls(recording: &Recording, programs: &[&str]) -> Vec<ToolCall> {
         let called = name(*at);
         recording.activities[*at].epoch > 0
             && called.is_some()
+            // CMake tries compilers in directories that it removes.
+            && Path::new(OsStr::from_bytes(&recording.activities[*at].cwd)).is_dir()
             && !recording.ancestors(*at).any(|above| name(above) == called)
     };
     let all = (0..recording.activities.len()).filter(outermost);

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
-use backstory_workflow::steps::Step;
+use backstory_workflow::paths::is_option_file;
+use backstory_workflow::steps::{Step, Word, is_one};
+use backstory_workflow::tools::knowledge;
 
 use crate::build_run::BuildRun;
 use crate::rules::DeclaredRules;
@@ -39,6 +41,9 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
             .iter()
             .filter(|path| rules.makes(path))
             .collect();
+        if targets.is_empty() && is_builders(step) {
+            continue;
+        }
         let allowed: HashSet<&[u8]> = match targets.is_empty() {
             true => everything.clone(),
             false => targets
@@ -67,10 +72,16 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
                 .or_default()
                 .extend(named.into_iter().cloned());
         }
-        let read: HashSet<&[u8]> = reads(step).collect();
+        // Commands that could not be told apart are one step, which reads what it made.
+        let read: HashSet<&[u8]> = reads(step)
+            .chain(step.outputs.iter().map(|path| &**path))
+            .collect();
         for target in targets {
             let idle = rules.inputs(target).filter(|input| {
-                !read.contains(&***input) && !helpers.contains(&***input) && is_file(input)
+                !read.contains(&***input)
+                    && !helpers.contains(&***input)
+                    && !is_option_file(input)
+                    && is_file(input)
             });
             for input in idle {
                 unread
@@ -90,6 +101,17 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
         undeclared: differences(undeclared),
         unread: differences(unread),
     }
+}
+
+/// True if a build system's program is the step: `cmake` reads `CMakeLists.txt`, which declares.
+fn is_builders(step: &Step) -> bool {
+    let words = step.lines.iter().flat_map(|line| &line.words);
+    let mut programs = words.filter_map(|word| match word {
+        Word::Program(name) => Some(name),
+        _ => None,
+    });
+    let builders = &knowledge().programs.builders;
+    programs.next().is_some_and(|name| is_one(name, builders)) && programs.next().is_none()
 }
 
 fn reads(step: &Step) -> impl Iterator<Item = &[u8]> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
+use backstory_workflow::paths::base_name;
 
 /// Targets and their declared inputs; all paths are absolute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,8 +12,13 @@ pub struct DeclaredRules {
 }
 
 impl DeclaredRules {
-    /// Adds inputs of a target.
+    /// Adds inputs of a target. The files that the build tool reads itself do not count as targets:
+    /// CMake has rules for `build.ninja` that name all that CMake may read.
     pub fn add(&mut self, target: Bytes, inputs: impl IntoIterator<Item = Bytes>) {
+        let own: [&[u8]; 4] = [b"build.ninja", b"Makefile", b"makefile", b"GNUmakefile"];
+        if own.contains(&base_name(&target)) {
+            return;
+        }
         self.targets.entry(target).or_default().extend(inputs);
     }
 

@@ -85,6 +85,16 @@ pub fn state_of_tools() -> Vec<String> {
     patterns
 }
 
+/// True if a builder makes the file for itself and names it in its rules.
+pub fn is_option_file(path: &[u8]) -> bool {
+    has_any(path, &known().option_files)
+}
+
+/// True if programs read such a file in passing, whatever their task is: locales, name services.
+pub fn is_incidental(path: &[u8]) -> bool {
+    has_any(path, &knowledge().packages.incidental)
+}
+
 /// True if a program keeps files there that it could make again.
 pub fn is_cache(path: &[u8]) -> bool {
     ends_with_any(path, &known().cache_endings) || has_any(path, &known().caches) || is_record(path)

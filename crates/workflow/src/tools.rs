@@ -131,6 +131,8 @@ pub struct PathKnowledge {
     /// Patterns of the names of such files. `*` matches any text, `?` a letter, digit or
     /// underscore.
     pub scratch_names: Vec<String>,
+    /// Parts of paths of files that builders make for themselves and name in their rules.
+    pub option_files: Vec<String>,
     /// Parts of paths in which builders write down what they have done.
     pub records: Vec<String>,
 }
@@ -141,6 +143,9 @@ pub struct PathKnowledge {
 pub struct PackageKnowledge {
     /// Layouts of directories whose paths name a package: see [`backstory_packages::PathLayouts`].
     pub layouts: Vec<String>,
+    /// Parts of paths of files that programs read in passing. They are no sign that a build needs
+    /// the package.
+    pub incidental: Vec<String>,
 }
 
 static INSTALLED: OnceLock<ToolKnowledge> = OnceLock::new();

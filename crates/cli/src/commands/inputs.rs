@@ -13,7 +13,7 @@ use backstory_declared::{BuildRun, Comparison, Difference, Listed, compare, decl
 use backstory_eventlog::event::Bytes;
 use backstory_packages::PackageTally;
 use backstory_workflow::ownership::Ownership;
-use backstory_workflow::paths::relative;
+use backstory_workflow::paths::{is_incidental, relative};
 use backstory_workflow::recording::Recording;
 
 use super::{Outcome, answer, here};
@@ -33,10 +33,12 @@ pub fn run(args: InputsArgs, store: Option<&Path>) -> Outcome {
     let recording = Recording::load(&current.store, &id)?;
     let mut ownership = Ownership::new(Path::new("/"), [recording.cwd()]);
     let build = BuildRun::of(&recording, &mut ownership, &PROGRAMS);
-    let tally = ownership.tally(build.provided.iter().map(|path| &**path));
     if !args.undeclared {
+        let tally = ownership.tally(build.provided.iter().map(|path| &**path));
         return listing(&args, &build, &tally);
     }
+    let used = build.provided.iter().filter(|path| !is_incidental(path));
+    let tally = ownership.tally(used.map(|path| &**path));
     let report = Report::of(&args, &build, &tally, id)?;
     answer(|out| match args.run.json {
         true => {
