@@ -1,8 +1,8 @@
 //! Debian: compares the packages whose files a build read with `Build-Depends` in `debian/control`.
 //!
-//! A package counts as declared if it is essential, or if `build-essential` or a build dependency
-//! needs it, directly or not: with the declared packages installed it is always there. A package
-//! beyond that was installed on this machine by chance, and the build may fail or differ elsewhere.
+//! A package counts as declared if it is essential. It also counts if `build-essential` or a build
+//! dependency needs it, directly or not: with those installed it is always there. A package beyond
+//! that was installed on this machine by chance, and the build may fail or differ elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;

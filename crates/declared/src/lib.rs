@@ -1,8 +1,8 @@
 //! Undeclared inputs: compares the files that a run read with those that its build declared.
 //!
 //! In: a recorded run, and the build's own rules as the build tool reports them now. Out: a
-//! [`Comparison`] in both directions: files that a step read although no rule says so, and files
-//! that a rule names although its step did not read them.
+//! [`Comparison`] in both directions. One list has the files that a step read although no rule says
+//! so, the other the files that a rule names although its step did not read them.
 //!
 //! Each build system is one file in [`systems`], behind the trait [`BuildSystem`]:
 //!
@@ -15,9 +15,9 @@
 //! | any other | a file with one path or pattern a line ([`Listed`]) |
 //! | Debian | `Build-Depends` in `debian/control` ([`debian`]), by package |
 //!
-//! A rule counts for the steps that make its target. What a prerequisite is made from counts as
-//! declared, too: a change of it makes the target again. A step that makes no target may read all
-//! that any rule names.
+//! A rule counts for the steps that make its target. The files that a prerequisite is made from
+//! count as declared, too: a change of one makes the target again. A step that makes no target may
+//! read all that any rule names.
 //!
 //! Absent: system files and packages, except for `Build-Depends`. No build system declares the
 //! headers in `/usr/include` one by one.
