@@ -79,6 +79,8 @@ pub struct Command {
     pub reads: Vec<usize>,
     /// The programs that it executed; sorted indexes.
     pub executes: Vec<usize>,
+    /// When it first read a file of the lineage. `None` if it read none.
+    pub first_read: Option<Time>,
     /// The files and pipes that it made; sorted indexes.
     pub writes: Vec<usize>,
     /// The commands that started it, the nearest first.

@@ -69,10 +69,11 @@ impl ChainFinder<'_> {
                 waiting.extend(beyond(self.account, file));
             }
             if self.account.direction == Direction::Forth {
-                // What a driver read in a file, it passed on to the commands that it started.
-                let mut reads = command.reads.iter();
-                if reads.any(|&file| self.account.files[file].kind == EntityKind::File) {
-                    waiting.extend(self.started.get(&at).into_iter().flatten());
+                // What a driver read in a file, it passed on to the commands that it started then.
+                if let Some(first) = command.first_read {
+                    let started = self.started.get(&at).into_iter().flatten();
+                    let later = |other: &usize| self.account.commands[*other].start >= first;
+                    waiting.extend(started.copied().filter(later));
                 }
                 continue;
             }

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use backstory_eventlog::event::Time;
 use backstory_graph::model::{ActivityId, Certainty, EntityId, EntityKind, Relation};
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
@@ -124,6 +125,7 @@ struct Draft {
     stages: Vec<usize>,
     reads: BTreeSet<usize>,
     executes: BTreeSet<usize>,
+    first_read: Option<Time>,
     writes: BTreeSet<usize>,
     members: BTreeSet<usize>,
     /// The pipeline that it is part of.
@@ -203,6 +205,11 @@ impl FlowBuilder<'_> {
                     if let Some(command) = self.command_of(link.to) {
                         let file = self.class[link.from];
                         self.commands[command].reads.insert(file);
+                        if self.is_file(link.from) {
+                            let first = &mut self.commands[command].first_read;
+                            let time = link.interval.start;
+                            *first = Some(first.map_or(time, |first| first.min(time)));
+                        }
                         if relation == Relation::Execute {
                             self.commands[command].executes.insert(file);
                         }
@@ -437,6 +444,16 @@ impl FlowBuilder<'_> {
         whole(&self.commands, command)
     }
 
+    fn is_file(&self, node: usize) -> bool {
+        matches!(
+            &self.lineage.nodes[node],
+            Node::Entity {
+                kind: EntityKind::File,
+                ..
+            }
+        )
+    }
+
     fn is_pipe(&self, node: usize) -> bool {
         matches!(
             &self.lineage.nodes[node],
@@ -576,6 +593,7 @@ impl FlowBuilder<'_> {
             end: ends.max().unwrap_or_default(),
             reads,
             executes,
+            first_read: draft.first_read,
             writes,
             drivers,
             programs: draft.members.len(),

@@ -53,8 +53,8 @@ struct NamedFile<'w> {
     made: bool,
 }
 
-/// What siblings share: run, directory, the program that started them, template.
-type GroupKey = (usize, Bytes, Option<usize>, Vec<TemplateWord>);
+/// What siblings share: directory, the program that started them, template.
+type GroupKey = (Bytes, Option<usize>, Vec<TemplateWord>);
 
 /// Joins the commands of a chain.
 pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
@@ -66,7 +66,7 @@ pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
         // Texts that the same program gave to shells are alike: the lines of one makefile.
         let text = words.contains(&TemplateWord::Script);
         let starter = command.drivers.first().copied().filter(|_| text);
-        let key = (command.run, command.line.cwd.clone(), starter, words);
+        let key = (command.line.cwd.clone(), starter, words);
         let next = groups.len();
         let place = *places.entry(key).or_insert(next);
         match groups.get_mut(place) {
