@@ -1,7 +1,7 @@
 //! Finds the commands through which content flowed, and their order.
 //!
 //! In: an account whose commands and files are known. Out: its `chain` and its `drivers`. The chain
-//! follows files and pipes, and not who started whom. A driver's own inputs are followed to the
+//! follows files and pipes, not the start of processes. A driver's own inputs are followed to the
 //! commands that made them: `configure` made the Makefile.
 //!
 //! In the chain each command stands behind all commands that are nearer to the subject.
@@ -69,7 +69,7 @@ impl ChainFinder<'_> {
                 waiting.extend(beyond(self.account, file));
             }
             if self.account.direction == Direction::Forth {
-                // What a driver read in a file, it passed on to the commands that it started then.
+                // A driver passes the content of a file on to the commands that it starts later.
                 if let Some(first) = command.first_read {
                     let started = self.started.get(&at).into_iter().flatten();
                     let later = |other: &usize| self.account.commands[*other].start >= first;

@@ -89,7 +89,7 @@ fn is_text(recording: &Recording, at: usize) -> bool {
 
 /// True if a shell wrote to a file itself, or a part of it did that executed no program. A file
 /// that it only opened for a program does not count, nor do the run's own output and errors. A
-/// shell that runs builders is none of their commands.
+/// shell that runs builders is a driver whatever it writes.
 fn works(recording: &Recording, at: usize, outside: &HashSet<EntityId>) -> bool {
     let mut below = recording.subtree(at).into_iter();
     if below.any(|below| is_builder(recording, below)) {

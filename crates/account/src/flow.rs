@@ -26,7 +26,7 @@ use crate::{Direction, Result, chain};
 struct RunPart {
     recording: Recording,
     ids: ExcerptIds,
-    /// What the run's command had as standard input, output and errors.
+    /// The standard input, output and errors of the run's command.
     outside: HashSet<EntityId>,
     /// The program of each activity's command.
     commands: Vec<usize>,
@@ -238,7 +238,7 @@ impl FlowBuilder<'_> {
         self.read_derivations();
     }
 
-    /// What was renamed, appended to or changed in place came from the version before.
+    /// A version that was renamed, appended to or changed in place came from the version before.
     fn read_derivations(&mut self) {
         let mut makers: HashMap<usize, Vec<usize>> = HashMap::new();
         for (at, draft) in self.commands.iter().enumerate() {
@@ -308,8 +308,8 @@ impl FlowBuilder<'_> {
         shell && !own && children.any(|child| input(child).is_some_and(|end| end.entity == id))
     }
 
-    /// True for a file that a run's command had as its standard output or errors: what was printed
-    /// there is no result, unless the question is about it.
+    /// True for the standard output and errors of a run's command. Printed text is no result, unless
+    /// the question is about that file.
     fn is_shown(&self, node: usize) -> bool {
         let shown = |(run, part): (usize, &RunPart)| {
             let id = self.excerpt_entity(node, run);
@@ -483,7 +483,7 @@ impl FlowBuilder<'_> {
             }
         }
         let root = |file: usize| (0..self.lineage.roots).any(|root| self.class[root] == file);
-        // What only its own maker reads is of no interest: temporary files, pipes of a pipeline.
+        // Temporary files and the pipes of a pipeline are of no interest: only their maker reads them.
         // Towards the results, a file without a reader is a result.
         let inner = |draft: usize, file: usize| {
             let all = readers.get(&file).map(Vec::as_slice).unwrap_or_default();

@@ -1,8 +1,11 @@
 //! Which steps a reader needs most, if not all fit a screen.
 //!
-//! In: an account and its steps. Out: a weight for each step. A step weighs more the more of the
-//! user's own files flow through it, and the more it uses that few other steps use. The maker of the
-//! subject weighs most. Towards the results, the nearest step weighs most. Programs that only look after a package's directory weigh least.
+//! In: an account and its steps. Out: a [`Weight`] for each step.
+//!
+//! - A step weighs more the more of the user's own files flow through it.
+//! - A step weighs more if it uses files that few other steps use.
+//! - The maker of the subject weighs most. Towards the results, the nearest step weighs most.
+//! - Programs that only look after a package's directory weigh least.
 
 use std::collections::{HashMap, HashSet};
 

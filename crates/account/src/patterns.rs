@@ -47,8 +47,8 @@ pub fn pattern(paths: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// A path for a reader of a command that ran in `cwd`: from that directory, if it lies below it or
-/// below one of the two directories above.
+/// A path for a reader of a command that ran in `cwd`. It is relative if it lies below that
+/// directory, or below one of the two directories above.
 pub fn near(path: &[u8], cwd: &[u8]) -> Vec<u8> {
     if !path.starts_with(b"/") {
         return path.to_vec();

@@ -47,13 +47,13 @@ enum TemplateWord {
 
 /// A file in a word.
 struct NamedFile<'w> {
-    /// What stands before the name.
+    /// The beginning of the word, before the name.
     before: &'w [u8],
     name: &'w [u8],
     made: bool,
 }
 
-/// What siblings share: directory, the program that started them, template.
+/// The facts that siblings share: directory, the program that started them, template.
 type GroupKey = (Bytes, Option<usize>, Vec<TemplateWord>);
 
 /// Joins the commands of a chain.

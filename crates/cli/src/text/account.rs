@@ -1,7 +1,7 @@
 //! The steps behind a file, or those that used it, on one screen.
 //!
-//! In: an [`Account`]. Out: a heading, the steps from the file outward, the packages that they used,
-//! and a line about what is uncertain. Equal siblings are one step. If the steps do not fit, those
+//! In: an [`Account`]. Out: a heading, the steps from the file outward, the packages that they
+//! used, and a line about what is uncertain. Equal siblings are one step. If the steps do not fit, those
 //! that weigh least are counted.
 //!
 //! [`lists`] has the other forms of the answer: sources, packages, a script, a way.
@@ -37,7 +37,7 @@ pub struct Sheet<'a> {
     pub height: usize,
 }
 
-/// The columns and rows of the terminal, or of a page if stdout is none.
+/// The columns and rows of the terminal, or of a page if stdout is not a terminal.
 pub fn screen() -> (usize, usize) {
     let Some(columns) = line::columns() else {
         return (100, 50);
@@ -47,8 +47,8 @@ pub fn screen() -> (usize, usize) {
     (columns, if rows == 0 { 24 } else { rows })
 }
 
-/// The lines around the steps: heading, notes, packages, the shell's next prompt.
-const FRAME: usize = 8;
+/// The least rows that steps get, however much stands around them.
+const LEAST: usize = 8;
 
 /// The number of packages that a line names.
 const PACKAGES: usize = 5;
@@ -67,21 +67,27 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let screen = Screen { account, sheet };
-    screen.heading(out)?;
+    let heading = screen.heading();
+    let mut tail: Vec<String> = screen.starters().into_iter().collect();
+    tail.extend(screen.packages(packages));
+    tail.extend(screen.doubts());
     let (own, others): (Vec<usize>, Vec<usize>) =
         account.chain.iter().partition(|&&at| account.concerns(at));
     let steps = siblings(account, &own);
-    let (shown, hidden) = screen.fitting(&steps);
+    // Two notes and the shell's next prompt.
+    let around = screen.rows(std::slice::from_ref(&heading)) + screen.rows(&tail) + 3;
+    let (shown, hidden) = screen.fitting(&steps, sheet.height.saturating_sub(around).max(LEAST));
+    writeln!(out, "{heading}")?;
     let mut writer = StepWriter::new(account, sheet);
     for step in shown {
         for line in writer.step(step) {
             writeln!(out, "{line}")?;
         }
     }
-    screen.folded(&hidden, &others, out)?;
-    screen.starters(out)?;
-    screen.packages(packages, out)?;
-    screen.doubts(out)
+    for line in screen.folded(&hidden, &others).into_iter().chain(tail) {
+        writeln!(out, "{}", screen.dim(&line))?;
+    }
+    Ok(())
 }
 
 /// `1 step`, `2 steps`
@@ -129,10 +135,18 @@ impl Screen<'_> {
         self.sheet.style.paint(Role::Dim, text)
     }
 
-    fn heading(&self, out: &mut impl Write) -> io::Result<()> {
+    /// The rows that lines take on the screen.
+    fn rows(&self, lines: &[String]) -> usize {
+        let rows = lines
+            .iter()
+            .map(|text| line::width(text).div_ceil(self.sheet.width.max(1)));
+        rows.map(|rows| rows.max(1)).sum()
+    }
+
+    fn heading(&self) -> String {
         let (account, style) = (self.account, self.sheet.style);
         let Some(&root) = account.roots.first() else {
-            return Ok(());
+            return String::new();
         };
         let name = style.paint(Role::Subject, &name(&account.files[root].path, self.sheet));
         if account.direction == Direction::Forth {
@@ -142,12 +156,12 @@ impl Screen<'_> {
                 .map(|&at| account.commands[at].run)
                 .collect();
             return match runs.len() {
-                0 => writeln!(out, "{name}: no recorded command used it"),
-                many => writeln!(out, "{name}: used in {}", counted(many, "run")),
+                0 => format!("{name}: no recorded command used it"),
+                many => format!("{name}: used in {}", counted(many, "run")),
             };
         }
         let Some(made) = account.heading() else {
-            return writeln!(out, "{name}: no recorded command made it");
+            return format!("{name}: no recorded command made it");
         };
         let run = &account.runs[made.run].details.summary;
         let command = shell::words(run.command.iter().map(|word| &**word));
@@ -155,8 +169,7 @@ impl Screen<'_> {
             true => "complete",
             false => "incomplete",
         };
-        writeln!(
-            out,
+        format!(
             "{name}: made {} by run {} ({}), {complete}",
             when::moment(made.time),
             run.id,
@@ -165,13 +178,12 @@ impl Screen<'_> {
     }
 
     /// The steps that fit the screen, and the rest.
-    fn fitting<'s>(&self, steps: &'s [Siblings]) -> Fitting<'s> {
-        let room = self.sheet.height.saturating_sub(FRAME).max(FRAME);
+    fn fitting<'s>(&self, steps: &'s [Siblings], room: usize) -> Fitting<'s> {
         let weights = weights(self.account, steps);
         let mut order: Vec<usize> = (0..steps.len()).collect();
         let rank = |at: usize| weights[at].rank();
         order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)).then(a.cmp(&b)));
-        // What only helps is counted as soon as there are steps that do the work.
+        // Steps that only help are counted as soon as others do the work.
         let work = weights.iter().filter(|weight| !weight.helps).count();
         if work >= WORK {
             order.retain(|&at| weights[at].subject || !weights[at].helps);
@@ -198,13 +210,8 @@ impl Screen<'_> {
         (shown, hidden)
     }
 
-    /// What the screen does not show.
-    fn folded(
-        &self,
-        hidden: &[&Siblings],
-        others: &[usize],
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    /// Counts the steps that the screen does not show.
+    fn folded(&self, hidden: &[&Siblings], others: &[usize]) -> Vec<String> {
         let mut notes = Vec::new();
         if !hidden.is_empty() {
             notes.push(format!(
@@ -220,14 +227,12 @@ impl Screen<'_> {
                 programs(siblings(self.account, others).iter()),
             ));
         }
-        for note in notes {
-            writeln!(out, "{}", self.dim(&cut(&note, self.sheet.width)))?;
-        }
-        Ok(())
+        let notes = notes.iter().map(|note| cut(note, self.sheet.width));
+        notes.collect()
     }
 
     /// The programs that started the steps by the user's own rules.
-    fn starters(&self, out: &mut impl Write) -> io::Result<()> {
+    fn starters(&self) -> Option<String> {
         let account = self.account;
         let mut rules: BTreeMap<Vec<&[u8]>, String> = BTreeMap::new();
         // The outermost names a set of rules, if several programs read the same.
@@ -246,27 +251,20 @@ impl Screen<'_> {
             format!("{program} ({})", writer.list(&files, self.sheet.here, 1))
         });
         let texts: Vec<String> = texts.collect();
-        if !texts.is_empty() {
-            let text = cut(
-                &format!("started by {}", texts.join(", ")),
-                self.sheet.width,
-            );
-            writeln!(out, "{}", self.dim(&text))?;
-        }
-        Ok(())
+        let text = format!("started by {}", texts.join(", "));
+        (!texts.is_empty()).then(|| cut(&text, self.sheet.width))
     }
 
-    fn packages(&self, packages: &PackageTally, out: &mut impl Write) -> io::Result<()> {
-        for (at, line) in packages.lines(PACKAGES).iter().enumerate() {
-            let lead = if at == 0 { "packages: " } else { "          " };
-            let text = cut(&format!("{lead}{line}"), 2 * self.sheet.width);
-            writeln!(out, "{}", self.dim(&text))?;
-        }
-        Ok(())
+    fn packages(&self, packages: &PackageTally) -> Vec<String> {
+        let lead = |at: usize| if at == 0 { "packages: " } else { "          " };
+        let lines = packages.lines(PACKAGES).into_iter().enumerate();
+        lines
+            .map(|(at, line)| cut(&format!("{}{line}", lead(at)), 2 * self.sheet.width))
+            .collect()
     }
 
-    /// What is uncertain, in one line.
-    fn doubts(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Says in one line what is uncertain.
+    fn doubts(&self) -> Option<String> {
         let account = self.account;
         let mut doubts = Vec::new();
         for run in &account.runs {
@@ -282,13 +280,7 @@ impl Screen<'_> {
         if account.files.iter().any(|file| file.by_content) {
             doubts.push("a file is joined to its maker by its content alone".to_owned());
         }
-        if doubts.is_empty() {
-            return Ok(());
-        }
-        let text = cut(
-            &format!("uncertain: {}", doubts.join("; ")),
-            2 * self.sheet.width,
-        );
-        writeln!(out, "{}", self.dim(&text))
+        let text = format!("uncertain: {}", doubts.join("; "));
+        (!doubts.is_empty()).then(|| cut(&text, 2 * self.sheet.width))
     }
 }

@@ -6,7 +6,7 @@ use crate::Place;
 fn recorded() -> Place {
     let place = Place::new();
     for n in 1..=40 {
-        place.write(&format!("in{n}.txt"), &format!("line {n}\n"));
+        place.write(format!("in{n}.txt"), &format!("line {n}\n"));
     }
     place.write(
         "run.sh",

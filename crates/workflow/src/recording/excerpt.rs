@@ -88,6 +88,12 @@ pub(super) fn children(activities: &[Activity]) -> Vec<Vec<usize>> {
     children
 }
 
+/// The standard descriptors by activity, and the files that an activity opened for its children.
+type DescriptorRecords = (
+    HashMap<usize, StandardDescriptors>,
+    HashSet<(usize, EntityId)>,
+);
+
 struct ExcerptReader<'s> {
     store: &'s dyn Store,
     run: RunKey,
@@ -149,13 +155,7 @@ impl ExcerptReader<'_> {
     }
 
     /// The standard descriptors that were recorded, and the files that were opened for children.
-    #[allow(clippy::type_complete)] // As in the recording.
-    fn descriptors(
-        &mut self,
-    ) -> Result<(
-        HashMap<usize, StandardDescriptors>,
-        HashSet<(usize, EntityId)>,
-    )> {
+    fn descriptors(&mut self) -> Result<DescriptorRecords> {
         let (mut recorded, mut given) = (HashMap::new(), HashSet::new());
         for (activity, _, kind, payload) in self.store.extended(self.run)? {
             let Some(&at) = self.ids.activities.get(&activity) else {
