@@ -26,7 +26,7 @@ pub struct Siblings {
 }
 
 /// A word of the common command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CommonWord {
     /// The word for a reader.
     pub text: String,
@@ -53,8 +53,8 @@ struct NamedFile<'w> {
     made: bool,
 }
 
-/// The facts that siblings share: directory, the program that started them, template.
-type GroupKey = (Bytes, Option<usize>, Vec<TemplateWord>);
+/// The facts that siblings share: run, directory, the program that started them, template.
+type GroupKey = (usize, Bytes, Option<usize>, Vec<TemplateWord>);
 
 /// Joins the commands of a chain.
 pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
@@ -66,7 +66,7 @@ pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
         // Texts that the same program gave to shells are alike: the lines of one makefile.
         let text = words.contains(&TemplateWord::Script);
         let starter = command.drivers.first().copied().filter(|_| text);
-        let key = (command.line.cwd.clone(), starter, words);
+        let key = (command.run, command.line.cwd.clone(), starter, words);
         let next = groups.len();
         let place = *places.entry(key).or_insert(next);
         match groups.get_mut(place) {
@@ -74,14 +74,24 @@ pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
             None => groups.push(vec![at]),
         }
     }
-    let groups = groups.into_iter();
-    groups
-        .map(|commands| Siblings {
-            words: common(account, &commands),
-            cwd: account.commands[commands[0]].line.cwd.clone(),
-            commands,
-        })
-        .collect()
+    // The same command in several runs is one.
+    let mut all: Vec<Siblings> = Vec::new();
+    let mut known: HashMap<(Bytes, Vec<CommonWord>), usize> = HashMap::new();
+    for commands in groups {
+        let words = common(account, &commands);
+        let cwd = account.commands[commands[0]].line.cwd.clone();
+        let next = all.len();
+        let place = *known.entry((cwd.clone(), words.clone())).or_insert(next);
+        match all.get_mut(place) {
+            Some(step) => step.commands.extend(commands),
+            None => all.push(Siblings {
+                commands,
+                words,
+                cwd,
+            }),
+        }
+    }
+    all
 }
 
 /// The file that a word names. `None` if the word names no file that the command used or made, and
