@@ -105,7 +105,7 @@ pub struct Difference {
     pub weight: DifferenceWeight,
     /// For a file: its version on either side.
     pub versions: [Option<EntityKey>; 2],
-    /// For an output: a later program of its run read it.
+    /// For an output: a later program of its run read it, or it is not the user's own.
     pub is_intermediate: bool,
     /// It belongs to the command that the user gave to `record`.
     is_of_command: bool,

@@ -108,6 +108,11 @@ pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) 
         .collect();
     for (difference, weight) in differences.iter_mut().zip(weights) {
         difference.weight = weight;
+        // Caches, and records that a builder keeps of its own work, are no results.
+        let is_own = difference.paths.iter().any(|path| ownership.is_own(path));
+        if difference.kind == DifferenceKind::Output && !is_own {
+            difference.is_intermediate = true;
+        }
     }
 }
 

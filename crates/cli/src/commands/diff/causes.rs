@@ -203,6 +203,8 @@ impl Printer<'_> {
             .filter(|output| output.fed_by.contains(&at))
             .filter(|output| output.a.is_some() && output.b.is_some())
             .collect();
+        // The result of a build is made last.
+        found.sort_by_key(|output| std::cmp::Reverse(output.at));
         if found.iter().any(|output| !output.is_intermediate) {
             found.retain(|output| !output.is_intermediate);
         }

@@ -64,6 +64,8 @@ impl Printer<'_> {
         if results.is_empty() {
             std::mem::swap(&mut results, &mut between);
         }
+        // The result of a build is made last.
+        results.sort_by_key(|output| std::cmp::Reverse(output.at));
         let mut folded = Vec::new();
         if !results.is_empty() {
             self.heading("Outputs that differ", out)?;
