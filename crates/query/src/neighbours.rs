@@ -258,8 +258,8 @@ impl<'s> NeighbourFinder<'s> {
     }
 
     /// True if the command that made the version in the other run looked at it in this run, or made
-    /// the file again: compilers and builders look at their former results. To execute both commands
-    /// would do the work twice, and the first time from inputs that are gone.
+    /// the file again. Compilers and builders look at their former results. To execute both
+    /// commands would do the work twice, and the first time from inputs that are gone.
     fn is_superseded(&self, key: EntityKey, other: EntityKey) -> Result<bool> {
         let there = self.commands(other, true)?;
         let alike = |here: Vec<(Vec<Bytes>, Bytes)>| here.iter().any(|one| there.contains(one));
@@ -278,8 +278,8 @@ impl<'s> NeighbourFinder<'s> {
         Ok(false)
     }
 
-    /// The arguments and the directory of each activity that touched an entity, or of each that made
-    /// it.
+    /// The arguments and the directory of each activity that touched an entity. `made`: of each
+    /// that made it.
     fn commands(&self, key: EntityKey, made: bool) -> Result<Vec<(Vec<Bytes>, Bytes)>> {
         let mut commands = Vec::new();
         for (activity, generated) in self.store.touching(key)? {

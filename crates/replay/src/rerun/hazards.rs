@@ -1,8 +1,8 @@
 //! Finds what a step does that its user may not expect: it writes outside the project, removes
 //! files, uses the network, or takes privilege.
 //!
-//! In: a planned step, and what its activities did when they were recorded. Out: [`Hazard`]s. A step
-//! may do other things than before; a changed script is not read.
+//! In: a planned step, and what its activities did when they were recorded. Out: [`Hazard`]s. A
+//! step may do other things than before; a changed script is not read.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;

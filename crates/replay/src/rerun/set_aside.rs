@@ -5,7 +5,7 @@
 //! and [`restore_left`] what a killed process left.
 //!
 //! An output stays where it is, because a step such as `make` may look at it. The directory gets a
-//! copy. A file that the step wrote into gets its content and times back and keeps its inode, so it
+//! copy. A file that the step wrote into gets its content and times back. It keeps its inode, so it
 //! is still the version that was recorded. A file that the step replaced has a new inode.
 //!
 //! There is no hard link to the output: a link changes its status-change time, and the version that
@@ -99,7 +99,7 @@ impl SetAside {
     ///
     /// # Errors
     ///
-    /// If an output cannot be written. What is aside then stays.
+    /// If an output cannot be written. The copies then stay.
     pub fn restore(self) -> io::Result<()> {
         let mut own = own();
         match forget(&mut own, &self.directory) {
@@ -136,8 +136,8 @@ pub struct Leftovers {
 }
 
 /// Restores the outputs that a killed process put aside below `root`. Waits a while for a step that
-/// outlives it. `is_recording`: true if the processes of the run that this process started are still
-/// being recorded.
+/// outlives it. `is_recording`: true if the processes of the run that this process started are
+/// still being recorded.
 pub fn restore_left(root: &Path, is_recording: &dyn Fn(u32) -> bool) -> Leftovers {
     let mut left = Leftovers::default();
     let Ok(_making) = existing_lock(&root.join("lock")) else {

@@ -1,7 +1,7 @@
 //! Asks the user before steps run that do more than make files of the project.
 //!
-//! On a terminal the plan is shown, and only `y` or `yes` agrees. Without a terminal `rerun` refuses
-//! unless `--yes` is given.
+//! On a terminal the plan is shown, and only `y` or `yes` agrees. Without a terminal `rerun`
+//! refuses unless `--yes` is given.
 
 use std::io::{BufRead, IsTerminal, Write};
 

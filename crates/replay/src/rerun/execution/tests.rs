@@ -74,7 +74,8 @@ impl Bench {
         }
     }
 
-    /// The outcomes of the steps, and the names of those that ran. The project is the directory `p`.
+    /// The outcomes of the steps, and the names of those that ran. The project is the directory
+    /// `p`.
     fn done(
         &self,
         steps: &[PlannedStep],

@@ -1,4 +1,4 @@
-//! What is restored.
+//! Files are restored as they were.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

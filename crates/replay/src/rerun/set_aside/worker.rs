@@ -23,7 +23,8 @@ pub fn note(directory: &Path, process: u32) -> io::Result<()> {
     )
 }
 
-/// Waits for the noted process, and those that it recorded, to end. The result is its id if it does not.
+/// Waits for the noted process, and those that it recorded, to end. The result is its id if it does
+/// not.
 pub fn outlives(directory: &Path, is_recording: &dyn Fn(u32) -> bool) -> Option<u32> {
     let text = fs::read_to_string(directory.join(WORKER)).ok()?;
     let (process, started) = text.split_once(' ')?;
