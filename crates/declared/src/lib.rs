@@ -2,7 +2,7 @@
 //!
 //! In: a recorded run, and the build's own rules as the build tool reports them now. Out: a
 //! [`Comparison`] in both directions. One list has the files that a step read although no rule says
-//! so, the other the files that a rule names although its step did not read them.
+//! so. The other has the files that a rule names although its step did not read them.
 //!
 //! Each build system is one file in [`systems`], behind the trait [`BuildSystem`]:
 //!
