@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::{Activity, ActivityId, Entity, EntityKind, Interval, Relation};
+use backstory_graph::model::{
+    Activity, ActivityId, Certainty, Entity, EntityKind, Interval, Relation,
+};
 use backstory_graph::refused_connection;
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store, same_version};
 
@@ -51,11 +53,15 @@ pub fn peers(store: &dyn Store, run: &str) -> Result<Vec<PeerContact>> {
             let stream = store.stream(ActivityKey::new(run, activity))?;
             for edge in stream.edges.iter().filter(|edge| edge.entity == entity.id) {
                 let contact = contact(&mut found, store, run, activity, &address, edge.interval)?;
-                contact.connected = Some(true);
                 let reads = edge.relation == Relation::Read;
-                contact.serves |= reads != is_reply;
-                contact.received |= reads;
-                contact.sent |= !reads;
+                // A connection that does not block, and fails, has both directions as possible.
+                let seen = edge.certainty == Certainty::Seen;
+                if seen {
+                    contact.connected = Some(true);
+                    contact.serves |= reads != is_reply;
+                }
+                contact.received |= reads && seen;
+                contact.sent |= !reads && seen;
             }
         }
     }

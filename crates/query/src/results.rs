@@ -19,17 +19,23 @@ pub struct RunResult {
     pub size: Option<i64>,
 }
 
-/// The results of a run, by path. `wanted` says which paths are of interest.
+/// The results of a run, by path. `wanted` says which paths are of interest. The files of inherited
+/// descriptors are no results: the shell opened them.
 pub fn results(
     store: &dyn Store,
     run: &str,
     wanted: &dyn Fn(&[u8]) -> bool,
 ) -> Result<Vec<RunResult>> {
     let _one_state = store.reading()?;
+    let record = record(store, run)?;
+    let printed = |path: &[u8]| {
+        let mut inherited = record.header.descriptors.iter();
+        inherited.any(|(_, target)| target == path)
+    };
     let mut found = Vec::new();
-    for entity in store.entities(record(store, run)?.key)? {
+    for entity in store.entities(record.key)? {
         let made = entity.kind == EntityKind::File && entity.version > 0 && entity.last;
-        if !made || !is_path(&entity.path) || !wanted(&entity.path) {
+        if !made || printed(&entity.path) || !is_path(&entity.path) || !wanted(&entity.path) {
             continue;
         }
         let known = crate::known(store, entity.ident.as_ref())?;

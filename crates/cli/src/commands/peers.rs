@@ -102,7 +102,8 @@ fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result
             line.add(Role::Subject, format!("{address:<wide$}"));
             let role = match contact.connected {
                 Some(false) => Role::Bad,
-                _ => Role::Good,
+                Some(true) => Role::Good,
+                None => Role::Dim,
             };
             line.add(role, format!("  {:<20}", outcome(contact)));
             let activity = &contact.activity;
@@ -132,6 +133,9 @@ fn outcome(contact: &PeerContact) -> String {
     if contact.connected == Some(false) {
         let errno = contact.errno.unwrap_or_default();
         return format!("failed: {}", backstory_sys::describe(errno));
+    }
+    if contact.connected.is_none() {
+        return "outcome not known".to_owned();
     }
     let done = match (contact.sent, contact.received) {
         (true, true) => "sent and received",

@@ -610,7 +610,11 @@ fn peers_are_listed_with_their_processes_and_the_outcome() {
          open('out', 'wb').write(s.recv(10))\n\
          s.close()\n\
          try: socket.create_connection(('127.0.0.1', int(sys.argv[2])))\n\
-         except ConnectionRefusedError: pass\n",
+         except ConnectionRefusedError: pass\n\
+         s = socket.socket()\n\
+         s.setblocking(False)\n\
+         s.connect_ex(('127.0.0.2', int(sys.argv[2])))\n\
+         s.close()\n",
     );
     let line = format!("python3 client.py {port} {refused} http://example.org:{port}/x");
     place.record(&line);
@@ -636,6 +640,9 @@ fn peers_are_listed_with_their_processes_and_the_outcome() {
     assert_eq!(good["argv"][1], "client.py");
     assert_eq!(good["names"][0]["name"], "example.org");
     assert_eq!(good["names"][0]["from"], "arguments");
+    let mut unknown = peers.as_array().unwrap().iter();
+    let unknown = unknown.find(|peer| peer["address"] == format!("tcp:127.0.0.2:{refused}"));
+    assert!(unknown.is_some_and(|peer| peer["connected"] != true && peer["sent"] == false));
     let bad = at(refused);
     assert_eq!(
         (&bad["connected"], &bad["errno"]),
