@@ -147,13 +147,16 @@ pub fn files_where(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<
         .collect())
 }
 
+/// Says whether the file with this path and identity is the user's own.
+pub type OwnTest<'f> = dyn Fn(&[u8], Option<&Ident>) -> Result<bool> + 'f;
+
 /// The processes of a run in the order of their ids. Each says whether it used a file that both the
 /// filter and `own` accept, and how many bytes it wrote to files.
 pub fn process_files(
     store: &dyn Store,
     run: &str,
     filter: &FileFilter,
-    own: &dyn Fn(&[u8], Option<&Ident>) -> Result<bool>,
+    own: &OwnTest<'_>,
 ) -> Result<Vec<ProcessFiles>> {
     let _one_state = store.reading()?;
     let key = record(store, run)?.key;

@@ -46,7 +46,7 @@ pub use decided::decided_since;
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;
 pub use file_pattern::FilePattern;
-pub use files::{files, files_where, process_files};
+pub use files::{OwnTest, files, files_where, process_files};
 pub use globs::Globs;
 pub use heirs::heirs;
 pub use history::{PathChange, PathEvent, at_moment, history};
