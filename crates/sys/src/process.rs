@@ -52,8 +52,10 @@ pub fn parent() -> Option<Pid> {
     rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get())
 }
 
-/// The resources that the ended children of this process used, with their own ended children: user
-/// time in ns, system time in ns, and the largest resident set of one process in bytes.
+/// The resources that the ended children of this process used, and their ended children.
+///
+/// Returns user time in ns, system time in ns, and the largest resident set of one process in
+/// bytes.
 pub fn children_usage() -> (i64, i64, u64) {
     // SAFETY: all zero bytes are a valid rusage, which the kernel fills in.
     let usage = unsafe {

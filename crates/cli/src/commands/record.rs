@@ -225,7 +225,7 @@ fn wait_for_verdict(home: &Home, recorded: &mut session::RecordingResult) -> Res
     Ok(())
 }
 
-/// The line of `--stats`. What cannot be known is left out: how much a run did whose processes are
+/// The line of `--stats`. It has no numbers of processes and files if processes of the run are
 /// still being recorded.
 fn stats(home: &Home, recorded: &session::RecordingResult, took: Duration) -> String {
     let mut parts = vec![format!("{} elapsed", seconds(took.as_nanos() as i64))];

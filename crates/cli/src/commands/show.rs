@@ -1,5 +1,5 @@
-//! `show`: prints one run. What its owner asks comes first: the command, its result, whether the
-//! record is complete, the files of the user's own. `--verbose` adds the rest.
+//! `show`: prints one run. The answers that its owner needs come first: the command, its result,
+//! whether the record is complete, the user's own files. `--verbose` adds the rest.
 
 use backstory_vocabulary::{SuppressMode, Word};
 use std::io::{self, Write};
@@ -134,8 +134,8 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-/// What matters first: the command, its result, whether the record is complete, the user's own
-/// files, time and memory. `verbose` adds the rest.
+/// Prints the command, its result, whether the record is complete, the user's own files, time and
+/// memory. `verbose` adds the rest.
 fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> io::Result<()> {
     let mut lines = Lines { out, style };
     let run = &shown.details.summary;

@@ -612,3 +612,25 @@ fn a_crate_has_the_content_of_a_program_that_was_found_through_links() {
         std::fs::read(find("cat").unwrap()).unwrap()
     );
 }
+
+#[test]
+fn two_exports_of_one_run_are_the_same_bytes() {
+    let place = pipeline();
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let exports = || {
+        ["oci-archive", "docker-archive", "reprozip"].map(|format| {
+            let answer = place.run(&["export", format, "-o", format]);
+            assert_eq!(answer.status, 0, "{format}: {answer:?}");
+            (format, std::fs::read(place.path(format)).unwrap())
+        })
+    };
+    let first = exports();
+    // An archive's times have seconds: the second export is in another one.
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_millis(1100) {
+        std::thread::yield_now();
+    }
+    for ((format, first), (_, second)) in first.iter().zip(exports()) {
+        assert!(*first == second, "{format}");
+    }
+}

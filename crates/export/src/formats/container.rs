@@ -85,11 +85,41 @@ impl Format for OciArchive {
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let directory = ScratchDirectory::anywhere()?;
         layout(&ImageTree::of(view, self.name())?, directory.path())?;
-        let mut tar = tar::Builder::new(target.stream());
-        tar.append_dir_all(".", directory.path())?;
+        let mut tar = deterministic(target.stream());
+        append_sorted(&mut tar, directory.path(), Path::new(""))?;
         tar.into_inner()?.flush()?;
         Ok(())
     }
+}
+
+/// An archive without the times, owners and modes of this machine's files: two exports of one run
+/// are the same bytes.
+pub fn deterministic<W: Write>(out: W) -> tar::Builder<W> {
+    let mut tar = tar::Builder::new(out);
+    tar.mode(tar::HeaderMode::Deterministic);
+    tar
+}
+
+/// Appends everything below the directory `top`, in the order of its names. `inside`: the part of
+/// it, as the archive names it.
+fn append_sorted(tar: &mut tar::Builder<impl Write>, top: &Path, inside: &Path) -> io::Result<()> {
+    let entries = std::fs::read_dir(top.join(inside))?;
+    let mut names = entries
+        .map(|entry| Ok(entry?.file_name()))
+        .collect::<io::Result<Vec<_>>>()?;
+    names.sort_unstable();
+    for name in names {
+        let inside = inside.join(name);
+        let path = top.join(&inside);
+        match path.is_dir() {
+            true => {
+                tar.append_dir(&inside, &path)?;
+                append_sorted(tar, top, &inside)?;
+            }
+            false => tar.append_path_with_name(path, &inside)?,
+        }
+    }
+    Ok(())
 }
 
 impl Format for DockerArchive {
@@ -125,7 +155,7 @@ impl Format for DockerArchive {
         let tag = format!("backstory/{}:latest", tree.run.summary.id);
         let manifest = json!([{"Config": config_name, "RepoTags": [tag], "Layers": names}]);
         let manifest = serde_json::to_vec(&manifest).map_err(io::Error::from)?;
-        let mut tar = tar::Builder::new(target.stream());
+        let mut tar = deterministic(target.stream());
         for (layer, name) in layers.iter().zip(&names) {
             tar.append_path_with_name(directory.path().join(&layer.digest), name)?;
         }

@@ -53,7 +53,7 @@ impl Format for ReproZip {
         tree.archive(packed, "DATA/", |_, _| true)?;
         // JSON is YAML.
         let config = serde_json::to_vec_pretty(&config(view, &tree)?).map_err(io::Error::from)?;
-        let mut tar = tar::Builder::new(target.stream());
+        let mut tar = super::container::deterministic(target.stream());
         let mut put = |name: &str, bytes: &[u8]| {
             let mut header = tar::Header::new_gnu();
             header.set_size(bytes.len() as u64);

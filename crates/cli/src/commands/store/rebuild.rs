@@ -65,7 +65,7 @@ pub fn run(args: StoreRebuildArgs, chosen: Option<&Path>) -> Outcome {
     Ok(u8::from(indexed < logs.len()))
 }
 
-/// What the old database still says that no log says.
+/// The facts of the old database that no log has.
 struct OldDatabase {
     /// Its runs; empty if it cannot be read.
     runs: Vec<RunRecord>,
@@ -117,8 +117,8 @@ fn build(home: &Home, path: &Path, old: &OldDatabase) -> Result<usize, Failure> 
     Ok(indexed)
 }
 
-/// Puts the new database in the place of the old one. In between there is none: a question would
-/// make it from the logs.
+/// Replaces the old database by the new one. A question in between finds no database, and makes
+/// one from the logs.
 fn replace(home: &Home, new: &Path, old: &OldDatabase) -> Result<(), Failure> {
     let path = home.database_path();
     let aside = beside(&path, ".old");

@@ -21,7 +21,7 @@ use crate::index;
 use crate::json::{self, Value};
 use crate::text::progress::Progress;
 
-/// What can be done about damage.
+/// The repair of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Repair {
     /// The database can be made again from the logs.
