@@ -41,7 +41,7 @@ pub fn run(path: &Path, filter: RunFilter, as_json: bool, store: Option<&Path>) 
     }
     events.reverse();
     let mut lines = Vec::new();
-    for events in events.chunk_by(|a, b| is_one_line(a, b)) {
+    for events in events.chunk_by(is_one_line) {
         lines.push(HistoryLine::of(&current, events)?);
     }
     lines.truncate(most.unwrap_or(usize::MAX));

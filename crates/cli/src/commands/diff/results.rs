@@ -25,10 +25,8 @@ impl Printer<'_> {
         self.heading("Programs that ended differently", out)?;
         let most = if self.full { usize::MAX } else { NAMED };
         for end in ends.iter().take(most) {
-            let [a, b] = [&end.a, &end.b].map(|side| {
-                side.as_deref()
-                    .map_or("unknown".to_owned(), |text| printable(text))
-            });
+            let [a, b] = [&end.a, &end.b]
+                .map(|side| side.as_deref().map_or("unknown".to_owned(), printable));
             writeln!(out, "  {}  {a} → {b}", self.name(&end.of))?;
         }
         if ends.len() > most {

@@ -162,7 +162,7 @@ fn latest_two(
         let same_run = |last: &&PathEvent| {
             last.run == event.run && last.activity.is_some() && event.activity.is_some()
         };
-        if states.last().is_some_and(|last| same_run(last)) {
+        if states.last().is_some_and(same_run) {
             states.pop();
         }
         states.push(event);
