@@ -1,19 +1,54 @@
-//! Finds the steps behind a file and judges each.
+//! The one definition of "current".
 //!
-//! In: a store and a path. Out: [`PlannedStep`]s with the reasons why they are stale ([`plan`]).
-//! The steps are those of [`backstory_workflow`].
+//! A result is current if both hold:
+//!
+//! - Its content is as its last producing step left it: by identity, else by digest.
+//! - No step behind it is stale. The steps behind it are those that made its inputs, theirs, and
+//!   so on, over all runs. Runs are joined by identity and by recorded transfers only.
+//!
+//! A step is stale for reasons of its own, or because a step that makes one of its inputs is stale.
+//! [`status`] says whether results are current, and [`plan`] which steps are stale. Both read the
+//! same [`StepFacts`](crate::step_group::StepFacts), so they cannot disagree.
+//!
+//! Each run is read once, each step judged once, and each file examined once, for all results that
+//! are asked for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Bytes;
-use backstory_query::Globs;
-use backstory_store::Store;
-use backstory_workflow::{Error as WorkflowError, Selection, Subject};
+use backstory_graph::model::{Entity, EntityKind};
+use backstory_query::Asked;
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_workflow::{Error as WorkflowError, shell};
 
+use crate::Result;
+use crate::derived_views::ViewJudge;
+use crate::file_state::{FileComparison, FileState, is_nameless};
+use crate::file_status::{FileStatus, changed, reasons_behind};
+use crate::loaded_runs::LoadedRuns;
 use crate::planned_step::PlannedStep;
-use crate::staleness::{self, Reason};
-use crate::{Result, whole_run};
+use crate::planning::planned;
+use crate::present_files::PresentFiles;
+use crate::reach::{ReachSearch, Reached};
+use crate::results::ResultFinder;
+use crate::step_group::StepGroup;
+use crate::step_inputs::InputJudge;
+
+/// Whether each of the files is current. `paths` are absolute or relative to the current directory.
+///
+/// # Errors
+///
+/// If the current directory is not known, or the store fails.
+pub fn status(store: &dyn Store, paths: &[PathBuf]) -> Result<Vec<FileStatus>> {
+    let _one_state = store.reading()?;
+    let judge = Judge::new(store);
+    judge.with(&[], paths, |results, groups, inputs| {
+        let statuses = results.iter().map(|result| result.status(groups, inputs));
+        statuses.collect()
+    })
+}
 
 /// The steps behind a path, with the reasons of the stale ones. `env`: changed variables.
 ///
@@ -21,89 +56,145 @@ use crate::{Result, whole_run};
 ///
 /// If no step made the path, or the store fails.
 pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<Vec<PlannedStep>> {
-    let selection = Selection::load(store, &Subject::Path(path), &[], false)?;
-    let workflow = selection.workflow(&Globs::new::<String>(&[])?);
-    if workflow.steps.is_empty() {
-        return Err(WorkflowError::NoSteps(selection.description).into());
+    let _one_state = store.reading()?;
+    let judge = Judge::new(store);
+    judge.with(env, &[path], |results, groups, _| {
+        let result = &results[0];
+        let Some((_, version)) = &result.version else {
+            return Err(backstory_query::Error::NotFound(result.asked.absolute.clone()).into());
+        };
+        let group = &groups[result.group];
+        match group.maker(&version.path) {
+            Some(step) => planned(group, step, &version.path),
+            None => Err(WorkflowError::NoSteps(shell::quote(&version.path)).into()),
+        }
+    })
+}
+
+/// A path that was asked for, with what the judgement found.
+struct JudgedResult {
+    asked: Asked,
+    /// The version that the last run left, with its key.
+    version: Option<(EntityKey, Entity)>,
+    run: Option<String>,
+    ended: i64,
+    /// The number of its group.
+    group: usize,
+}
+
+impl JudgedResult {
+    fn status(&self, groups: &[StepGroup<'_>], inputs: &InputJudge<'_>) -> Result<FileStatus> {
+        let shown: Bytes = self.asked.absolute.as_os_str().as_bytes().into();
+        let mut status = FileStatus {
+            path: shown.clone(),
+            run: self.run.clone(),
+            state: FileState::Unknown,
+            changed_inputs: Vec::new(),
+            reasons: Vec::new(),
+            is_result: false,
+        };
+        let Some((_, version)) = &self.version else {
+            return Ok(status);
+        };
+        status.state = inputs.files.state(&shown, version, self.ended)?;
+        if status.state == FileState::Removed && is_nameless(&version.path) {
+            status.state = FileState::Unknown;
+        }
+        let group = &groups[self.group];
+        if let Some(step) = group.maker(&version.path) {
+            let reasons = reasons_behind(group, step)?;
+            if status.state == FileState::Current && !reasons.is_empty() {
+                status.state = FileState::Outdated;
+            }
+            status.changed_inputs = changed(&reasons);
+            status.reasons = reasons.into_iter().collect();
+            status.is_result = version.last && version.kind != EntityKind::Directory;
+        }
+        Ok(status)
     }
-    let (base, recordings) = (selection.base(), &selection.recordings);
-    let maker: HashMap<&Bytes, usize> = workflow
-        .steps
-        .iter()
-        .enumerate()
-        .flat_map(|(at, step)| step.outputs.iter().map(move |output| (output, at)))
-        .collect();
-    let made: HashSet<&Bytes> = maker.keys().copied().collect();
-    let check = staleness::StalenessCheck::new(store, recordings, &made, env)?;
-    let mut steps = Vec::new();
-    // For each step, whether it runs again, or may.
-    let mut moving: Vec<bool> = Vec::new();
-    for (at, step) in workflow.steps.iter().enumerate() {
-        let recording = &recordings[step.run];
-        let script: Vec<String> = step
-            .lines
-            .iter()
-            .map(|line| {
-                let text = line.shell(&base);
-                if step.lines.len() > 1 {
-                    format!("( {text} )")
-                } else {
-                    text
-                }
-            })
-            .collect();
-        let read = step.inputs.iter().chain(&step.tools);
-        let fed_by = read.filter_map(|input| {
-            maker
-                .get(input)
-                .filter(|&&from| from != at)
-                .map(|&from| (from, input.clone()))
-        });
-        let fed_by: Vec<(usize, Bytes)> = fed_by.collect();
-        let had = check.had(step)?;
-        let mut reasons = check.reasons(step)?;
-        // An input that a stale step makes is compared after that step has run. An input that
-        // differs although its step is current was changed by another program.
-        let others = fed_by.iter().filter(|(from, path)| {
-            moving.get(*from) == Some(&false) && had.get(path).is_some_and(|had| !had.same)
-        });
-        reasons.extend(others.map(|(_, path)| Reason::InputChanged(path.clone())));
-        let waits = |(from, _): &(usize, Bytes)| moving.get(*from) != Some(&false);
-        moving.push(!reasons.is_empty() || fed_by.iter().any(waits));
-        steps.push(PlannedStep {
-            name: step.name.clone(),
-            script: script.join("\n"),
-            cwd: base.clone(),
-            env: staleness::environment(&recording.details.environment, env),
-            run: recording.details.summary.id.clone(),
-            members: step
-                .members
-                .iter()
-                .map(|&(run, at)| recordings[run].activity_key(at))
-                .collect(),
-            is_whole_run: false,
-            contents: recording.details.modes.contents,
-            directories: step.directories.clone(),
-            outputs: check.outputs(step)?,
-            fed_by,
-            had: had
-                .into_iter()
-                .filter_map(|(path, had)| Some((path, had.digest?)))
-                .collect(),
-            reasons,
-        });
+}
+
+struct Judge<'s> {
+    store: &'s dyn Store,
+    runs: LoadedRuns<'s>,
+    present: PresentFiles,
+    views: ViewJudge,
+}
+
+impl<'s> Judge<'s> {
+    fn new(store: &'s dyn Store) -> Judge<'s> {
+        Judge {
+            store,
+            runs: LoadedRuns::new(store),
+            present: PresentFiles::default(),
+            views: ViewJudge::default(),
+        }
     }
-    let mut guided: BTreeMap<usize, Vec<Reason>> = BTreeMap::new();
-    for (run, reason) in workflow
-        .steps
-        .iter()
-        .map(|step| check.guides(step))
-        .collect::<Result<Vec<_>>>()?
-        .into_iter()
-        .flatten()
-    {
-        guided.entry(run).or_default().push(reason);
+
+    /// Finds the results and the groups of steps behind them.
+    fn with<T>(
+        &self,
+        env: &[(Bytes, Bytes)],
+        paths: &[PathBuf],
+        answer: impl FnOnce(&[JudgedResult], &[StepGroup<'_>], &InputJudge<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let files = FileComparison::new(self.store, &self.present);
+        let inputs = InputJudge {
+            files: &files,
+            views: &self.views,
+        };
+        let mut results = self.results(paths)?;
+        let search = ReachSearch::new(self.store, &self.runs, &self.present);
+        let mut behind: HashMap<Vec<ActivityKey>, usize> = HashMap::new();
+        let mut numbers: HashMap<BTreeSet<RunKey>, usize> = HashMap::new();
+        let mut reached: Vec<Reached> = Vec::new();
+        for result in &mut results {
+            let Some((key, _)) = &result.version else {
+                continue;
+            };
+            let makers = search.makers(*key)?;
+            if let Some(&group) = behind.get(&makers) {
+                result.group = group;
+                continue;
+            }
+            let here = search.behind(*key)?;
+            let next = reached.len();
+            let number = *numbers.entry(here.runs.clone()).or_insert(next);
+            match reached.get_mut(number) {
+                Some(group) => group.activities.extend(here.activities),
+                None => reached.push(here),
+            }
+            result.group = number;
+            if !makers.is_empty() {
+                behind.insert(makers, number);
+            }
+        }
+        let groups = reached.iter().map(|reached| {
+            let part = (&reached.runs, &reached.activities);
+            StepGroup::new(self.store, &self.runs, &inputs, part, env)
+        });
+        let groups = groups.collect::<Result<Vec<_>>>()?;
+        answer(&results, &groups, &inputs)
     }
-    let runs: Vec<usize> = workflow.steps.iter().map(|step| step.run).collect();
-    Ok(whole_run::joined(steps, &runs, recordings, guided))
+
+    fn results(&self, paths: &[PathBuf]) -> Result<Vec<JudgedResult>> {
+        let finder = ResultFinder::new(self.store, &self.runs, &self.present);
+        let mut results = Vec::new();
+        for path in paths {
+            let asked = Asked::new(path)?;
+            let version = finder.last_produced(&asked)?;
+            let run = match &version {
+                Some((key, _)) => Some(self.runs.get(key.run())?),
+                None => None,
+            };
+            results.push(JudgedResult {
+                asked,
+                version,
+                ended: run.as_ref().map_or(0, |run| run.ended),
+                run: run.map(|run| run.recording.details.summary.id.clone()),
+                group: 0,
+            });
+        }
+        Ok(results)
+    }
 }

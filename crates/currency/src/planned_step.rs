@@ -7,7 +7,7 @@ use backstory_files::Digest;
 use backstory_store::ActivityKey;
 use backstory_vocabulary::ContentsMode;
 
-use crate::staleness::Reason;
+use crate::reason::Reason;
 
 /// A step with the state of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,27 +4,33 @@
 //! A script, a shell or `make` started the steps. Repeating the same steps after a change of its
 //! files would repeat what the files said before. Invariant: a step is fed by earlier steps only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
+use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
-use backstory_workflow::recording::Recording;
+use backstory_workflow::paths::relative;
 use backstory_workflow::shell::{quote, quote_name};
 
+use crate::loaded_runs::LoadedRun;
 use crate::planned_step::PlannedStep;
-use crate::staleness::Reason;
+use crate::reason::Reason;
 
-/// The steps, with those of each run in `guided` joined into one. `runs`: the run of each step.
+/// The steps, with those of each run in `guided` joined into one. `numbers`: the run of each step.
+/// `printed`: the results that a run's command printed, with its number. They go to their files
+/// again.
 pub fn joined(
     steps: Vec<PlannedStep>,
-    runs: &[usize],
-    recordings: &[Recording],
-    guided: BTreeMap<usize, Vec<Reason>>,
+    numbers: &[usize],
+    runs: &[Rc<LoadedRun>],
+    guided: &BTreeMap<usize, Vec<Reason>>,
+    printed: &BTreeSet<(usize, Bytes)>,
 ) -> Vec<PlannedStep> {
     let mut all: Vec<PlannedStep> = Vec::new();
     let mut first: HashMap<usize, usize> = HashMap::new();
     // The new index of each step.
     let mut places = Vec::new();
-    for (step, &run) in steps.into_iter().zip(runs) {
+    for (step, &run) in steps.into_iter().zip(numbers) {
         if let Some(&at) = first.get(&run) {
             places.push(at);
             absorb(&mut all[at], step);
@@ -34,7 +40,8 @@ pub fn joined(
         match guided.get(&run) {
             Some(reasons) => {
                 first.insert(run, all.len());
-                all.push(whole(step, &recordings[run], reasons));
+                let script = command(&runs[run], |path| printed.contains(&(run, path.clone())));
+                all.push(whole(step, &runs[run], script, reasons));
             }
             None => all.push(step),
         }
@@ -43,20 +50,53 @@ pub fn joined(
         step.fed_by
             .iter_mut()
             .for_each(|(from, _)| *from = places[*from]);
-        step.fed_by.retain(|(from, _)| *from < at);
+        step.fed_by.retain(|(from, _)| *from != at);
         step.reasons.sort();
         step.reasons.dedup();
+    }
+    in_order(all)
+}
+
+/// The steps in an order in which they can run. A step that would wait for itself over others does
+/// not wait.
+fn in_order(steps: Vec<PlannedStep>) -> Vec<PlannedStep> {
+    let mut places: Vec<Option<usize>> = vec![None; steps.len()];
+    let mut order = Vec::new();
+    while order.len() < steps.len() {
+        let waits = |step: &PlannedStep| {
+            let mut from = step.fed_by.iter();
+            from.any(|(from, _)| places[*from].is_none())
+        };
+        let left = || (0..steps.len()).filter(|&at| places[at].is_none());
+        let next = left().find(|&at| !waits(&steps[at])).or(left().next());
+        let Some(next) = next else { break };
+        places[next] = Some(order.len());
+        order.push(next);
+    }
+    let mut waiting: Vec<Option<PlannedStep>> = steps.into_iter().map(Some).collect();
+    let mut all: Vec<PlannedStep> = Vec::new();
+    for (at, from) in order.into_iter().enumerate() {
+        let Some(mut step) = waiting[from].take() else {
+            continue;
+        };
+        step.fed_by = step
+            .fed_by
+            .into_iter()
+            .filter_map(|(from, path)| Some((places[from]?, path)))
+            .filter(|(from, _)| *from < at)
+            .collect();
+        all.push(step);
     }
     all
 }
 
 /// The run's command in place of the first of its steps.
-fn whole(step: PlannedStep, recording: &Recording, reasons: &[Reason]) -> PlannedStep {
+fn whole(step: PlannedStep, run: &LoadedRun, script: String, reasons: &[Reason]) -> PlannedStep {
     let mut whole = PlannedStep {
-        script: command(recording),
-        cwd: recording.details.summary.cwd.clone(),
-        members: (0..recording.activities.len())
-            .map(|at| recording.activity_key(at))
+        script,
+        cwd: run.recording.details.summary.cwd.clone(),
+        members: (0..run.recording.activities.len())
+            .map(|at| run.recording.activity_key(at))
             .collect(),
         is_whole_run: true,
         ..step
@@ -76,8 +116,9 @@ fn absorb(whole: &mut PlannedStep, step: PlannedStep) {
 }
 
 /// The run's command for a shell, with its standard input if that was a file. Its output belongs to
-/// the caller.
-fn command(recording: &Recording) -> String {
+/// the caller, unless it is a result.
+fn command(run: &LoadedRun, prints: impl Fn(&Bytes) -> bool) -> String {
+    let recording = &run.recording;
     let words = recording.details.summary.command.iter().enumerate();
     let words = words.map(|(at, word)| {
         if at == 0 {
@@ -86,12 +127,18 @@ fn command(recording: &Recording) -> String {
             quote(word)
         }
     });
-    let line = words.collect::<Vec<_>>().join(" ");
+    let mut line = words.collect::<Vec<_>>().join(" ");
     let root = recording.roots().next();
     let input = root.and_then(|root| recording.standard[root].input);
     let entity = input.map(|end| recording.entity(end.entity));
-    match entity.filter(|entity| entity.kind == EntityKind::File && entity.path.starts_with(b"/")) {
-        Some(entity) => format!("{line} < {}", quote(&entity.path)),
-        None => line,
+    let named = |kind| kind == EntityKind::File;
+    if let Some(file) = entity.filter(|file| named(file.kind) && file.path.starts_with(b"/")) {
+        line += &format!(" < {}", quote(relative(&file.path, recording.cwd())));
     }
+    let redirected = run.redirected.iter().filter(|(_, path)| prints(path));
+    for (number, path) in redirected {
+        let operator = if *number == 2 { "2>" } else { ">" };
+        line += &format!(" {operator} {}", quote(relative(path, recording.cwd())));
+    }
+    line
 }

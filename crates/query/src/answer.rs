@@ -279,29 +279,3 @@ pub enum Joins {
     /// because of any other join.
     Identity,
 }
-
-/// An answer of `status`: whether a file is as its last run left it, and whether its inputs are.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)]
-pub struct FileStatus {
-    pub path: Bytes,
-    /// The last run that wrote the file, if one did.
-    pub run: Option<String>,
-    pub state: FileState,
-    /// Inputs, programs included, that are no longer as that run used them.
-    pub changed_inputs: Vec<(Bytes, FileState)>,
-}
-
-/// The state of a file, compared with its recorded version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum FileState {
-    /// As the run left it.
-    Current,
-    Modified,
-    Removed,
-    /// No run wrote it.
-    Unknown,
-    /// Its version could not be determined.
-    Uncertain,
-}

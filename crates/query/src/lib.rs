@@ -6,7 +6,6 @@
 //! - [`subject`] finds the version of a file that a question means; [`history`] says what happened
 //!   to a path.
 //! - [`checkouts`] are the git work trees of a run, [`results`] the files that it left.
-//! - [`status`] compares files with their recorded versions.
 //! - [`RunFilter`] selects runs, by time, command, file and more.
 //! - [`Globs`], [`FilePattern`] and [`TextPattern`] are patterns of paths and of texts.
 
@@ -17,7 +16,6 @@ pub mod answer;
 mod alike;
 mod checkouts;
 mod contents;
-mod decided;
 mod error;
 mod file_filter;
 mod file_pattern;
@@ -34,7 +32,6 @@ mod results;
 mod root;
 mod run_filter;
 mod runs;
-mod status;
 pub mod subject;
 mod text_pattern;
 mod touches;
@@ -42,7 +39,6 @@ mod undone;
 
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
 pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
-pub use decided::decided_since;
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;
 pub use file_pattern::FilePattern;
@@ -56,8 +52,9 @@ pub use now::ident as present_identity;
 pub use peers::peers;
 pub use replaced::replaced;
 pub use results::{RunResult, results};
+pub use root::Asked;
 pub use run_filter::{RunFilter, TagPattern};
 pub use runs::{details, facts, processes, resolve, running, runs, runs_where};
-pub use status::status;
 pub use text_pattern::TextPattern;
 pub use touches::{Touches, touches};
+pub use undone::is_undone;

@@ -7,7 +7,7 @@
 //! | must | default |
 //! | --- | --- |
 //! | `append`, `remove`, `set_label` | `reading`, `run_ids`, `run`, `run_by_key`, `run_id`, `runs_named` |
-//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `below`, `same` |
+//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `below`, `made_in`, `directories_below`, `same` |
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -196,6 +196,36 @@ pub trait GraphStore {
         entities_where(self, &has)
     }
 
+    /// The entities that their runs made in a directory, each with a name that it had there. In no
+    /// order. `directory` ends with a slash.
+    fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
+        let mut found = Vec::new();
+        for key in entities_where(self, &|entity| entity.version > 0)? {
+            let entity = self.entity(key)?;
+            for path in std::iter::once(&entity.path).chain(&entity.aliases) {
+                let (own, name) = split_path(path);
+                if own == directory {
+                    found.push((name.into(), key));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The directories at and below `top` that the runs touched, sorted. All end with a slash, as
+    /// `top` does.
+    fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>> {
+        let mut found = BTreeSet::new();
+        for key in entities_where(self, &|_| true)? {
+            let entity = self.entity(key)?;
+            for path in std::iter::once(&entity.path).chain(&entity.aliases) {
+                let (directory, _) = split_path(path);
+                found.extend(directory.starts_with(top).then(|| Bytes::from(directory)));
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
     /// Entities of any run that are the same version of the same file ([`same_version`]), in no
     /// order.
     fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
@@ -220,6 +250,12 @@ pub trait GraphStore {
 pub fn same_version(a: &Ident, b: &Ident) -> bool {
     let born_together = a.birth == 0 || b.birth == 0 || a.birth == b.birth;
     (a.dev, a.ino, a.size, a.mtime) == (b.dev, b.ino, b.size, b.mtime) && born_together
+}
+
+/// A path as its directory, which ends with a slash, and its name.
+fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
+    let slash = path.iter().rposition(|&byte| byte == b'/');
+    path.split_at(slash.map_or(0, |slash| slash + 1))
 }
 
 /// All entities for which `wanted` is true, those of the run appended last first.

@@ -32,6 +32,8 @@ pub struct ToolKnowledge {
     pub compilers: CompilerKnowledge,
     /// Paths by owner.
     pub paths: PathKnowledge,
+    /// Files that are judged by what a program took from them.
+    pub derived: DerivedViews,
     /// Packages.
     pub packages: PackageKnowledge,
 }
@@ -146,6 +148,32 @@ pub struct PackageKnowledge {
     /// Parts of paths of files that programs read in passing. They are no sign that a build needs
     /// the package.
     pub incidental: Vec<String>,
+}
+
+/// Files that are judged by what a program took from them, and not by their whole content.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DerivedViews {
+    /// Files that the C library opens in every program.
+    pub everybody: Vec<String>,
+    /// The dynamic loader's indexes of libraries.
+    pub library_indexes: Vec<String>,
+    /// Parts of paths of indexes that are made from files which are judged themselves.
+    pub indexes: Vec<String>,
+    /// Files of the user database.
+    pub accounts: Vec<String>,
+    /// Files that a program reads before it looks up single names in the user database.
+    pub account_switches: Vec<String>,
+    /// Programs that print the whole user database.
+    pub account_listers: Vec<String>,
+    /// Beginnings of the paths of the package manager's own files.
+    pub package_lists: Vec<String>,
+    /// Programs that look up single packages in those files.
+    pub package_readers: Vec<String>,
+    /// Programs that list a tool's directories to look up modules by name.
+    pub module_finders: Vec<String>,
+    /// Endings of the files in which builders note what a command read.
+    pub dependency_files: Vec<String>,
 }
 
 static INSTALLED: OnceLock<ToolKnowledge> = OnceLock::new();

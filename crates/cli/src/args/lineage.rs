@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::scope::ScopeArgs;
+
 /// The text after the options in the help of `of`.
 pub const OF: &str = "Examples:\n  \
     backstory of report.txt\n  \
@@ -201,9 +203,21 @@ impl LineageArgs {
 /// `status`
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Files to check; by default those that the latest run wrote
+    /// Files to check. By default all files of the project that recorded steps made and that still
+    /// exist
     #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub scope: ScopeArgs,
+
+    /// Print nothing: the exit status is 0 if all files are current, else 1
+    #[arg(short, long, conflicts_with_all = ["json", "porcelain"])]
+    pub quiet: bool,
+
+    /// Print one line for each file, in a form that stays: the state, a tab, and the path
+    #[arg(long, conflicts_with = "json")]
+    pub porcelain: bool,
 
     /// Print JSON
     #[arg(long)]

@@ -1,93 +1,130 @@
-//! `status`: checks whether files, and their inputs, are as their last run left them.
+//! `status`: checks whether files are as their steps would make them now.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use backstory_graph::model::Certainty;
-use backstory_query as query;
-use backstory_query::answer::{FileState, FileStatus};
+use backstory_currency::{self as currency, FileState, FileStatus, KeptResults, kept_results};
 
+use super::diff::store_contents;
 use super::{Outcome, answer};
 use crate::args::lineage::StatusArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::json::{self, Value};
+use crate::scope::ProjectScope;
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 
+/// Reasons that are printed for a file.
+const SHOWN: usize = 5;
+
+/// Current files that are printed one by one if the user named no file.
+const LISTED: usize = 20;
+
 /// Prints the status of files. Exits with 1 if a file is not current.
 pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
-    let current = CurrentStore::open(store)?;
-    let latest = args.paths.is_empty();
-    let paths = if latest {
-        written_by_the_latest(&current)?
-    } else {
-        args.paths
+    let mut current = CurrentStore::open(store)?;
+    store_contents(&mut current);
+    let named = !args.paths.is_empty();
+    let scope = ProjectScope::new(&args.scope)?;
+    let mut kept = KeptResults {
+        inside: args.paths,
+        ..KeptResults::default()
     };
-    let mut files = query::status(&current.store, &paths)?;
-    // The user did not name devices and the like, which have no content to compare.
-    files.retain(|file| !latest || file.state != FileState::Unknown);
-    answer(|out| match args.json {
-        true => json::lines(out, files.iter().map(json)),
-        false => files
+    if !named {
+        kept = kept_results(&current.store, scope.directory())?;
+    }
+    let mut files = currency::status(&current.store, &kept.inside)?;
+    // The user did not name files that are the result of no step.
+    files.retain(|file| named || file.is_result);
+    let all_current = files.iter().all(FileStatus::is_current);
+    if args.quiet {
+        return Ok(u8::from(!all_current));
+    }
+    answer(|out| match (args.json, args.porcelain) {
+        (true, _) => json::lines(out, files.iter().map(json)),
+        (_, true) => files.iter().try_for_each(|file| {
+            let state = file.state.word();
+            writeln!(out, "{state}\t{}", shown(&file.path))
+        }),
+        _ if named => files
             .iter()
             .try_for_each(|file| text(file, Style::of_stdout(), out)),
+        _ => summary(&files, &kept, Style::of_stdout(), out),
     })?;
-    Ok(u8::from(!files.iter().all(is_current)))
-}
-
-/// True if the file is as its run left it, and its inputs are unchanged as far as is known. An
-/// input that may have changed is printed, but does not count as a change.
-fn is_current(file: &FileStatus) -> bool {
-    let changed =
-        |(_, state): &(_, FileState)| matches!(state, FileState::Modified | FileState::Removed);
-    file.state == FileState::Current && !file.changed_inputs.iter().any(changed)
-}
-
-/// The files that the latest run wrote and that existed when it ended.
-fn written_by_the_latest(current: &CurrentStore) -> Result<Vec<PathBuf>, Failure> {
-    use backstory_query::answer::Access::{Delete, Write};
-    use std::os::unix::ffi::OsStrExt;
-    let run = current.run(None)?;
-    let mut paths: Vec<PathBuf> = query::files(&current.store, &run)?
-        .into_iter()
-        .filter(|file| file.certainty == Certainty::Seen)
-        .filter(|file| file.access.contains(&Write) && !file.access.contains(&Delete))
-        .map(|file| PathBuf::from(std::ffi::OsStr::from_bytes(&file.path)))
-        .filter(|path| !path.is_dir())
-        .collect();
-    paths.dedup();
-    Ok(paths)
-}
-
-fn word(state: FileState) -> &'static str {
-    match state {
-        FileState::Current => "current",
-        FileState::Modified => "modified",
-        FileState::Removed => "removed",
-        FileState::Unknown => "unknown",
-        FileState::Uncertain => "uncertain",
-    }
+    Ok(u8::from(!all_current))
 }
 
 fn json(file: &FileStatus) -> Value {
     let inputs = file.changed_inputs.iter().map(|(path, state)| {
-        Value::Object(vec![("path", path.into()), ("state", word(*state).into())])
+        Value::Object(vec![("path", path.into()), ("state", state.word().into())])
+    });
+    let reasons = file.reasons.iter().map(|reason| {
+        Value::Object(vec![
+            ("about", reason.subject().into()),
+            ("why", reason.words().into()),
+        ])
     });
     Value::Object(vec![
         ("path", (&file.path).into()),
         ("run", file.run.as_ref().into()),
-        ("state", word(file.state).into()),
+        ("state", file.state.word().into()),
         ("changed_inputs", Value::Array(inputs.collect())),
+        ("reasons", Value::Array(reasons.collect())),
     ])
 }
 
+/// All results of a project: those that are not current first, and the number of the others.
+fn summary(
+    files: &[FileStatus],
+    kept: &KeptResults,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let (current, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.is_current());
+    for file in &others {
+        text(file, style, out)?;
+    }
+    match current.len() {
+        several if several > LISTED => {
+            let word = style.paint(Role::Good, "current  ");
+            writeln!(out, "{word}  {several} files")?;
+        }
+        _ => {
+            for file in &current {
+                text(file, style, out)?;
+            }
+        }
+    }
+    let mut beside = Vec::new();
+    if kept.outside > 0 {
+        beside.push(format!(
+            "{} in other directories (--outside)",
+            count(kept.outside)
+        ));
+    }
+    if kept.removed > 0 {
+        beside.push(format!("{} removed since", count(kept.removed)));
+    }
+    if !beside.is_empty() {
+        let line = format!("Not shown: {}.", beside.join(", "));
+        writeln!(out, "{}", style.paint(Role::Dim, &line))?;
+    }
+    Ok(())
+}
+
+fn count(files: usize) -> String {
+    match files {
+        1 => "1 file".to_owned(),
+        several => format!("{several} files"),
+    }
+}
+
 fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()> {
-    let (role, words) = match (file.state, is_current(file)) {
-        (FileState::Current, true) => (Role::Good, "current"),
-        (FileState::Current, false) => (Role::Bad, "outdated"),
-        (FileState::Unknown, _) => (Role::Dim, "unknown"),
-        (state, _) => (Role::Bad, word(state)),
+    let role = match file.state {
+        FileState::Current => Role::Good,
+        FileState::Unknown => Role::Dim,
+        _ => Role::Bad,
     };
     let run = file
         .run
@@ -97,19 +134,24 @@ fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()>
     writeln!(
         out,
         "{}  {}{}",
-        style.paint(role, &format!("{words:<9}")),
+        style.paint(role, &format!("{:<9}", file.state.word())),
         shown(&file.path),
         style.paint(Role::Dim, &run)
     )?;
-    for (path, state) in &file.changed_inputs {
-        writeln!(out, "           input {}: {}", word(*state), shown(path))?;
+    let behind = file.changed_inputs.iter();
+    let behind: Vec<_> = behind.filter(|(path, _)| *path != file.path).collect();
+    for (path, state) in behind.iter().take(SHOWN) {
+        writeln!(out, "           input {}: {}", state.word(), shown(path))?;
+    }
+    if behind.len() > SHOWN {
+        writeln!(out, "           and {} more inputs", behind.len() - SHOWN)?;
     }
     Ok(())
 }
 
-impl From<backstory_currency::Error> for Failure {
-    fn from(error: backstory_currency::Error) -> Failure {
-        use backstory_currency::Error;
+impl From<currency::Error> for Failure {
+    fn from(error: currency::Error) -> Failure {
+        use currency::Error;
         let line = chain(&error);
         match error {
             Error::Query(error) => error.into(),

@@ -6,4 +6,3 @@ mod joins;
 mod reference;
 mod runs;
 mod shapes;
-mod state;

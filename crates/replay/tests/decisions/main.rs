@@ -3,7 +3,6 @@
 
 mod diff;
 mod plan;
-mod rerun;
 #[path = "../../../workflow/tests/literal/scene.rs"]
 mod scene;
 mod verdict;

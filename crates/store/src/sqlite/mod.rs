@@ -232,6 +232,14 @@ impl GraphStore for SqliteStore {
         self.entities_below(prefix, wanted)
     }
 
+    fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
+        self.entities_made_in(directory)
+    }
+
+    fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>> {
+        self.touched_directories(top)
+    }
+
     fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
         match which {
             VersionMatch::Made => self.made_as(ident),

@@ -1,5 +1,6 @@
 //! Reads activities, entities and the edges between them.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -350,6 +351,39 @@ impl SqliteStore {
         found.sort_unstable();
         found.dedup();
         Ok(found)
+    }
+
+    pub(super) fn entities_made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
+        let dir: Option<u32> =
+            self.one("SELECT id FROM dirs WHERE path = ?1", [directory], |row| {
+                row.get(0)
+            })?;
+        let Some(dir) = dir else {
+            return Ok(Vec::new());
+        };
+        let mut names: HashMap<u32, Bytes> = HashMap::new();
+        self.scan(dir, |index, name, _, _| {
+            names.insert(index, name.into());
+        })?;
+        let mut found = Vec::new();
+        self.members_of(dir, |key, member| {
+            let all = std::iter::once(&member.version).chain(&member.aliases);
+            let here = all.filter(|version| member.number > 0 && version.dir == dir);
+            for version in here {
+                found.extend(names.get(&version.index).map(|name| (name.clone(), key)));
+            }
+        })?;
+        Ok(found)
+    }
+
+    pub(super) fn touched_directories(&self, top: &[u8]) -> Result<Vec<Bytes>> {
+        // The byte after the slash: the first path that is not below.
+        let end = [top.strip_suffix(b"/").unwrap_or(top), b"0"].concat();
+        self.all(
+            "SELECT path FROM dirs WHERE path >= ?1 AND path < ?2 ORDER BY path",
+            [top, &end],
+            |row| Ok(row.get_ref(0)?.as_blob()?.into()),
+        )
     }
 
     /// Passes all entities of blocks that touch `dir` to `each`, those of the latest run first.

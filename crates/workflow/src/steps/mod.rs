@@ -100,18 +100,17 @@ pub struct Workflow {
     pub in_place: Vec<Bytes>,
 }
 
-/// Finds the steps of recordings, which must be in order of time.
-///
-/// `wanted`: only steps with one of these activities (the number of the recording, the activity's
-/// index); `None`: all steps. Files that match `exclude` are inputs and outputs of no step.
-pub fn workflow(
-    recordings: &[Recording],
-    wanted: Option<&HashSet<(usize, usize)>>,
-    exclude: &Globs,
-) -> Workflow {
-    let mut notes = BTreeSet::new();
-    let mut parts = Vec::new();
-    for (run, recording) in recordings.iter().enumerate() {
+/// The commands of one run, with their effects: the part of the work that depends on that run only.
+#[derive(Debug, Clone, Default)]
+pub struct RunCommands {
+    parts: Vec<part::Part>,
+    notes: BTreeSet<String>,
+}
+
+impl RunCommands {
+    /// Finds the commands. Files that match `exclude` are inputs and outputs of none.
+    pub fn of(recording: &Recording, exclude: &Globs) -> RunCommands {
+        let mut commands = RunCommands::default();
         let outside = units::outside(recording);
         let mut opened = HashSet::new();
         for pipeline in units::pipelines(recording) {
@@ -122,7 +121,7 @@ pub fn workflow(
                 &pipeline,
                 &outside,
                 &mut opened,
-                &mut notes,
+                &mut commands.notes,
             )];
             let start = recording.activities[pipeline.stages[0].root()]
                 .interval
@@ -131,8 +130,8 @@ pub fn workflow(
                 .iter()
                 .map(|&at| recording.activities[at].interval.end)
                 .max();
-            parts.push(part::Part {
-                run,
+            commands.parts.push(part::Part {
+                run: 0,
                 lines,
                 effects,
                 start,
@@ -140,15 +139,38 @@ pub fn workflow(
                 members,
             });
         }
+        commands
     }
-    let wanted = |part: &part::Part| {
-        wanted.is_none_or(|wanted| {
-            part.members
-                .iter()
-                .any(|&member| wanted.contains(&(part.run, member)))
-        })
-    };
-    parts.retain(wanted);
+}
+
+/// Finds the steps of recordings, which must be in order of time.
+///
+/// `wanted`: only steps with one of these activities (the number of the recording, the activity's
+/// index); `None`: all steps. Files that match `exclude` are inputs and outputs of no step.
+pub fn workflow(
+    recordings: &[Recording],
+    wanted: Option<&HashSet<(usize, usize)>>,
+    exclude: &Globs,
+) -> Workflow {
+    let all: Vec<RunCommands> = recordings
+        .iter()
+        .map(|recording| RunCommands::of(recording, exclude))
+        .collect();
+    workflow_of(&all.iter().collect::<Vec<_>>(), wanted)
+}
+
+/// The same, of the commands of each run.
+pub fn workflow_of(runs: &[&RunCommands], wanted: Option<&HashSet<(usize, usize)>>) -> Workflow {
+    let mut notes = BTreeSet::new();
+    let mut parts = Vec::new();
+    for (run, commands) in runs.iter().enumerate() {
+        let is_wanted = |part: &&part::Part| {
+            wanted.is_none_or(|wanted| part.members.iter().any(|&at| wanted.contains(&(run, at))))
+        };
+        let here = commands.parts.iter().filter(is_wanted).cloned();
+        parts.extend(here.map(|part| part::Part { run, ..part }));
+        notes.extend(commands.notes.iter().cloned());
+    }
     let mut in_place = BTreeSet::new();
     let steps = merge::steps(parts, &mut notes, &mut in_place);
     Workflow {

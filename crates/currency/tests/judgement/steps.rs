@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use backstory_currency::{PlannedStep, Reason, plan};
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{EntityKind, Relation};
-use backstory_replay::rerun::{PlannedStep, Reason, plan};
 use backstory_store::MemoryStore;
 
 use crate::scene::Scene;

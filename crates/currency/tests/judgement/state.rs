@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use backstory_currency::{FileState, status};
 use backstory_files::Ident;
 use backstory_graph::model::*;
-use backstory_query::answer::FileState;
-use backstory_query::status;
 use backstory_store::Store;
 
 use crate::graph::*;

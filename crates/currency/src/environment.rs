@@ -1,0 +1,26 @@
+//! The environment in which a step runs again.
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use backstory_eventlog::event::Bytes;
+use backstory_redaction as redaction;
+use backstory_workflow::recording::split;
+
+/// The recorded environment with the changed variables. A redacted value is replaced by the
+/// caller's own.
+pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
+    let mut all: Vec<(Bytes, Bytes)> = Vec::new();
+    for (name, value) in recorded.iter().filter_map(|pair| split(pair)) {
+        if different.iter().any(|(given, _)| **given == *name) {
+            continue;
+        }
+        let value = match redaction::is_value_mark(value) {
+            true => std::env::var_os(std::ffi::OsStr::from_bytes(name))
+                .map(|value| value.into_vec().into()),
+            false => Some(value.into()),
+        };
+        all.extend(value.map(|value| (name.into(), value)));
+    }
+    all.extend(different.iter().cloned());
+    all
+}

@@ -1,0 +1,116 @@
+//! The state of a file, compared with a recorded version: by identity, else by content.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::{Digest, Ident};
+use backstory_graph::model::{Entity, EntityKind};
+use backstory_query as query;
+use backstory_store::{Store, same_version};
+use backstory_workflow::paths::base_name;
+use rustix::io::Errno;
+
+use crate::Result;
+use crate::present_files::PresentFiles;
+
+/// The state of a file, compared with the version that its last run left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// As the run left it, and the steps behind it would make the same again.
+    Current,
+    /// As the run left it, but a step behind it is stale.
+    Outdated,
+    /// Its content has changed since.
+    Modified,
+    /// It does not exist any more.
+    Removed,
+    /// No run wrote it.
+    Unknown,
+    /// It has changed in a way whose effect on its content cannot be determined.
+    Uncertain,
+    /// A run looked for it in vain, and it exists now.
+    Appeared,
+}
+
+impl FileState {
+    /// The word for users.
+    pub fn word(self) -> &'static str {
+        match self {
+            FileState::Current => "current",
+            FileState::Outdated => "outdated",
+            FileState::Modified => "modified",
+            FileState::Removed => "removed",
+            FileState::Unknown => "unknown",
+            FileState::Uncertain => "uncertain",
+            FileState::Appeared => "appeared",
+        }
+    }
+}
+
+/// Compares files of this machine with recorded versions.
+pub struct FileComparison<'s> {
+    store: &'s dyn Store,
+    /// The files as they are now.
+    pub present: &'s PresentFiles,
+    digests: RefCell<HashMap<(u64, u64, i64, i64), Option<Digest>>>,
+}
+
+impl<'s> FileComparison<'s> {
+    /// Compares with the versions of this store.
+    pub fn new(store: &'s dyn Store, present: &'s PresentFiles) -> FileComparison<'s> {
+        FileComparison {
+            store,
+            present,
+            digests: RefCell::default(),
+        }
+    }
+
+    /// The state of the file at `path`. `ended`: the end of the run, which decides if the version's
+    /// identity is not known.
+    pub fn state(&self, path: &Bytes, version: &Entity, ended: Time) -> Result<FileState> {
+        let now = match version.kind {
+            EntityKind::Symlink => self.present.link(path),
+            _ => self.present.ident(path),
+        };
+        Ok(match (now, version.ident) {
+            (Err(Errno::NOENT | Errno::NOTDIR), _) => FileState::Removed,
+            (Err(_), _) => FileState::Uncertain,
+            (Ok(_), _) if version.kind == EntityKind::Directory => FileState::Current,
+            (Ok(now), Some(then)) if self.holds(path, &now, &then)? => FileState::Current,
+            (Ok(_), Some(_)) => FileState::Modified,
+            (Ok(now), None) if now.mtime.max(now.ctime) <= ended => FileState::Current,
+            (Ok(_), None) => FileState::Uncertain,
+        })
+    }
+
+    /// True if the file has the recorded content: by identity, else by digest.
+    pub fn holds(&self, path: &Bytes, now: &Ident, then: &Ident) -> Result<bool> {
+        if same_version(now, then) {
+            return Ok(true);
+        }
+        if now.size != then.size {
+            return Ok(false);
+        }
+        let digest = self.digest(then)?;
+        Ok(digest.is_some() && digest == self.present.digest(path))
+    }
+
+    /// The recorded digest of a version, if it is known.
+    pub fn digest(&self, ident: &Ident) -> Result<Option<Digest>> {
+        let by = (ident.dev, ident.ino, ident.size, ident.mtime);
+        if let Some(known) = self.digests.borrow().get(&by) {
+            return Ok(*known);
+        }
+        let digest = query::known(self.store, Some(ident))?.and_then(|(digest, _)| digest);
+        self.digests.borrow_mut().insert(by, digest);
+        Ok(digest)
+    }
+}
+
+/// True for a file that was made without a name (`O_TMPFILE`, open(2)) and never got one. The graph
+/// calls it `#` and a number.
+pub fn is_nameless(path: &[u8]) -> bool {
+    let number = base_name(path).strip_prefix(b"#");
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}

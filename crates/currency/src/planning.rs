@@ -1,0 +1,216 @@
+//! From judged steps to a plan: the steps behind one result in an order in which they can run.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use backstory_eventlog::event::Bytes;
+use backstory_files::Digest;
+
+use crate::Result;
+use crate::environment::environment;
+use crate::planned_step::PlannedStep;
+use crate::reason::Reason;
+use crate::step_group::StepGroup;
+use crate::whole_run;
+
+/// The steps behind a result, makers before users. `last`: the step that makes the result at
+/// `path`.
+pub fn planned(group: &StepGroup<'_>, last: usize, path: &Bytes) -> Result<Vec<PlannedStep>> {
+    let order = order_behind(group, last)?;
+    let mut draft = Draft::new(group, &order, last, path)?;
+    for &at in &order {
+        draft.judge(at)?;
+    }
+    // A temporary file that its run removed is made again for a step that runs.
+    for &at in order.iter().rev() {
+        draft.make_temporary_files(at)?;
+    }
+    let mut guided: BTreeMap<usize, Vec<Reason>> = draft.guided;
+    let mut steps = Vec::new();
+    let numbers: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
+    for &at in &order {
+        let facts = group.facts(at)?;
+        let fed = facts.fed_by.iter();
+        let fed_by = fed.filter_map(|(from, path)| Some((*numbers.get(from)?, path.clone())));
+        let reasons = draft.reasons.remove(&at).unwrap_or_default();
+        if group.whole.contains(&at) {
+            guided.entry(group.steps[at].run).or_default();
+        }
+        steps.push(PlannedStep {
+            fed_by: fed_by.collect(),
+            had: facts.had.clone(),
+            reasons: reasons.into_iter().collect(),
+            ..described(group, at)?
+        });
+    }
+    let runs: Vec<usize> = order.iter().map(|&at| group.steps[at].run).collect();
+    let whole = order.iter().filter(|at| group.whole.contains(at));
+    let printed: BTreeSet<(usize, Bytes)> = whole
+        .flat_map(|&at| {
+            let step = &group.steps[at];
+            step.outputs.iter().map(|path| (step.run, path.clone()))
+        })
+        .collect();
+    Ok(whole_run::joined(
+        steps,
+        &runs,
+        &group.runs,
+        &guided,
+        &printed,
+    ))
+}
+
+/// A step without its judgement.
+fn described(group: &StepGroup<'_>, at: usize) -> Result<PlannedStep> {
+    let step = &group.steps[at];
+    let recording = &group.runs[step.run].recording;
+    let base = Bytes::from(recording.cwd());
+    let lines = step.lines.iter().map(|line| {
+        let text = line.shell(&base);
+        match step.lines.len() {
+            1 => text,
+            _ => format!("( {text} )"),
+        }
+    });
+    let script = lines.collect::<Vec<_>>().join("\n");
+    let outputs = step.outputs.iter().map(|output| {
+        let digest = recorded_digest(group, at, output)?;
+        Ok((output.clone(), digest))
+    });
+    Ok(PlannedStep {
+        name: step.name.clone(),
+        script,
+        env: environment(&recording.details.environment, group.env),
+        cwd: base,
+        run: recording.details.summary.id.clone(),
+        members: step
+            .members
+            .iter()
+            .map(|&(run, at)| group.runs[run].recording.activity_key(at))
+            .collect(),
+        is_whole_run: false,
+        contents: recording.details.modes.contents,
+        directories: step.directories.clone(),
+        outputs: outputs.collect::<Result<_>>()?,
+        fed_by: Vec::new(),
+        had: HashMap::new(),
+        reasons: Vec::new(),
+    })
+}
+
+fn recorded_digest(group: &StepGroup<'_>, at: usize, output: &Bytes) -> Result<Option<Digest>> {
+    let newest = group.newest(at, output);
+    match newest.and_then(|(_, version)| version.ident) {
+        Some(ident) => group.files().digest(&ident),
+        None => Ok(None),
+    }
+}
+
+/// All steps from `last` backwards, makers before users. A circle of steps is cut where the search
+/// meets it again.
+fn order_behind(group: &StepGroup<'_>, last: usize) -> Result<Vec<usize>> {
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::from([last]);
+    let feeders = |at: usize| -> Result<Vec<usize>> {
+        let facts = group.facts(at)?;
+        let from: BTreeSet<usize> = facts.feeders().map(|(from, _)| from).collect();
+        Ok(from.into_iter().collect())
+    };
+    let mut path = vec![(last, feeders(last)?)];
+    while let Some((at, waiting)) = path.last_mut() {
+        match waiting.pop() {
+            Some(next) => {
+                if seen.insert(next) {
+                    path.push((next, feeders(next)?));
+                }
+            }
+            None => {
+                order.push(*at);
+                path.pop();
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// The reasons of the steps of a plan while it is made.
+struct Draft<'g, 'j> {
+    group: &'g StepGroup<'j>,
+    reasons: HashMap<usize, BTreeSet<Reason>>,
+    guided: BTreeMap<usize, Vec<Reason>>,
+    /// Whether a step runs again, or may.
+    moving: HashMap<usize, bool>,
+}
+
+impl<'g, 'j> Draft<'g, 'j> {
+    /// Begins with the reasons that outputs give: the result, and the files that other steps of the
+    /// plan read.
+    fn new(
+        group: &'g StepGroup<'j>,
+        order: &[usize],
+        last: usize,
+        path: &Bytes,
+    ) -> Result<Draft<'g, 'j>> {
+        let mut reasons: HashMap<usize, BTreeSet<Reason>> = HashMap::new();
+        let mut add = |step: usize, path: &Bytes| -> Result<()> {
+            let reason = group.output_reason(step, path)?;
+            reasons.entry(step).or_default().extend(reason);
+            Ok(())
+        };
+        add(last, path)?;
+        for &at in order {
+            for (from, path) in group.facts(at)?.feeders() {
+                add(from, path)?;
+            }
+        }
+        Ok(Draft {
+            group,
+            reasons,
+            guided: BTreeMap::new(),
+            moving: HashMap::new(),
+        })
+    }
+
+    /// Adds the reasons of a step. The steps that feed it have been judged before.
+    fn judge(&mut self, at: usize) -> Result<()> {
+        let facts = self.group.facts(at)?;
+        let is_moving = |from: usize| self.moving.get(&from) != Some(&false);
+        let reasons = self.reasons.entry(at).or_default();
+        reasons.extend(facts.reasons.iter().cloned());
+        // An input that a stale step makes is compared after that step has run. An input that
+        // differs although its step is current was changed by another program.
+        for (from, path) in &facts.fed_by {
+            let reason = facts.differs.get(path).filter(|_| !is_moving(*from));
+            reasons.extend(reason.cloned());
+        }
+        let mut guided = facts.guided.clone();
+        for (from, path, run) in &facts.decided_by {
+            if is_moving(*from) {
+                let reasons = guided.entry(*run).or_default();
+                reasons.push(Reason::GuideChanged(path.clone()));
+            }
+        }
+        let waits = facts.fed_by.iter().any(|(from, _)| is_moving(*from));
+        let moving = waits || !reasons.is_empty() || !guided.is_empty();
+        self.moving.insert(at, moving);
+        for (run, reasons) in guided {
+            self.guided.entry(run).or_default().extend(reasons);
+        }
+        Ok(())
+    }
+
+    fn make_temporary_files(&mut self, at: usize) -> Result<()> {
+        if self.moving.get(&at) != Some(&true) {
+            return Ok(());
+        }
+        for (from, path) in &self.group.facts(at)?.fed_by {
+            let newest = self.group.newest(*from, path);
+            let removed = newest.is_some_and(|(_, version)| !version.last);
+            if removed && self.group.files().present.ident(path).is_err() {
+                let reasons = self.reasons.entry(*from).or_default();
+                reasons.insert(Reason::OutputGone(path.clone()));
+                self.moving.insert(*from, true);
+            }
+        }
+        Ok(())
+    }
+}
