@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use backstory_eventlog::event::Bytes;
 use backstory_workflow::paths::{absolute, base_name, is_system, parent};
 use backstory_workflow::shell::quote;
-use backstory_workflow::steps::{Line, Word, names_shell};
+use backstory_workflow::steps::{Line, Word, is_one, names_shell};
+use backstory_workflow::tools::knowledge;
 
 use crate::Direction;
 use crate::account::{Account, Command};
@@ -68,8 +69,14 @@ pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
         let starter = command.drivers.first().copied().filter(|_| text);
         let key = (command.run, command.line.cwd.clone(), starter, words);
         let next = groups.len();
-        let place = *places.entry(key).or_insert(next);
-        match groups.get_mut(place) {
+        let place = places.entry(key).or_insert(next);
+        if groups
+            .get(*place)
+            .is_some_and(|group| follows(account, group, at))
+        {
+            *place = next;
+        }
+        match groups.get_mut(*place) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
         }
@@ -92,6 +99,20 @@ pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
         }
     }
     all
+}
+
+/// True if the command uses a file of the group, or the group one of its files. The same command
+/// may: LaTeX reads what it wrote the time before.
+fn follows(account: &Account, group: &[usize], at: usize) -> bool {
+    let command = &account.commands[at];
+    let meets = |made: &[usize], used: &[usize]| made.iter().any(|file| used.contains(file));
+    group
+        .iter()
+        .map(|&other| &account.commands[other])
+        .any(|other| {
+            other.line.words != command.line.words
+                && (meets(&other.writes, &command.reads) || meets(&command.writes, &other.reads))
+        })
 }
 
 /// The file that a word names. `None` if the word names no file that the command used or made, and
@@ -153,10 +174,36 @@ fn is_beside_one(account: &Account, command: &Command, path: &[u8]) -> bool {
         && read.any(|other| parent(other) == parent(path) && ending(other) == own)
 }
 
+/// The words of a command, each with the file that it names. The script of an interpreter is the
+/// program, and not one of the files: only options stand before it.
+fn words_and_files<'w>(
+    account: &Account,
+    command: &'w Command,
+) -> Vec<(&'w Word, Option<NamedFile<'w>>)> {
+    let mut script_comes = false;
+    let mut all = Vec::new();
+    for word in &command.line.words {
+        let mut file = file_of(account, command, word);
+        match word {
+            Word::Program(program) => {
+                let interpreters = &knowledge().programs.interpreters;
+                script_comes = names_shell(program) || is_one(program, interpreters);
+            }
+            Word::Text(text) if script_comes && !text.starts_with(b"-") => {
+                script_comes = false;
+                file = None;
+            }
+            _ => {}
+        }
+        all.push((word, file));
+    }
+    all
+}
+
 fn template(account: &Account, command: &Command) -> Vec<TemplateWord> {
     let mut words = Vec::new();
-    for word in &command.line.words {
-        match file_of(account, command, word) {
+    for (word, file) in words_and_files(account, command) {
+        match file {
             Some(file) => {
                 let files = TemplateWord::Files(file.before.into(), file.made);
                 // Any number of files in a row.
@@ -192,8 +239,8 @@ fn common(account: &Account, commands: &[usize]) -> Vec<CommonWord> {
         let command = &account.commands[at];
         let mut place = 0;
         let mut before = None;
-        for word in &command.line.words {
-            let Some(file) = file_of(account, command, word) else {
+        for (_, file) in words_and_files(account, command) {
+            let Some(file) = file else {
                 before = None;
                 continue;
             };

@@ -162,3 +162,27 @@ fn the_former_answers_are_at_the_level_of_processes() {
     let all = place.run(&["of", "count", "--all"]).out;
     assert_eq!(place.run(&["of", "count", "--level", "all"]).out, all);
 }
+
+/// Scripts of one interpreter are different programs, and a step that uses what another made is not
+/// its sibling.
+#[test]
+fn steps_of_a_chain_are_not_joined() {
+    let place = Place::new();
+    place.write("first.pl", "print sort <>;\n");
+    place.write("second.pl", "print reverse <>;\n");
+    place.write("in1", "b\na\n");
+    place.write(
+        "run.sh",
+        "perl first.pl in1 > in2\nperl second.pl in2 > in3\nsort in3 -o in4\nsort in4 -o in5\n",
+    );
+    place.record("sh run.sh");
+    let answer = place.run(&["of", "in5"]).out;
+    for part in [
+        "perl first.pl in1 > in2",
+        "perl second.pl in2 > in3",
+        "sort in3 -o in4",
+        "sort in4 -o in5",
+    ] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+}
