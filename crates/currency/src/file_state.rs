@@ -48,12 +48,15 @@ impl FileState {
     }
 }
 
+/// Device, inode, size and modification time of a version.
+type VersionId = (u64, u64, i64, i64);
+
 /// Compares files of this machine with recorded versions.
 pub struct FileComparison<'s> {
     store: &'s dyn Store,
     /// The files as they are now.
     pub present: &'s PresentFiles,
-    digests: RefCell<HashMap<(u64, u64, i64, i64), Option<Digest>>>,
+    digests: RefCell<HashMap<VersionId, Option<Digest>>>,
 }
 
 impl<'s> FileComparison<'s> {

@@ -164,7 +164,7 @@ impl<'s> ReachSearch<'s> {
     }
 
     /// True if the command that made the version in the other run looked at it in this run, or made
-    /// the file again: compilers and builders look at their former results. To execute both commands
+    /// the file again. Compilers and builders look at their former results. To execute both commands
     /// would do the work twice, and the first time from inputs that are gone.
     fn is_superseded(&self, run: &LoadedRun, read: &Entity, other: EntityKey) -> Result<bool> {
         let there = self.runs.get(other.run())?;

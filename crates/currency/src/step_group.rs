@@ -323,7 +323,7 @@ impl<'j> StepGroup<'j> {
         };
         let who = &run.recording.activities[guide];
         let key = run.recording.key;
-        Ok(decided_since(self.store, key, who, path, &mut is_now)?)
+        decided_since(self.store, key, who, path, &mut is_now)
     }
 
     /// Until when changes of a directory are those of recorded steps.
