@@ -125,8 +125,8 @@ struct bs_arena {
     /*
      * For runs that store contents, alone in a cache line. `reported` (R and S, atomic add) counts
      * records after they were logged. It counts those that may be a read, or that may change the
-     * meaning of a path. The filter has every file that the first `filtered` (S) of them read. `filtered`
-     * becomes 0 when that is no longer true.
+     * meaning of a path. The filter has every file that the first `filtered` (S) of them read.
+     * `filtered` becomes 0 when that is no longer true.
      */
     uint64_t reported;
     uint64_t filtered;
@@ -172,8 +172,8 @@ struct bs_chunk {
     uint32_t index; /* of the chunk in the arena */
     uint32_t pid;   /* getpid() of the owner */
     /*
-     * gettid() of the owner. 0: a chunk of the guard, whose records have a bs_caller. BS_TID_SUBSTITUTE
-     * and above: a thread that could not call gettid, by a number of its own.
+     * gettid() of the owner. 0: a chunk of the guard, whose records have a bs_caller.
+     * BS_TID_SUBSTITUTE and above: a thread that could not call gettid, by a number of its own.
      */
     uint32_t tid;
     uint64_t epoch; /* counts the recorders of the run: a fork child has its own; 0 for the guard */

@@ -308,8 +308,8 @@ impl FlowBuilder<'_> {
         shell && !own && children.any(|child| input(child).is_some_and(|end| end.entity == id))
     }
 
-    /// True for the standard output and errors of a run's command. Printed text is no result, unless
-    /// the question is about that file.
+    /// True for the standard output and errors of a run's command. Printed text is no result,
+    /// unless the question is about that file.
     fn is_shown(&self, node: usize) -> bool {
         let shown = |(run, part): (usize, &RunPart)| {
             let id = self.excerpt_entity(node, run);
@@ -483,8 +483,8 @@ impl FlowBuilder<'_> {
             }
         }
         let root = |file: usize| (0..self.lineage.roots).any(|root| self.class[root] == file);
-        // Temporary files and the pipes of a pipeline are of no interest: only their maker reads them.
-        // Towards the results, a file without a reader is a result.
+        // Temporary files and the pipes of a pipeline are of no interest: only their maker reads
+        // them. Towards the results, a file without a reader is a result.
         let inner = |draft: usize, file: usize| {
             let all = readers.get(&file).map(Vec::as_slice).unwrap_or_default();
             let result = direction == Direction::Forth && all.is_empty();

@@ -304,7 +304,7 @@ impl Arena {
     }
 
     /// Publishes that the filter contains all files read by the first `reported` possible reads.
-    /// Zero means that the filter is not complete any more. Only one thread may call this at a time.
+    /// Zero means that the filter is not complete any more. One thread at a time may call this.
     pub fn publish_filtered(&self, reported: u64) {
         self.header().filtered.store(reported, Ordering::Release);
     }

@@ -225,8 +225,8 @@ fn recover(home: &Home) -> Result<(), Error> {
     Ok(())
 }
 
-/// Folds one finalized log into a store that does not have the run. An error says why the log cannot
-/// be folded, in one line.
+/// Folds one finalized log into a store that does not have the run. An error says in one line why
+/// the log cannot be folded.
 pub fn fold_into(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), String> {
     index(home, run, store).map_err(|error| chain(&error))
 }

@@ -1,7 +1,7 @@
 //! Compares two PNG images by their pixels.
 //!
-//! Texts inside an image, such as the program that drew it, are not compared: two images with the
-//! same pixels differ in nothing that can be seen.
+//! Texts inside an image, such as the program that drew it, are not compared. Two images with the
+//! same pixels look the same.
 
 use std::io::Cursor;
 

@@ -163,9 +163,9 @@ impl<'s> ReachSearch<'s> {
         Ok(())
     }
 
-    /// True if the command that made the version in the other run looked at it in this run, or made
-    /// the file again. Compilers and builders look at their former results. To execute both commands
-    /// would do the work twice, and the first time from inputs that are gone.
+    /// True if the command that made the version in the other run looked at it in this run, or
+    /// made the file again. Compilers and builders look at their former results. To execute both
+    /// commands would do the work twice, and the first time from inputs that are gone.
     fn is_superseded(&self, run: &LoadedRun, read: &Entity, other: EntityKey) -> Result<bool> {
         let there = self.runs.get(other.run())?;
         let left = run.left(&read.path).map(|left| run.makers(left.id));

@@ -33,6 +33,6 @@ pub enum Error {
         /// The list.
         path: PathBuf,
         /// The cause.
-        source: backstory_query::Error,
+        source: Box<backstory_query::Error>,
     },
 }

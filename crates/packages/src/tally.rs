@@ -56,7 +56,8 @@ impl PackageTally {
         self.packages.iter().map(|count| count.files).sum()
     }
 
-    /// One line for each label, the one with the most files first. A line names at most `most`
+    /// One line for each label. The labels of environments come before the system's packages, and
+    /// those with many files before those with few. A line names at most `most`
     /// packages (at least one) and the number of the others.
     ///
     /// `gcc-12 12.2.0-14, libc6-dev 2.36-9 and 3 more: 214 files`, `numpy 1.26.4 (venv): 212 files`
@@ -72,7 +73,9 @@ impl PackageTally {
         }
         let total =
             |counts: &[&PackageCount]| counts.iter().map(|count| count.files).sum::<usize>();
-        by_label.sort_by_key(|(_, counts)| std::cmp::Reverse(total(counts)));
+        // A project's own environment says more than the system's packages.
+        by_label
+            .sort_by_key(|(label, counts)| (label.is_empty(), std::cmp::Reverse(total(counts))));
         let line = |(label, counts): (&str, Vec<&PackageCount>)| {
             let named: Vec<String> = counts
                 .iter()
@@ -118,10 +121,10 @@ mod tests {
         assert_eq!(
             tally.lines(5),
             [
+                "numpy 1.26.4 (venv): 1 file",
                 "gcc-12 12.2.0-14, binutils 2.40, libc6-dev 2.36: 4 files",
-                "numpy 1.26.4 (venv): 1 file"
             ]
         );
-        assert_eq!(tally.lines(1)[0], "gcc-12 12.2.0-14 and 2 more: 4 files");
+        assert_eq!(tally.lines(1)[1], "gcc-12 12.2.0-14 and 2 more: 4 files");
     }
 }

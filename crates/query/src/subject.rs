@@ -75,7 +75,7 @@ pub fn all(store: &dyn Store, path: &Path, run: Option<&str>) -> Result<Vec<Enti
     Ok(found)
 }
 
-/// What was at a path at a moment: the last event of its history up to then. `None` if the history
+/// The last event of a path's history up to a moment. `None` if the history
 /// begins later.
 pub fn at(store: &dyn Store, path: &Path, time: Time) -> Result<Option<PathEvent>> {
     Ok(at_moment(&history(store, path)?, time).cloned())

@@ -104,6 +104,8 @@ pub struct CompilerKnowledge {
     pub names: Vec<String>,
     /// Options whose value is the next argument.
     pub options_with_value: Vec<String>,
+    /// Options that say where the compiler writes which headers it read.
+    pub dependency_options: Vec<String>,
     /// Endings of the names of source files.
     pub source_endings: Vec<String>,
 }

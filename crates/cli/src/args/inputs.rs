@@ -11,10 +11,11 @@ pub const INPUTS: &str = "Examples:\n  \
     backstory inputs                          own files that the latest run read\n  \
     backstory inputs --undeclared             what the build's rules forget\n  \
     backstory inputs --undeclared --declared inputs.txt nightly\n\n\
-    Declarations come from Make, ninja, CMake, Snakemake, depfiles and Build-Depends. Make\n\
-    is run with -pn, which executes no recipe but evaluates the makefile.\n\n\
-    Exit status of --undeclared: 0 if all is declared, 1 if something undeclared was read, 2\n\
-    if the run has no declarations.";
+    Declarations come from Make, ninja, CMake, Snakemake, depfiles and\n\
+    Build-Depends. Make is run with -pn, which executes no recipe but evaluates\n\
+    the makefile.\n\n\
+    Exit status of --undeclared: 0 if all is declared, 1 if an undeclared file was\n\
+    read, 2 if the run has no declarations.";
 
 /// `inputs`
 #[derive(Debug, Args)]

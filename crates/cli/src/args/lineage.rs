@@ -16,8 +16,9 @@ pub const OF: &str = "Examples:\n  \
     backstory of report.txt --level process  the processes and the files of each\n  \
     backstory of report.txt --all --lookups  also system files and look-ups\n  \
     backstory of report.txt --dot | dot -Tsvg > report.svg\n\n\
-    A step is a command that a person would have written. Steps that differ in names of\n\
-    files only are one. Long commands are shortened; --commands prints them in full.";
+    A step is a command that a person would have written. Steps that differ in\n\
+    names of files only are one. Long commands are shortened; --commands prints\n\
+    them in full.";
 
 /// The text after the options in the help of `uses`.
 pub const USES: &str = "Examples:\n  \
@@ -27,7 +28,7 @@ pub const USES: &str = "Examples:\n  \
 
 /// The text after the options in the help of `status`.
 pub const STATUS: &str = "Examples:\n  \
-    backstory status                         every file the latest run wrote\n  \
+    backstory status                         the results of this project\n  \
     backstory status report.txt counts.txt\n\n\
     Exit status: 0 if all files are current, 1 if a file is not.";
 
@@ -38,9 +39,9 @@ pub const DIFF: &str = "Examples:\n  \
     backstory diff report.txt@nightly 'report.txt@{yesterday}'\n  \
     backstory diff report.txt --in 7hx2k9qa 8jq0a3zz\n  \
     backstory diff nightly nightly-old --json | jq .earliest\n\n\
-    The causes come first: your own changed files, then commands and variables, then\n\
-    the system. PATH@RUN is the newest version that RUN used or wrote. The comparison\n\
-    of two versions covers everything that they came from.\n\
+    The causes come first: your own changed files, then commands and variables,\n\
+    then the system. PATH@RUN is the newest version that RUN used or wrote. The\n\
+    comparison of two versions covers everything that they came from.\n\
     Exit status: 0 if both sides are the same, 1 if they differ.";
 
 /// How fine an answer is.

@@ -55,9 +55,9 @@ pub struct RecordArgs {
     #[arg(long)]
     pub wait: bool,
 
-    /// When the command has ended, print one line on standard error: the time it took, processor
-    /// time, peak memory of one process, and the number of processes and files. The run is indexed
-    /// first. (`time backstory record` cannot see the processor time of the command)
+    /// Print one line on standard error when the command has ended. It has the elapsed time, the
+    /// processor time, the peak memory of one process, and the numbers of processes and files. The
+    /// run is indexed first. (`time backstory record` cannot see the processor time of the command)
     #[arg(long)]
     pub stats: bool,
 

@@ -66,7 +66,7 @@ pub fn print(
     answer(|out| match list {
         _ if args.json => object(&account, &tally, out),
         Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
-        Some(SourceList::Packages) => text::package_list(&tally, out),
+        Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
         None => text::write(&account, &tally, sheet, out),
     })
 }

@@ -23,7 +23,7 @@ use crate::args::program::CompleteWordsArgs;
 /// No more candidates than this are printed.
 const MOST: usize = 200;
 
-/// Prints the candidates. Failures are none: the user has asked nothing yet.
+/// Prints the candidates. A failure prints no candidate: the user has asked nothing yet.
 pub fn run(args: CompleteWordsArgs, store: Option<&Path>) -> Outcome {
     let words: Vec<String> = args.words.into_iter().filter_map(text).collect();
     let mut stdout = std::io::stdout().lock();

@@ -128,7 +128,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// The visible commands of a group.
-fn members<'c>(command: &'c Command, group: usize) -> impl Iterator<Item = &'c Command> {
+fn members(command: &Command, group: usize) -> impl Iterator<Item = &Command> {
     let of = |name: &str| GROUPS.iter().position(|(_, names)| names.contains(&name));
     command.get_subcommands().filter(move |command| {
         let shown = !command.is_hide_set() && command.get_name() != "help";

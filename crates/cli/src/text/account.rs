@@ -1,8 +1,8 @@
 //! The steps behind a file, or those that used it, on one screen.
 //!
 //! In: an [`Account`]. Out: a heading, the steps from the file outward, the packages that they
-//! used, and a line about what is uncertain. Equal siblings are one step. If the steps do not fit, those
-//! that weigh least are counted.
+//! used, and a line about what is uncertain. Equal siblings are one step. If the steps do not fit,
+//! those that weigh least are counted.
 //!
 //! [`lists`] has the other forms of the answer: sources, packages, a script, a way.
 
@@ -88,6 +88,28 @@ pub fn write(
         writeln!(out, "{}", screen.dim(&line))?;
     }
     Ok(())
+}
+
+/// The text behind `lead`, in lines of at most `width` columns. The later lines are indented as far
+/// as the lead is long. A word that is longer than a line is not broken.
+fn wrapped(lead: &str, text: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat(line::width(lead));
+    let mut lines = Vec::new();
+    let mut current = lead.to_owned();
+    let mut empty = true;
+    for word in text.split(' ') {
+        if !empty && line::width(&current) + 1 + line::width(word) > width {
+            lines.push(std::mem::replace(&mut current, indent.clone()));
+            empty = true;
+        }
+        if !empty {
+            current.push(' ');
+        }
+        current.push_str(word);
+        empty = false;
+    }
+    lines.push(current);
+    lines
 }
 
 /// `1 step`, `2 steps`
@@ -256,10 +278,12 @@ impl Screen<'_> {
     }
 
     fn packages(&self, packages: &PackageTally) -> Vec<String> {
-        let lead = |at: usize| if at == 0 { "packages: " } else { "          " };
         let lines = packages.lines(PACKAGES).into_iter().enumerate();
         lines
-            .map(|(at, line)| cut(&format!("{}{line}", lead(at)), 2 * self.sheet.width))
+            .flat_map(|(at, line)| {
+                let lead = if at == 0 { "packages: " } else { "          " };
+                wrapped(lead, &line, self.sheet.width)
+            })
             .collect()
     }
 

@@ -5,8 +5,8 @@ use backstory_workflow::tools::knowledge;
 
 /// The words as a line of at most this many characters.
 ///
-/// Options are left out first, the long ones before the short ones. The program and the names of
-/// files stay as long as possible.
+/// Options are left out first: the long ones and those about dependencies, then the short ones.
+/// The program and the names of files stay as long as possible.
 pub fn shortened(words: &[CommonWord], most: usize) -> String {
     let mut text = String::new();
     for longest in [usize::MAX, 3, 2] {
@@ -20,17 +20,18 @@ pub fn shortened(words: &[CommonWord], most: usize) -> String {
 
 /// The words without options of more than this many characters.
 fn without_options(words: &[CommonWord], longest: usize) -> String {
-    let with_value = &knowledge().compilers.options_with_value;
+    let compilers = &knowledge().compilers;
     let mut shown: Vec<&str> = Vec::new();
     let mut words = words.iter().enumerate().peekable();
     while let Some((at, word)) = words.next() {
         let plain = word.text.trim_start_matches('\'');
         let option = at > 0 && plain.starts_with('-') && !word.files;
-        if !option || word.text.len() <= longest {
+        let minor = longest < usize::MAX && compilers.dependency_options.contains(&word.text);
+        if !option || word.text.len() <= longest && !minor {
             shown.push(&word.text);
             continue;
         }
-        if with_value.contains(&word.text) {
+        if compilers.options_with_value.contains(&word.text) {
             words.next();
         }
         if shown.last() != Some(&"…") {

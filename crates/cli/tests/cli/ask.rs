@@ -322,7 +322,7 @@ fn files_and_processes_have_the_promised_fields() {
 }
 
 #[test]
-fn show_prints_first_whether_the_record_is_complete() {
+fn show_prints_first_the_command_its_result_and_whether_the_record_is_complete() {
     let place = Place::new();
     place.record("true");
     let json = place.json(&["show", "--json"]);
@@ -337,7 +337,13 @@ fn show_prints_first_whether_the_record_is_complete() {
         "{json}"
     );
     let text = place.run(&["show"]).out;
-    assert!(text.starts_with("complete     yes\n"), "{text}");
+    let first: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .take(3)
+        .collect();
+    assert_eq!(first, ["command", "result", "complete"], "{text}");
+    assert!(text.contains("\ncomplete     yes\n"), "{text}");
 }
 
 #[test]

@@ -107,8 +107,8 @@ impl Place {
         self.age(name);
     }
 
-    /// The same as `write`, and waits until the file is older than the granularity of the file system's clock.
-    /// A younger file may have been changed after it was read.
+    /// The same as `write`, and waits until the file is older than the granularity of the file
+    /// system's clock. A younger file may have been changed after it was read.
     fn write_aged(&self, name: &str, text: &str) {
         self.write(name, text);
         self.age(name);

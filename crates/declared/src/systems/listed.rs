@@ -30,7 +30,7 @@ impl Listed {
         })?;
         Listed::parse(&text, base).map_err(|source| Error::Pattern {
             path: path.to_owned(),
-            source,
+            source: Box::new(source),
         })
     }
 

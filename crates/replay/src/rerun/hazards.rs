@@ -191,7 +191,9 @@ impl Findings {
                     self.deleted.insert(path.clone());
                 } else if entity.last {
                     self.left.insert(path.clone());
-                    if !is_inside(path) && !is_of_tool(path) {
+                    // To make a directory that exists changes nothing.
+                    let known = entity.kind == EntityKind::Directory && at(path).is_dir();
+                    if !is_inside(path) && !is_of_tool(path) && !known {
                         self.others.insert(Hazard::WritesOutside(path.clone()));
                     }
                 }

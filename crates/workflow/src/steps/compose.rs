@@ -46,8 +46,8 @@ pub fn write(
     Line { cwd, words, exit }
 }
 
-/// Writes commands that are joined by pipes for a reader: without the variables in which their
-/// environments differ from the run's, and without their exit status. `stages`: the activities of
+/// Writes commands that are joined by pipes for a reader. It omits the variables in which their
+/// environments differ from the run's, and their exit status. `stages`: the activities of
 /// their programs. `outside` and `opened` are as for [`write`].
 pub fn call(
     recording: &Recording,

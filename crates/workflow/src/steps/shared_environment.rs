@@ -24,9 +24,9 @@ pub struct SharedEnvironment {
 }
 
 impl SharedEnvironment {
-    /// Removes shared variables from the commands of `steps`: those that all commands set to the
-    /// same value, and in a long workflow those that most commands set. A command without such a
-    /// variable gets `env -u NAME`.
+    /// Removes shared variables from the commands of `steps`. A shared variable has one value in
+    /// all commands, or in most commands of a long workflow. A command without such a variable
+    /// gets `env -u NAME`.
     ///
     /// `inherited`: variables of the environment in which the steps run. A command that does not
     /// set one of them has that environment's value. Only all commands together can share it.

@@ -1,5 +1,5 @@
-//! The outputs that differ, the programs that ended differently, and the last lines of the answer of
-//! `diff`.
+//! The outputs that differ, the programs that ended differently, and the last lines of the answer
+//! of `diff`.
 
 use std::io::{self, Write};
 

@@ -139,7 +139,7 @@ impl Damaged {
             let progress =
                 Progress::start(&format!("checking run {id} ({} of {})", at + 1, runs.len()));
             let broken = current.store.broken_rule(run);
-            let broken = broken.map_or_else(|error| Some(chain(&error)), |rule| rule);
+            let broken = broken.unwrap_or_else(|error| Some(chain(&error)));
             let broken = match broken {
                 None => self.against_log(&current, run),
                 broken => broken,
@@ -156,7 +156,7 @@ impl Damaged {
     /// cannot tell: it is missing, or damaged itself.
     fn against_log(&self, current: &CurrentStore, run: &RunRecord) -> Option<String> {
         let id = &run.header.id;
-        let log = Log::open(&current.home.log_path(id)).ok()?;
+        let log = Log::open(current.home.log_path(id)).ok()?;
         if !log.resolved() {
             return None;
         }

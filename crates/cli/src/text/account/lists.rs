@@ -6,14 +6,16 @@ use backstory_account::{Account, Direction, WayStep};
 use backstory_packages::PackageTally;
 use backstory_workflow::steps::Line;
 
-use super::step::name;
-use super::{Sheet, counted};
+use super::step::{StepWriter, name};
+use super::{Sheet, counted, wrapped};
 use crate::text::command::{cut, printable};
 use crate::text::shell::quote;
 use crate::text::style::Role;
 use crate::text::when;
 
-/// Writes the files that no recorded step made: the user's own, then those of packages.
+/// Writes the files that no recorded step made: the user's own, then those of packages. If the
+/// user's own do not fit a screen, those of one directory and ending are one line. `files` lists
+/// all.
 pub fn inputs(
     account: &Account,
     packages: &PackageTally,
@@ -25,8 +27,25 @@ pub fn inputs(
     let mut own: Vec<usize> = commands.flat_map(|&at| account.sources(at)).collect();
     own.sort_by(|&a, &b| account.files[a].path.cmp(&account.files[b].path));
     own.dedup();
-    for file in own {
-        writeln!(out, "{}", name(&account.files[file].path, sheet))?;
+    let tail: Vec<String> = packages
+        .lines(NAMED)
+        .iter()
+        .flat_map(|line| wrapped("(packages) ", line, sheet.width))
+        .collect();
+    if !files && own.len() + tail.len() > sheet.height {
+        let paths: Vec<&[u8]> = own.iter().map(|&at| &*account.files[at].path).collect();
+        for group in StepWriter::new(account, sheet).groups(&paths, sheet.here, usize::MAX) {
+            writeln!(out, "{group}")?;
+        }
+        let text = format!(
+            "({} in all; --files lists them)",
+            counted(own.len(), "file")
+        );
+        writeln!(out, "{}", sheet.style.paint(Role::Dim, &text))?;
+    } else {
+        for file in own {
+            writeln!(out, "{}", name(&account.files[file].path, sheet))?;
+        }
     }
     if files {
         for file in account.packaged() {
@@ -35,17 +54,39 @@ pub fn inputs(
         }
         return Ok(());
     }
-    for line in packages.lines(usize::MAX) {
-        let text = cut(&format!("(packages) {line}"), 2 * sheet.width);
-        writeln!(out, "{}", sheet.style.paint(Role::Dim, &text))?;
+    for line in tail {
+        writeln!(out, "{}", sheet.style.paint(Role::Dim, &line))?;
     }
     Ok(())
 }
 
-/// Writes one line for each package.
-pub fn package_list(packages: &PackageTally, out: &mut impl Write) -> io::Result<()> {
-    for count in &packages.packages {
+/// The packages that the list of sources names.
+const NAMED: usize = 20;
+
+/// Writes one line for each package. Those with the fewest files stand together if there are more
+/// packages than a screen has lines.
+pub fn package_list(
+    packages: &PackageTally,
+    sheet: Sheet<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let all = &packages.packages;
+    let alone = match all.len() < sheet.height {
+        true => all.len(),
+        false => sheet.height / 2,
+    };
+    for count in &all[..alone] {
         writeln!(out, "{}: {}", count.package, counted(count.files, "file"))?;
+    }
+    if alone < all.len() {
+        let rest: Vec<String> = all[alone..]
+            .iter()
+            .map(|one| one.package.to_string())
+            .collect();
+        let lead = format!("and {} more: ", all.len() - alone);
+        for line in wrapped(&lead, &rest.join(", "), sheet.width) {
+            writeln!(out, "{line}")?;
+        }
     }
     match packages.others.len() {
         0 => Ok(()),

@@ -123,8 +123,14 @@ impl<'a> StepWriter<'a> {
 
     /// Paths with those of one directory and ending joined: `few` of these groups, then a count.
     pub fn list(&self, paths: &[&[u8]], directory: &[u8], few: usize) -> String {
-        let mut groups: BTreeMap<(&[u8], &[u8]), Vec<&[u8]>> = BTreeMap::new();
-        for path in paths {
+        self.groups(paths, directory, few).join(", ")
+    }
+
+    /// The parts of [`StepWriter::list`].
+    pub fn groups(&self, paths: &[&[u8]], directory: &[u8], few: usize) -> Vec<String> {
+        // By directory and ending.
+        let mut groups = BTreeMap::<(&[u8], &[u8]), Vec<&[u8]>>::new();
+        for &path in paths {
             let name = base_name(path);
             let dot = name.iter().rposition(|&byte| byte == b'.');
             let ending = dot.map_or(&[][..], |at| &name[at..]);
@@ -150,6 +156,6 @@ impl<'a> StepWriter<'a> {
         if named < paths.len() {
             texts.push(format!("{} more", paths.len() - named));
         }
-        texts.join(", ")
+        texts
     }
 }
