@@ -397,3 +397,25 @@ fn a_signal_to_rerun_ends_the_running_steps() {
         assert_eq!(place.json(&["log", "--json"]).as_array().unwrap().len(), 2);
     }
 }
+
+/// Compilers write temporary files whose names are random, and an assembler reads its output. Both
+/// must not keep the former compilation beside the repeated one.
+#[test]
+fn a_repeated_compilation_takes_the_place_of_the_former_one() {
+    if !backstory_testkit::need::needs("a repeated compilation", &["gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("one.c", "int one(void) { return 1; }\n");
+    place.write_aged("gen", "int main(void) { return 0; }\n");
+    place.record(
+        "cp gen main.c; gcc -c one.c -o one.o; gcc -c main.c -o main.o; gcc one.o main.o -o prog",
+    );
+    place.write_aged("gen", "int main(void) { return 3; }\n");
+    assert_eq!(place.run(&["rerun", "prog"]).status, 0);
+    place.run(&["index", "--wait"]);
+    let answer = place.run(&["status", "prog"]);
+    assert!(answer.out.starts_with("current"), "{answer:?}");
+    let steps = place.states("prog", &[]);
+    assert!(steps.iter().all(|state| state == "current"), "{steps:?}");
+}

@@ -41,6 +41,16 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// True if the command made the file without a look at the version before. An assembler reads
+    /// back its own output, which is no such look.
+    pub fn makes_anew(&self, path: &Bytes) -> bool {
+        self.made.get(path).is_some_and(|made| {
+            self.read
+                .get(path)
+                .is_none_or(|(first, _)| *first >= made.start)
+        })
+    }
+
     /// The joint effects of these activities. A file that one of them made and another read is not
     /// an input.
     pub fn of(

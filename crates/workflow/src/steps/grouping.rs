@@ -53,9 +53,8 @@ fn join_by_files(parts: &[Part], lasting: &BTreeSet<Bytes>, sets: &mut UnionFind
         }
         // In another order, the maker would change the file before the command reads it. A command
         // of a later run that makes the file anew took the place of the one that made it before.
-        let replaces = |maker: &Part, path: &Bytes| {
-            maker.run > part.run && !maker.effects.read.contains_key(path)
-        };
+        let replaces =
+            |maker: &Part, path: &Bytes| maker.run > part.run && maker.effects.makes_anew(path);
         for (path, (_, read)) in &effects.read {
             for &maker in makers.get(path).into_iter().flatten() {
                 let later = parts[maker].effects.made[path].start > *read;

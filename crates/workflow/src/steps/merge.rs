@@ -27,7 +27,8 @@ pub fn steps(
     in_place: &mut BTreeSet<Bytes>,
 ) -> Vec<Step> {
     parts.sort_by_key(|part| part.start);
-    leave_out_superseded(&mut parts, notes);
+    let known = lasting(&parts);
+    leave_out_superseded(&mut parts, &known, notes);
     let directories: BTreeSet<Bytes> = parts
         .iter()
         .flat_map(|part| part.effects.directories.iter().cloned())

@@ -8,18 +8,26 @@ use backstory_eventlog::event::Bytes;
 use super::part::Part;
 
 /// Leaves out commands whose files were all made anew by commands of later runs: repeated work is
-/// done as it was done last.
-pub fn leave_out_superseded(parts: &mut Vec<Part>, notes: &mut BTreeSet<String>) {
+/// done as it was done last. Only the files of `lasting` count, because temporary files have other
+/// names each time.
+pub fn leave_out_superseded(
+    parts: &mut Vec<Part>,
+    lasting: &BTreeSet<Bytes>,
+    notes: &mut BTreeSet<String>,
+) {
     let anew = |path: &Bytes, before: &Part| {
-        parts.iter().any(|later| {
-            later.run > before.run
-                && later.effects.made.contains_key(path)
-                && !later.effects.read.contains_key(path)
-        })
+        parts
+            .iter()
+            .any(|later| later.run > before.run && later.effects.makes_anew(path))
     };
     let old = |part: &Part| {
-        let made = &part.effects.made;
-        !made.is_empty() && made.keys().all(|path| anew(path, part))
+        let made = || {
+            part.effects
+                .made
+                .keys()
+                .filter(|path| lasting.contains(*path))
+        };
+        made().next().is_some() && made().all(|path| anew(path, part))
     };
     let keep: Vec<bool> = parts.iter().map(|part| !old(part)).collect();
     let gone = keep.iter().filter(|keep| !**keep).count();
