@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-static double metres(const char *name) {
+static double metres(const char *name)
+{
     for (const struct unit *unit = units; unit->name; unit++) {
         if (strcmp(unit->name, name) == 0) {
             return unit->metres;
@@ -12,6 +13,7 @@ static double metres(const char *name) {
     return NAN;
 }
 
-double convert(double length, const char *from, const char *to) {
+double convert(double length, const char *from, const char *to)
+{
     return length * metres(from) / metres(to);
 }

@@ -3,7 +3,8 @@
 #include "convert.h"
 #include "version.h"
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     double length;
     char unit[16];
     if (argc != 3 || !parse(argv[1], &length, unit)) {

@@ -2,6 +2,7 @@
 
 #include "convert.h"
 
-int parse(const char *text, double *length, char unit[16]) {
+int parse(const char *text, double *length, char unit[16])
+{
     return sscanf(text, "%lf %15s", length, unit) == 2;
 }

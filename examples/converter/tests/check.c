@@ -2,6 +2,7 @@
 
 #include "convert.h"
 
-int main(void) {
+int main(void)
+{
     return fabs(convert(1, "mile", "km") - 1.609344) > 1e-9;
 }

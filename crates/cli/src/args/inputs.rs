@@ -32,4 +32,8 @@ pub struct InputsArgs {
     /// A list of declared inputs: one path or GLOB a line, relative to the run's directory
     #[arg(long, value_name = "FILE", requires = "undeclared", value_hint = clap::ValueHint::FilePath)]
     pub declared: Option<PathBuf>,
+
+    /// List every file and package that differs, and not the first of each kind only
+    #[arg(long, requires = "undeclared")]
+    pub all: bool,
 }

@@ -45,7 +45,7 @@ pub fn run(args: InputsArgs, store: Option<&Path>) -> Outcome {
             report.json().write(out)?;
             writeln!(out)
         }
-        false => report.print(out),
+        false => report.print(args.all, out),
     })?;
     Ok(u8::from(!report.is_declared()))
 }
@@ -142,31 +142,32 @@ impl Report {
         self.files.undeclared.is_empty() && self.packages.undeclared.is_empty()
     }
 
-    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Prints the lists, each up to [`MOST`] lines unless `all` is set.
+    fn print(&self, all: bool, out: &mut impl Write) -> io::Result<()> {
         let here = here();
-        files(
-            out,
-            "read, but not declared:",
-            &self.files.undeclared,
-            &here,
-        )?;
-        files(out, "declared, but not read:", &self.files.unread, &here)?;
+        let most = if all { usize::MAX } else { MOST };
+        let undeclared = &self.files.undeclared;
+        files(out, "read, but not declared:", undeclared, &here, most)?;
+        let unread = &self.files.unread;
+        files(out, "declared, but not read:", unread, &here, most)?;
         if !self.packages.undeclared.is_empty() {
             writeln!(
                 out,
                 "packages that were read, but that Build-Depends does not bring:"
             )?;
         }
-        for (name, count) in &self.packages.undeclared {
+        for (name, count) in self.packages.undeclared.iter().take(most) {
             let noun = if *count == 1 { "file" } else { "files" };
             writeln!(out, "  {name}: {count} {noun}")?;
         }
+        rest(out, self.packages.undeclared.len(), most)?;
         if !self.packages.unread.is_empty() {
             writeln!(out, "packages in Build-Depends of which nothing was read:")?;
         }
-        for name in &self.packages.unread {
+        for name in self.packages.unread.iter().take(most) {
             writeln!(out, "  {name}")?;
         }
+        rest(out, self.packages.unread.len(), most)?;
         if self.is_declared() {
             let names: Vec<&str> = self.declared_by.iter().map(|(name, _)| *name).collect();
             writeln!(out, "all that was read is declared ({})", names.join(", "))?;
@@ -222,14 +223,24 @@ fn differences(all: &[Difference]) -> Value {
 }
 
 /// A title, then one file a line with the targets that it matters for.
-fn files(out: &mut impl Write, title: &str, all: &[Difference], here: &[u8]) -> io::Result<()> {
+fn files(
+    out: &mut impl Write,
+    title: &str,
+    all: &[Difference],
+    here: &[u8],
+    most: usize,
+) -> io::Result<()> {
     if all.is_empty() {
         return Ok(());
     }
     writeln!(out, "{title}")?;
     let name = |path: &Bytes| shown(relative(path, here)).to_string();
-    let width = all.iter().map(|one| name(&one.path).chars().count()).max();
-    for difference in all {
+    let listed = &all[..all.len().min(most)];
+    let width = listed
+        .iter()
+        .map(|one| name(&one.path).chars().count())
+        .max();
+    for difference in listed {
         let path = name(&difference.path);
         let targets: Vec<String> = difference.targets.iter().take(NAMED).map(name).collect();
         let more = difference.targets.len().saturating_sub(NAMED);
@@ -244,5 +255,16 @@ fn files(out: &mut impl Write, title: &str, all: &[Difference], here: &[u8]) -> 
             width = width.unwrap_or_default() * usize::from(!by.is_empty())
         )?;
     }
-    Ok(())
+    rest(out, all.len(), most)
 }
+
+/// Counts what a list leaves out.
+fn rest(out: &mut impl Write, count: usize, most: usize) -> io::Result<()> {
+    match count.saturating_sub(most) {
+        0 => Ok(()),
+        more => writeln!(out, "  … and {more} more (--all lists them)"),
+    }
+}
+
+/// The lines of a list on one screen with the other lists.
+const MOST: usize = 10;
