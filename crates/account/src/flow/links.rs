@@ -1,0 +1,164 @@
+//! Reads the links of a lineage: what each command read, executed and wrote.
+
+use super::{FlowBuilder, RunPart};
+use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
+use backstory_query::answer::{Flow, Link, Node};
+use backstory_store::EntityKey;
+use backstory_workflow::steps::{names_shell, program};
+use std::collections::{HashMap, HashSet};
+
+impl FlowBuilder<'_> {
+    pub(super) fn read_links(&mut self) {
+        let lineage = self.lineage;
+        let certain: HashSet<usize> = lineage
+            .links
+            .iter()
+            .filter(|link| {
+                matches!(link.flow, Flow::Generated(_)) && link.certainty == Certainty::Seen
+            })
+            .map(|link| link.to)
+            .collect();
+        let mut makers: HashMap<usize, usize> = HashMap::new();
+        for link in &lineage.links {
+            if matches!(link.flow, Flow::Generated(_)) {
+                *makers.entry(link.to).or_default() += 1;
+            }
+        }
+        for link in &lineage.links {
+            match link.flow {
+                Flow::Used(relation) if self.counts(link, link.from, link.to) => {
+                    if self.opened_as_input(link) {
+                        continue;
+                    }
+                    if let Some(command) = self.command_of(link.to) {
+                        let file = self.class[link.from];
+                        self.commands[command].reads.insert(file);
+                        if self.is_file(link.from) {
+                            let first = &mut self.commands[command].first_read;
+                            let time = link.interval.start;
+                            *first = Some(first.map_or(time, |first| first.min(time)));
+                        }
+                        if relation == Relation::Execute {
+                            self.commands[command].executes.insert(file);
+                        }
+                    }
+                }
+                Flow::Generated(_)
+                    if self.counts(link, link.to, link.from)
+                        || !certain.contains(&link.to) && self.is_new(link.to) =>
+                {
+                    let makers = makers.get(&link.to).copied().unwrap_or_default();
+                    if makers > 1 && self.only_opened(link) || self.is_shown(link.to) {
+                        continue;
+                    }
+                    if let Some(command) = self.command_of(link.from) {
+                        self.commands[command].writes.insert(self.class[link.to]);
+                    }
+                }
+                Flow::Used(_) | Flow::Generated(_) => self.hidden += 1,
+                Flow::Informed(_) => {
+                    self.command_of(link.from);
+                    self.command_of(link.to);
+                }
+                Flow::Derived | Flow::Same | Flow::Alike => {}
+            }
+        }
+        self.read_derivations();
+    }
+
+    /// A version that was renamed, appended to or changed in place came from the version before.
+    pub(super) fn read_derivations(&mut self) {
+        let mut makers: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, draft) in self.commands.iter().enumerate() {
+            for &file in &draft.writes {
+                makers.entry(file).or_default().push(at);
+            }
+        }
+        let derived = |link: &&Link| link.flow == Flow::Derived;
+        for link in self.lineage.links.iter().filter(derived) {
+            let (from, to) = (self.class[link.from], self.class[link.to]);
+            for &command in makers.get(&to).into_iter().flatten() {
+                self.commands[command].reads.insert(from);
+            }
+        }
+    }
+
+    /// True if an activity opened a file for the programs that it started, and was not seen to
+    /// write to it.
+    pub(super) fn only_opened(&self, link: &Link) -> bool {
+        let Some((run, at)) = self.activity(link.from) else {
+            return false;
+        };
+        let entity = self.excerpt_entity(link.to, run);
+        entity.is_some_and(|id| self.parts[run].recording.given.contains(&(at, id)))
+    }
+
+    /// True if a link between an entity and an activity counts.
+    pub(super) fn counts(&self, link: &Link, entity: usize, activity: usize) -> bool {
+        self.possible
+            || link.certainty == Certainty::Seen
+            || self.is_standard(entity, activity, matches!(link.flow, Flow::Used(_)))
+    }
+
+    /// True if a pipe is the standard input of an activity, or its standard output or errors.
+    pub(super) fn is_standard(&self, entity: usize, activity: usize, input: bool) -> bool {
+        let Some((run, at)) = self.activity(activity) else {
+            return false;
+        };
+        let Some(id) = self.excerpt_entity(entity, run) else {
+            return false;
+        };
+        let part = &self.parts[run].recording;
+        let standard = part.standard[at];
+        let ends = match input {
+            true => [standard.input, None],
+            false => [standard.output, standard.error],
+        };
+        part.entity(id).kind == EntityKind::Pipe
+            && ends.into_iter().flatten().any(|end| end.entity == id)
+    }
+
+    /// True if an activity opened a file as the standard input of a program that it started.
+    pub(super) fn opened_as_input(&self, link: &Link) -> bool {
+        let Some((run, at)) = self.activity(link.to) else {
+            return false;
+        };
+        let Some(id) = self.excerpt_entity(link.from, run) else {
+            return false;
+        };
+        let recording = &self.parts[run].recording;
+        let shell = names_shell(program(recording, at));
+        let mut children = recording.children[at].iter();
+        let input = |child: &usize| recording.standard[*child].input;
+        let own = recording.standard[at]
+            .input
+            .is_some_and(|end| end.entity == id);
+        shell && !own && children.any(|child| input(child).is_some_and(|end| end.entity == id))
+    }
+
+    /// True for the standard output and errors of a run's command. Printed text is no result,
+    /// unless the question is about that file.
+    pub(super) fn is_shown(&self, node: usize) -> bool {
+        let shown = |(run, part): (usize, &RunPart)| {
+            let id = self.excerpt_entity(node, run);
+            id.is_some_and(|id| part.outside.contains(&id))
+        };
+        node >= self.lineage.roots && self.parts.iter().enumerate().any(shown)
+    }
+
+    /// The entity of a node in a run's part.
+    pub(super) fn excerpt_entity(&self, node: usize, run: usize) -> Option<EntityId> {
+        let Node::Entity { id, .. } = &self.lineage.nodes[node] else {
+            return None;
+        };
+        let key = EntityKey(*id);
+        let part = &self.parts[run];
+        let found = part.ids.entities.get(&key.local()).copied();
+        found.filter(|_| part.recording.key == key.run())
+    }
+
+    /// True for a version that its run made.
+    pub(super) fn is_new(&self, node: usize) -> bool {
+        matches!(&self.lineage.nodes[node], Node::Entity { version, .. } if *version > 0)
+    }
+}
