@@ -3,10 +3,12 @@
 
 use crate::common;
 use backstory_testkit::oracle::{Bench, Case, sh, watch};
+use backstory_testkit::procs::eventually;
 use backstory_testkit::user::User;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A run with small and large files, which are stored in different places.
 const MADE: Case = sh(
@@ -70,6 +72,9 @@ fn a_pipe_or_a_device_among_a_stores_files_holds_no_question_up() {
     let (outcome, store) = bench.recorded(&MADE, &["--name", "made"]).unwrap();
     assert_eq!(outcome.code(), 0);
     bench.ask(&store, &["index", "--wait"]).unwrap();
+    // The background indexer closes the database a moment later, and removes this file.
+    let open = store.join("graph.db-shm");
+    assert!(eventually(Duration::from_secs(60), || !open.exists()));
     let all = files(&store, Path::new(""));
     assert!(
         all.iter().any(|file| file.starts_with("contents/objects")),
