@@ -11,7 +11,6 @@
 //! name. The notations are tried only if no file has the name, and no run has seen it.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -245,9 +244,7 @@ pub fn content(current: &CurrentStore, wanted: &OsStr) -> Result<Option<Digest>,
 
 /// The digest of a file as it is now.
 pub fn digest_of_file(path: &Path) -> Option<Digest> {
-    let mut file = File::open(path).ok()?;
-    let (digest, _) = backstory_contents::digest_of(&mut file).ok()?;
-    Some(digest)
+    backstory_currency::held(path.as_os_str().as_bytes())
 }
 
 /// `notes.txt@{2 days ago}` in words: which version it is.

@@ -3,12 +3,12 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents::Contents;
+use backstory_files::regular;
 use backstory_query as query;
 use backstory_store::{EntityKey, GraphStore, same_version};
 
@@ -62,7 +62,7 @@ impl<'c> VersionContents<'c> {
             if present.is_some_and(|present| {
                 present.mode & 0o170_000 == 0o100_000 && same_version(&present, &ident)
             }) {
-                return Ok(fs::read(name).ok());
+                return Ok(regular::read(name).ok());
             }
         }
         Ok(None)

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 
 use backstory_eventlog::event::Bytes;
+use backstory_files::regular;
 use backstory_graph::model::{EntityKind, Relation};
 use backstory_workflow::paths::{base_name, contains, is_cache, is_tool, parent};
 use backstory_workflow::steps::{is_builder, is_one};
@@ -133,7 +134,7 @@ fn stem(name: &[u8]) -> &[u8] {
 /// True if the compiled module at `path` belongs to the present version of its source. A pyc file
 /// has the source's time and size in its header (PEP 552).
 pub fn is_compiled_from(path: &[u8], mtime: i64, size: i64) -> bool {
-    let Ok(bytes) = fs::read(path_of(path)) else {
+    let Ok(bytes) = regular::read(path_of(path)) else {
         return false;
     };
     let number = |at: usize| {

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use backstory_contents::digest_of;
 use backstory_eventlog::event::Bytes;
-use backstory_files::{Digest, Ident};
+use backstory_files::{Digest, Ident, regular};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 
@@ -78,7 +78,7 @@ impl PresentFiles {
 
 /// The digest of a file's present content.
 pub fn held(path: &[u8]) -> Option<Digest> {
-    let mut file = File::open(path_of(path)).ok()?;
+    let mut file = regular::open(path_of(path)).ok()?;
     digest_of(&mut file).ok().map(|(digest, _)| digest)
 }
 

@@ -4,12 +4,12 @@
 //! version whose content is not stored leaves a gap. Lines that are new after the gap may have come
 //! with any version in it, and are marked.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_comparison::{is_text, line_origins, lines};
 use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::regular;
 use backstory_query as query;
 use backstory_query::{PathChange, PathEvent};
 use backstory_store::GraphStore;
@@ -161,7 +161,7 @@ fn versions(
         }
         let content = match event.version {
             Some(version) => contents.read(version)?,
-            None => fs::read(path).ok(),
+            None => regular::read(path).ok(),
         };
         // A file that was moved has the content that it had.
         if content.is_some() && found.last().is_some_and(|last| last.content == content) {

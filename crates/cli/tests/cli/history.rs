@@ -173,3 +173,23 @@ fn an_unknown_path_has_no_history() {
         .is_error(1, &["nothing"]);
     place.run(&["blame", "nothing"]).is_error(1, &["nothing"]);
 }
+
+/// An open of a pipe waits for its other end.
+#[test]
+fn a_pipe_in_a_files_place_holds_no_answer_up() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    place.record("sort in -o out");
+    fs::remove_file(place.work().join("out")).unwrap();
+    mknodat(CWD, place.work().join("out"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    for question in ["diff", "blame"] {
+        let mut command = place.stage.command("timeout");
+        command.args(["60", &place.path("../bin/backstory"), question, "out"]);
+        command
+            .current_dir(place.work())
+            .env("BACKSTORY_STORE", place.stage.store());
+        let status = command.output().unwrap().status;
+        assert_ne!(status.code(), Some(124), "{question} waits");
+    }
+}

@@ -1,9 +1,9 @@
 //! Finds the two sides that a user wants to compare.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use backstory_files::regular;
 use backstory_query::subject as versions;
 use backstory_query::{self as query, PathChange, PathEvent};
 use backstory_replay::diff::DiffSubject;
@@ -79,7 +79,7 @@ impl ComparedVersion {
     pub fn read(&self, contents: &VersionContents<'_>) -> Result<Option<Vec<u8>>, Failure> {
         match self.version {
             Some(version) => contents.read(version),
-            None => Ok(fs::read(&self.path).ok()),
+            None => Ok(regular::read(&self.path).ok()),
         }
     }
 }

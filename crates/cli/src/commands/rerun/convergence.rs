@@ -10,7 +10,7 @@ use std::path::Path;
 
 use backstory_contents::Contents;
 use backstory_eventlog::event::Bytes;
-use backstory_files::Digest;
+use backstory_files::{Digest, regular};
 use backstory_replay::rerun::divergence::{embedded_time, nondeterministic_inputs};
 use backstory_replay::rerun::execution::StepOutcome;
 use backstory_replay::rerun::work_list::{Standing, WorkList};
@@ -83,7 +83,7 @@ fn diverging(
     let mut outputs = step.outputs.iter();
     let recorded = outputs.find(|(output, _)| **output == *path);
     let before = recorded.and_then(|(_, digest)| stored(current, digest.as_ref()?));
-    let after = beginning(std::fs::File::open(Path::new(OsStr::from_bytes(path))).ok());
+    let after = beginning(regular::open(Path::new(OsStr::from_bytes(path))).ok());
     let time = before
         .zip(after)
         .and_then(|(before, after)| embedded_time(&before, &after));
