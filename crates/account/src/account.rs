@@ -30,8 +30,6 @@ pub struct Account {
     pub runs: Vec<AccountRun>,
     /// True if the lineage was cut at the requested depth.
     pub cut: bool,
-    /// The number of links that were left out because they are only possible.
-    pub possible: usize,
 }
 
 /// A run of an account.

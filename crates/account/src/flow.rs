@@ -56,7 +56,6 @@ impl Account {
             lineage,
             parts: &parts,
             possible,
-            hidden: 0,
             class: classes(lineage),
             numbers: HashMap::new(),
             commands: Vec::new(),
@@ -140,7 +139,6 @@ struct FlowBuilder<'a> {
     lineage: &'a Lineage,
     parts: &'a [RunPart],
     possible: bool,
-    hidden: usize,
     class: Vec<usize>,
     /// The command of a run's program.
     numbers: HashMap<(usize, usize), usize>,

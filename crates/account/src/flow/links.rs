@@ -55,11 +55,12 @@ impl FlowBuilder<'_> {
                         self.commands[command].writes.insert(self.class[link.to]);
                     }
                 }
-                Flow::Used(_) | Flow::Generated(_) => self.hidden += 1,
                 Flow::Informed(_) => {
                     self.command_of(link.from);
                     self.command_of(link.to);
                 }
+                // The others are only possible.
+                Flow::Used(_) | Flow::Generated(_) => {}
                 Flow::Derived | Flow::Same | Flow::Alike => {}
             }
         }

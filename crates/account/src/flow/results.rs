@@ -76,7 +76,6 @@ impl FlowBuilder<'_> {
             drivers: Vec::new(),
             runs: runs.collect(),
             cut: self.lineage.cut,
-            possible: self.hidden,
         };
         chain::find(&mut account);
         account

@@ -27,13 +27,15 @@ pub fn steps(
     in_place: &mut BTreeSet<Bytes>,
 ) -> Vec<Step> {
     parts.sort_by_key(|part| part.start);
-    let known = lasting(&parts);
-    leave_out_superseded(&mut parts, &known, notes);
+    let mut known = lasting(&parts);
+    if leave_out_superseded(&mut parts, &known, notes) {
+        known = lasting(&parts);
+    }
     let directories: BTreeSet<Bytes> = parts
         .iter()
         .flat_map(|part| part.effects.directories.iter().cloned())
         .collect();
-    let lasting = lasting(&parts);
+    let lasting = known;
     let printed = leave_out(&mut parts, &lasting);
     if printed > 0 {
         notes.insert(match printed {

@@ -9,12 +9,12 @@ use super::part::Part;
 
 /// Leaves out commands whose files were all made anew by commands of later runs: repeated work is
 /// done as it was done last. Only the files of `lasting` count, because temporary files have other
-/// names each time.
+/// names each time. Returns whether a command was left out.
 pub fn leave_out_superseded(
     parts: &mut Vec<Part>,
     lasting: &BTreeSet<Bytes>,
     notes: &mut BTreeSet<String>,
-) {
+) -> bool {
     let anew = |path: &Bytes, before: &Part| {
         parts
             .iter()
@@ -38,6 +38,7 @@ pub fn leave_out_superseded(
     }
     let mut keep = keep.into_iter();
     parts.retain(|_| keep.next().unwrap_or(true));
+    gone > 0
 }
 
 /// Paths that exist at the end, or that another command than their maker reads.
