@@ -106,14 +106,7 @@ fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result
                 None => Role::Dim,
             };
             line.add(role, format!("  {:<20}", outcome(contact)));
-            let activity = &contact.activity;
-            let call = Call {
-                exec_path: activity.exec_path.as_deref(),
-                argv: &activity.argv,
-                cwd: &activity.cwd,
-                env_set: &activity.env_set,
-                env_unset: &activity.env_unset,
-            };
+            let call = Call::of(&contact.activity);
             line.add(None, "  ");
             line.add_flexible(Role::Command, &one_line(&call.line(&here, SHORT).0));
             if at == 0 && !contact.names.is_empty() {

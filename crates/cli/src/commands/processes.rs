@@ -227,13 +227,7 @@ fn is_part(line: &ProcessLine) -> bool {
 
 fn command(line: &ProcessLine, from: &[u8]) -> String {
     let activity = &line.activity;
-    let call = Call {
-        exec_path: activity.exec_path.as_deref(),
-        argv: &activity.argv,
-        cwd: &activity.cwd,
-        env_set: &activity.env_set,
-        env_unset: &activity.env_unset,
-    };
+    let call = Call::of(activity);
     let (line, left_out) = call.line(from, SHORT);
     match (activity.epoch, left_out) {
         (0, _) => format!("{line}  (forked, no exec)"),

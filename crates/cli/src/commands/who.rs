@@ -103,13 +103,7 @@ fn line(touch: &FileTouch, here: &[u8], now: Option<i64>) -> Line {
         Role::Good
     };
     line.add(role, format!("{:<16}  ", acts(touch, here)));
-    let call = Call {
-        exec_path: activity.exec_path.as_deref(),
-        argv: &activity.argv,
-        cwd: &activity.cwd,
-        env_set: &activity.env_set,
-        env_unset: &activity.env_unset,
-    };
+    let call = Call::of(activity);
     let command = one_line(&call.line(here, SHORT).0);
     line.add_flexible(Role::Command, &command);
     let run = touch.run_name.as_ref().map_or_else(

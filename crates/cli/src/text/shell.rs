@@ -5,6 +5,7 @@
 //! invalid UTF-8) need `$'…'`, which bash, zsh, ksh and the newest POSIX have.
 
 use backstory_eventlog::event::Bytes;
+use backstory_graph::model::Activity;
 use backstory_redaction as redaction;
 pub use backstory_workflow::shell::{quote, quote_name};
 
@@ -28,6 +29,19 @@ pub struct Call<'a> {
     pub env_set: &'a [Bytes],
     /// Variables that its parent had and the command had not.
     pub env_unset: &'a [Bytes],
+}
+
+impl<'a> Call<'a> {
+    /// The call of a recorded activity.
+    pub fn of(activity: &'a Activity) -> Call<'a> {
+        Call {
+            exec_path: activity.exec_path.as_deref(),
+            argv: &activity.argv,
+            cwd: &activity.cwd,
+            env_set: &activity.env_set,
+            env_unset: &activity.env_unset,
+        }
+    }
 }
 
 impl Call<'_> {
