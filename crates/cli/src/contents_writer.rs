@@ -27,8 +27,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_contents::{self as contents, Contents};
 use backstory_eventlog::{self as eventlog, Log};
-use backstory_files::Digest;
-use backstory_files::Ident;
+use backstory_files::{Digest, Ident, VersionId};
 use backstory_packages::{Owner, Packages, compare};
 use backstory_store::facts::{
     Availability, DirectorySnapshot, Fact, Journal, JournalRecord, Package,
@@ -38,7 +37,7 @@ use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 use crate::index::{self, Busy, take_lock};
 use crate::text::progress::Progress;
 use source::{Changed, Source};
-use wanted::{Preserved, State, Wanted, state};
+use wanted::{Preserved, Wanted};
 
 /// Facts that are added at once, with one sync of the contents and one of the journal. After a sync
 /// the contents are opened again, which takes longer the more contents the store has.
@@ -103,9 +102,12 @@ fn store_run(
     let log = Log::open(home.log_path(id))?;
     let preserved = wanted::preserved(&log);
     let wanted = wanted::of(store, run, &preserved)?;
-    let mut by_state: HashMap<State, Vec<Preserved>> = HashMap::new();
+    let mut by_state: HashMap<VersionId, Vec<Preserved>> = HashMap::new();
     for kept in preserved {
-        by_state.entry(state(&kept.ident)).or_default().push(kept);
+        by_state
+            .entry(kept.ident.version_id())
+            .or_default()
+            .push(kept);
     }
     let mut writer = ContentsWriter {
         contents: Contents::create(&home.contents_dir())?,
@@ -161,7 +163,7 @@ struct ContentsWriter<'a> {
     kept_dir: PathBuf,
     /// Several files can have the same state: a file that was linked, and a later one with the same
     /// inode number.
-    preserved: HashMap<State, Vec<Preserved>>,
+    preserved: HashMap<VersionId, Vec<Preserved>>,
     /// Facts that are not in the journal yet.
     gathered: Vec<JournalRecord>,
     /// Bytes of contents that were stored since the last flush.
@@ -169,14 +171,14 @@ struct ContentsWriter<'a> {
     /// Canonical paths of directories.
     real: HashMap<PathBuf, Option<PathBuf>>,
     /// Versions of this run that were examined.
-    seen: HashSet<State>,
+    seen: HashSet<VersionId>,
 }
 
 impl ContentsWriter<'_> {
     /// Stores one version, and adds a fact about it.
     fn version(&mut self, store: &dyn Store, wanted: &Wanted) -> Result<(), Error> {
         let ident = wanted.ident;
-        if !self.seen.insert(state(&ident)) {
+        if !self.seen.insert(ident.version_id()) {
             return Ok(());
         }
         let known = store.fact(&ident)?;
@@ -222,7 +224,7 @@ impl ContentsWriter<'_> {
         }
         let alike = self
             .preserved
-            .get(&state(&wanted.ident))
+            .get(&wanted.ident.version_id())
             .cloned()
             .unwrap_or_default();
         let of_it = alike

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_files::{Digest, Ident};
+use backstory_files::{Digest, Ident, VersionId};
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_query as query;
 use backstory_store::{Store, same_version};
@@ -47,9 +47,6 @@ impl FileState {
         }
     }
 }
-
-/// Device, inode, size and modification time of a version.
-type VersionId = (u64, u64, i64, i64);
 
 /// Compares files of this machine with recorded versions.
 pub struct FileComparison<'s> {
@@ -101,7 +98,7 @@ impl<'s> FileComparison<'s> {
 
     /// The recorded digest of a version, if it is known.
     pub fn digest(&self, ident: &Ident) -> Result<Option<Digest>> {
-        let by = (ident.dev, ident.ino, ident.size, ident.mtime);
+        let by = ident.version_id();
         if let Some(known) = self.digests.borrow().get(&by) {
             return Ok(*known);
         }

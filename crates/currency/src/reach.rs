@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_files::Ident;
+use backstory_files::{Ident, VersionId};
 use backstory_graph::lineage::uses;
 use backstory_graph::model::{ActivityId, Entity, EntityId, EntityKind};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch};
@@ -40,7 +40,7 @@ pub struct ReachSearch<'s> {
     store: &'s dyn Store,
     runs: &'s LoadedRuns<'s>,
     present: &'s PresentFiles,
-    joins: RefCell<HashMap<(u64, u64, i64, i64), Joined>>,
+    joins: RefCell<HashMap<VersionId, Joined>>,
 }
 
 /// The activities that a search has still to look at, each with the last moment that counts.
@@ -190,7 +190,7 @@ impl<'s> ReachSearch<'s> {
 
     /// The versions with this identity that a run made.
     fn joined(&self, ident: &Ident) -> Result<Joined> {
-        let by = (ident.dev, ident.ino, ident.size, ident.mtime);
+        let by = ident.version_id();
         if let Some(known) = self.joins.borrow().get(&by) {
             return Ok(known.clone());
         }

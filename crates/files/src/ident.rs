@@ -75,7 +75,16 @@ fn nanoseconds(t: &StatxTimestamp) -> i64 {
         .wrapping_add(i64::from(t.tv_nsec))
 }
 
+/// Device, inode, size and time of modification. Versions that differ in one of these are
+/// different.
+pub type VersionId = (u64, u64, i64, i64);
+
 impl Ident {
+    /// The numbers that distinguish this version of a file from others.
+    pub fn version_id(&self) -> VersionId {
+        (self.dev, self.ino, self.size, self.mtime)
+    }
+
     /// Bytes of an identity in a record.
     pub const SIZE: usize = size_of::<Ident>();
 

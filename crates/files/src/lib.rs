@@ -20,4 +20,4 @@ mod ident;
 pub mod regular;
 
 pub use digest::{Digest, NotADigest};
-pub use ident::{CLOCK_GRANULARITY, Ident};
+pub use ident::{CLOCK_GRANULARITY, Ident, VersionId};

@@ -249,7 +249,7 @@ pub trait GraphStore {
 /// time but not the content, so it is not compared.
 pub fn same_version(a: &Ident, b: &Ident) -> bool {
     let born_together = a.birth == 0 || b.birth == 0 || a.birth == b.birth;
-    (a.dev, a.ino, a.size, a.mtime) == (b.dev, b.ino, b.size, b.mtime) && born_together
+    a.version_id() == b.version_id() && born_together
 }
 
 /// A path as its directory, which ends with a slash, and its name.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Op, PreserveMethod};
-use backstory_files::Ident;
+use backstory_files::{Ident, VersionId};
 use backstory_graph::model::{ActivityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunRecord, Store};
 use backstory_workflow::paths::is_tool;
@@ -92,10 +92,10 @@ impl Activities {
 /// Joins entries of the same version. A renamed file is the same version, and lies at its last
 /// name.
 fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
-    let mut known: HashMap<State, usize> = HashMap::new();
+    let mut known: HashMap<VersionId, usize> = HashMap::new();
     let mut all: Vec<Wanted> = Vec::new();
     for version in versions {
-        match known.entry(state(&version.ident)) {
+        match known.entry(version.ident.version_id()) {
             Entry::Occupied(at) => {
                 let one = &mut all[*at.get()];
                 // The entry with the latest status change has the current path.
@@ -148,7 +148,10 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
             mark(&mut became, derived.from.0, activity.id);
         }
     }
-    let kept: HashSet<State> = preserved.iter().map(|kept| state(&kept.ident)).collect();
+    let kept: HashSet<VersionId> = preserved
+        .iter()
+        .map(|kept| kept.ident.version_id())
+        .collect();
     let mut all = All::default();
     let done = used.into_iter().zip(made).zip(became);
     for (entity, ((used, made), became)) in entities.into_iter().zip(done) {
@@ -174,7 +177,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
             continue;
         }
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)
-            && (entity.last || found || is_needed(used, made) || kept.contains(&state(&ident)))
+            && (entity.last || found || is_needed(used, made) || kept.contains(&ident.version_id()))
         {
             all.versions.push(Wanted { ident, paths });
         }
@@ -187,15 +190,6 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         }));
     }
     Ok(all)
-}
-
-/// Device, inode, size and time of modification. Versions that differ in one of these are
-/// different.
-pub type State = (u64, u64, i64, i64);
-
-/// The state of an identity.
-pub fn state(ident: &Ident) -> State {
-    (ident.dev, ident.ino, ident.size, ident.mtime)
 }
 
 /// True if an activity read the version that is not its only writer.

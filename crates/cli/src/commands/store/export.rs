@@ -7,8 +7,7 @@ use std::path::Path;
 
 use backstory_contents::Contents;
 use backstory_contents::transfer::{Kind, Writer};
-use backstory_files::Digest;
-use backstory_files::regular;
+use backstory_files::{Digest, VersionId, regular};
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{ContentFacts, GraphStore, RunAnnotations, RunRecord, annotations};
 
@@ -55,7 +54,7 @@ pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
 
 /// The facts about the runs' files.
 fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<JournalRecord>, Failure> {
-    let mut facts: HashMap<(u64, u64, i64, i64), Fact> = HashMap::new();
+    let mut facts: HashMap<VersionId, Fact> = HashMap::new();
     let mut learned = Vec::new();
     for run in runs {
         for ident in current
@@ -65,7 +64,7 @@ fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<JournalReco
             .filter_map(|entity| entity.ident)
         {
             if let Some(fact) = current.store.fact(&ident)? {
-                facts.insert((ident.dev, ident.ino, ident.size, ident.mtime), fact);
+                facts.insert(ident.version_id(), fact);
             }
         }
         learned.extend(

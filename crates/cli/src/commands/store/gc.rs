@@ -12,8 +12,7 @@ use std::path::Path;
 use backstory_contents::Reclaimed;
 use backstory_eventlog::Log;
 use backstory_eventlog::event::Op;
-use backstory_files::Digest;
-use backstory_files::Ident;
+use backstory_files::{Digest, Ident, VersionId};
 use backstory_store::facts::{self, Fact, JournalRecord};
 use backstory_store::{self as store, ContentFacts, GraphStore, Maintenance, RunRecord};
 
@@ -141,7 +140,7 @@ fn reclaim(
     let known = current.store.facts()?;
     let live: Vec<Fact> = known
         .iter()
-        .filter(|fact| referred.contains(&key(&fact.ident)))
+        .filter(|fact| referred.contains(&fact.ident.version_id()))
         .cloned()
         .collect();
     let keep: HashSet<Digest> = live
@@ -170,21 +169,15 @@ fn reclaim(
     Ok(given)
 }
 
-type Key = (u64, u64, i64, i64);
-
-fn key(ident: &Ident) -> Key {
-    (ident.dev, ident.ino, ident.size, ident.mtime)
-}
-
 /// Every version that these runs used, wrote or preserved.
-fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<Key>, Failure> {
+fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<VersionId>, Failure> {
     let mut found = HashSet::new();
     for run in runs {
         let entities = current.store.entities(run.key)?;
         found.extend(
             entities
                 .iter()
-                .filter_map(|entity| entity.ident.as_ref().map(key)),
+                .filter_map(|entity| entity.ident.as_ref().map(Ident::version_id)),
         );
         if run.header.modes.contents == Some(ContentsMode::All)
             && fs::exists(current.home.log_path(&run.header.id)).unwrap_or(false)
@@ -194,7 +187,7 @@ fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<Key>, 
             let kept = log
                 .events()
                 .filter(|event| matches!(event.op, Op::Preserved { .. }));
-            found.extend(kept.filter_map(|event| event.ident.as_ref().map(key)));
+            found.extend(kept.filter_map(|event| event.ident.as_ref().map(Ident::version_id)));
         }
     }
     Ok(found)
