@@ -21,6 +21,14 @@ pub struct ToolCall {
     pub arguments: Vec<Bytes>,
 }
 
+impl ToolCall {
+    /// True if the program was called by one of these names.
+    pub fn is_of(&self, names: &[&str]) -> bool {
+        let called = self.arguments.first().map(|word| base_name(word));
+        called.is_some_and(|called| names.iter().any(|name| name.as_bytes() == called))
+    }
+}
+
 /// A recorded run as the comparison sees it.
 #[derive(Debug, Default)]
 pub struct BuildRun {

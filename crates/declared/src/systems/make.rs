@@ -8,13 +8,13 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use backstory_eventlog::event::Bytes;
 
-use super::{BuildSystem, located};
+use super::{BuildSystem, located, output_of};
 use crate::build_run::{BuildRun, ToolCall};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::rules::DeclaredRules;
 
 /// Make.
@@ -28,11 +28,7 @@ impl BuildSystem for Make {
     fn rules(&self, run: &BuildRun) -> Result<DeclaredRules> {
         let mut rules = DeclaredRules::default();
         for call in &run.calls {
-            let program = call
-                .arguments
-                .first()
-                .map(|name| name.rsplit(|b| *b == b'/').next());
-            if matches!(program, Some(Some(b"make" | b"gmake"))) {
+            if call.is_of(&["make", "gmake"]) {
                 parse(&database(call)?, &call.directory, &mut rules);
             }
         }
@@ -47,22 +43,14 @@ fn database(call: &ToolCall) -> Result<String> {
         .iter()
         .skip(1)
         .map(|word| OsStr::from_bytes(word));
-    let asked = Command::new("make")
+    let mut command = Command::new("make");
+    command
         .args(["-pnw", "--no-builtin-rules"])
         .args(arguments.filter(|word| !is_noisy(word)))
-        .current_dir(directory)
         .env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|source| Error::Start {
-            program: "make".to_owned(),
-            directory: directory.to_owned(),
-            source,
-        })?;
-    Ok(String::from_utf8_lossy(&asked.stdout).into_owned())
+        .env("LC_ALL", "C");
+    output_of(&mut command, directory)
 }
 
 /// Arguments that would change what is printed, or where.

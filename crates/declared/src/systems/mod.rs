@@ -8,11 +8,14 @@ mod snakemake;
 
 pub use listed::Listed;
 
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use backstory_eventlog::event::Bytes;
 use backstory_workflow::paths::absolute;
 
 use crate::build_run::BuildRun;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rules::DeclaredRules;
 
 /// The programs of build systems whose calls are looked for in a run.
@@ -51,6 +54,22 @@ pub fn declarations(run: &BuildRun) -> Result<(DeclaredRules, Vec<(&'static str,
         }
     }
     Ok((all, used))
+}
+
+/// The standard output of a build system's program. Its errors are not shown.
+fn output_of(command: &mut Command, directory: &Path) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|source| Error::Start {
+            program,
+            directory: directory.to_owned(),
+            source,
+        })?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Absolute paths of names that are relative to a directory.

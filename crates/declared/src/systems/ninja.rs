@@ -4,11 +4,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::{BuildSystem, located};
+use super::{BuildSystem, located, output_of};
 use crate::build_run::{BuildRun, ToolCall};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::rules::DeclaredRules;
 
 /// ninja.
@@ -22,11 +22,7 @@ impl BuildSystem for Ninja {
     fn rules(&self, run: &BuildRun) -> Result<DeclaredRules> {
         let mut rules = DeclaredRules::default();
         for call in &run.calls {
-            let program = call
-                .arguments
-                .first()
-                .map(|name| name.rsplit(|b| *b == b'/').next());
-            if !matches!(program, Some(Some(b"ninja" | b"samu"))) {
+            if !call.is_of(&["ninja", "samu"]) {
                 continue;
             }
             let build = Build::of(call);
@@ -92,19 +88,7 @@ impl Build {
         if let Some(file) = &self.file {
             command.arg("-f").arg(file);
         }
-        let output = command
-            .arg("-t")
-            .args(tool)
-            .current_dir(&self.directory)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output()
-            .map_err(|source| Error::Start {
-                program: "ninja".to_owned(),
-                directory: self.directory.clone(),
-                source,
-            })?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        output_of(command.arg("-t").args(tool), &self.directory)
     }
 }
 
