@@ -19,6 +19,7 @@ use crate::text::line::{columns, cut, width};
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
+use crate::text::words::counted;
 
 /// Runs that are compared if none is named and no number is given.
 const MOST: usize = 10;
@@ -238,8 +239,8 @@ fn table(
     }
     let same = rows.iter().filter(|row| !row.differs()).count();
     if same > 0 && !all {
-        let rows = if same == 1 { "row" } else { "rows" };
-        let note = format!("… and {same} {rows} in which all agree (--all lists them)");
+        let rows = counted(same, "row", "rows");
+        let note = format!("… and {rows} in which all agree (--all lists them)");
         writeln!(out, "{}", style.paint(Role::Dim, &note))?;
     }
     Ok(())

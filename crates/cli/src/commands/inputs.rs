@@ -22,6 +22,7 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::json::Value;
 use crate::text::paths::shown;
+use crate::text::words::counted;
 
 /// At most this many packages or targets are named in a line.
 const NAMED: usize = 5;
@@ -157,8 +158,7 @@ impl Report {
             )?;
         }
         for (name, count) in self.packages.undeclared.iter().take(most) {
-            let noun = if *count == 1 { "file" } else { "files" };
-            writeln!(out, "  {name}: {count} {noun}")?;
+            writeln!(out, "  {name}: {}", counted(*count, "file", "files"))?;
         }
         rest(out, self.packages.undeclared.len(), most)?;
         if !self.packages.unread.is_empty() {

@@ -17,6 +17,7 @@ use crate::json::{self, Value};
 use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
 use crate::text::when;
+use crate::text::words::counted;
 
 /// Prints the processes of a run.
 pub fn run(args: ProcessesArgs, store: Option<&Path>) -> Outcome {
@@ -197,8 +198,8 @@ impl Processes {
         if hidden == 0 {
             return Ok(());
         }
-        let processes = if hidden == 1 { "process" } else { "processes" };
-        let note = format!("… and {hidden} more {processes} (--all lists them)");
+        let hidden = counted(hidden, "more process", "more processes");
+        let note = format!("… and {hidden} (--all lists them)");
         writeln!(out, "{}", style.paint(Role::Dim, &note))
     }
 

@@ -23,6 +23,7 @@ use crate::index;
 use crate::json::{self, Value};
 use crate::parameter_file;
 use crate::text::when;
+use crate::text::words::{counted, grouped};
 use backstory_vocabulary::ContentsMode;
 
 /// Between two looks at a recording that goes on after its command.
@@ -245,9 +246,9 @@ fn stats(home: &Home, recorded: &session::RecordingResult, took: Duration) -> St
         && let Ok(run) = summary()
     {
         parts.extend([
-            count(run.processes, "process", "processes"),
-            format!("{} read", count(run.files_read, "file", "files")),
-            format!("{} written", run.files_written),
+            counted(run.processes as usize, "process", "processes"),
+            format!("{} read", counted(run.files_read as usize, "file", "files")),
+            format!("{} written", grouped(run.files_written as usize)),
         ]);
     }
     format!("run {}: {}", recorded.run, parts.join(", "))
@@ -255,10 +256,6 @@ fn stats(home: &Home, recorded: &session::RecordingResult, took: Duration) -> St
 
 fn seconds(ns: i64) -> String {
     format!("{:.2} s", ns as f64 / 1e9)
-}
-
-fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// Checks the name of a run: it must not look like an option or like two words.

@@ -330,11 +330,7 @@ fn unknown_lookups(details: &RunDetails) -> String {
     let more = if programs.len() > 3 { ", …" } else { "" };
     programs.truncate(3);
     let count = details.lookups_unknown.len();
-    let processes = if count == 1 {
-        "1 process".to_owned()
-    } else {
-        format!("{count} processes")
-    };
+    let processes = words::counted(count, "process", "processes");
     format!(
         "unknown for {processes} ({}{more}); --lookups=all records them",
         programs.join(", ")

@@ -14,6 +14,7 @@ use crate::json::{self, Value};
 use crate::scope::ProjectScope;
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
+use crate::text::words::counted;
 
 /// Reasons that are printed for a file.
 const SHOWN: usize = 5;
@@ -88,7 +89,7 @@ fn summary(
     match current.len() {
         several if several > LISTED => {
             let word = style.paint(Role::Good, "current  ");
-            writeln!(out, "{word}  {several} files")?;
+            writeln!(out, "{word}  {}", counted(several, "file", "files"))?;
         }
         _ => {
             for file in &current {
@@ -100,24 +101,20 @@ fn summary(
     if kept.outside > 0 {
         beside.push(format!(
             "{} in other directories (--outside)",
-            count(kept.outside)
+            counted(kept.outside, "file", "files")
         ));
     }
     if kept.removed > 0 {
-        beside.push(format!("{} removed since", count(kept.removed)));
+        beside.push(format!(
+            "{} removed since",
+            counted(kept.removed, "file", "files")
+        ));
     }
     if !beside.is_empty() {
         let line = format!("Not shown: {}.", beside.join(", "));
         writeln!(out, "{}", style.paint(Role::Dim, &line))?;
     }
     Ok(())
-}
-
-fn count(files: usize) -> String {
-    match files {
-        1 => "1 file".to_owned(),
-        several => format!("{several} files"),
-    }
 }
 
 fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()> {

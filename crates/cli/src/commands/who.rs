@@ -19,6 +19,7 @@ use crate::text::paths::shown;
 use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
 use crate::text::when;
+use crate::text::words::counted;
 use backstory_workflow::paths::relative;
 
 /// Prints the processes that touched the file.
@@ -41,8 +42,8 @@ pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
             writeln!(out, "{}", line(touch, &here, now).text(style, columns))?;
         }
         if looked > 0 {
-            let processes = if looked == 1 { "process" } else { "processes" };
-            let note = format!("… and {looked} {processes} that only looked it up (--lookups)");
+            let processes = counted(looked, "process", "processes");
+            let note = format!("… and {processes} that only looked it up (--lookups)");
             writeln!(out, "{}", style.paint(Role::Dim, &note))?;
         }
         Ok(())

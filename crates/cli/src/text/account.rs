@@ -20,8 +20,8 @@ pub use lists::{inputs, package_list, script, way};
 use step::StepWriter;
 pub use step::name;
 
-use super::command::cut;
 use super::style::{Role, Style};
+use super::words::counted;
 use super::{line, shell, when};
 
 /// How to write.
@@ -112,11 +112,6 @@ fn wrapped(lead: &str, text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// `1 step`, `2 steps`
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// The most frequent of these names.
 fn names(all: impl Iterator<Item = String>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -179,7 +174,7 @@ impl Screen<'_> {
                 .collect();
             return match runs.len() {
                 0 => format!("{name}: no recorded command used it"),
-                many => format!("{name}: used in {}", counted(many, "run")),
+                many => format!("{name}: used in {}", counted(many, "run", "runs")),
             };
         }
         let Some(made) = account.heading() else {
@@ -195,7 +190,10 @@ impl Screen<'_> {
             "{name}: made {} by run {} ({}), {complete}",
             when::moment(made.time),
             run.id,
-            style.paint(Role::Command, &cut(&command, self.sheet.width / 2)),
+            style.paint(
+                Role::Command,
+                &line::excerpt(&command, self.sheet.width / 2)
+            ),
         )
     }
 
@@ -238,18 +236,20 @@ impl Screen<'_> {
         if !hidden.is_empty() {
             notes.push(format!(
                 "… and {} between them (--commands shows all): {}",
-                counted(hidden.len(), "step"),
+                counted(hidden.len(), "step", "steps"),
                 programs(hidden.iter().copied()),
             ));
         }
         if !others.is_empty() {
             notes.push(format!(
                 "… and {} that used none of your own files: {}",
-                counted(others.len(), "command"),
+                counted(others.len(), "command", "commands"),
                 programs(siblings(self.account, others).iter()),
             ));
         }
-        let notes = notes.iter().map(|note| cut(note, self.sheet.width));
+        let notes = notes
+            .iter()
+            .map(|note| line::excerpt(note, self.sheet.width));
         notes.collect()
     }
 
@@ -274,7 +274,7 @@ impl Screen<'_> {
         });
         let texts: Vec<String> = texts.collect();
         let text = format!("started by {}", texts.join(", "));
-        (!texts.is_empty()).then(|| cut(&text, self.sheet.width))
+        (!texts.is_empty()).then(|| line::excerpt(&text, self.sheet.width))
     }
 
     fn packages(&self, packages: &PackageTally) -> Vec<String> {
@@ -305,6 +305,6 @@ impl Screen<'_> {
             doubts.push("a file is joined to its maker by its content alone".to_owned());
         }
         let text = format!("uncertain: {}", doubts.join("; "));
-        (!doubts.is_empty()).then(|| cut(&text, 2 * self.sheet.width))
+        (!doubts.is_empty()).then(|| line::excerpt(&text, 2 * self.sheet.width))
     }
 }

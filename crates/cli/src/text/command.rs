@@ -3,19 +3,21 @@
 use backstory_account::CommonWord;
 use backstory_workflow::tools::knowledge;
 
-/// The words as a line of at most this many characters.
+use super::line::{excerpt, width};
+
+/// The words as a line of at most this many columns.
 ///
 /// Options are left out first: the long ones and those about dependencies, then the short ones.
 /// The program and the names of files stay as long as possible.
-pub fn shortened(words: &[CommonWord], most: usize) -> String {
+pub fn shortened(words: &[CommonWord], columns: usize) -> String {
     let mut text = String::new();
     for longest in [usize::MAX, 3, 2] {
         text = without_options(words, longest);
-        if text.chars().count() <= most {
+        if width(&text) <= columns {
             break;
         }
     }
-    cut(&text, most)
+    excerpt(&text, columns)
 }
 
 /// The words without options of more than this many characters.
@@ -41,30 +43,6 @@ fn without_options(words: &[CommonWord], longest: usize) -> String {
     shown.join(" ")
 }
 
-/// The text without control characters, which could change the terminal. The text of `sh -c` may
-/// have some; a new line is written as a space.
-pub fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => out.push(' '),
-            c if c.is_control() => out.extend(c.escape_default()),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// The first characters of a text in one line, and a mark if there are more.
-pub fn cut(text: &str, most: usize) -> String {
-    let line = printable(text);
-    if line.chars().count() <= most {
-        return line;
-    }
-    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{kept}…")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,12 +62,5 @@ mod tests {
         assert_eq!(shortened(&line, 25), "gcc … -O2 … -c -o a.o a.c");
         assert_eq!(shortened(&line, 23), "gcc … -c -o a.o a.c");
         assert_eq!(shortened(&line, 12), "gcc … -c -o…");
-    }
-
-    #[test]
-    fn a_text_of_several_lines_is_one_line() {
-        assert_eq!(cut("a\nb", 10), "a b");
-        assert_eq!(cut("abcdef", 4), "abc…");
-        assert_eq!(cut("a\u{1b}[2J", 20), "a\\u{1b}[2J");
     }
 }

@@ -65,14 +65,25 @@ pub fn columns() -> Option<usize> {
     columns.filter(|columns| *columns >= 20).or(Some(80))
 }
 
-/// A line of a file as text: a control character, which could change the terminal, is replaced.
+/// A line of a file or command as text without control characters, which could change the terminal.
+/// A tab stays, and a newline, as in the text of `sh -c`, becomes a space. A carriage return at the
+/// end is left out.
 pub fn printable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
-    let shown = |c: char| match c.is_control() && c != '\t' {
-        true => '\u{fffd}',
-        false => c,
-    };
-    text.chars().map(shown).collect()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push(' '),
+            c if c.is_control() && c != '\t' => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The text without control characters, cut to `columns`.
+pub fn excerpt(text: &str, columns: usize) -> String {
+    cut(&printable(text.as_bytes()), columns)
 }
 
 /// The text, cut to `columns` with `…` at its end if it is wider.
@@ -100,9 +111,11 @@ pub fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-/// Characters of East Asian scripts and pictures take two columns, combining marks take none.
+/// Characters of East Asian scripts and pictures take two columns, combining marks take none. A tab
+/// takes eight columns at most.
 fn char_width(c: char) -> usize {
     match c as u32 {
+        0x9 => 8,
         0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
         0x1100..=0x115f
         | 0x2e80..=0xa4cf
@@ -138,5 +151,14 @@ mod tests {
     fn wide_characters_take_two_columns() {
         assert_eq!((width("日本"), width("e\u{301}")), (4, 1));
         assert_eq!(cut("日本語", 4), "日…");
+    }
+
+    #[test]
+    fn a_text_with_control_characters_is_one_harmless_line() {
+        assert_eq!(excerpt("a\nb", 10), "a b");
+        assert_eq!(excerpt("abcdef", 4), "abc…");
+        assert_eq!(excerpt("a\u{1b}[2J", 20), "a\\u{1b}[2J");
+        assert_eq!(printable(b"\tx\xff\r"), "\tx\u{fffd}");
+        assert_eq!(excerpt("\ta\tb", 12), "\ta…");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 pub use backstory_workflow::paths::is_system;
 
 use super::shell;
+use super::words::{counted, grouped};
 
 /// A path for a reader, quoted like a shell word where necessary.
 pub fn shown(path: &[u8]) -> String {
@@ -25,7 +26,7 @@ pub fn system_group(path: &[u8]) -> &[u8] {
 /// Counts paths by directory: `37 files under /usr/lib, 2 under /etc`.
 #[derive(Debug, Default)]
 pub struct Groups {
-    system: BTreeMap<Vec<u8>, u64>,
+    system: BTreeMap<Vec<u8>, usize>,
     others: Vec<Vec<u8>>,
 }
 
@@ -48,25 +49,28 @@ impl Groups {
 
     /// The counts in one line, the largest first.
     pub fn text(&self) -> String {
-        let mut groups: Vec<(Vec<u8>, u64)> = self
+        let mut groups: Vec<(Vec<u8>, usize)> = self
             .system
             .iter()
             .map(|(path, count)| (path.clone(), *count))
             .collect();
         groups.extend(gathered(&self.others));
         groups.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        let rest: u64 = groups.iter().skip(NAMED).map(|(_, count)| count).sum();
+        let rest: usize = groups.iter().skip(NAMED).map(|(_, count)| count).sum();
         groups.truncate(NAMED);
         let mut parts: Vec<String> = groups
             .iter()
-            .map(|(path, count)| format!("{count} under {}", shown(path)))
+            .enumerate()
+            .map(|(at, (path, count))| {
+                let number = match at {
+                    0 => counted(*count, "file", "files"),
+                    _ => grouped(*count),
+                };
+                format!("{number} under {}", shown(path))
+            })
             .collect();
-        if let (Some(part), Some((_, count))) = (parts.first_mut(), groups.first()) {
-            let files = if *count == 1 { "file" } else { "files" };
-            *part = part.replacen(" under ", &format!(" {files} under "), 1);
-        }
         if rest > 0 {
-            parts.push(format!("{rest} elsewhere"));
+            parts.push(format!("{} elsewhere", grouped(rest)));
         }
         parts.join(", ")
     }
@@ -76,8 +80,8 @@ impl Groups {
 type Parts<'a> = Vec<&'a [u8]>;
 
 /// Paths by the deepest directory that all with the same first three components share.
-fn gathered(paths: &[Vec<u8>]) -> Vec<(Vec<u8>, u64)> {
-    let mut groups: BTreeMap<Parts, (Parts, u64)> = BTreeMap::new();
+fn gathered(paths: &[Vec<u8>]) -> Vec<(Vec<u8>, usize)> {
+    let mut groups: BTreeMap<Parts, (Parts, usize)> = BTreeMap::new();
     for path in paths {
         let parts: Parts = path.split(|&byte| byte == b'/').collect();
         let directory = &parts[..parts.len() - 1];

@@ -20,7 +20,7 @@ use super::plan::{FEW_LINES, Line, PAGE, Plan, first_few};
 use super::shell::{Call, SHORT};
 use super::style::{Role, Style};
 use super::when;
-use super::words::Direction;
+use super::words::{Direction, counted};
 
 /// The deepest indentation, which is limited by the width of terminals. `--json` has no such limit.
 const DEEPEST: usize = 64;
@@ -178,9 +178,9 @@ impl<'l> Tree<'l, '_> {
         }
         let hidden: usize = unfolded().map(|node| self.steps(node).hidden).sum();
         if hidden > 0 {
-            let plural = if hidden == 1 { "" } else { "s" };
+            let links = counted(hidden, "more link", "more links");
             notes.push(format!(
-                "(--possible shows {hidden} more link{plural}, of what could have happened but was not seen to)"
+                "(--possible shows {links}, of what could have happened but was not seen to)"
             ));
         }
         notes.extend(self.further());
@@ -207,11 +207,10 @@ impl<'l> Tree<'l, '_> {
             }
         }
         (commands + files > 0).then(|| {
-            let plural = |count| if count == 1 { "" } else { "s" };
             format!(
-                "… {commands} more command{} and {files} more file{} lie behind these: ask for one of them, or give --all or --json",
-                plural(commands),
-                plural(files)
+                "… {} and {} lie behind these: ask for one of them, or give --all or --json",
+                counted(commands, "more command", "more commands"),
+                counted(files, "more file", "more files")
             )
         })
     }
@@ -288,8 +287,8 @@ impl<'l> Tree<'l, '_> {
             }
         }
         if commands > 0 {
-            let plural = if commands == 1 { "" } else { "s" };
-            lines.push(Line::Note(format!("… and {commands} more command{plural}")));
+            let commands = counted(commands, "more command", "more commands");
+            lines.push(Line::Note(format!("… and {commands}")));
         }
         if !groups.is_empty() {
             lines.push(Line::Note(format!("… and {}", groups.text())));

@@ -1,4 +1,5 @@
-//! The words for what activities do to entities, read in either direction.
+//! The words for what activities do to entities, read in either direction, and for numbers of
+//! things.
 
 use backstory_query::answer::Flow;
 
@@ -29,6 +30,29 @@ pub fn step(flow: &Flow, direction: Direction) -> &'static str {
     }
 }
 
+/// A number of things: `1 step`, `16,184 files`.
+pub fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), noun(number, one, many))
+}
+
+/// The noun in the form that agrees with the number.
+pub fn noun<'w>(number: usize, one: &'w str, many: &'w str) -> &'w str {
+    if number == 1 { one } else { many }
+}
+
+/// A natural number with its thousands set apart: `16,184`.
+pub fn grouped(number: impl std::fmt::Display) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// The name of a signal that kills programs.
 pub fn signal(number: i32) -> Option<&'static str> {
     const NAMES: [&str; 15] = [
@@ -41,5 +65,21 @@ pub fn signal(number: i32) -> Option<&'static str> {
         25 => Some("SIGXFSZ"),
         31 => Some("SIGSYS"),
         _ => NAMES.get(index).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_noun_agrees_with_its_number_and_thousands_stand_apart() {
+        let files = |number| counted(number, "file", "files");
+        assert_eq!(
+            [files(0), files(1), files(2)],
+            ["0 files", "1 file", "2 files"]
+        );
+        let numbers = [999, 1_000, 16_184, 1_000_000].map(|number: u64| grouped(number));
+        assert_eq!(numbers, ["999", "1,000", "16,184", "1,000,000"]);
     }
 }

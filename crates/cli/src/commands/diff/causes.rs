@@ -10,7 +10,7 @@ use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
 use backstory_workflow::paths::relative;
 
-use super::changes::{self, count};
+use super::changes;
 use super::sides::{ComparedSide, ComparedVersion};
 use super::{Answered, content_of};
 use crate::text::line::{cut, printable};
@@ -18,6 +18,7 @@ use crate::text::paths::shown;
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
+use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 
 /// The most causes, and the most outputs, that are listed.
@@ -107,7 +108,10 @@ impl Printer<'_> {
         let when = format!("run {}  {name}{}", run.id, when::moment(run.started));
         let more = match runs.len() {
             0 | 1 => String::new(),
-            many => format!("  (and {})", count(many - 1, "earlier run", "earlier runs")),
+            many => format!(
+                "  (and {})",
+                counted(many - 1, "earlier run", "earlier runs")
+            ),
         };
         writeln!(
             out,

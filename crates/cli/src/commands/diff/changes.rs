@@ -10,6 +10,7 @@ use backstory_comparison::{
 use crate::json::Value;
 use crate::text::line::{cut, printable};
 use crate::text::style::{Role, Style};
+use crate::text::words::{counted, grouped};
 
 /// The width of a printed line of a text.
 const WIDTH: usize = 110;
@@ -28,29 +29,8 @@ pub fn summary(content: &ContentDifference) -> String {
     }
 }
 
-/// `3 rows`, `1 row`
-pub fn count(number: usize, one: &str, many: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        _ => format!("{} {many}", grouped(number as u64)),
-    }
-}
-
-/// `16,184`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 fn of_text(text: &TextDifference) -> String {
-    let lines = |number| count(number, "line", "lines");
+    let lines = |number| counted(number, "line", "lines");
     match (text.removed, text.added) {
         (0, 0) => "only the newline at the end differs".to_owned(),
         (0, added) => format!("{} added", lines(added)),
@@ -61,7 +41,7 @@ fn of_text(text: &TextDifference) -> String {
 }
 
 fn of_table(table: &TableDifference) -> String {
-    let rows = |number| count(number, "row", "rows");
+    let rows = |number| counted(number, "row", "rows");
     let named = |names: &[Vec<u8>]| {
         let shown = names.iter().take(NAMED).map(|name| printable(name));
         let shown: Vec<String> = shown.collect();
@@ -82,7 +62,7 @@ fn of_table(table: &TableDifference) -> String {
         parts.push(format!("{} added", rows(table.rows_added)));
     }
     if table.cells_changed > 0 {
-        let cells = count(table.cells_changed, "cell", "cells");
+        let cells = counted(table.cells_changed, "cell", "cells");
         parts.push(format!(
             "{cells} changed in {} of {}",
             table.rows_changed,

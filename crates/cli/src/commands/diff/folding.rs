@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
 
 use super::causes::{Printer, listed};
-use super::changes::count;
+use crate::text::words::counted;
 
 impl Printer<'_> {
     /// Differences in few words, by kind.
@@ -40,7 +40,11 @@ impl Printer<'_> {
                 (DifferenceKind::Listing, _) => ("listed directory", "listed directories"),
                 (kind, _) => (kind.word(), kind.word()),
             };
-            parts.push(format!("{} ({})", count(number, one, many), listed(&names)));
+            parts.push(format!(
+                "{} ({})",
+                counted(number, one, many),
+                listed(&names)
+            ));
         }
         parts
     }

@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
 
 use super::causes::{LISTED, NAMED, Printer, listed};
-use super::changes::{self, count};
+use super::changes;
 use super::content_of;
 use super::sides::ComparedSide;
 use crate::text::line::printable;
 use crate::text::style::Role;
+use crate::text::words::counted;
 
 impl Printer<'_> {
     /// Prints ends of programs that differ: the first, and that of the whole command.
@@ -33,7 +34,7 @@ impl Printer<'_> {
             writeln!(
                 out,
                 "  … and {}",
-                count(ends.len() - most, "other", "others")
+                counted(ends.len() - most, "other", "others")
             )?;
         }
         Ok(())
@@ -86,11 +87,11 @@ impl Printer<'_> {
         };
         if results.len() > most {
             let rest = &results[most..];
-            let number = count(rest.len(), "other output", "other outputs");
+            let number = counted(rest.len(), "other output", "other outputs");
             writeln!(out, "  {number}: {}", listed(&names(rest)))?;
         }
         if !between.is_empty() {
-            let number = count(between.len(), "intermediate file", "intermediate files");
+            let number = counted(between.len(), "intermediate file", "intermediate files");
             writeln!(out, "  {number}: {}", listed(&names(&between)))?;
         }
         for (letter, is_a) in [("a", true), ("b", false)] {
@@ -100,7 +101,7 @@ impl Printer<'_> {
                 .copied()
                 .collect();
             if !own.is_empty() {
-                let number = count(own.len(), "file", "files");
+                let number = counted(own.len(), "file", "files");
                 folded.push(format!(
                     "{number} made by {letter} only ({})",
                     listed(&names(&own))
@@ -119,7 +120,7 @@ impl Printer<'_> {
             lines.push(format!("also different: {}", folded.join(", ")));
         }
         if consequences > 0 {
-            let parts = count(consequences, "difference", "differences");
+            let parts = counted(consequences, "difference", "differences");
             lines.push(format!("{parts} inside of the commands above"));
         }
         match diff.same_outputs.len() {
@@ -128,7 +129,7 @@ impl Printer<'_> {
             many => lines.push(format!("{many} outputs are the same")),
         }
         if let Some(first) = diff.unknown.first() {
-            let files = count(diff.unknown.len(), "file", "files");
+            let files = counted(diff.unknown.len(), "file", "files");
             lines.push(format!(
                 "{files} could not be compared, because the contents are not stored ({} …): record with --contents=lazy",
                 self.name(first)

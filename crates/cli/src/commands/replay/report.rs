@@ -12,6 +12,7 @@ use crate::commands::{Outcome, answer};
 use crate::json::{self, Value};
 use crate::text::shell::quote;
 use crate::text::style::{Role, Style};
+use crate::text::words::noun;
 
 /// The whole result.
 pub struct Report<'r> {
@@ -99,7 +100,7 @@ impl Report<'_> {
             .iter()
             .filter(|o| matches!(o.state, OutputState::Unknown(_)))
             .count();
-        let noun = if count == 1 { "output" } else { "outputs" };
+        let noun = noun(count, "output", "outputs");
         if self.is_identical() && unknown == 0 {
             writeln!(
                 out,

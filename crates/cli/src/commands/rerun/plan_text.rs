@@ -14,6 +14,7 @@ use crate::error::one_line;
 use crate::text::line::{columns, cut, width};
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
+use crate::text::words::counted;
 
 /// The most columns of a file's name, and of a step's command.
 const FILE: usize = 32;
@@ -29,7 +30,11 @@ pub fn print(plan: &Plan<'_>, style: Style, out: &mut impl Write) -> io::Result<
     let file = shown(plan.path.as_os_str().as_encoded_bytes());
     if runs.is_empty() && outside.is_empty() {
         let count = plan.work.steps.len();
-        return writeln!(out, "{file} is up to date: {}", counted(count, "step"));
+        return writeln!(
+            out,
+            "{file} is up to date: {}",
+            counted(count, "step", "steps")
+        );
     }
     table(plan, &runs, style, out)?;
     if !outside.is_empty() {
@@ -60,16 +65,8 @@ pub fn print(plan: &Plan<'_>, style: Style, out: &mut impl Write) -> io::Result<
     writeln!(
         out,
         "\n{file}: {} to run{may}; {current} current",
-        counted(stale, "step")
+        counted(stale, "step", "steps")
     )
-}
-
-/// `1 step`, `2 steps`
-pub fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    }
 }
 
 fn table(plan: &Plan<'_>, which: &[usize], style: Style, out: &mut impl Write) -> io::Result<()> {
@@ -144,7 +141,7 @@ fn reason(plan: &Plan<'_>, at: usize) -> String {
     if let Some(first) = reasons.next() {
         let more = match reasons.len() {
             0 => String::new(),
-            more => format!(" (and {})", counted(more, "more reason")),
+            more => format!(" (and {})", counted(more, "more reason", "more reasons")),
         };
         return format!("{}{more}", words(first, step));
     }

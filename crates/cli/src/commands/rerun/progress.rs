@@ -9,12 +9,13 @@ use backstory_replay::rerun::execution::{StepOutcome, StepProgress};
 use backstory_replay::rerun::work_list::Standing;
 
 use super::Plan;
-use super::plan_text::{command, counted, file};
+use super::plan_text::{command, file};
 use crate::ending;
 use crate::text::line::{Line, columns, cut};
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 use crate::text::when;
+use crate::text::words::counted;
 
 /// The most columns of a command where the terminal does not limit them.
 const COMMAND: usize = 120;
@@ -80,9 +81,13 @@ impl ProgressLines {
         let outside = count(&|done| matches!(done, StepOutcome::Outside));
         let file = shown(plan.path.as_os_str().as_encoded_bytes());
         if ran + failed + left + outside == 0 {
-            return writeln!(out, "{file} is up to date: {}", counted(done.len(), "step"));
+            return writeln!(
+                out,
+                "{file} is up to date: {}",
+                counted(done.len(), "step", "steps")
+            );
         }
-        let mut parts = vec![format!("{} ran", counted(ran, "step"))];
+        let mut parts = vec![format!("{} ran", counted(ran, "step", "steps"))];
         if same > 0 {
             parts.push(format!("{same} of them with the same result"));
         }

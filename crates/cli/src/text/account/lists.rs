@@ -7,11 +7,12 @@ use backstory_packages::PackageTally;
 use backstory_workflow::steps::Line;
 
 use super::step::{StepWriter, name};
-use super::{Sheet, counted, wrapped};
-use crate::text::command::{cut, printable};
+use super::{Sheet, wrapped};
+use crate::text::line::{excerpt, printable};
 use crate::text::shell::quote;
 use crate::text::style::Role;
 use crate::text::when;
+use crate::text::words::counted;
 
 /// Writes the files that no recorded step made: the user's own, then those of packages. If the
 /// user's own do not fit a screen, those of one directory and ending are one line. `files` lists
@@ -39,7 +40,7 @@ pub fn inputs(
         }
         let text = format!(
             "({} in all; --files lists them)",
-            counted(own.len(), "file")
+            counted(own.len(), "file", "files")
         );
         writeln!(out, "{}", sheet.style.paint(Role::Dim, &text))?;
     } else {
@@ -76,7 +77,12 @@ pub fn package_list(
         false => sheet.height / 2,
     };
     for count in &all[..alone] {
-        writeln!(out, "{}: {}", count.package, counted(count.files, "file"))?;
+        writeln!(
+            out,
+            "{}: {}",
+            count.package,
+            counted(count.files, "file", "files")
+        )?;
     }
     if alone < all.len() {
         let rest: Vec<String> = all[alone..]
@@ -90,7 +96,7 @@ pub fn package_list(
     }
     match packages.others.len() {
         0 => Ok(()),
-        many => writeln!(out, "no package: {}", counted(many, "file")),
+        many => writeln!(out, "no package: {}", counted(many, "file", "files")),
     }
 }
 
@@ -119,7 +125,10 @@ pub fn script(account: &Account, sheet: Sheet<'_>, out: &mut impl Write) -> io::
 /// A command in full. Its text may have several lines.
 fn printable_lines(line: &Line) -> String {
     let text = line.command();
-    let lines: Vec<String> = text.split('\n').map(printable).collect();
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|text| printable(text.as_bytes()))
+        .collect();
     lines.join("\n")
 }
 
@@ -142,7 +151,7 @@ pub fn way(
     for step in way {
         let command = &account.commands[step.command];
         let room = sheet.width.saturating_sub(12);
-        let text = cut(&command.line.command(), room);
+        let text = excerpt(&command.line.command(), room);
         let text = sheet.style.paint(Role::Command, &text);
         let word = if back { "made by" } else { "used by" };
         writeln!(out, "  {word} {text}")?;
@@ -150,7 +159,7 @@ pub fn way(
             let line = &account.commands[starter].line;
             let starter = sheet
                 .style
-                .paint(Role::Command, &cut(&line.command(), room));
+                .paint(Role::Command, &excerpt(&line.command(), room));
             writeln!(out, "  started by {starter}")?;
         }
         let word = if back { "from" } else { "which made" };

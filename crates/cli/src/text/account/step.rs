@@ -8,7 +8,8 @@ use backstory_workflow::paths::{absolute, base_name, parent, relative};
 use backstory_workflow::steps::Word;
 
 use super::Sheet;
-use crate::text::command::{cut, shortened};
+use crate::text::command::shortened;
+use crate::text::line::excerpt;
 use crate::text::paths::shown;
 use crate::text::style::Role;
 
@@ -54,7 +55,7 @@ impl<'a> StepWriter<'a> {
         lines.push(format!("  {times}{command}"));
         let facts = self.facts(step);
         if !facts.is_empty() {
-            let facts = cut(&facts, self.sheet.width.saturating_sub(6));
+            let facts = excerpt(&facts, self.sheet.width.saturating_sub(6));
             lines.push(format!("      {}", style.paint(Role::Dim, &facts)));
         }
         lines
