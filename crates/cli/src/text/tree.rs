@@ -389,5 +389,4 @@ fn shortened(line: String) -> (String, usize) {
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
 pub(crate) mod tests;
