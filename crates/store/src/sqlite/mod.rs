@@ -5,19 +5,22 @@
 //!
 //! Invariant: a database of a newer schema, or of another program, is never changed.
 
+mod activity_rows;
 mod annotations;
 mod append;
 mod cache;
+mod entity_rows;
 mod facts;
 mod names;
 mod open;
-mod read;
 mod runs;
 mod schema;
+mod select;
 mod shared;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod version_matches;
 mod versions;
 
 use backstory_vocabulary::{ContentsMode, Word};
