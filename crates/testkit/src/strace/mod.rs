@@ -7,12 +7,17 @@
 //! - `line` parses one line of strace's text.
 //! - `calls` joins interrupted lines and orders the calls.
 //! - `world` keeps the process tree and current directories.
-//! - `facts` says what each call means for files.
+//! - `meaning` says what each call means for files: a table of calls that yields `facts` from a
+//!   `traced_call`, the call with its arguments.
+//! - `collect` brings the facts of all calls together.
 
 mod calls;
+mod collect;
 mod facts;
 mod line;
 pub(crate) mod lookup;
+mod meaning;
+mod traced_call;
 mod world;
 
 use std::ffi::OsStr;
@@ -64,6 +69,6 @@ pub fn command(output: &Path, argv: &[impl AsRef<OsStr>]) -> Command {
 pub fn read(text: &[u8], cwd: &[u8]) -> Trace {
     let calls = calls::join(text);
     let (mut processes, contexts) = world::replay(&calls, cwd);
-    let facts = facts::collect(&calls, &contexts, |process| processes[process].acted = true);
+    let facts = collect::collect(&calls, &contexts, |process| processes[process].acted = true);
     Trace { processes, facts }
 }
