@@ -11,13 +11,12 @@ use std::fs;
 use backstory_eventlog::event::Bytes;
 use backstory_files::regular;
 use backstory_graph::model::{EntityKind, Relation};
-use backstory_workflow::paths::{base_name, contains, is_cache, is_tool, parent};
+use backstory_workflow::paths::{base_name, contains, is_cache, is_tool, parent, to_path};
 use backstory_workflow::steps::{is_builder, is_one};
 use backstory_workflow::tools::{DerivedViews, knowledge};
 
 use crate::library_index::LibraryIndex;
 use crate::loaded_runs::LoadedRun;
-use crate::present_files::path_of;
 
 /// How a file is judged for an activity that used it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +79,7 @@ impl ViewJudge {
         });
         names.find_map(|(name, path)| {
             let known = index.paths(base_name(name));
-            let real = |path: &[u8]| fs::canonicalize(path_of(path)).ok();
+            let real = |path: &[u8]| fs::canonicalize(to_path(path)).ok();
             let here = real(path)?;
             // A library that is not below a directory of the index was found by other means.
             let listed = known.iter().any(|known| parent(known) == parent(name));
@@ -134,7 +133,7 @@ fn stem(name: &[u8]) -> &[u8] {
 /// True if the compiled module at `path` belongs to the present version of its source. A pyc file
 /// has the source's time and size in its header (PEP 552).
 pub fn is_compiled_from(path: &[u8], mtime: i64, size: i64) -> bool {
-    let Ok(bytes) = regular::read(path_of(path)) else {
+    let Ok(bytes) = regular::read(to_path(path)) else {
         return false;
     };
     let number = |at: usize| {

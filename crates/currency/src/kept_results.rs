@@ -6,11 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use backstory_store::Store;
-use backstory_workflow::paths::{is_cache, is_of_kernel, is_system};
+use backstory_workflow::paths::{is_cache, is_of_kernel, is_system, to_path};
 
 use crate::Result;
 use crate::file_state::is_nameless;
-use crate::present_files::path_of;
 
 /// The files that runs made and that still exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,9 +47,9 @@ pub fn kept_results(store: &dyn Store, top: Option<&Path>) -> Result<KeptResults
             if name.is_empty() || is_nameless(&path) || is_cache(&path) {
                 continue;
             }
-            match fs::symlink_metadata(path_of(&path)) {
+            match fs::symlink_metadata(to_path(&path)) {
                 Ok(found) if found.is_dir() => {}
-                Ok(_) if here => drop(inside.insert(path_of(&path).to_owned())),
+                Ok(_) if here => drop(inside.insert(to_path(&path).to_owned())),
                 Ok(_) => kept.outside += 1,
                 Err(_) => kept.removed += usize::from(here),
             }

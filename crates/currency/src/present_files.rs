@@ -2,15 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use backstory_contents::digest_of;
 use backstory_eventlog::event::Bytes;
 use backstory_files::{Digest, Ident, regular};
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use backstory_query::try_present_identity;
+use backstory_workflow::paths::to_path;
 use rustix::io::Errno;
 
 /// The files that were found at paths. An entry is never examined twice, so all questions of one
@@ -38,7 +38,7 @@ impl PresentFiles {
         if let Some(known) = self.idents.borrow().get(path) {
             return *known;
         }
-        let found = look(path, AtFlags::empty());
+        let found = try_present_identity(to_path(path), true);
         self.idents.borrow_mut().insert(path.clone(), found);
         found
     }
@@ -48,7 +48,7 @@ impl PresentFiles {
         if let Some(known) = self.links.borrow().get(path) {
             return *known;
         }
-        let found = look(path, AtFlags::SYMLINK_NOFOLLOW);
+        let found = try_present_identity(to_path(path), false);
         self.links.borrow_mut().insert(path.clone(), found);
         found
     }
@@ -78,25 +78,15 @@ impl PresentFiles {
 
 /// The digest of a file's present content.
 pub fn held(path: &[u8]) -> Option<Digest> {
-    let mut file = regular::open(path_of(path)).ok()?;
+    let mut file = regular::open(to_path(path)).ok()?;
     digest_of(&mut file).ok().map(|(digest, _)| digest)
 }
 
-fn look(path: &[u8], flags: AtFlags) -> Result<Ident, Errno> {
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    statx(CWD, path_of(path), flags, wanted).map(|found| Ident::from(&found))
-}
-
 fn list(path: &[u8]) -> Option<PresentListing> {
-    let real: PathBuf = fs::canonicalize(path_of(path)).ok()?;
+    let real: PathBuf = fs::canonicalize(to_path(path)).ok()?;
     let entries = fs::read_dir(&real).ok()?.flatten();
     Some(PresentListing {
         names: entries.map(|entry| entry.file_name().into_vec()).collect(),
         real: real.into_os_string().into_vec().into(),
     })
-}
-
-/// A recorded path for the operating system.
-pub fn path_of(path: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(path))
 }

@@ -48,7 +48,7 @@ pub use heirs::heirs;
 pub use history::{PathChange, PathEvent, at_moment, history};
 pub use lineage::{ancestry, ancestry_of, influence, influence_of};
 pub use neighbours::Direction;
-pub use now::ident as present_identity;
+pub use now::{ident as present_identity, look as try_present_identity};
 pub use peers::peers;
 pub use replaced::replaced;
 pub use results::{RunResult, results};

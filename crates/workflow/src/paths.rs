@@ -3,6 +3,10 @@
 //! The lists of directories come from [`crate::tools`]. All functions look at the text of a path
 //! only, never at the file system.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use crate::tools::{PathKnowledge, knowledge};
 
 fn known() -> &'static PathKnowledge {
@@ -98,6 +102,11 @@ pub fn is_incidental(path: &[u8]) -> bool {
 /// True if a program keeps files there that it could make again.
 pub fn is_cache(path: &[u8]) -> bool {
     ends_with_any(path, &known().cache_endings) || has_any(path, &known().caches) || is_record(path)
+}
+
+/// A recorded path for the operating system.
+pub fn to_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
 }
 
 /// True if `part` is somewhere in `text`.

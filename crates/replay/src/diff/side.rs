@@ -17,6 +17,7 @@ use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};
 use backstory_store::facts::Availability;
 use backstory_store::{ActivityKey, EntityKey, Store};
+use backstory_workflow::paths::absolute;
 
 use super::file_use::FileUse;
 use super::listings::{self, DirectoryListing};
@@ -392,24 +393,4 @@ fn lineage(store: &dyn Store, version: EntityKey, run: Option<&str>) -> Result<L
         ..Scope::default()
     };
     Ok(query::ancestry_of(store, &[version], &scope)?)
-}
-
-/// `path` from `base`, if it is not absolute; a leading `./` is dropped.
-fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
-    let path = path.strip_prefix(b"./").unwrap_or(path);
-    match path.starts_with(b"/") {
-        true => path.to_vec(),
-        false => [base, b"/", path].concat(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_paths_from_where_the_command_stood() {
-        assert_eq!(absolute(b"./x", b"/w"), b"/w/x");
-        assert_eq!(absolute(b"/tmp/x", b"/w"), b"/tmp/x");
-    }
 }

@@ -10,12 +10,11 @@ use std::path::Path;
 
 use backstory_contents::Contents;
 use backstory_eventlog::event::Bytes;
-use backstory_files::Ident;
 use backstory_files::regular;
 use backstory_graph::model::EntityKind;
 use backstory_store::Store;
 use backstory_store::facts::Looked;
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use backstory_workflow::paths::to_path;
 
 use super::initial_state::{InitialPath, InitialState, is_plain};
 use super::{Deviations, EntrySource, PlanEntry};
@@ -121,7 +120,7 @@ impl<'s> PlanBuilder<'s> {
         for end in ends {
             let part = &path[..end];
             if !self.entries.contains_key(part) && part != b"/" && !part.is_empty() {
-                let now = fs::symlink_metadata(Path::new(std::ffi::OsStr::from_bytes(part)));
+                let now = fs::symlink_metadata(to_path(part));
                 let mode = now.map_or(0o755, |now| now.mode() & 0o7777);
                 self.put(part, EntrySource::Directory, mode, 0);
             }
@@ -156,7 +155,7 @@ impl<'s> PlanBuilder<'s> {
     pub fn files(&mut self, first: &InitialState) -> Result<()> {
         let mut replaced: BTreeMap<Vec<u8>, &Path> = BTreeMap::new();
         for (old, new) in &self.deviations.inputs {
-            let cwd = Path::new(std::ffi::OsStr::from_bytes(&self.cwd));
+            let cwd = to_path(&self.cwd);
             replaced.insert(cwd.join(old).as_os_str().as_bytes().to_vec(), new);
         }
         for before in &first.paths {
@@ -228,7 +227,7 @@ impl<'s> PlanBuilder<'s> {
     }
 
     fn directory(&mut self, before: &InitialPath) {
-        let now = fs::metadata(host(&before.path))
+        let now = fs::metadata(to_path(&before.path))
             .ok()
             .filter(|now| now.is_dir());
         let known = self
@@ -265,7 +264,7 @@ impl<'s> PlanBuilder<'s> {
             return self.date(before);
         }
         // The present link may be one that the run put in place of the old one.
-        let target = fs::read_link(host(&before.path))
+        let target = fs::read_link(to_path(&before.path))
             .ok()
             .filter(|_| !before.changed);
         match target {
@@ -297,7 +296,7 @@ impl<'s> PlanBuilder<'s> {
         if self.entries.contains_key(&self.real(&before.path)) {
             return;
         }
-        let now = fs::symlink_metadata(host(&before.path)).ok();
+        let now = fs::symlink_metadata(to_path(&before.path)).ok();
         let mode = before.ident.map(|ident| ident.mode);
         match now {
             Some(now) if now.is_dir() => {
@@ -311,7 +310,8 @@ impl<'s> PlanBuilder<'s> {
                     path: without_links(&real).into(),
                     ..before.clone()
                 };
-                if *target.path != *before.path && fs::symlink_metadata(host(&target.path)).is_ok()
+                if *target.path != *before.path
+                    && fs::symlink_metadata(to_path(&target.path)).is_ok()
                 {
                     self.on_the_way(&real);
                     self.blank(&target);
@@ -319,11 +319,12 @@ impl<'s> PlanBuilder<'s> {
             }
             Some(now) if now.is_file() => {
                 let mtime = now.mtime() * 1_000_000_000 + now.mtime_nsec();
-                let what =
-                    match self.deviations.allow_host && regular::open(host(&before.path)).is_ok() {
-                        true => EntrySource::Copied(without_links(&before.path)),
-                        false => EntrySource::Zeros(now.len()),
-                    };
+                let what = match self.deviations.allow_host
+                    && regular::open(to_path(&before.path)).is_ok()
+                {
+                    true => EntrySource::Copied(without_links(&before.path)),
+                    false => EntrySource::Zeros(now.len()),
+                };
                 self.put(&before.path, what, now.mode() & 0o7777, mtime);
             }
             _ => {
@@ -364,14 +365,10 @@ fn parts(path: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-pub(super) fn host(path: &[u8]) -> &Path {
-    Path::new(std::ffi::OsStr::from_bytes(path))
-}
-
 /// The path on this machine with its links resolved. From inside the replay, absolute links lead
 /// elsewhere.
 pub(super) fn without_links(path: &[u8]) -> Vec<u8> {
-    let real = fs::canonicalize(host(path));
+    let real = fs::canonicalize(to_path(path));
     real.map_or_else(
         |_| path.to_vec(),
         |real| real.as_os_str().as_bytes().to_vec(),
@@ -380,14 +377,4 @@ pub(super) fn without_links(path: &[u8]) -> Vec<u8> {
 
 pub(super) fn shown(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
-}
-
-pub(super) fn look(path: &[u8]) -> Option<Ident> {
-    let found = statx(
-        CWD,
-        host(path),
-        AtFlags::empty(),
-        StatxFlags::BASIC_STATS | StatxFlags::BTIME,
-    );
-    found.ok().map(|found| Ident::from(&found))
 }

@@ -5,9 +5,10 @@ use backstory_files::regular;
 use backstory_query as query;
 use backstory_store::facts::{Availability, Package};
 use backstory_store::same_version;
+use backstory_workflow::paths::to_path;
 
 use super::EntrySource;
-use super::builder::{PlanBuilder, host, look, shown, without_links};
+use super::builder::{PlanBuilder, shown, without_links};
 use super::initial_state::InitialPath;
 use crate::Result;
 
@@ -19,7 +20,7 @@ impl PlanBuilder<'_> {
     /// Adds a file whose content the run needed.
     pub(super) fn content(&mut self, before: &InitialPath) -> Result<()> {
         let known = self.known(before)?;
-        let now = look(&before.path);
+        let now = query::present_identity(to_path(&before.path), true);
         let same = match (&now, &before.ident) {
             (Some(now), Some(then)) => same_version(now, then),
             _ => false,
@@ -112,8 +113,8 @@ impl PlanBuilder<'_> {
     }
 
     fn is_content(&self, path: &[u8], digest: Option<Digest>) -> bool {
-        let found =
-            regular::open(host(path)).and_then(|mut file| backstory_contents::digest_of(&mut file));
+        let found = regular::open(to_path(path))
+            .and_then(|mut file| backstory_contents::digest_of(&mut file));
         found.is_ok_and(|(now, _)| Some(now) == digest)
     }
 }

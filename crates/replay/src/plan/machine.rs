@@ -10,9 +10,9 @@ use std::os::unix::fs::MetadataExt;
 use backstory_files::Digest;
 use backstory_files::executable;
 use backstory_files::regular;
-use backstory_workflow::paths::is_tool;
+use backstory_workflow::paths::{is_tool, to_path};
 
-use super::builder::{MOST_LINKS, PlanBuilder, host, without_links};
+use super::builder::{MOST_LINKS, PlanBuilder, without_links};
 use super::initial_state::{InitialPath, InitialState};
 use super::{EntrySource, PlanEntry};
 
@@ -57,7 +57,7 @@ impl PlanBuilder<'_> {
                     .ok()?;
             }
             EntrySource::Mounted(from) | EntrySource::Copied(from) => {
-                let file = regular::open(host(from)).ok()?;
+                let file = regular::open(to_path(from)).ok()?;
                 file.take(executable::HEAD as u64)
                     .read_to_end(&mut head)
                     .ok()?;
@@ -82,9 +82,9 @@ impl PlanBuilder<'_> {
                 .filter(|&end| end == real.len() || real[end] == b'/')
                 .find(|&end| {
                     !self.entries.contains_key(&real[..end])
-                        && fs::read_link(host(&real[..end])).is_ok()
+                        && fs::read_link(to_path(&real[..end])).is_ok()
                 });
-            match link.and_then(|end| Some((end, fs::read_link(host(&real[..end])).ok()?))) {
+            match link.and_then(|end| Some((end, fs::read_link(to_path(&real[..end])).ok()?))) {
                 Some((end, target)) => {
                     self.put(
                         &real[..end],
@@ -94,7 +94,7 @@ impl PlanBuilder<'_> {
                     );
                 }
                 None => {
-                    if let Ok(meta) = fs::metadata(host(&real)) {
+                    if let Ok(meta) = fs::metadata(to_path(&real)) {
                         self.directories_to(
                             &real[..real.iter().rposition(|&byte| byte == b'/').unwrap_or(0)],
                         );
@@ -115,7 +115,7 @@ impl PlanBuilder<'_> {
     pub(super) fn on_the_way(&mut self, path: &[u8]) {
         let mut path = path.to_vec();
         for _ in 0..MOST_LINKS {
-            let Ok(target) = fs::read_link(host(&path)) else {
+            let Ok(target) = fs::read_link(to_path(&path)) else {
                 return;
             };
             self.put(
@@ -156,7 +156,7 @@ impl PlanBuilder<'_> {
         if is_tool(&before.path) {
             return;
         }
-        let Ok(entries) = fs::read_dir(host(&before.path)) else {
+        let Ok(entries) = fs::read_dir(to_path(&before.path)) else {
             return;
         };
         for entry in entries.flatten().take(LISTED) {
@@ -206,7 +206,7 @@ impl PlanBuilder<'_> {
         {
             return;
         }
-        let now = fs::symlink_metadata(host(path)).ok();
+        let now = fs::symlink_metadata(to_path(path)).ok();
         let mtime = now
             .as_ref()
             .map_or(0, |now| now.mtime() * 1_000_000_000 + now.mtime_nsec());
@@ -216,7 +216,7 @@ impl PlanBuilder<'_> {
             0o040_000 => self.put(path, EntrySource::Directory, bits(0o755), mtime),
             0o120_000 => {
                 // No process looked at its target.
-                let target = fs::read_link(host(path))
+                let target = fs::read_link(to_path(path))
                     .map_or(b"nowhere".to_vec(), |to| to.into_os_string().into_vec());
                 self.put(path, EntrySource::Link(target), 0o777, mtime);
             }

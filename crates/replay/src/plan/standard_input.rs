@@ -1,11 +1,9 @@
 //! The standard input of a replay.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
 use backstory_eventlog::run::RunHeader;
 use backstory_query as query;
 use backstory_store::Store;
+use backstory_workflow::paths::to_path;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -41,7 +39,7 @@ pub fn of(store: &dyn Store, header: &RunHeader, notes: &mut Vec<String>) -> Res
     match query::known(store, Some(&ident))? {
         Some((Some(digest), held)) if held.is_stored() => Ok(Stdin::Stored(digest.0)),
         _ => {
-            let path = Path::new(std::ffi::OsStr::from_bytes(target)).display();
+            let path = to_path(target).display();
             notes.push(format!(
                 "standard input was {path}, whose content is not kept: yours is used"
             ));

@@ -5,15 +5,12 @@
 //! step may do other things than before; a changed script is not read.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use backstory_currency::PlannedStep;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Edge, Entity, EntityKind, Relation};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
-use backstory_workflow::paths::{base_name, is_below_kernel, is_cache, is_record};
+use backstory_workflow::paths::{base_name, is_below_kernel, is_cache, is_record, to_path};
 use backstory_workflow::tools::knowledge;
 
 use crate::Result;
@@ -112,7 +109,7 @@ pub fn hazards(
     let mut all = found.others;
     all.extend(
         deleted
-            .filter(|path| at(path).symlink_metadata().is_ok())
+            .filter(|path| to_path(path).symlink_metadata().is_ok())
             .cloned()
             .map(Hazard::Deletes),
     );
@@ -192,7 +189,7 @@ impl Findings {
                 } else if entity.last {
                     self.left.insert(path.clone());
                     // To make a directory that exists changes nothing.
-                    let known = entity.kind == EntityKind::Directory && at(path).is_dir();
+                    let known = entity.kind == EntityKind::Directory && to_path(path).is_dir();
                     if !is_inside(path) && !is_of_tool(path) && !known {
                         self.others.insert(Hazard::WritesOutside(path.clone()));
                     }
@@ -227,8 +224,4 @@ fn peer(name: &Bytes) -> Bytes {
         Some(address) => address.into(),
         None => name.clone(),
     }
-}
-
-fn at(path: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(path))
 }

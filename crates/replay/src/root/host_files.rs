@@ -9,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use backstory_workflow::paths::to_path;
 use rustix::mount::mount_bind_recursive;
 
 use super::{HOST, OWN, protect, show};
@@ -76,7 +77,7 @@ impl HostFiles<'_> {
             .absent
             .range(to.as_os_str().as_bytes().to_vec()..)
             .next();
-        if below.is_some_and(|path| Path::new(std::ffi::OsStr::from_bytes(path)).starts_with(&to)) {
+        if below.is_some_and(|path| to_path(path).starts_with(&to)) {
             return self.beside(from, &to);
         }
         // Mounts below a mount cannot be left out.

@@ -11,7 +11,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::path;
+use backstory_workflow::paths::to_path;
+
 use crate::plan::Plan;
 use crate::{Error, Result};
 
@@ -25,7 +26,7 @@ pub fn put(plan: &Plan) -> Result<()> {
     }
     let newest_first = is_newest_first()?;
     for (directory, names) in &plan.orders {
-        let directory = path(directory);
+        let directory = to_path(directory);
         arrange(directory, names, newest_first).map_err(Error::io("put in order", directory))?;
     }
     Ok(())
@@ -58,7 +59,7 @@ fn arrange(directory: &Path, names: &[Vec<u8>], newest_first: bool) -> io::Resul
 
 /// Makes an entry the newest. A mount point stays in its place.
 fn renew(directory: &Path, name: &[u8]) -> io::Result<()> {
-    let (own, aside) = (directory.join(path(name)), directory.join(ASIDE));
+    let (own, aside) = (directory.join(to_path(name)), directory.join(ASIDE));
     match fs::rename(&own, &aside) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(()),
         moved => moved.and_then(|()| fs::rename(&aside, &own)),

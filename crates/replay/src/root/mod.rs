@@ -23,6 +23,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use backstory_workflow::paths::to_path;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change,
     mount_remount, unmount,
@@ -127,7 +128,7 @@ pub fn become_user(plan: &Plan) -> Result<()> {
         unshare("user", UnshareFlags::NEWUSER)?;
         map(&plan.uid.to_string(), "0", "0", &plan.gid.to_string())?;
     }
-    let cwd = path(&plan.cwd);
+    let cwd = to_path(&plan.cwd);
     rustix::process::chdir(cwd).map_err(Error::build("enter", cwd))
 }
 
@@ -173,13 +174,8 @@ fn protect(to: &Path) -> Result<()> {
     mount_remount(to, flags, c"").map_err(Error::build("protect", to))
 }
 
-fn path(bytes: &[u8]) -> &Path {
-    use std::os::unix::ffi::OsStrExt;
-    Path::new(std::ffi::OsStr::from_bytes(bytes))
-}
-
 /// The path of a machine's file while the root is filled.
 fn on_host(bytes: &[u8]) -> PathBuf {
-    let below = path(bytes);
+    let below = to_path(bytes);
     Path::new(HOST).join(below.strip_prefix("/").unwrap_or(below))
 }

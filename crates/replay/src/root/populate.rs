@@ -9,9 +9,10 @@ use std::path::Path;
 use backstory_contents::Contents;
 use backstory_files::Digest;
 use backstory_files::regular;
+use backstory_workflow::paths::to_path;
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, futimens, utimensat};
 
-use super::{host_files, listing_order, on_host, path, show};
+use super::{host_files, listing_order, on_host, show};
 use crate::plan::{EntrySource, Plan, PlanEntry};
 use crate::{Error, Result};
 
@@ -52,7 +53,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
     listing_order::put(plan)?;
     for entry in &plan.entries {
         if let EntrySource::Mounted(from) = &entry.what {
-            show(&on_host(from), path(&entry.path))?;
+            show(&on_host(from), to_path(&entry.path))?;
         }
     }
     further_names(plan, |of| shown.contains(of))?;
@@ -60,7 +61,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
         host_files::rest(plan)?;
     }
     for entry in plan.entries.iter().rev() {
-        let own = path(&entry.path);
+        let own = to_path(&entry.path);
         if entry.what == EntrySource::Directory && !is_ours(own) {
             dated(own, entry.mtime).map_err(Error::io("set the times of", own))?;
             fs::set_permissions(own, Permissions::from_mode(entry.mode))
@@ -76,8 +77,8 @@ fn further_names(plan: &Plan, wanted: impl Fn(&[u8]) -> bool) -> Result<()> {
         if let EntrySource::HardLink(of) = &entry.what
             && wanted(of)
         {
-            let to = path(&entry.path);
-            another_name(path(of), to).map_err(Error::io("make", to))?;
+            let to = to_path(&entry.path);
+            another_name(to_path(of), to).map_err(Error::io("make", to))?;
         }
     }
     Ok(())
@@ -104,7 +105,7 @@ impl FillError {
         };
         Error::Build {
             doing: "make",
-            path: path(&entry.path).to_owned(),
+            path: to_path(&entry.path).to_owned(),
             source: outside(source),
         }
     }
@@ -141,7 +142,7 @@ struct RootFiller<'p> {
 
 impl<'p> RootFiller<'p> {
     fn put(&mut self, entry: &'p PlanEntry) -> std::result::Result<(), FillError> {
-        let to = path(&entry.path);
+        let to = to_path(&entry.path);
         match &entry.what {
             EntrySource::HardLink(_) => return Ok(()),
             EntrySource::Directory => {
@@ -152,7 +153,7 @@ impl<'p> RootFiller<'p> {
             _ => self.parents(to)?,
         }
         match &entry.what {
-            EntrySource::Link(target) => match symlink(path(target), to) {
+            EntrySource::Link(target) => match symlink(to_path(target), to) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
                     made?;
@@ -227,7 +228,7 @@ fn in_order(plan: &Plan) -> Result<Vec<&PlanEntry>> {
     let mut entries: Vec<&PlanEntry> = plan.entries.iter().collect();
     // The sort is stable, so other entries keep the plan's order.
     entries.sort_by_cached_key(|entry| {
-        let (own, parent) = (path(&entry.path), path(&entry.path).parent());
+        let (own, parent) = (to_path(&entry.path), to_path(&entry.path).parent());
         let parent = parent.map_or(&b"/"[..], |parent| parent.as_os_str().as_bytes());
         let name = own.file_name().map_or(&b""[..], |name| name.as_bytes());
         (

@@ -1,11 +1,12 @@
 //! The list of the outputs that are aside, and each output in it.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use backstory_workflow::paths::to_path;
 
 /// The file with the list: fields of all entries, each ended by a NUL.
 const MANIFEST: &str = "manifest";
@@ -72,7 +73,7 @@ pub struct Entry {
 impl Entry {
     /// Puts the file at `path` aside.
     pub fn take(directory: &Path, number: usize, path: &[u8]) -> io::Result<Entry> {
-        let at = Path::new(OsStr::from_bytes(path));
+        let at = to_path(path);
         let former = match at.symlink_metadata() {
             Err(error) if is_absence(&error) => Former::Absent,
             Err(error) => return Err(error),
@@ -105,7 +106,7 @@ impl Entry {
     }
 
     fn at(&self) -> &Path {
-        Path::new(OsStr::from_bytes(&self.path))
+        to_path(&self.path)
     }
 
     /// Restores the former state. True if the file was different.
@@ -128,7 +129,7 @@ impl Entry {
     }
 
     fn restore_link(&self, text: &[u8], now: Option<&Metadata>) -> io::Result<bool> {
-        let target = Path::new(OsStr::from_bytes(text));
+        let target = to_path(text);
         if now.is_some_and(Metadata::is_symlink) && fs::read_link(self.at())? == target {
             return Ok(false);
         }
