@@ -91,6 +91,27 @@ fn packages(place: &Place) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
+/// Records `dpkg-buildpackage` and exports it to the makefile `again`: the packages that were built,
+/// and the exported rules.
+fn built_and_exported(place: &Place) -> (BTreeMap<String, Vec<u8>>, String) {
+    let build = ["dpkg-buildpackage", "-us", "-uc", "-b", "-d"];
+    let answer = place.run(&[&["record", "--"][..], &build].concat());
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let built = packages(place);
+    assert!(!built.is_empty());
+    assert_eq!(place.run(&["export", "make", "-o", "again"]).status, 0);
+    let rules = std::fs::read_to_string(place.work().join("again")).unwrap();
+    (built, rules)
+}
+
+/// The exported makefile builds these packages, byte by byte.
+#[track_caller]
+fn gives_the_same(place: &Place, built: &BTreeMap<String, Vec<u8>>) {
+    let output = tool(place, &["make", "-f", "again"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(packages(place) == *built, "a package has other bytes");
+}
+
 #[test]
 fn a_debian_package_is_exported_as_its_compilations_and_gives_the_same_bytes() {
     let tools = ["dpkg-buildpackage", "dpkg-deb", "make", "gcc"];
@@ -99,20 +120,7 @@ fn a_debian_package_is_exported_as_its_compilations_and_gives_the_same_bytes() {
     }
     let place = Place::new();
     package(&place, RULES);
-    let build = [
-        "record",
-        "--",
-        "dpkg-buildpackage",
-        "-us",
-        "-uc",
-        "-b",
-        "-d",
-    ];
-    let answer = place.run(&build);
-    assert_eq!(answer.status, 0, "{answer:?}");
-    let before = packages(&place);
-    assert_eq!(place.run(&["export", "make", "-o", "again"]).status, 0);
-    let rules = std::fs::read_to_string(place.work().join("again")).unwrap();
+    let (before, rules) = built_and_exported(&place);
     for rule in [
         "\nout/a.o out/b.o: out/%.o: %.c\n",
         "\nout/prog: out/a.o out/b.o\n",
@@ -120,14 +128,11 @@ fn a_debian_package_is_exported_as_its_compilations_and_gives_the_same_bytes() {
         assert!(rules.contains(rule), "{rule} in {rules}");
     }
     assert!(!rules.contains("dpkg-buildpackage"), "{rules}");
-    assert!(!before.is_empty());
     for package in before.keys() {
         std::fs::remove_file(package).unwrap();
     }
     std::fs::remove_dir_all(place.work().join("out")).unwrap();
-    let output = tool(&place, &["make", "-f", "again"]).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output));
-    assert!(packages(&place) == before, "the package has other bytes");
+    gives_the_same(&place, &before);
 }
 
 #[test]
@@ -145,21 +150,7 @@ fn a_package_of_debhelper_is_exported_as_its_compilations_and_gives_the_same_byt
          install: prog\n\tmkdir -p $(DESTDIR)/usr/bin\n\tinstall -m 755 prog $(DESTDIR)/usr/bin/prog\n\
          clean:\n\trm -f prog *.o\n",
     );
-    let build = [
-        "record",
-        "--",
-        "dpkg-buildpackage",
-        "-us",
-        "-uc",
-        "-b",
-        "-d",
-    ];
-    let answer = place.run(&build);
-    assert_eq!(answer.status, 0, "{answer:?}");
-    let before = packages(&place);
-    assert!(!before.is_empty());
-    assert_eq!(place.run(&["export", "make", "-o", "again"]).status, 0);
-    let rules = std::fs::read_to_string(place.work().join("again")).unwrap();
+    let (before, rules) = built_and_exported(&place);
     for rule in ["\na.o b.o: %.o: %.c\n", "\nprog: a.o b.o\n"] {
         assert!(rules.contains(rule), "{rule} in {rules}");
     }
@@ -169,7 +160,5 @@ fn a_package_of_debhelper_is_exported_as_its_compilations_and_gives_the_same_byt
         .status()
         .unwrap();
     assert!(clean.success());
-    let output = tool(&place, &["make", "-f", "again"]).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output));
-    assert!(packages(&place) == before, "the packages have other bytes");
+    gives_the_same(&place, &before);
 }

@@ -152,14 +152,20 @@ fn a_step_that_writes_outside_the_project_needs_consent() {
     assert_eq!(place.text("log"), "two\n");
 }
 
-#[test]
-fn a_step_that_deletes_a_file_needs_consent() {
+/// A stale step that deletes the file `victim`.
+fn deleting() -> Place {
     let place = Place::new();
     place.write_aged("in", "one\n");
     place.write_aged("victim", "precious\n");
     place.keep("sh -c 'rm victim; cat in > out'", &["--contents=lazy"]);
     place.write_aged("victim", "precious again\n");
     place.write_aged("in", "two\n");
+    place
+}
+
+#[test]
+fn a_step_that_deletes_a_file_needs_consent() {
+    let place = deleting();
     is_refused_without_yes(&place, ".", "out", "deletes victim");
 }
 
@@ -192,12 +198,7 @@ fn on_a_terminal_the_plan_is_shown_and_only_yes_agrees() {
     if !needs("a question on a terminal", &["script"]) {
         return;
     }
-    let place = Place::new();
-    place.write_aged("in", "one\n");
-    place.write_aged("victim", "precious\n");
-    place.keep("sh -c 'rm victim; cat in > out'", &["--contents=lazy"]);
-    place.write_aged("victim", "precious again\n");
-    place.write_aged("in", "two\n");
+    let place = deleting();
     let program = place.path("../bin/backstory");
     let answered = |answer: &str| {
         let mut command = place.stage.command("script");
