@@ -34,7 +34,7 @@ impl Place {
     }
 
     /// The staged program.
-    fn program(&self) -> String {
+    pub(super) fn program(&self) -> String {
         let path = self.stage.path().join("bin/backstory");
         path.into_os_string().into_string().unwrap()
     }

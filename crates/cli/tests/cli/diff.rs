@@ -35,7 +35,7 @@ fn a_file_remade_at_once_by_the_next_run_is_no_difference() {
     let record = |name| {
         format!(
             "'{}' record --name {name} -- sh -c 'sort in > out'",
-            env!("CARGO_BIN_EXE_backstory")
+            place.program()
         )
     };
     let lock = place.stage.store().join("index.lock");
@@ -276,7 +276,7 @@ fn another_kernel_is_reported_first() {
     place.write_aged("in", "text\n");
     let a = place.keep("cat in > out", &["--contents=lazy"]);
     let mut older = place.stage.command("setarch");
-    older.args(["x86_64", "--uname-2.6", env!("CARGO_BIN_EXE_backstory")]);
+    older.args(["x86_64", "--uname-2.6", &place.program()]);
     older.args([
         "record",
         "--name",

@@ -199,7 +199,7 @@ fn bash_completes_formats_runs_and_recorded_paths() {
              function=$(complete -p backstory | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
              $function backstory \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
              printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            env!("CARGO_BIN_EXE_backstory"),
+            place.program(),
         );
         let mut bash = place.stage.command("bash");
         let bash = bash

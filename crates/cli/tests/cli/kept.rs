@@ -31,7 +31,7 @@ impl Place {
             &format!("trace={calls}"),
         ]);
         command.arg(format!("--inject={calls}:signal=SIGKILL:when={at}"));
-        command.arg(env!("CARGO_BIN_EXE_backstory")).args(args);
+        command.arg(self.program()).args(args);
         command.output().unwrap().status.signal() == Some(9)
     }
 

@@ -1,20 +1,8 @@
 //! Files have the names that they have at the end of the run, whichever names they were made by.
 
-use backstory_testkit::need::skipped;
 use serde_json::Value;
 
 use super::Place;
-
-/// The executable of a fixture; `None`, with a notice, where it cannot be built.
-fn fixture(name: &str) -> Option<String> {
-    let target = std::path::Path::new(env!("CARGO_BIN_EXE_backstory"));
-    let built = backstory_testkit::fixtures::build(target.parent()?.parent()?).unwrap();
-    let found = built.into_iter().find(|path| path.ends_with(name));
-    if found.is_none() {
-        skipped(name, "the fixture could not be built");
-    }
-    Some(found?.into_os_string().into_string().unwrap())
-}
 
 /// How the last run used `name` below the work directory, in `files`; `None` if it is not listed.
 fn access_of(place: &Place, name: &str) -> Option<Vec<String>> {
@@ -31,10 +19,10 @@ fn access_of(place: &Place, name: &str) -> Option<Vec<String>> {
 
 #[test]
 fn files_made_at_descriptors_of_renamed_directories_have_their_new_paths() {
-    let Some(program) = fixture("moved_directory") else {
+    let place = Place::new();
+    let Some(program) = place.fixture("moved_directory") else {
         return;
     };
-    let place = Place::new();
     for directory in ["moved", "top/sub", "a", "b", "stood", "held", "entered"] {
         let made = place.command_line(&format!("mkdir -p {directory}"));
         assert_eq!(made.status, 0, "{made:?}");
@@ -77,10 +65,10 @@ fn files_made_at_descriptors_of_renamed_directories_have_their_new_paths() {
 
 #[test]
 fn a_file_made_without_a_name_is_created_under_the_name_that_it_gets() {
-    let Some(program) = fixture("tmpfile_link") else {
+    let place = Place::new();
+    let Some(program) = place.fixture("tmpfile_link") else {
         return;
     };
-    let place = Place::new();
     let recorded = place.run(&["record", "--", &program]);
     assert_eq!((recorded.status, recorded.err.as_str()), (0, ""));
     assert_eq!(

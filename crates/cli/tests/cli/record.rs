@@ -535,13 +535,7 @@ fn record_does_not_open_the_database() {
     place.quiet();
     let trace = place.path("trace");
     let mut strace = place.stage.command("strace");
-    strace.args([
-        "-o",
-        &trace,
-        "-e",
-        "trace=file",
-        env!("CARGO_BIN_EXE_backstory"),
-    ]);
+    strace.args(["-o", &trace, "-e", "trace=file", &place.program()]);
     let answer = Answer::of(strace.args(["record", "--", "true"]).output().unwrap());
     assert_eq!((answer.status, answer.err.as_str()), (0, ""));
     let trace = std::fs::read_to_string(trace).unwrap();

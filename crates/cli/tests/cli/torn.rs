@@ -145,7 +145,7 @@ fn held(place: &Place, calls: &str, args: &[&str]) -> Child {
         &format!("trace={calls}"),
     ]);
     command.arg(format!("--inject={calls}:delay_enter=600s:when=1"));
-    command.arg(env!("CARGO_BIN_EXE_backstory")).args(args);
+    command.arg(place.program()).args(args);
     command
         .env("BACKSTORY_STORE", place.stage.store())
         .current_dir(place.work());
