@@ -6,6 +6,7 @@ mod harness;
 use harness::{MODES, Run, gone, text};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -145,7 +146,8 @@ fn the_command_inherits_what_we_were_given() {
         ] {
             let mut native = Command::new("sh");
             native.args(["-c", &format!("{prefix}exec sh -c \"$0\""), SHOW]);
-            let native = in_tmp(&mut native).output().unwrap();
+            let here = tempfile::tempdir().unwrap();
+            let native = silent_in(here.path(), &mut native).output().unwrap();
             let run = Run::new(&["--guard", guard]);
             let recorded = run.command(&["sh", "-c", SHOW]);
             let mut shell = Command::new("sh");
@@ -153,7 +155,7 @@ fn the_command_inherits_what_we_were_given() {
                 .args(["-c", &format!("{prefix}exec \"$@\""), "sh"])
                 .arg(recorded.get_program())
                 .args(recorded.get_args());
-            let recorded = in_tmp(&mut shell).output().unwrap();
+            let recorded = silent_in(here.path(), &mut shell).output().unwrap();
             let strip = |bytes: &[u8]| -> Vec<String> {
                 text(bytes)
                     .lines()
@@ -180,8 +182,8 @@ fn the_command_inherits_what_we_were_given() {
     }
 }
 
-fn in_tmp(command: &mut Command) -> &mut Command {
-    command.current_dir("/tmp").stdin(Stdio::null())
+fn silent_in<'c>(directory: &Path, command: &'c mut Command) -> &'c mut Command {
+    command.current_dir(directory).stdin(Stdio::null())
 }
 
 #[test]
