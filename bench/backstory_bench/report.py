@@ -59,7 +59,8 @@ def load(path: Path) -> Results:
         machine = file.readline().lstrip("# ").strip()
         table = csv.DictReader(file)
         rows = list(table)
-    if lacking := [name for name in FIELDS if name not in (table.fieldnames or ())]:
+        columns = table.fieldnames or ()
+    if lacking := [name for name in FIELDS if name not in columns]:
         raise Unusable(f"{path} is no table of paired rounds: its second line names no {', '.join(lacking)}")
     rounds: dict[tuple[str, str], dict[str, dict[str, str]]] = defaultdict(dict)
     problems = {}

@@ -295,3 +295,7 @@ def test_results_of_paired_rounds_are_not_overwritten_and_no_other_file_is_taken
     assert main(["report", str(path)]) == 2
     assert "is no table of paired rounds: its second line names no workload" in capsys.readouterr().err
     assert path.read_text() == "what,else\n1,2\n"
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    assert main(["report", str(empty)]) == 2
+    assert "is no table of paired rounds" in capsys.readouterr().err
