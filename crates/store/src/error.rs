@@ -79,6 +79,9 @@ pub enum Error {
     /// Another process kept the database locked for longer than this one waits.
     #[error("the database {} is locked by another process; try again", .0.display())]
     Busy(PathBuf),
+    /// The caller stopped the question ([`crate::SqliteStore::interrupt_when`]).
+    #[error("the question to the database {} was stopped", .0.display())]
+    Interrupted(PathBuf),
     /// Any other failure of the database.
     #[error("cannot {doing} in the database {}: {source}", path.display())]
     Database {
@@ -153,6 +156,7 @@ impl Error {
                 detail: source.to_string(),
             },
             Some(DiskFull) => Error::Full(path),
+            Some(OperationInterrupted) => Error::Interrupted(path),
             Some(DatabaseBusy | DatabaseLocked) => Error::Busy(path),
             Some(ReadOnly) => Error::NotWritable {
                 dir: path,

@@ -1,7 +1,7 @@
 //! Decoded blocks that questions read again.
 //!
-//! A written block never changes. Only the indexes of directories, which grow with every run, can
-//! be out of date.
+//! A written block never changes while only this process writes. After another process has written,
+//! everything is forgotten: see [`Cache::renew`].
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -88,7 +88,7 @@ pub struct Cache {
     /// one for each version.
     pub any_facts: Option<bool>,
     indexed: usize,
-    /// `PRAGMA data_version` when the indexes were made.
+    /// `PRAGMA data_version` when the blocks were read.
     data_version: i64,
 }
 
@@ -191,11 +191,14 @@ impl Cache {
         self.indexed += more;
     }
 
-    /// Forgets directories' indexes if another process has written since.
+    /// Forgets everything if another process has written since. A process that removes runs may give
+    /// numbers of texts and directories to others.
     pub fn renew(&mut self, data_version: i64) {
         if self.data_version != data_version {
-            self.data_version = data_version;
-            self.forget_directories();
+            *self = Cache {
+                data_version,
+                ..Cache::default()
+            };
         }
     }
 

@@ -54,6 +54,9 @@ pub struct SqliteStore {
 /// Bytes of the write-ahead log from which on a checkpoint is worth it.
 const LONG_LOG: u64 = 1 << 20;
 
+/// Operations of SQLite's virtual machine between two looks at the clock. A look-up takes about 20.
+const OPERATIONS: i32 = 500;
+
 impl SqliteStore {
     /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be
     /// written, it is opened for reading only.
@@ -115,6 +118,17 @@ impl SqliteStore {
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         self.conn.busy_timeout(open::PATIENCE).map_err(fail)?;
         done.map_err(fail)
+    }
+
+    /// Calls `stop` again and again while a question reads. When it returns true, the question fails
+    /// with [`Error::Interrupted`]. `None` ends that.
+    pub fn interrupt_when(&self, stop: Option<Box<dyn FnMut() -> bool + Send>>) {
+        self.conn.progress_handler(OPERATIONS, stop);
+    }
+
+    /// True while a [`GraphStore::reading`] guard is alive.
+    pub fn is_reading(&self) -> bool {
+        !self.conn.is_autocommit()
     }
 
     fn failed(&self, doing: &'static str, error: rusqlite::Error) -> Error {
@@ -188,7 +202,9 @@ impl GraphStore for SqliteStore {
             .execute_batch("BEGIN")
             .map_err(|e| self.failed("begin to read", e))?;
         // Nothing was written. If this fails, closing the connection ends the transaction.
-        Ok(ReadGuard::new(|| drop(self.conn.execute_batch("COMMIT"))))
+        let guard = ReadGuard::new(|| drop(self.conn.execute_batch("COMMIT")));
+        self.renew_cache()?;
+        Ok(guard)
     }
 
     fn run_ids(&self) -> Result<HashSet<String>> {

@@ -37,11 +37,16 @@ impl SqliteStore {
         Ok(found)
     }
 
+    /// Forgets what was read before another process wrote.
+    pub(super) fn renew_cache(&self) -> Result<()> {
+        let data_version = self.one("PRAGMA data_version", [], |row| row.get(0))?;
+        let mut cache = self.cache.borrow_mut();
+        cache.renew(data_version.unwrap_or_default());
+        Ok(())
+    }
+
     pub(super) fn known_as(&self, ident: &Ident) -> Result<Vec<EntityKey>> {
-        let data_version = self
-            .one("PRAGMA data_version", [], |row| row.get(0))?
-            .unwrap_or_default();
-        self.cache.borrow_mut().renew(data_version);
+        self.renew_cache()?;
         let dirs = self.all(
             "SELECT dir FROM inodes WHERE bucket = ?1",
             [bucket(ident)],

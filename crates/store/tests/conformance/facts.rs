@@ -1,10 +1,10 @@
 //! The promises about facts. Every engine keeps them.
 
 use backstory_files::Digest;
-use backstory_store::Store;
 use backstory_store::facts::{
     Availability, DirectorySnapshot, Fact, JournalPosition, JournalRecord,
 };
+use backstory_store::{ContentFacts, GraphStore, Home, SqliteStore, Store};
 
 use backstory_vocabulary::ContentsMode;
 
@@ -127,4 +127,17 @@ fn runs_whose_contents_were_not_looked_at_are_listed_oldest_first() {
             .unwrap();
         assert_eq!(waiting(store), ["b", "c", "d"]);
     });
+}
+
+#[test]
+fn an_open_store_sees_the_facts_that_another_process_learns() {
+    let tmp = tempfile::tempdir().unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let asking = SqliteStore::open(&home).unwrap();
+    assert_eq!(asking.fact(&ident(1, 50)).unwrap(), None);
+    let mut other = SqliteStore::open(&home).unwrap();
+    learn(&mut other, &[fact(1, 7, Availability::Stored)]);
+    let _one_state = asking.reading().unwrap();
+    let found = asking.fact(&ident(1, 50)).unwrap();
+    assert_eq!(found.and_then(|fact| fact.digest), Some(Digest([7; 32])));
 }

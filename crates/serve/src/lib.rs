@@ -1,0 +1,47 @@
+//! The page in the browser: a local web application over one store.
+//!
+//! In: a store, and a port of the loopback interface. Out: the built page, and a JSON interface
+//! under `/api/v1` that [`api::document`] describes as OpenAPI.
+//!
+//! ```text
+//! browser ── gate ── page        the built page, from this program
+//!              └──── api ── readers ── store      questions, each on a thread with a connection
+//!                     └──── live                  the logs of runs in progress
+//! ```
+//!
+//! - [`serve`] binds the port and answers until the process ends. [`Site`] is the application
+//!   without a port, for tests.
+//! - `gate` refuses every request without the token, from another host name, or from another site.
+//! - `readers` runs questions on a few threads. A question ends when its time is over, or when the
+//!   client has left.
+//! - `reply` and `path_text` write answers: bytes that are not UTF-8 become lone surrogates.
+//!
+//! Invariants:
+//!
+//! - Only the loopback interface is listened on, and no request leaves the machine.
+//! - The store is only read. One exception is a `rerun` that the user allowed on the command line:
+//!   this program starts itself for it.
+//! - A content of the user's is never served in a way that lets a browser execute it.
+//!
+//! Absent on purpose: users, TLS, and any address but the loopback interface's.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod api;
+mod channel_body;
+mod gate;
+mod live_runs;
+mod page;
+mod params;
+mod path_text;
+mod problem;
+mod readers;
+mod reply;
+mod run_list;
+mod setup;
+mod site;
+
+pub use gate::AccessToken;
+pub use page::is_built as has_page;
+pub use setup::{Hooks, ServeError, Setup, Start, serve};
+pub use site::Site;
