@@ -1,0 +1,66 @@
+import { Refusal } from "./client.ts";
+
+/** One question to the server, and what is known of its answer. */
+export interface Answer<Value> {
+  /** The last value. It stays while a newer question is open, so that the page does not flicker. */
+  readonly value: Value | undefined;
+  readonly refusal: Refusal | undefined;
+  readonly waiting: boolean;
+  again(): void;
+}
+
+/**
+ * Asks again whenever what `question` reads changes. Call it while a component is made. A question
+ * that returns `null` is not asked.
+ */
+export function ask<Value>(question: (signal: AbortSignal) => Promise<Value> | null): Answer<Value> {
+  let value = $state.raw<Value | undefined>();
+  let refusal = $state.raw<Refusal | undefined>();
+  let waiting = $state(true);
+  let round = $state(0);
+
+  $effect(() => {
+    void round;
+    const abort = new AbortController();
+    const asked = question(abort.signal);
+    if (!asked) {
+      value = undefined;
+      refusal = undefined;
+      waiting = false;
+      return;
+    }
+    waiting = true;
+    asked.then(
+      (answer) => {
+        if (abort.signal.aborted) return;
+        value = answer;
+        refusal = undefined;
+        waiting = false;
+      },
+      (error: unknown) => {
+        if (abort.signal.aborted) return;
+        value = undefined;
+        refusal = error instanceof Refusal ? error : new Refusal(0, String(error));
+        waiting = false;
+      },
+    );
+    return () => {
+      abort.abort();
+    };
+  });
+
+  return {
+    get value() {
+      return value;
+    },
+    get refusal() {
+      return refusal;
+    },
+    get waiting() {
+      return waiting;
+    },
+    again() {
+      round += 1;
+    },
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * Requests of the API.
+ *
+ * Bytes of paths that are not UTF-8 are sent as they are. A request that a newer one supersedes is
+ * aborted by its signal, and its answer is never shown.
+ */
+import { encodeBytes } from "../text/bytes.ts";
+
+export type Parameter = string | number | boolean | readonly string[] | null | undefined;
+export type Parameters = Record<string, Parameter>;
+
+/** An answer that is an error, in the command line's words. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly hint: string | null = null,
+  ) {
+    super(message);
+    this.name = "Refusal";
+  }
+}
+
+export function queryString(parameters: Parameters): string {
+  const parts: string[] = [];
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === null || value === undefined || value === "") continue;
+    for (const each of Array.isArray(value) ? (value as readonly string[]) : [value as string]) {
+      parts.push(`${encodeURIComponent(name)}=${encodeBytes(String(each))}`);
+    }
+  }
+  return parts.length === 0 ? "" : `?${parts.join("&")}`;
+}
+
+export function address(path: string, parameters: Parameters = {}): string {
+  return `/api/v1${path}${queryString(parameters)}`;
+}
+
+async function refusal(response: Response): Promise<Refusal> {
+  try {
+    const body = (await response.json()) as { error: { message: string; hint?: string | null } };
+    return new Refusal(response.status, body.error.message, body.error.hint ?? null);
+  } catch {
+    return new Refusal(response.status, `The server answered with status ${String(response.status)}.`);
+  }
+}
+
+async function send(url: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url, init);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Refusal(0, "The server does not answer.", "Is `backstory serve` still running? Start it again, and open the address that it prints.");
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+export async function get<Answer>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<Answer> {
+  const response = await send(address(path, parameters), { headers: { accept: "application/json" }, signal: signal ?? null });
+  return (await response.json()) as Answer;
+}
+
+/** Calls `row` for each line of a streamed answer. */
+export async function stream<Row>(path: string, init: RequestInit & { parameters?: Parameters }, row: (row: Row) => void): Promise<void> {
+  const { parameters, ...rest } = init;
+  const response = await send(address(path, parameters), { ...rest, headers: { accept: "application/x-ndjson", "x-backstory": "1", ...rest.headers } });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let kept = "";
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    const lines = (kept + value).split("\n");
+    kept = lines.pop() ?? "";
+    for (const line of lines) if (line) row(JSON.parse(line) as Row);
+  }
+  if (kept.trim()) row(JSON.parse(kept) as Row);
+}
+
+/** All rows of a paged answer, as an array that grows: `shown` is called after each page. */
+export async function all<Row>(
+  path: string,
+  parameters: Parameters,
+  field: string,
+  shown: (rows: Row[], total: number, done: boolean) => void,
+  signal: AbortSignal,
+  most = 100_000,
+): Promise<void> {
+  const rows: Row[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Record<string, unknown> = await get(path, { limit: 1000, ...parameters, cursor }, signal);
+    rows.push(...(page[field] as Row[]));
+    cursor = (page["next"] as string | null | undefined) ?? null;
+    shown(rows, Number(page["total"] ?? rows.length), cursor === null || rows.length >= most);
+  } while (cursor !== null && rows.length < most);
+}

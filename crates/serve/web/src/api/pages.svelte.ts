@@ -1,0 +1,88 @@
+import { get, Refusal, type Parameters } from "./client.ts";
+
+interface Source {
+  path: string;
+  parameters: Parameters;
+  /** The field of the answer that holds the rows. */
+  field: string;
+}
+
+/** A list whose next page is fetched when the reader comes near its end. */
+export interface Pages<Row> {
+  readonly rows: Row[];
+  readonly total: number;
+  readonly waiting: boolean;
+  readonly refusal: Refusal | undefined;
+  more(): void;
+  again(): void;
+}
+
+/** Starts again whenever what `source` reads changes. Call it while a component is made. */
+export function pages<Row>(source: () => Source | null, first = 200, next = 1000): Pages<Row> {
+  let rows = $state.raw<Row[]>([]);
+  let total = $state(0);
+  let waiting = $state(true);
+  let refusal = $state.raw<Refusal | undefined>();
+  let round = $state(0);
+  let cursor: string | null = null;
+  let abort: AbortController | undefined;
+  let asked: Source | null = null;
+
+  function load(signal: AbortSignal, size: number): void {
+    if (!asked) return;
+    const { path, parameters, field } = asked;
+    const fresh = cursor === null;
+    waiting = true;
+    get<Record<string, unknown>>(path, { ...parameters, limit: size, cursor }, signal).then(
+      (page) => {
+        if (signal.aborted) return;
+        const got = page[field] as Row[];
+        rows = fresh ? got : [...rows, ...got];
+        cursor = (page["next"] as string | null | undefined) ?? null;
+        total = Number(page["total"] ?? rows.length);
+        refusal = undefined;
+        waiting = false;
+      },
+      (error: unknown) => {
+        if (signal.aborted) return;
+        refusal = error instanceof Refusal ? error : new Refusal(0, String(error));
+        if (fresh) rows = [];
+        waiting = false;
+      },
+    );
+  }
+
+  $effect(() => {
+    void round;
+    asked = source();
+    const mine = new AbortController();
+    abort = mine;
+    cursor = null;
+    if (asked) load(mine.signal, first);
+    else waiting = false;
+    return () => {
+      mine.abort();
+    };
+  });
+
+  return {
+    get rows() {
+      return rows;
+    },
+    get total() {
+      return total;
+    },
+    get waiting() {
+      return waiting;
+    },
+    get refusal() {
+      return refusal;
+    },
+    more() {
+      if (!waiting && cursor !== null && abort) load(abort.signal, next);
+    },
+    again() {
+      round += 1;
+    },
+  };
+}

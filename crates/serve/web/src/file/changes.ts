@@ -1,0 +1,39 @@
+/** The words for what happened to a file. */
+import type { FileEvent } from "../api/types.ts";
+
+const WORDS: Record<string, string> = {
+  made: "made",
+  changed: "changed",
+  renamed_from: "renamed",
+  renamed_to: "renamed",
+  deleted: "deleted",
+  metadata: "mode or times changed",
+  found: "found by a run",
+  changed_unseen: "changed, not recorded",
+  moved_unseen: "moved, not recorded",
+  gone_unseen: "gone, not recorded",
+};
+
+export function changeWords(event: Pick<FileEvent, "change">): string {
+  return WORDS[event.change] ?? event.change.replaceAll("_", " ");
+}
+
+export type Tone = "made" | "seen" | "gone" | "unseen";
+
+export function toneOf(event: Pick<FileEvent, "change">): Tone {
+  if (event.change.endsWith("_unseen")) return "unseen";
+  if (event.change === "deleted" || event.change === "renamed_to") return "gone";
+  return event.change === "found" || event.change === "metadata" ? "seen" : "made";
+}
+
+/** The versions that the events name, newest first, each once, with the event that made it. */
+export function versionsOf(events: readonly FileEvent[]): { id: string; event: FileEvent }[] {
+  const versions = new Map<string, FileEvent>();
+  for (const event of events) {
+    if (!event.version) continue;
+    const known = versions.get(event.version);
+    // The event that made the version says more than a later one about its name or mode.
+    if (!known || toneOf(event) === "made") versions.set(event.version, event);
+  }
+  return [...versions].map(([id, event]) => ({ id, event }));
+}
