@@ -66,3 +66,26 @@ export type DiffBody =
   | { kind: "image"; a: [number, number]; b: [number, number]; differing?: Num; within?: { left: number; top: number; width: number; height: number } | null }
   | { kind: "binary"; a: number; b: number; first?: Num; differing?: Num };
 export interface Difference { a: VersionRef; b: VersionRef; summary: string; body: DiffBody }
+export interface FileNode { type: "file"; id: string; run: string; path: string; kind: string; version: number; size?: Num; modified?: Num; digest?: Text; kept: boolean; own: boolean; source: boolean; reach?: Text }
+export interface ProcessNode { type: "process"; id: string; run: string; pid: number; epoch: number; program?: Text; line: string; cwd?: Text; start: number; end: number; reach?: Text }
+export interface CommandNode { type: "command"; id: string; run: string; line: string; program?: Text; cwd?: Text; start: number; end: number; processes: number; commands: number; own: boolean }
+export interface FoldNode { type: "fold"; id: string; of: string; what: string; count: number; label: string; packages: { provider: string; name: string; version?: Text; files: number }[] }
+export type GraphNode = FileNode | ProcessNode | CommandNode | FoldNode;
+export interface GraphLink { from: string; to: string; flow: string; relation?: Text; certainty: string; start?: Num; end?: Num }
+export interface LineageAnswer { roots: string[]; level: string; direction: string; cut: boolean; nodes: GraphNode[]; links: GraphLink[]; runs: RunRow[] }
+export interface FoldMembers { members: GraphNode[]; links: GraphLink[]; total: number; next?: Text }
+export interface ComparedSide { title: string; run?: Text; version?: Text }
+export interface RunDifference {
+  kind: string; of: string; a?: Text; b?: Text; weight: string; sentence: string; after: number; one_side: boolean; versions: [Text, Text]; fed_by: number[]; intermediate: boolean;
+}
+export interface AlignedStep { process: string; line: string; start: number; end: number; exit?: Num }
+export interface Comparison {
+  a: ComparedSide; b: ComparedSide; same: boolean; earliest?: Num; differences: RunDifference[]; unknown: string[]; same_outputs: string[];
+  aligned: { a?: AlignedStep | null; b?: AlignedStep | null; same: boolean }[];
+}
+export interface FileStatus { path: string; run?: Text; state: string; reasons: { about: string; why: string }[]; changed_inputs: { path: string; state: string }[]; mend?: Text }
+export interface StatusAnswer { scope?: Text; files: FileStatus[]; outside: number; removed: number }
+export interface LiveRun {
+  run: string; name?: Text; command: string[]; line: string; cwd: string; started: number; seconds: number; log_bytes: number; bytes_per_second: number; records: number; records_per_second: number;
+  processes: number; running: { pid: number; line: string; state: string; waits_for: string }[]; files_read: number; files_written: number;
+}

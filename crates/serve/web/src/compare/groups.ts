@@ -1,0 +1,52 @@
+/** The differences of two runs in the order in which a reader wants them. */
+import type { Comparison, RunDifference } from "../api/types.ts";
+
+export interface Group {
+  id: string;
+  title: string;
+  /** Folded until the reader opens it. */
+  quiet: boolean;
+  differences: RunDifference[];
+}
+
+const TITLES: [weight: string, title: string, quiet: boolean][] = [
+  ["own", "Your own files", false],
+  ["command", "Commands and their environment", false],
+  ["result", "How programs ended", false],
+  ["system", "Programs, libraries and files of the system", true],
+  ["consequence", "Consequences of the differences above", true],
+];
+
+export function groups(comparison: Pick<Comparison, "differences">): Group[] {
+  const left = new Map<string, RunDifference[]>();
+  for (const difference of comparison.differences) {
+    // What lies between an input and a result differs because the input does.
+    const weight = difference.intermediate && difference.weight === "own" && difference.fed_by.length > 0 ? "consequence" : difference.weight;
+    left.set(weight, [...(left.get(weight) ?? []), difference]);
+  }
+  const known = TITLES.map(([id, title, quiet]) => ({ id, title, quiet, differences: left.get(id) ?? [] }));
+  const others = [...left].filter(([weight]) => !TITLES.some(([id]) => id === weight)).map(([id, differences]) => ({ id, title: id, quiet: false, differences }));
+  return [...known, ...others].filter((group) => group.differences.length > 0);
+}
+
+/** Rows of the two histories; long stretches without a difference are one row. */
+export type Stretch = { kind: "step"; row: Comparison["aligned"][number] } | { kind: "same"; count: number; rows: Comparison["aligned"] };
+
+export function stretches(aligned: Comparison["aligned"]): Stretch[] {
+  const result: Stretch[] = [];
+  let same: Comparison["aligned"] = [];
+  const flush = () => {
+    if (same.length > 3) result.push({ kind: "same", count: same.length, rows: same });
+    else for (const row of same) result.push({ kind: "step", row });
+    same = [];
+  };
+  for (const row of aligned) {
+    if (row.same) same.push(row);
+    else {
+      flush();
+      result.push({ kind: "step", row });
+    }
+  }
+  flush();
+  return result;
+}

@@ -1,0 +1,73 @@
+/** The part of a lineage that is seen: what was answered, joined with what was opened. */
+import type { GraphLink, GraphNode, LineageAnswer } from "../api/types.ts";
+import { middle, split } from "../text/paths.ts";
+import { visible } from "../text/visible.ts";
+
+export interface Graph {
+  roots: ReadonlySet<string>;
+  nodes: ReadonlyMap<string, GraphNode>;
+  links: readonly GraphLink[];
+}
+
+export const EMPTY: Graph = { roots: new Set(), nodes: new Map(), links: [] };
+
+const key = (link: GraphLink) => `${link.from} ${link.to} ${link.flow} ${link.certainty}`;
+
+/** Adds an answer to a graph. A node that both have is kept as it was, so that nothing jumps. */
+export function join(graph: Graph, answer: Pick<LineageAnswer, "nodes" | "links"> & { roots?: string[] }): Graph {
+  const nodes = new Map(graph.nodes);
+  for (const node of answer.nodes) if (!nodes.has(node.id)) nodes.set(node.id, node);
+  const links = new Map(graph.links.map((link) => [key(link), link]));
+  for (const link of answer.links) if (nodes.has(link.from) && nodes.has(link.to) && !links.has(key(link))) links.set(key(link), link);
+  return { roots: new Set([...graph.roots, ...(answer.roots ?? [])]), nodes, links: [...links.values()] };
+}
+
+export function without(graph: Graph, id: string): Graph {
+  const nodes = new Map(graph.nodes);
+  nodes.delete(id);
+  return { roots: graph.roots, nodes, links: graph.links.filter((link) => link.from !== id && link.to !== id) };
+}
+
+/** The part of a graph that holds only these nodes. */
+export function only(graph: Graph, kept: ReadonlySet<string>): Graph {
+  return {
+    roots: graph.roots,
+    nodes: new Map([...graph.nodes].filter(([id]) => kept.has(id))),
+    links: graph.links.filter((link) => kept.has(link.from) && kept.has(link.to)),
+  };
+}
+
+export function programOf(node: GraphNode): string | null {
+  if (node.type !== "command" && node.type !== "process") return null;
+  return split(node.program ?? node.line.split(" ")[0] ?? "").name || null;
+}
+
+/** The programs of the graph's commands and processes, most frequent first. */
+export function programs(graph: Graph): string[] {
+  const counts = new Map<string, number>();
+  for (const node of graph.nodes.values()) {
+    const program = programOf(node);
+    if (program) counts.set(program, (counts.get(program) ?? 0) + 1);
+  }
+  return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([program]) => program);
+}
+
+/** What stands in the node's box. Files with the same name get their directory's name, too. */
+export function labels(graph: Graph): Map<string, string> {
+  const names = new Map<string, Set<string>>();
+  for (const node of graph.nodes.values()) {
+    if (node.type !== "file") continue;
+    const { name } = split(node.path);
+    names.set(name, (names.get(name) ?? new Set()).add(node.path));
+  }
+  const result = new Map<string, string>();
+  for (const node of graph.nodes.values()) {
+    if (node.type === "file") {
+      const { directory, name } = split(node.path);
+      const ambiguous = (names.get(name)?.size ?? 0) > 1;
+      result.set(node.id, middle(visible(ambiguous ? split(directory).name + name : name), 40));
+    } else if (node.type === "fold") result.set(node.id, middle(visible(node.label), 44));
+    else result.set(node.id, middle(visible(node.line), 48));
+  }
+  return result;
+}

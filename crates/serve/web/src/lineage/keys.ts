@@ -1,0 +1,32 @@
+/** Which node the arrow keys lead to. */
+import type { Layout } from "./layout.ts";
+import type { Adjacency } from "./reach.ts";
+
+export type Arrow = "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown";
+
+/**
+ * Left goes to a node that data came from, right to one that it went to; of several, the nearest in
+ * height. Up and down go to the next node of the same layer, in the drawing.
+ */
+export function neighbour(id: string, arrow: Arrow, ways: Adjacency, layout: Layout): string | null {
+  const here = layout.get(id);
+  if (!here) return null;
+  const nearest = (ids: Iterable<string>, distance: (x: number, y: number) => number): string | null => {
+    let best: string | null = null;
+    let least = Number.POSITIVE_INFINITY;
+    for (const other of ids) {
+      const box = layout.get(other);
+      if (!box || other === id) continue;
+      const far = distance(box.x - here.x, box.y - here.y);
+      if (far < least) {
+        least = far;
+        best = other;
+      }
+    }
+    return best;
+  };
+  if (arrow === "ArrowLeft") return nearest((ways.into.get(id) ?? []).map((link) => link.from), (_, y) => Math.abs(y));
+  if (arrow === "ArrowRight") return nearest((ways.outOf.get(id) ?? []).map((link) => link.to), (_, y) => Math.abs(y));
+  const sign = arrow === "ArrowDown" ? 1 : -1;
+  return nearest(layout.keys(), (x, y) => (y * sign > 0 ? Math.abs(y) + Math.abs(x) * 3 : Number.POSITIVE_INFINITY));
+}

@@ -1,0 +1,84 @@
+/**
+ * Paths that respect time: along them, each flow can have happened after the one before.
+ *
+ * A link has an interval, the earliest and the latest moment at which data can have flowed. Against
+ * the flow, a link can be followed if it can have begun before the moment that is reached; that
+ * moment then moves back to the link's end, if that is earlier. With the flow it is the reverse.
+ */
+import type { GraphLink } from "../api/types.ts";
+import type { Graph } from "./graph.ts";
+
+export interface Reach {
+  nodes: Set<string>;
+  links: Set<GraphLink>;
+}
+
+type Neighbours = Map<string, GraphLink[]>;
+
+export interface Adjacency {
+  into: Neighbours;
+  outOf: Neighbours;
+}
+
+export function adjacency(graph: Graph): Adjacency {
+  const into: Neighbours = new Map();
+  const outOf: Neighbours = new Map();
+  const add = (to: Neighbours, id: string, link: GraphLink) => {
+    const known = to.get(id);
+    if (known) known.push(link);
+    else to.set(id, [link]);
+  };
+  for (const link of graph.links) {
+    add(into, link.to, link);
+    add(outOf, link.from, link);
+  }
+  return { into, outOf };
+}
+
+const start = (link: GraphLink) => link.start ?? Number.NEGATIVE_INFINITY;
+const end = (link: GraphLink) => link.end ?? Number.POSITIVE_INFINITY;
+
+function follow(from: string, reach: Reach, next: (id: string) => GraphLink[], far: (link: GraphLink) => string, back: boolean): void {
+  // The best moment at which each node is reached: the latest on the way back, the earliest onward.
+  const best = new Map<string, number>([[from, back ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY]]);
+  const queue = [from];
+  for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
+    const at = best.get(id) ?? 0;
+    for (const link of next(id)) {
+      if (back ? start(link) > at : end(link) < at) continue;
+      reach.links.add(link);
+      const moment = back ? Math.min(at, end(link)) : Math.max(at, start(link));
+      const node = far(link);
+      const known = best.get(node);
+      if (known !== undefined && (back ? known >= moment : known <= moment)) continue;
+      best.set(node, moment);
+      reach.nodes.add(node);
+      queue.push(node);
+    }
+  }
+}
+
+/** All that can have influenced the node, and all that the node can have influenced. */
+export function reachOf(id: string, { into, outOf }: Adjacency): Reach {
+  const reach: Reach = { nodes: new Set([id]), links: new Set() };
+  follow(id, reach, (node) => into.get(node) ?? [], (link) => link.from, true);
+  follow(id, reach, (node) => outOf.get(node) ?? [], (link) => link.to, false);
+  return reach;
+}
+
+/** The nodes on the ways between the roots and the nodes that match. */
+export function waysThrough(graph: Graph, matches: (id: string) => boolean): Set<string> {
+  const ways = adjacency(graph);
+  const kept = new Set<string>();
+  const fromRoots = [...graph.roots].map((root) => reachOf(root, ways).nodes);
+  for (const id of graph.nodes.keys()) {
+    if (!matches(id)) continue;
+    const near = reachOf(id, ways).nodes;
+    for (const reached of fromRoots) {
+      if (!reached.has(id)) continue;
+      for (const node of near) if (reached.has(node)) kept.add(node);
+    }
+  }
+  for (const root of graph.roots) kept.add(root);
+  return kept;
+}

@@ -1,0 +1,97 @@
+/**
+ * The processes of a run, as rows of a flame graph: a process lies below the one that started it,
+ * from its start to its end. A process that outlives its parent stays where it began.
+ */
+import type { Mark, ProcessRow, Wait } from "../api/types.ts";
+
+export interface Bar {
+  process: ProcessRow;
+  depth: number;
+  /** The row of the time line: no two bars of a row overlap. */
+  lane: number;
+  children: Bar[];
+}
+
+/** The bars in the order of a walk through the tree, each parent before its children. */
+export function bars(processes: readonly ProcessRow[]): Bar[] {
+  const all = new Map<string, Bar>(processes.map((process) => [process.id, { process, depth: 0, lane: 0, children: [] }]));
+  const roots: Bar[] = [];
+  for (const bar of all.values()) {
+    const parent = bar.process.parent == null ? undefined : all.get(bar.process.parent);
+    if (parent && parent !== bar) parent.children.push(bar);
+    else roots.push(bar);
+  }
+  const byStart = (a: Bar, b: Bar) => a.process.start - b.process.start;
+  const result: Bar[] = [];
+  const visit = (top: Bar[]) => {
+    const open = [...top].sort(byStart).reverse();
+    for (let bar = open.pop(); bar; bar = open.pop()) {
+      result.push(bar);
+      for (const child of [...bar.children].sort(byStart).reverse()) {
+        child.depth = bar.depth + 1;
+        open.push(child);
+      }
+    }
+  };
+  visit(roots);
+  // A damaged log may name a process as its own ancestor: such a cycle has no root, and begins anywhere.
+  const seen = new Set(result);
+  for (const bar of all.values()) {
+    if (!seen.has(bar)) {
+      bar.children = [];
+      result.push(bar);
+    }
+  }
+  lanes(result);
+  return result;
+}
+
+/** Gives each bar the first free row at or below its depth. */
+function lanes(all: Bar[]): void {
+  const free: number[] = [];
+  for (const bar of [...all].sort((a, b) => a.process.start - b.process.start || a.depth - b.depth)) {
+    let lane = bar.depth;
+    while ((free[lane] ?? Number.NEGATIVE_INFINITY) > bar.process.start) lane += 1;
+    bar.lane = lane;
+    free[lane] = bar.process.end;
+  }
+}
+
+/** Steps of a scale of time: 1, 2 or 5 of a power of ten, at most `most` of them. */
+export function ticks(span: number, most: number): number[] {
+  if (!(span > 0)) return [0];
+  const rough = span / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? rough;
+  return Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => index * step);
+}
+
+/** Something that a process did, at a moment. */
+export interface Moment {
+  kind: "read" | "write" | "spawn" | "wait";
+  time: number;
+  words: string;
+  /** The path, or the process. */
+  what: string;
+}
+
+const WRITING = /write|generat|creat|made|trunc|rename|delete|append/i;
+
+/** The moments of each process. More than 2,000 of one process would be a solid bar: the rest is left out. */
+export function moments(marks: readonly Mark[], waits: readonly Wait[]): Map<string, Moment[]> {
+  const result = new Map<string, Moment[]>();
+  const add = (process: string, moment: Moment) => {
+    const known = result.get(process);
+    if (!known) result.set(process, [moment]);
+    else if (known.length < 2000) known.push(moment);
+  };
+  for (const mark of marks) {
+    const wrote = WRITING.test(mark.relation);
+    add(mark.process, { kind: wrote ? "write" : "read", time: wrote ? mark.end : mark.start, words: wrote ? "wrote" : "read", what: mark.path });
+  }
+  for (const wait of waits) {
+    if (wait.why === "wait") add(wait.to, { kind: "wait", time: wait.time, words: "waited for", what: wait.from });
+    else if (wait.why === "fork" || wait.why === "exec") add(wait.from, { kind: "spawn", time: wait.time, words: "started", what: wait.to });
+  }
+  return result;
+}

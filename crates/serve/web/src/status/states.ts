@@ -1,0 +1,23 @@
+/** The words of `backstory status`, and how each is shown. */
+export function toneOf(state: string): "good" | "bad" | "warn" | "quiet" {
+  switch (state) {
+    case "current":
+      return "good";
+    case "outdated":
+    case "modified":
+      return "warn";
+    case "missing":
+    case "failed":
+      return "bad";
+    default:
+      return "quiet";
+  }
+}
+
+const ORDER = ["missing", "failed", "outdated", "modified"];
+
+/** What needs attention comes first. */
+export function orderOf(state: string): number {
+  const at = ORDER.indexOf(state);
+  return at >= 0 ? at : state === "current" ? 9 : 5;
+}
