@@ -62,7 +62,6 @@ export function ago(seconds: number, now = Date.now() / 1000): string {
 /** A word that a POSIX shell reads back as the same bytes. */
 function quote(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word;
-  // eslint-disable-next-line no-control-regex -- these are the characters that need $'…'
   if (!/[\u0000-\u001f\u007f\udc80-\udcff]/.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
   const escaped = [...word].map((character) => {
     const code = character.codePointAt(0) ?? 0;
