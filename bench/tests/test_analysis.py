@@ -18,6 +18,7 @@ pytest.importorskip("matplotlib", reason=WHY)
 
 from backstory_bench.analysis import model, predict, ratios, subset  # noqa: E402
 from backstory_bench.analysis.frame import Results, load  # noqa: E402
+from backstory_bench.analysis.standing import percent  # noqa: E402
 from backstory_bench.reporting import plots, tables, write  # noqa: E402
 from backstory_bench.reporting.conclusions import conclusions  # noqa: E402
 from backstory_bench.reporting.page import page  # noqa: E402
@@ -133,7 +134,8 @@ def test_a_cell_that_was_cut_off_is_a_lower_bound_and_one_that_failed_is_none(tm
     means = ratios.by_workload(found.cells)
     assert str(means["g/w", "hangs"]) == "≥ 20.00", "no interval: it would be of where it was cut off"
     assert ("g/w", "fails") not in means
-    assert not [line for line in conclusions(found) if "hangs" in line], "it may well be slower"
+    named = [line for line in conclusions(found) if "hangs" in line]
+    assert named == ["hangs takes ≥ 20.00 times the native time."], "it may well be slower than the bound"
 
 
 def test_the_model_finds_what_a_call_costs(results: tuple[Path, Results]) -> None:
@@ -188,11 +190,34 @@ def test_operations_of_a_raw_log_are_counted_by_the_same_kinds() -> None:
 def test_the_report_is_whole_needs_no_network_and_says_what_was_left_out(
     results: tuple[Path, Results], tmp_path: Path
 ) -> None:
-    whole, summary = (path.read_text() for path in write(results[0], tmp_path))
+    whole, summary, picture = (path.read_text() for path in write(results[0], tmp_path))
     assert "no &lt;counters&gt;" in whole and "| rr |" in summary
     assert "| slow | 1 | 0.7500 | 0.8000 | 1.0000 | 1.0000 |" in summary
-    assert whole.count("<svg") == 5
+    assert whole.count("<svg") == 6
+    assert picture in whole and "](standing.svg)" in summary
     assert not [part for part in ("src=", "<link", "@import", "fetch(") if part in whole]
+
+
+def test_the_first_sentences_name_the_cost_and_the_sight_of_each_collector(results: tuple[Path, Results]) -> None:
+    first, second = conclusions(results[1])[:2]
+    assert first.startswith("Over 4 groups backstory takes 1.01 [") and "sees" not in first
+    assert second.startswith("slow takes ") and second.endswith(
+        "sees 75 % of the files and 100 % of the process starts."
+    )
+
+
+def test_only_a_whole_share_is_called_100_percent() -> None:
+    assert [percent(share) for share in (1.0, 0.9997, 0.999999, 0.5697)] == ["100 %", "99.97 %", "almost 100 %", "57 %"]
+
+
+def test_the_picture_has_one_point_a_collector_and_marks_one_that_records_no_starts(
+    results: tuple[Path, Results],
+) -> None:
+    rows = results[1].rows.copy()
+    rows.loc[rows["kind"] == "quality", ["starts_recalled", "starts_true"]] = float("nan")
+    drawn = plots.standing(Results(rows, []))
+    assert "<!-- slow -->" in drawn and "<!-- slow (records none) -->" in drawn
+    assert "<!-- backstory -->" not in drawn, "its quality was not measured"
 
 
 def test_a_group_whose_name_has_a_slash_keeps_it_in_the_plot() -> None:

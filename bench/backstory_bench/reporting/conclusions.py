@@ -6,6 +6,7 @@ import numpy as np
 
 from ..analysis.frame import Results, holds
 from ..analysis.ratios import Mean, by_group, common_groups, total
+from ..analysis.standing import standings
 
 OURS = "backstory"
 
@@ -13,6 +14,21 @@ OURS = "backstory"
 def _apart(a: Mean, b: Mean) -> bool:
     """Whether `a` is surely below `b`; what was cut off is surely below nothing."""
     return not a.at_least and not np.isnan(a.high) and not np.isnan(b.low) and a.high < b.low
+
+
+def _cost_and_sight(results: Results) -> list[str]:
+    """One sentence a collector: its cost, and the shares of files and process starts that it sees."""
+    found = []
+    order = sorted(standings(results), key=lambda s: (s.collector != OURS, not s.collector.startswith(OURS)))
+    for s in order:
+        if np.isnan(s.cost.low) and not s.cost.at_least:
+            continue
+        sight = f", and sees {s.sees()}" if s.files == s.files else ""
+        found.append(f"{s.collector} takes {s.cost} times the native time{sight}.")
+    if found:
+        groups = len(common_groups(results.cells))
+        found[0] = f"Over {groups} groups {found[0]}"
+    return found
 
 
 def conclusions(results: Results) -> list[str]:
@@ -31,17 +47,18 @@ def conclusions(results: Results) -> list[str]:
         )
     if OURS in sums:
         mean = sums[OURS]
-        if not np.isnan(mean.low):
-            found.append(f"Over {len(common_groups(cells))} groups {OURS} takes {mean} times the native time.")
+        found += _cost_and_sight(results)
         slower = [c for c in sums if not c.startswith(OURS) and _apart(mean, sums[c])]
         if slower:
             found.append(
                 f"Over all groups {OURS} is faster than {', '.join(sorted(slower))}: the intervals do not meet."
             )
+    faster: dict[str, list[str]] = {}
     for (group, c), m in sorted(groups.items()):
         own = groups.get((group, OURS))
         if own and not c.startswith(OURS) and _apart(m, own):
-            found.append(f"In {group}, {c} ({m}) is faster than {OURS} ({own}).")
+            faster.setdefault(c, []).append(f"{group} ({m}; {OURS} {own})")
+    found += [f"{c} is faster than {OURS} in: {', '.join(where)}." for c, where in sorted(faster.items())]
     if not found:
         found.append(f"Nothing yet: in {rounds} iterations at most, no interval lies apart from that of {OURS}.")
     fewest = min((m.rounds for m in groups.values()), default=0)

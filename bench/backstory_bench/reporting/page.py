@@ -77,7 +77,9 @@ def page(results: Results) -> str:
     """The whole page."""
     said = "".join(f"<li>{html.escape(line)}</li>" for line in conclusions(results))
     body = [
-        f"<h1>The benchmark suite, and where backstory stands in it</h1><h2>What can be concluded</h2><ul>{said}</ul>",
+        "<h1>The benchmark suite, and where backstory stands in it</h1><h2>What can be concluded</h2>",
+        plots.standing(results),
+        f"<ul>{said}</ul>",
         _table(tables.groups(results)),
         plots.overhead(results),
         *(_table(make(results)) for make in (tables.against_paper, tables.quality, tables.storage, tables.costs)),

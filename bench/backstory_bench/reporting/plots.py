@@ -11,6 +11,7 @@ import pandas as pd
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter
 from scipy.cluster.hierarchy import dendrogram, linkage
@@ -18,8 +19,12 @@ from sklearn.decomposition import PCA
 
 from ..analysis.frame import Results
 from ..analysis.ratios import by_group
+from ..analysis.standing import standings
 from ..analysis.subset import METHODS, Subset, standardised
 from .tables import collectors
+
+# The same results give the same page, byte for byte.
+matplotlib.rcParams["svg.hashsalt"] = "backstory"
 
 RATIOS = (0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 20, 30, 50, 100)
 """Where the axis of ratios has its ticks, as far as it reaches."""
@@ -31,6 +36,48 @@ def _svg(figure: Figure) -> str:
         plt.close(figure)
         text = out.getvalue()
     return text[text.index("<svg") :]
+
+
+def _label(axes: Axes, labels: list[tuple[tuple[float, float], str]]) -> None:
+    """Writes each label beside its point, towards the middle; labels that would overlap move up."""
+    highest: dict[str, float] = {"left": -np.inf, "right": -np.inf}
+    for at, text in sorted(labels, key=lambda label: label[0][1]):
+        side = "right" if at[0] > 50 else "left"
+        y = axes.transData.transform(at)[1] * 72 / axes.figure.dpi
+        highest[side] = max(y, highest[side] + 11)
+        shift = (-8 if side == "right" else 8, highest[side] - y - 3)
+        axes.annotate(text, at, xytext=shift, textcoords="offset points", ha=side, fontsize=8)
+
+
+def standing(results: Results) -> str:
+    """Overhead against recall of files and of process starts: one point a collector, the best corner at the lower right."""
+    points = [s for s in standings(results) if s.files == s.files]
+    if not points:
+        return ""
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True)
+    shares = (("files", "recall of files"), ("starts", "recall of process starts"))
+    for axes, (share, title) in zip(panels, shares, strict=True):
+        axes.set_yscale("log")
+        axes.set_xlim(-4, 104)
+        labels = []
+        for point in points:
+            recall, mean = getattr(point, share), point.cost
+            seen = recall == recall
+            colour = "C3" if point.collector.startswith("backstory") else "C0"
+            at = (100 * recall if seen else 0.0, mean.value)
+            if mean.low == mean.low and not mean.at_least:
+                axes.plot([at[0]] * 2, [mean.low, mean.high], color=colour, linewidth=0.8)
+            axes.plot(*at, "^" if mean.at_least else "o", color=colour, fillstyle="full" if seen else "none")
+            labels.append((at, point.collector if seen else f"{point.collector} (records none)"))
+        axes.yaxis.set_major_locator(FixedLocator(RATIOS))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.axhline(1, color="gray", linewidth=0.8)
+        axes.set_xlabel(f"{title}, percent")
+        axes.grid(alpha=0.3)
+        _label(axes, labels)
+    panels[0].set_ylabel("wall time, ratio to native\n(a triangle was cut off: its ratio is higher)")
+    return _svg(figure)
 
 
 def overhead(results: Results) -> str:

@@ -7,7 +7,7 @@ import textwrap
 from ..analysis.frame import Results
 from ..analysis.subset import chosen_of, text
 from ..matrix.journal import Unusable
-from . import tables
+from . import plots, tables
 from .conclusions import conclusions
 from .tables import Table
 
@@ -17,6 +17,12 @@ This page is for readers who compare provenance collectors. It answers what each
 sees, on every workload of the suite. `backstory-bench report` writes this page; do not edit it.
 [The method](method.md) says how the figures were measured, and [the discussion](discussion.md) what
 follows from them. `index.html` beside this file has the same tables with plots.
+"""
+
+PICTURE = """![Wall time against recall of files and of process starts, one point for each
+collector](standing.svg)
+
+The best place is the lower right corner: all is seen, at no cost.
 """
 
 
@@ -39,7 +45,10 @@ def _item(text: str) -> str:
 
 def summary(results: Results) -> str:
     """Everything but the plots."""
-    parts = [HEAD, "## What can be concluded\n\n" + "\n".join(_item(line) for line in conclusions(results)) + "\n"]
+    parts = [HEAD, "## What can be concluded\n"]
+    if plots.standing(results):
+        parts.append(PICTURE)
+    parts.append("\n".join(_item(line) for line in conclusions(results)) + "\n")
     for make in (tables.groups, tables.against_paper, tables.quality, tables.storage, tables.costs):
         parts.append(markdown(make(results)))
     try:
