@@ -91,8 +91,8 @@ fn packages(place: &Place) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Records `dpkg-buildpackage` and exports it to the makefile `again`: the packages that were built,
-/// and the exported rules.
+/// Records `dpkg-buildpackage` and exports it to the makefile `again`. Returns the packages that
+/// were built, and the exported rules.
 fn built_and_exported(place: &Place) -> (BTreeMap<String, Vec<u8>>, String) {
     let build = ["dpkg-buildpackage", "-us", "-uc", "-b", "-d"];
     let answer = place.run(&[&["record", "--"][..], &build].concat());

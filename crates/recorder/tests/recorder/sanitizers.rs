@@ -9,8 +9,8 @@ use backstory_testkit::need::needs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Builds `sanitized_calls.c`. `None`, with a note on stderr, if the compiler cannot. The runtimes of
-/// clang have no symbolizer of their own: without one, no suppression matches a function.
+/// Builds `sanitized_calls.c`. `None`, with a note on stderr, if the compiler cannot. The runtimes
+/// of clang have no symbolizer of their own: without one, no suppression matches a function.
 fn sanitized(compiler: &str, sanitizer: &str) -> Option<PathBuf> {
     if compiler == "clang" && !needs("the sanitizers of clang", &["llvm-symbolizer"]) {
         return None;

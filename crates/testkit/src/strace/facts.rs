@@ -1,4 +1,4 @@
-//! What a call did to a file, in the words of `files --json`.
+//! One operation of a call on a file, in the words of `files --json`.
 
 use serde::Deserialize;
 
