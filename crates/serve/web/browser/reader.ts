@@ -1,0 +1,76 @@
+/** A reader of the page: Chromium with one tab, and what it noticed. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { chromium, type Browser, type Page } from "playwright-core";
+import { inject } from "vitest";
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export interface Reader {
+  page: Page;
+  /** Complaints of the browser: errors of scripts, and what the policy refused. */
+  complaints: string[];
+  /** Hosts that the page sent requests to. */
+  hosts: Set<string>;
+  /** Opens an address of the page, as `/status`. */
+  open(address: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"],
+  });
+}
+
+export async function reader(browser: Browser, scheme: "light" | "dark" = "light", url = inject("stage").url): Promise<Reader> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: scheme, reducedMotion: "reduce", permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const hosts = new Set<string>();
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error") complaints.push(`${message.text()} ${message.location().url}`);
+  });
+  page.on("request", (request) => {
+    const { protocol, host } = new URL(request.url());
+    if (protocol.startsWith("http")) hosts.add(host);
+  });
+  await page.goto(url);
+  await page.waitForSelector("main h1");
+  return {
+    page,
+    complaints,
+    hosts,
+    async open(address) {
+      await page.goto(new URL(address, url).href);
+      await page.waitForSelector("main h1");
+      await page.waitForLoadState("networkidle").catch(() => undefined);
+    },
+    close: () => context.close(),
+  };
+}
+
+interface Violation {
+  id: string;
+  help: string;
+  nodes: { html: string; failureSummary?: string }[];
+}
+
+/** What axe-core finds, in a form that a failed test can print. */
+export async function axe(page: Page): Promise<string[]> {
+  // Evaluated by the debugger: the page's own policy would refuse an inserted script.
+  await page.evaluate(axeSource);
+  const found = await page.evaluate<Violation[]>(
+    "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((result) => result.violations)",
+  );
+  return found.flatMap((violation) => violation.nodes.slice(0, 3).map((node) => `${violation.id}: ${violation.help}: ${node.html.slice(0, 200)}: ${node.failureSummary ?? ""}`));
+}
+
+/** Keeps a screenshot where BACKSTORY_SCREENSHOTS says: for the documentation, or to look at. */
+export async function keep(page: Page, name: string): Promise<void> {
+  const directory = process.env["BACKSTORY_SCREENSHOTS"];
+  if (directory) await page.screenshot({ path: join(directory, `${name}.png`) });
+}

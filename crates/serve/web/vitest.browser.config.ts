@@ -1,0 +1,14 @@
+// Tests of the built page in Chromium, against the program named by BACKSTORY and real runs.
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    environment: "node",
+    include: ["browser/**/*.test.ts"],
+    globalSetup: ["browser/stage.ts"],
+    // One browser at a time: the tests watch what the page asks for.
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 180_000,
+  },
+});
