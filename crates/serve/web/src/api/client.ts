@@ -15,6 +15,8 @@ export class Refusal extends Error {
     readonly status: number,
     message: string,
     readonly hint: string | null = null,
+    /** The API's word for the kind of error. */
+    readonly code = "",
   ) {
     super(message);
     this.name = "Refusal";
@@ -38,8 +40,8 @@ export function address(path: string, parameters: Parameters = {}): string {
 
 async function refusal(response: Response): Promise<Refusal> {
   try {
-    const body = (await response.json()) as { error: { message: string; hint?: string | null } };
-    return new Refusal(response.status, body.error.message, body.error.hint ?? null);
+    const body = (await response.json()) as { error: { code?: string; message: string; hint?: string | null } };
+    return new Refusal(response.status, body.error.message, body.error.hint ?? null, body.error.code);
   } catch {
     return new Refusal(response.status, `The server answered with status ${String(response.status)}.`);
   }

@@ -10,6 +10,6 @@ test("each version appears once, with the event that made it", () => {
 });
 
 test("a change that no run recorded is told apart", () => {
-  expect(toneOf(event("changed_unseen", null))).toBe("unseen");
+  expect(toneOf(event("changed_unseen", null))).toBe("outside");
   expect(changeWords(event("changed_unseen", null))).toBe("changed, not recorded");
 });

@@ -8,7 +8,7 @@ const WORDS: Record<string, string> = {
   renamed_to: "renamed",
   deleted: "deleted",
   metadata: "mode or times changed",
-  found: "found by a run",
+  found: "first seen",
   changed_unseen: "changed, not recorded",
   moved_unseen: "moved, not recorded",
   gone_unseen: "gone, not recorded",
@@ -18,10 +18,10 @@ export function changeWords(event: Pick<FileEvent, "change">): string {
   return WORDS[event.change] ?? event.change.replaceAll("_", " ");
 }
 
-export type Tone = "made" | "seen" | "gone" | "unseen";
+export type Tone = "made" | "seen" | "gone" | "outside";
 
 export function toneOf(event: Pick<FileEvent, "change">): Tone {
-  if (event.change.endsWith("_unseen")) return "unseen";
+  if (event.change.endsWith("_unseen")) return "outside";
   if (event.change === "deleted" || event.change === "renamed_to") return "gone";
   return event.change === "found" || event.change === "metadata" ? "seen" : "made";
 }

@@ -2,6 +2,7 @@
 import type { GraphLink, GraphNode, LineageAnswer } from "../api/types.ts";
 import { middle, split } from "../text/paths.ts";
 import { visible } from "../text/visible.ts";
+import { shortLine } from "../text/words.ts";
 
 export interface Graph {
   roots: ReadonlySet<string>;
@@ -67,7 +68,7 @@ export function labels(graph: Graph): Map<string, string> {
       const ambiguous = (names.get(name)?.size ?? 0) > 1;
       result.set(node.id, middle(visible(ambiguous ? split(directory).name + name : name), 40));
     } else if (node.type === "fold") result.set(node.id, middle(visible(node.label), 44));
-    else result.set(node.id, middle(visible(node.line), 48));
+    else result.set(node.id, middle(visible(shortLine(node.line)), 48));
   }
   return result;
 }

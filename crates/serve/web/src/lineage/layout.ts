@@ -103,15 +103,18 @@ export function spread(graph: Graph): Layout {
       place(column);
     }
   }
-  const wide = Math.max(8, tallest / Math.max(2, columns.length) / 0.6);
-  columns.forEach((column, layer) => {
-    for (const id of column) {
+  // A layer that is taller than the others becomes several columns, so that no dots overlap.
+  const rows = Math.max(24, Math.ceil(Math.sqrt(graph.nodes.size) * 1.1));
+  let x = 0;
+  for (const column of columns) {
+    const parts = Math.ceil(column.length / rows);
+    column.forEach((id, index) => {
       const box = result.get(id);
-      if (box) {
-        box.x = layer * wide;
-        box.y = -box.y;
-      }
-    }
-  });
+      if (!box) return;
+      box.x = x + (index % parts) * 1.5;
+      box.y = -((Math.floor(index / parts) + 0.5) / Math.ceil(column.length / parts)) * rows;
+    });
+    x += (parts - 1) * 1.5 + 7;
+  }
   return result;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, bytes, duration, plural, shell } from "./words.ts";
+import { ago, bytes, duration, plural, shell, shortLine } from "./words.ts";
 
 test("sizes have three digits at most", () => {
   expect([1, 999, 1000, 26_632, 999_999, 6_809_944].map(bytes)).toEqual(["1 byte", "999 bytes", "1.0 kB", "27 kB", "1.0 MB", "6.8 MB"]);
@@ -21,4 +21,8 @@ test("times near now are relative", () => {
 
 test("a command can be pasted into a shell", () => {
   expect(shell(["cc", "-O2", "a b.c", "it's", "x\ny", "\udcff"])).toBe("cc -O2 'a b.c' 'it'\\''s' $'x\\ny' $'\\xff'");
+});
+
+test("a long path of a program is left out of its line", () => {
+  expect(["/usr/bin/cc -c /a/b.c", "cc /a/b", "/bin/sh", "'/a b/c' d"].map(shortLine)).toEqual(["cc -c /a/b.c", "cc /a/b", "sh", "'/a b/c' d"]);
 });

@@ -76,3 +76,14 @@ function quote(word: string): string {
 export function shell(argv: readonly string[]): string {
   return argv.map(quote).join(" ");
 }
+
+/** A shell line whose program has no directory: `/usr/bin/cc -c a.c` is `cc -c a.c`. */
+export function shortLine(line: string): string {
+  return line.replace(/^\/(?:[^\s/']+\/)*(?=[^\s/']+(?:\s|$))/, "");
+}
+
+/** The command line's messages begin with a small letter and have no full stop. */
+export function sentence(message: string): string {
+  const begun = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?:…]$/.test(begun) ? begun : `${begun}.`;
+}

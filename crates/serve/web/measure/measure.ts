@@ -1,0 +1,102 @@
+/**
+ * Times the page in headless Chromium, against a running server. Prints one line for each figure.
+ *
+ * usage: npm run measure -- URL PATH [REPEATS]
+ *
+ * URL: as `backstory serve` prints it; PATH: a file of the store with a large lineage.
+ * - first view: from the start of the navigation until the first rows of the runs are painted;
+ * - click to answer: from a click on a link or a node until the view shows the answer;
+ * - pan: frames a second while the view of up to 5,000 nodes is dragged for two seconds.
+ */
+import { chromium, type Page } from "playwright-core";
+
+const [url, path, repeats = "7"] = process.argv.slice(2);
+if (!url || !path) {
+  console.error("usage: npm run measure -- URL PATH [REPEATS]");
+  process.exit(2);
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"],
+});
+const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
+const page = await context.newPage();
+
+const median = (values: number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+function report(what: string, values: number[], unit: string): void {
+  const sorted = [...values].sort((a, b) => a - b);
+  console.log(`${what}: median ${median(values).toFixed(0)} ${unit}, from ${(sorted[0] ?? 0).toFixed(0)} to ${(sorted.at(-1) ?? 0).toFixed(0)} (${String(values.length)} times)`);
+}
+
+/** Milliseconds from a call until `shown` is in the document and a frame has been painted. */
+async function until(page: Page, act: string, shown: string): Promise<number> {
+  return page.evaluate(
+    async ([act, shown]) => {
+      const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      const start = performance.now();
+      // The click happens in the page, so that the time of the connection to it does not count.
+      document.querySelector<HTMLElement>(act ?? "")?.click();
+      while (!document.querySelector(shown ?? "")) await new Promise((resolve) => setTimeout(resolve, 1));
+      await painted();
+      return performance.now() - start;
+    },
+    [act, shown],
+  );
+}
+
+const firstViews: number[] = [];
+await page.goto(url);
+for (let time = 0; time < Number(repeats); time += 1) {
+  await page.goto(new URL("/", url).href, { waitUntil: "commit" });
+  firstViews.push(
+    await page.evaluate(async () => {
+      while (!document.querySelector("[role=grid] .line")) await new Promise((resolve) => setTimeout(resolve, 1));
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      return performance.now();
+    }),
+  );
+}
+const runs = await page.locator("h1 + p").innerText();
+report(`first view of the runs (${runs.split("·").at(-1)?.split(",")[0]?.trim() ?? ""})`, firstViews, "ms");
+
+const clicks: Record<string, number[]> = { run: [], processes: [], file: [], lineage: [] };
+for (let time = 0; time < Number(repeats); time += 1) {
+  await page.goto(new URL("/", url).href);
+  await page.waitForSelector("[role=grid] .line a");
+  clicks["run"]?.push(await until(page, "[role=grid] .line a", "[role=tabpanel] .files, [role=tabpanel] .columns"));
+  clicks["processes"]?.push(await until(page, "[role=tab]:nth-child(2)", ".lines .line"));
+  await page.goto(new URL(`/lineage?path=${encodeURIComponent(path)}&as=list`, url).href);
+  await page.waitForSelector("h1 a");
+  clicks["file"]?.push(await until(page, "h1 a", "section.version [role=tab]"));
+  clicks["lineage"]?.push(await until(page, "nav[aria-label='About this file'] a", ".drawing canvas"));
+}
+for (const [view, times] of Object.entries(clicks)) report(`click to answer, ${view}`, times, "ms");
+
+await page.goto(new URL(`/lineage?path=${encodeURIComponent(path)}&level=process&nodes=5000`, url).href);
+await page.waitForSelector(".drawing canvas", { timeout: 60_000 });
+await page.waitForTimeout(3000);
+const nodes = await page.locator("p > span").first().innerText();
+const box = await page.locator(".canvas").boundingBox();
+if (box) {
+  const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  await page.mouse.move(middle.x, middle.y);
+  await page.mouse.down();
+  const counted = page.evaluate(async () => {
+    let frames = 0;
+    const start = performance.now();
+    while (performance.now() - start < 2000) {
+      await new Promise(requestAnimationFrame);
+      frames += 1;
+    }
+    return (frames * 1000) / (performance.now() - start);
+  });
+  for (let step = 0; step < 120; step += 1) {
+    await page.mouse.move(middle.x + Math.sin(step / 9) * 250, middle.y + Math.cos(step / 7) * 120);
+    await page.waitForTimeout(12);
+  }
+  report(`pan of ${nodes}`, [await counted], "frames a second");
+  await page.mouse.up();
+}
+await browser.close();
