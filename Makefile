@@ -9,7 +9,7 @@ RELEASE = target/release/backstory
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build
+.PHONY: dist help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build
 
 help:
 	@echo 'make demo      build, record a small pipeline, print where its result comes from'
@@ -19,6 +19,7 @@ help:
 	@echo 'make fmt       format in place'
 	@echo 'make docs      the documentation site, into target/site'
 	@echo 'make bench     timings against native (BENCH="--suite … --rounds …")'
+	@echo 'make dist      what users install, into target/dist (or: scripts/dist tarball|deb|crates|wheel)'
 	@echo 'make install   program, man pages and completions into PREFIX=$(PREFIX)'
 
 setup:
@@ -61,6 +62,10 @@ docs: setup-test
 
 bench: build
 	BACKSTORY=$(CURDIR)/$(RELEASE) PYTHONPATH=bench $(PYTHON) -m backstory_bench.cli run $(BENCH)
+
+dist:
+	@scripts/setup dist
+	scripts/dist
 
 # The symbols of the installed program. Debuggers look there if PREFIX is /usr. For another PREFIX:
 # set debug-file-directory PREFIX/lib/debug
