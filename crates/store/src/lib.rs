@@ -42,6 +42,7 @@ mod maintenance;
 mod memory;
 mod order;
 mod run_record;
+mod shared_file_system;
 mod sqlite;
 
 pub use annotations::{Annotation, AnnotationKind, RunAnnotations, catch_up_annotations};
@@ -56,6 +57,7 @@ pub use maintenance::Maintenance;
 pub use memory::MemoryStore;
 pub use order::newest_first;
 pub use run_record::{Counts, RunRecord, StoreStats};
+pub use shared_file_system::on_shared_file_system;
 pub use sqlite::SqliteStore;
 
 /// Everything that a store can do. Each type that has the three traits is a store.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema::{self, MIGRATIONS};
-use crate::{Error, Result};
+use crate::{Error, Result, on_shared_file_system};
 
 /// Bytes of a page of a new database.
 const PAGE: i64 = 8192;
@@ -23,22 +23,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long to wait for another process if nothing depends on it. Other processes wait meanwhile.
 pub(super) const LITTLE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// File systems shared between machines: a write-ahead log keeps its index in memory shared between
-/// processes, which other machines do not see. Numbers from `statfs(2)`: nfs, smb, cifs, smb2, 9p,
-/// afs, ceph, lustre, gpfs, fuse (sshfs and the like).
-const SHARED_FILE_SYSTEMS: &[u64] = &[
-    0x6969,
-    0x517b,
-    0xff53_4d42,
-    0xfe53_4d42,
-    0x0102_1997,
-    0x5346_414f,
-    0x00c3_6400,
-    0x0bd0_0bd0,
-    0x4750_4653,
-    0x6573_5546,
-];
 
 /// Opens (and makes or upgrades) the database at `path` in the store `dir`.
 pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
@@ -179,9 +163,4 @@ fn set_journal_mode(conn: &Connection, mode: &str) -> rusqlite::Result<()> {
         }
     }
     Ok(())
-}
-
-fn on_shared_file_system(dir: &Path) -> bool {
-    rustix::fs::statfs(dir)
-        .is_ok_and(|s| SHARED_FILE_SYSTEMS.contains(&(s.f_type as u64 & 0xffff_ffff)))
 }
