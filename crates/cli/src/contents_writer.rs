@@ -35,7 +35,7 @@ use backstory_store::facts::{
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 
 use crate::index::{self, Busy, take_lock};
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 use source::{Changed, Source};
 use wanted::{Preserved, Wanted};
 
@@ -98,10 +98,11 @@ fn store_run(
     packages: &mut Packages,
 ) -> Result<(), Error> {
     let id = &run.header.id;
-    let progress = Progress::start(&format!("storing the contents of run {id}"));
     let log = Log::open(home.log_path(id))?;
     let preserved = wanted::preserved(&log);
     let wanted = wanted::of(store, run, &preserved)?;
+    let what = format!("storing the contents of run {id}");
+    let progress = Progress::of(&what, wanted.versions.len() as u64, Unit::Things);
     let mut by_state: HashMap<VersionId, Vec<Preserved>> = HashMap::new();
     for kept in preserved {
         by_state
@@ -125,6 +126,7 @@ fn store_run(
     };
     for version in wanted.versions {
         writer.version(store, &version)?;
+        progress.done.add(1);
     }
     writer.flush()?;
     let places = snapshot::around(&wanted.paths, &wanted.listed, &wanted.looked);

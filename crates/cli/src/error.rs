@@ -149,6 +149,7 @@ pub fn report(failure: &Failure) -> ExitCode {
 /// Prints `backstory: LINE` on stderr. A closed stderr is no failure.
 pub fn complain(line: &str) {
     use std::io::Write;
+    crate::text::progress::clear();
     let text = format!("backstory: {}\n", one_line(line));
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -31,7 +31,8 @@ use backstory_session::{self as session, IdentityResolver, RecordingResult};
 use backstory_store::{self as store, Home, Store};
 
 use crate::error::chain;
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
+use crate::text::when;
 
 /// The choice if another process holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +121,21 @@ pub fn bring_up_to_date(
         if runs.is_empty() {
             return Ok(failed);
         }
+        let bytes = |run: &str| fs::metadata(home.log_path(run)).map_or(0, |meta| meta.len());
+        // A single run has a bar of its own.
+        let all = match runs.len() {
+            1 => None,
+            many => {
+                let all = runs.iter().map(|run| bytes(run)).sum();
+                Some(Progress::of(
+                    &format!("indexing {many} runs"),
+                    all,
+                    Unit::Bytes,
+                ))
+            }
+        };
         for run in runs {
+            let size = bytes(&run);
             if let Err(error) = index(home, &run, store) {
                 match error {
                     LogError::Store(error) if is_the_stores_own(&error) => return Err(error.into()),
@@ -128,8 +143,11 @@ pub fn bring_up_to_date(
                 }
             }
             tried.insert(run);
+            if let Some(all) = &all {
+                all.done.add(size);
+            }
         }
-        drop(lock);
+        drop((all, lock));
     }
 }
 
@@ -236,7 +254,7 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     let path = home.log_path(run);
     let log = Log::open(&path)?;
     let bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
-    let progress = Progress::of_run(run, bytes);
+    let what = format!("indexing run {run} ({})", when::size(bytes));
     let mut header = log.header().clone();
     if header.id.is_empty() {
         // The header was lost with the beginning of the log. The file's name still has the id.
@@ -245,6 +263,16 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         return Err(LogError::Stranger { run: header.id });
     }
     let end = end_of(&log);
+    // Events come in order of time, so that the time of an event says how much is done.
+    let lasted = end.ended.saturating_sub(header.started);
+    let progress = Progress::of(&what, u64::try_from(lasted).unwrap_or(0), Unit::Part);
+    let started = header.started;
+    let events = || {
+        log.events().inspect(|event| {
+            let passed = event.time.saturating_sub(started);
+            progress.done.set(u64::try_from(passed).unwrap_or(0));
+        })
+    };
     let kept = match header.modes.stores_contents() {
         true => preserved_identities(&log),
         false => PreservedIdentities::new(),
@@ -252,11 +280,11 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     store.append(&header, &end, bytes, &mut |sink| {
         if log.resolved() {
             let known = LoggedIdentities(log.identities(), &kept);
-            return graph::fold(&header, Some(&end), log.events(), &known, sink);
+            return graph::fold(&header, Some(&end), events(), &known, sink);
         }
         let resolver = IdentityResolver::begin(&path).map_err(store::Error::source_failed)?;
         let known = FreshIdentities(RefCell::new(resolver), &kept);
-        graph::fold(&header, Some(&end), log.events(), &known, sink)?;
+        graph::fold(&header, Some(&end), events(), &known, sink)?;
         // Before the store commits: a second fold of the log must give the same graph.
         known
             .0

@@ -21,7 +21,7 @@ use backstory_store::Home;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::Failure;
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 
 /// The name of the file.
 const NAME: &str = "sha256.index";
@@ -36,9 +36,12 @@ pub fn contents_beginning(home: &Home, digits: &str) -> Result<Vec<Digest>, Fail
     };
     let mut known = read(home);
     let mut new = Vec::new();
-    let progress = Progress::start("computing the SHA-256 digests of stored contents");
+    let digests = contents.digests()?;
+    let what = "computing the SHA-256 digests of stored contents";
+    let progress = Progress::of(what, digests.len() as u64, Unit::Things);
     let mut found = Vec::new();
-    for digest in contents.digests()? {
+    for digest in digests {
+        progress.done.add(1);
         let sum = match known.remove(&digest) {
             Some(sum) => sum,
             None => {

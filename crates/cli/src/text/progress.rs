@@ -1,51 +1,118 @@
-//! A line on the terminal that says what takes long. It appears on a terminal only, and disappears
-//! when the work is done.
+//! What takes long, on the terminal: how much of the work is done, and how long the rest will
+//! take. It appears on a terminal only, on stderr, and disappears when the work is done.
+//!
+//! In: an amount of work, and how much of it is done. Out: a bar with an estimate, or a moving sign
+//! where the amount is not known.
+//!
+//! Invariant: one bar is on the screen at a time. Work within work that has a bar gets none. The
+//! work itself only adds to a number: a thread draws.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The time before the line appears.
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The time before the bar appears.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The time between two pictures.
+const STEP: Duration = Duration::from_millis(100);
+
+/// A bar is on the screen, or waits to appear.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// A bar is on the screen.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Clears the line of the bar for a message. The bar follows below the message.
+pub fn clear() {
+    if SHOWN.load(Ordering::Acquire) {
+        let _ = std::io::stderr().write_all(b"\r\x1b[K");
+    }
+}
+
+/// How much of the work is done. Copies count together.
+#[derive(Debug, Clone, Default)]
+pub struct WorkDone(Arc<AtomicU64>);
+
+impl WorkDone {
+    /// Adds to the work that is done.
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Sets the work that is done.
+    pub fn set(&self, amount: u64) {
+        self.0.store(amount, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What an amount counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Things, such as runs or files.
+    Things,
+    /// An amount that says nothing to people: only its part is shown.
+    Part,
+}
 
 /// A line on the terminal while something takes long.
 #[derive(Debug)]
 pub struct Progress {
-    waiting: Option<(Sender<()>, JoinHandle<()>)>,
+    /// The work done, which the caller adds to.
+    pub done: WorkDone,
+    drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Shows `what` after half a second.
+    /// Shows `what` after half a second, for work of an unknown amount.
     pub fn start(what: &str) -> Progress {
-        if !std::io::stderr().is_terminal() {
-            return Progress { waiting: None };
-        }
-        let (over, wait) = channel();
-        let line = format!("backstory: {what} …");
-        let show = move || {
-            let mut stderr = std::io::stderr();
-            if let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
-                let _ = stderr.write_all(line.as_bytes());
-                let _ = wait.recv();
-                let _ = stderr.write_all(b"\r\x1b[K");
-            }
-        };
-        // Without a thread for it, only the line is missing.
-        let thread = std::thread::Builder::new()
-            .name("progress".into())
-            .spawn(show);
-        Progress {
-            waiting: thread.ok().map(|thread| (over, thread)),
-        }
+        Progress::of(what, 0, Unit::Part)
     }
 
-    /// Shows that a run is being indexed.
-    pub fn of_run(run: &str, bytes: u64) -> Progress {
-        Progress::start(&format!(
-            "indexing run {run} ({})",
-            super::when::size(bytes)
-        ))
+    /// Shows `what` after half a second, with a bar and an estimate. An amount of 0 is unknown.
+    pub fn of(what: &str, amount: u64, unit: Unit) -> Progress {
+        let done = WorkDone::default();
+        let drawing = std::io::stderr().is_terminal() && !TAKEN.swap(true, Ordering::AcqRel);
+        let (over, wait) = channel();
+        let (what, counted) = (format!("backstory: {what}"), done.clone());
+        let draw = move || {
+            if let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
+                let bar = bar(what, amount, unit).with_elapsed(PATIENCE);
+                SHOWN.store(true, Ordering::Release);
+                loop {
+                    bar.set_position(counted.get());
+                    bar.tick();
+                    if !matches!(wait.recv_timeout(STEP), Err(RecvTimeoutError::Timeout)) {
+                        break;
+                    }
+                }
+                SHOWN.store(false, Ordering::Release);
+                bar.finish_and_clear();
+            }
+            TAKEN.store(false, Ordering::Release);
+        };
+        // Without a thread for it, only the line is missing.
+        let thread = drawing.then(|| {
+            std::thread::Builder::new()
+                .name("progress".into())
+                .spawn(draw)
+                .inspect_err(|_| TAKEN.store(false, Ordering::Release))
+        });
+        Progress {
+            done,
+            drawing: thread.and_then(Result::ok).map(|thread| (over, thread)),
+        }
     }
 
     /// Removes the line.
@@ -56,10 +123,25 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some((over, thread)) = self.waiting.take() {
+        if let Some((over, thread)) = self.drawing.take() {
             drop(over);
             // The thread has ended, so that it prints nothing after this.
             let _ = thread.join();
         }
     }
+}
+
+fn bar(what: String, amount: u64, unit: Unit) -> ProgressBar {
+    let template = match (amount, unit) {
+        (0, _) => "{msg} {spinner} {elapsed}",
+        (_, Unit::Bytes) => "{msg} {wide_bar} {percent} % of {total_bytes}, {eta} left",
+        (_, Unit::Things) => "{msg} {wide_bar} {pos} of {len}, {eta} left",
+        (_, Unit::Part) => "{msg} {wide_bar} {percent} %, {eta} left",
+    };
+    let style = ProgressStyle::with_template(template)
+        .map(|style| style.progress_chars("=> ").tick_chars("|/-\\ "))
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let length = (amount > 0).then_some(amount);
+    let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
+    bar.with_style(style).with_message(what)
 }

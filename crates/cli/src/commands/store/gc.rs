@@ -24,6 +24,7 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::index::Busy;
 use crate::json::{self, Value};
+use crate::text::progress::{Progress, Unit};
 use crate::text::when::size;
 
 /// Removes runs, then what no run refers to.
@@ -162,7 +163,15 @@ fn reclaim(
         store::catch_up(&current.home, &mut current.store)?;
     }
     let mut given = match contents(&current.home)? {
-        Some(contents) => contents.gc(&|digest| keep.contains(digest), dry)?,
+        Some(contents) => {
+            let all = contents.digests()?.len() as u64;
+            let progress = Progress::of("removing contents", all, Unit::Things);
+            let keeps = |digest: &Digest| {
+                progress.done.add(1);
+                keep.contains(digest)
+            };
+            contents.gc(&keeps, dry)?
+        }
         None => Reclaimed::default(),
     };
     given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
@@ -172,7 +181,10 @@ fn reclaim(
 /// Every version that these runs used, wrote or preserved.
 fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<VersionId>, Failure> {
     let mut found = HashSet::new();
+    let what = "finding the contents that runs refer to";
+    let progress = Progress::of(what, runs.len() as u64, Unit::Things);
     for run in runs {
+        progress.done.add(1);
         let entities = current.store.entities(run.key)?;
         found.extend(
             entities

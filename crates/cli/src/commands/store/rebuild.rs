@@ -16,7 +16,7 @@ use crate::args::store::StoreRebuildArgs;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
 use crate::json;
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 
 /// Files that SQLite keeps for a database: itself, and those beside it.
 const ENDINGS: [&str; 3] = ["-wal", "-shm", ""];
@@ -96,10 +96,12 @@ fn build(home: &Home, path: &Path, old: &OldDatabase) -> Result<usize, Failure> 
     let mut new = SqliteStore::open_at(home, path)?;
     let runs = home.pending(&new)?;
     let mut indexed = 0;
-    for (at, run) in runs.iter().enumerate() {
-        let progress = Progress::start(&format!("run {} of {}: {run}", at + 1, runs.len()));
+    let bytes = |run: &String| fs::metadata(home.log_path(run)).map_or(0, |meta| meta.len());
+    let what = format!("building the graphs of {} runs", runs.len());
+    let progress = Progress::of(&what, runs.iter().map(bytes).sum(), Unit::Bytes);
+    for run in &runs {
         let done = index::fold_into(home, run, &mut new);
-        progress.end();
+        progress.done.add(bytes(run));
         match done {
             Ok(()) => indexed += 1,
             Err(reason) => complain(&format!("run {run} could not be indexed: {reason}")),

@@ -19,7 +19,7 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, one_line};
 use crate::index;
 use crate::json::{self, Value};
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 
 /// The repair of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,17 +134,18 @@ impl Damaged {
                 return Ok(0);
             }
         };
-        for (at, run) in runs.iter().enumerate() {
+        let bytes = runs.iter().map(|run| run.log_bytes).sum();
+        let what = format!("checking the graphs of {} runs", runs.len());
+        let progress = Progress::of(&what, bytes, Unit::Bytes);
+        for run in &runs {
             let id = &run.header.id;
-            let progress =
-                Progress::start(&format!("checking run {id} ({} of {})", at + 1, runs.len()));
             let broken = current.store.broken_rule(run);
             let broken = broken.unwrap_or_else(|error| Some(chain(&error)));
             let broken = match broken {
                 None => self.against_log(&current, run),
                 broken => broken,
             };
-            progress.end();
+            progress.done.add(run.log_bytes);
             if let Some(what) = broken {
                 self.add(&path, format!("run {id}: {what}"), Repair::Rebuild);
             }
@@ -189,8 +190,9 @@ impl Damaged {
         let Some(contents) = contents(home)? else {
             return Ok(());
         };
-        let progress = Progress::start("reading all contents");
-        for damage in contents.verify(&mut |_, _| {})? {
+        let size = contents.stats()?.disk;
+        let progress = Progress::of("reading all contents", size, Unit::Bytes);
+        for damage in contents.verify(&mut |done, _| progress.done.set(done))? {
             let repair = match damage.digest {
                 Some(_) => Repair::Nothing,
                 None => Repair::Itself,
