@@ -28,7 +28,7 @@ mod tests;
 use export::{ContentsArgs, ExportArgs};
 use inputs::InputsArgs;
 use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
-use program::{CompleteWordsArgs, CompletionsArgs, IndexArgs, ManArgs};
+use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
@@ -175,6 +175,14 @@ pub enum Command {
     /// Add finished runs to the store now, with the contents of their files
     #[command(after_help = program::INDEX)]
     Index(IndexArgs),
+
+    /// Show runs, files and their lineage in views at the terminal
+    #[command(after_help = program::TUI)]
+    Tui(TuiArgs),
+
+    /// Check what recording needs of this machine, and say what to do about what is missing
+    #[command(after_help = program::DOCTOR)]
+    Doctor(DoctorArgs),
 
     /// Print a completion script for a shell
     #[command(after_help = program::COMPLETIONS)]

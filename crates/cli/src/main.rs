@@ -73,6 +73,8 @@ fn main() -> ExitCode {
         Command::Blame(args) => commands::blame::run(args, store),
         Command::Contents(args) => commands::contents::run(args, store),
         Command::Store(command) => commands::store::run(command, store),
+        Command::Tui(args) => commands::tui::run(args, store),
+        Command::Doctor(args) => commands::doctor::run(args, store),
         Command::Completions(args) => commands::generate::completions(args),
         Command::CompleteWords(args) => commands::complete_words::run(args, store),
         Command::Man(args) => commands::generate::man(args),
@@ -92,6 +94,7 @@ fn uses_tools(command: &Command) -> bool {
         Command::Record(_)
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
+            | Command::Doctor(_)
             | Command::Completions(_)
             | Command::CompleteWords(_)
             | Command::Man(_)

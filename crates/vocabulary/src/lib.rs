@@ -10,8 +10,10 @@
 //! Absent on purpose: what a value does. Each crate decides that with a `match` over the enum.
 
 mod modes;
+mod tone;
 
 pub use modes::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+pub use tone::Tone;
 
 /// A value that has a fixed word.
 pub trait Word: Copy + Eq + 'static {

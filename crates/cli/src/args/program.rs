@@ -1,4 +1,5 @@
-//! Arguments of the commands about the program itself: `index`, `completions`, `man`.
+//! Arguments of the commands about the program itself: `index`, `tui`, `doctor`,
+//! `completions`, `man`.
 
 use std::path::PathBuf;
 
@@ -10,6 +11,23 @@ pub const INDEX: &str = "Examples:\n  \
     It runs in the background after each `record`, and before the first question\n\
     that needs it. --wait returns when all finished runs are in the store and the\n\
     contents of their files are stored.";
+
+/// The text after the options in the help of `tui`.
+pub const TUI: &str = "Examples:\n  \
+    backstory tui\n  \
+    backstory tui report.txt\n  \
+    backstory tui nightly\n\n\
+    Enter opens the selected row, Left goes back, Tab shows the next view of the same run\n\
+    or file, / searches, ? lists the keys, q quits.";
+
+/// The text after the options in the help of `doctor`.
+pub const DOCTOR: &str = "Examples:\n  \
+    backstory doctor\n  \
+    backstory doctor --json\n\n\
+    It tries what a recording does: it installs a filter, makes shared memory, enters\n\
+    namespaces, and records a command into a store that it removes. Nothing is changed.\n\
+    Each line says what works, what is limited and what fails. The consequence and the\n\
+    remedy follow. Exit status 1 if recording cannot work here.";
 
 /// The text after the options in the help of `completions`.
 pub const COMPLETIONS: &str = "Examples:\n  \
@@ -31,6 +49,22 @@ pub struct IndexArgs {
     /// Wait for another indexer of the same store to end, instead of leaving the work to it
     #[arg(long)]
     pub wait: bool,
+}
+
+/// `tui`
+#[derive(Debug, Args)]
+pub struct TuiArgs {
+    /// The file or the run whose view comes first; by default the list of runs
+    #[arg(value_name = "PATH|RUN", value_hint = clap::ValueHint::AnyPath)]
+    pub subject: Option<std::ffi::OsString>,
+}
+
+/// `doctor`
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `completions`

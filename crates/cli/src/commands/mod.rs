@@ -8,6 +8,7 @@ pub mod compare;
 pub mod complete_words;
 pub mod contents;
 pub mod diff;
+pub mod doctor;
 pub mod export;
 mod file_choice;
 pub mod files;
@@ -30,6 +31,7 @@ pub mod status;
 pub mod store;
 mod stored_contents;
 pub mod tag;
+pub mod tui;
 pub mod who;
 
 use crate::error::Failure;

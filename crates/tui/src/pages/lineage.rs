@@ -1,0 +1,166 @@
+//! The steps behind a file, or those that used it, with the user's own files between them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_account::{Account, Siblings, packages, siblings};
+use backstory_graph::model::EntityKind;
+use backstory_query::answer::{Lineage, Node, Scope};
+use backstory_query::{Direction, ancestry_of, influence_of, subject};
+use backstory_store::Store;
+use backstory_vocabulary::Tone;
+use backstory_workflow::ownership::Ownership;
+use backstory_workflow::shell::quote;
+
+use crate::Result;
+use crate::destination::Destination;
+use crate::moments::moment;
+use crate::page::{Cell, Page, Row};
+
+pub fn page(store: &dyn Store, path: &Path, direction: Direction) -> Result<Page> {
+    let scope = Scope {
+        possible: true,
+        ..Scope::default()
+    };
+    let lineage = match direction {
+        Direction::Back => {
+            let newest = subject::newest_everywhere(store, path, None)?;
+            ancestry_of(store, &newest[..newest.len().min(1)], &scope)?
+        }
+        Direction::Forth => influence_of(store, &subject::all(store, path, None)?, &scope)?,
+    };
+    let directories = directories(store, &lineage)?;
+    let projects = directories.iter().map(|directory| &**directory);
+    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let account = Account::new(store, &lineage, direction, false, &mut ownership)?;
+    let (own, others): (Vec<usize>, Vec<usize>) =
+        account.chain.iter().partition(|&&at| account.concerns(at));
+    let mut rows = Vec::new();
+    for step in siblings(&account, &own) {
+        rows.extend(step_rows(&account, &step, direction));
+    }
+    Ok(Page {
+        title: quote(path.as_os_str().as_bytes()),
+        facts: facts(&account, &mut ownership, others.len()),
+        columns: vec!["run", "", "steps and files"],
+        rows,
+    })
+}
+
+/// The directories in which the runs of a lineage were started: the user's projects.
+fn directories(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>> {
+    let runs: BTreeSet<&String> = lineage
+        .nodes
+        .iter()
+        .map(|node| match node {
+            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for run in runs {
+        found.extend(store.run(run)?.map(|record| record.header.cwd));
+    }
+    Ok(found)
+}
+
+fn facts(account: &Account, ownership: &mut Ownership, others: usize) -> Vec<Cell> {
+    let mut facts = Vec::new();
+    match (account.direction, account.heading()) {
+        (Direction::Back, Some(heading)) => {
+            let run = &account.runs[heading.run].details.summary;
+            facts.push(Cell::new(
+                Tone::Ink,
+                format!("made {} by run {}", moment(heading.time), run.id),
+            ));
+        }
+        (Direction::Back, None) => {
+            facts.push(Cell::new(Tone::Warn, "no recorded command made it"));
+        }
+        (Direction::Forth, _) => {
+            let text = match account.runs.len() {
+                1 => "used in 1 run".to_owned(),
+                count => format!("used in {count} runs"),
+            };
+            facts.push(Cell::new(Tone::Ink, text));
+        }
+    }
+    let tally = packages(account, ownership);
+    if !tally.packages.is_empty() {
+        let names: Vec<String> = tally
+            .packages
+            .iter()
+            .take(5)
+            .map(|count| quote(count.package.name.as_bytes()))
+            .collect();
+        let more = match tally.packages.len().saturating_sub(names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        facts.push(Cell::new(
+            Tone::System,
+            format!("packages: {}{more}", names.join(", ")),
+        ));
+    }
+    if others > 0 {
+        let text = format!("{others} more steps used files of tools and of the system only");
+        facts.push(Cell::new(Tone::System, text));
+    }
+    facts
+}
+
+/// A step, then the user's own files that it used or made.
+fn step_rows(account: &Account, step: &Siblings, direction: Direction) -> Vec<Row> {
+    let words: Vec<&str> = step.words.iter().map(|word| word.text.as_str()).collect();
+    let times = match step.commands.len() {
+        1 => String::new(),
+        many => format!("{many} × "),
+    };
+    let run = step.commands.first().map(|&at| {
+        let run = account.commands[at].run;
+        account.runs[run].details.summary.id.clone()
+    });
+    let run = run.unwrap_or_default();
+    // A script of `sh -c` may have several lines.
+    let command: String = words
+        .join(" ")
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let mut rows = vec![Row {
+        cells: vec![
+            Cell::new(Tone::Quiet, &run),
+            Cell::new(Tone::Quiet, "step"),
+            Cell::new(Tone::Step, format!("{times}{command}")),
+        ],
+        opens: Some(Destination::RunFiles(run)),
+    }];
+    let commands = || step.commands.iter().map(|&at| &account.commands[at]);
+    let reads: BTreeSet<usize> = commands()
+        .flat_map(|command| &command.reads)
+        .copied()
+        .collect();
+    let writes: BTreeSet<usize> = commands()
+        .flat_map(|command| &command.writes)
+        .copied()
+        .collect();
+    let made = writes.iter().map(|&file| (file, "made"));
+    let used = reads.iter().map(|&file| (file, "used"));
+    for (file, how) in made.chain(used) {
+        let node = &account.files[file];
+        if !node.own || !matches!(node.kind, EntityKind::File | EntityKind::Symlink) {
+            continue;
+        }
+        let path = Path::new(OsStr::from_bytes(&node.path)).to_owned();
+        rows.push(Row {
+            cells: vec![
+                Cell::new(Tone::Quiet, ""),
+                Cell::new(Tone::Quiet, how),
+                Cell::new(Tone::File, format!("  {}", quote(&node.path))),
+            ],
+            opens: Some(Destination::Lineage(path, direction)),
+        });
+    }
+    rows
+}

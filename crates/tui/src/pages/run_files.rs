@@ -1,0 +1,74 @@
+//! The files of a run: the user's own first, then those of packages and of the system.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_graph::model::Certainty;
+use backstory_query::answer::{Access, FileUse};
+use backstory_query::files;
+use backstory_store::Store;
+use backstory_vocabulary::Tone;
+use backstory_workflow::ownership::Ownership;
+use backstory_workflow::shell::quote;
+
+use super::run::title_and_facts;
+use crate::Result;
+use crate::destination::Destination;
+use crate::page::{Cell, Page, Row};
+
+pub fn page(store: &dyn Store, run: &str) -> Result<Page> {
+    let (details, title, mut facts) = title_and_facts(store, run)?;
+    let mut ownership = Ownership::new(Path::new("/"), [&*details.summary.cwd]);
+    let all = files(store, run)?.into_iter();
+    let (own, others): (Vec<FileUse>, Vec<FileUse>) =
+        all.partition(|file| ownership.is_own(&file.path));
+    facts.push(Cell::new(
+        Tone::Quiet,
+        format!(
+            "{} own files, {} of packages and the system",
+            own.len(),
+            others.len()
+        ),
+    ));
+    let own = own.iter().map(|file| row(file, Tone::File));
+    let others = others.iter().map(|file| row(file, Tone::System));
+    Ok(Page {
+        title,
+        facts,
+        columns: vec!["access", "certainty", "path"],
+        rows: own.chain(others).collect(),
+    })
+}
+
+fn row(file: &FileUse, tone: Tone) -> Row {
+    let access: Vec<&str> = file.access.iter().map(|access| word(*access)).collect();
+    let certainty = match file.certainty {
+        Certainty::Seen => Cell::new(Tone::Quiet, "seen"),
+        Certainty::Possible => Cell::new(Tone::Warn, "possible"),
+    };
+    let path = Path::new(OsStr::from_bytes(&file.path));
+    Row {
+        cells: vec![
+            Cell::new(Tone::Ink, access.join(" ")),
+            certainty,
+            Cell::new(tone, quote(&file.path)),
+        ],
+        opens: Some(Destination::File(path.to_owned())),
+    }
+}
+
+fn word(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read",
+        Access::Write => "write",
+        Access::Delete => "delete",
+        Access::Rename => "rename",
+        Access::Exec => "exec",
+        Access::Stat => "stat",
+        Access::Dir => "dir",
+        Access::Missing => "missing",
+        Access::Link => "link",
+        Access::Meta => "meta",
+    }
+}

@@ -1,0 +1,106 @@
+//! The real terminal: takes it over, reads keys and sizes, and gives it back.
+//!
+//! Invariant: however the program ends, the terminal is as before. A guard restores it on return,
+//! a hook before a panic is printed, and a thread when SIGTERM, SIGHUP or SIGINT arrives.
+
+use std::io::{self, stdout};
+use std::panic;
+use std::time::Duration;
+
+use backstory_store::Store;
+use backstory_sys as sys;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::Result;
+use crate::browser::{Browser, Reaction};
+use crate::destination::Destination;
+use crate::drawing::draw;
+
+/// Shows views until the user quits.
+///
+/// # Errors
+///
+/// The first view has no subject, or the terminal cannot be used.
+pub fn run(store: &dyn Store, first: Destination) -> Result<()> {
+    let mut browser = Browser::new(store, first)?;
+    give_back_before_a_panic_is_printed();
+    // Without a thread for it, a signal leaves the terminal as it is. `reset` mends that.
+    let _ = sys::when_asked_to_end(|_| give_back());
+    let taken = Taken::take()?;
+    let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+    loop {
+        terminal.draw(|frame| draw(frame, &mut browser))?;
+        match next(&mut browser)? {
+            Reaction::Draw => {}
+            Reaction::Quit => break,
+            Reaction::Stop => {
+                give_back();
+                kill_process(getpid(), Signal::TSTP).map_err(io::Error::from)?;
+                take_over()?;
+                terminal.clear()?;
+            }
+        }
+    }
+    drop(taken);
+    Ok(())
+}
+
+/// Waits for a key or another size of the window.
+fn next(browser: &mut Browser<'_>) -> io::Result<Reaction> {
+    loop {
+        // A terminal that is gone would be ready for ever.
+        if !event::poll(Duration::from_secs(3600))? {
+            continue;
+        }
+        match event::read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => return Ok(browser.key(key)),
+            Event::Resize(..) => return Ok(Reaction::Draw),
+            _ => {}
+        }
+    }
+}
+
+/// The terminal while the views have it.
+struct Taken;
+
+impl Taken {
+    fn take() -> io::Result<Taken> {
+        // From here on the terminal is given back, even if taking it over fails half-way.
+        let taken = Taken;
+        take_over()?;
+        Ok(taken)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn take_over() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, Hide)
+}
+
+/// A terminal that is gone cannot be restored, and needs not to be.
+fn give_back() {
+    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
+}
+
+fn give_back_before_a_panic_is_printed() {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |about| {
+        give_back();
+        print(about);
+    }));
+}
