@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_files::{Digest, Ident, VersionId};
+use backstory_files::{CLOCK_GRANULARITY, Digest, Ident, VersionId};
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_query as query;
 use backstory_store::{Store, same_version};
@@ -13,6 +13,9 @@ use rustix::io::Errno;
 
 use crate::Result;
 use crate::present_files::PresentFiles;
+
+/// How much the file system's clock may lag behind the end of a run, in nanoseconds.
+pub const CLOCK_LAG: Time = 20_000_000;
 
 /// The state of a file, compared with the version that its last run left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +69,11 @@ impl<'s> FileComparison<'s> {
         }
     }
 
-    /// The state of the file at `path`. `ended`: the end of the run, which decides if the version's
-    /// identity is not known.
+    /// The state of the file at `path`. `ended` is [`LoadedRun::ended`], which decides if the
+    /// version's identity is not known. An input must then be older than the end by more than the
+    /// clock's granularity, since it may have changed after its use.
+    ///
+    /// [`LoadedRun::ended`]: crate::loaded_runs::LoadedRun::ended
     pub fn state(&self, path: &Bytes, version: &Entity, ended: Time) -> Result<FileState> {
         let now = match version.kind {
             EntityKind::Symlink => self.present.link(path),
@@ -79,8 +85,16 @@ impl<'s> FileComparison<'s> {
             (Ok(_), _) if version.kind == EntityKind::Directory => FileState::Current,
             (Ok(now), Some(then)) if self.holds(path, &now, &then)? => FileState::Current,
             (Ok(_), Some(_)) => FileState::Modified,
-            (Ok(now), None) if now.mtime.max(now.ctime) <= ended => FileState::Current,
-            (Ok(_), None) => FileState::Uncertain,
+            (Ok(now), None) => {
+                let doubt = match version.version {
+                    0 => CLOCK_LAG + CLOCK_GRANULARITY,
+                    _ => 0,
+                };
+                match now.mtime.max(now.ctime) <= ended - doubt {
+                    true => FileState::Current,
+                    false => FileState::Uncertain,
+                }
+            }
         })
     }
 

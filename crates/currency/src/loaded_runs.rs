@@ -13,6 +13,7 @@ use backstory_workflow::recording::Recording;
 use backstory_workflow::steps::RunCommands;
 
 use crate::Result;
+use crate::file_state::CLOCK_LAG;
 
 /// Reads runs. Each is read once.
 pub struct LoadedRuns<'s> {
@@ -57,7 +58,7 @@ impl<'s> LoadedRuns<'s> {
 pub struct LoadedRun {
     /// The run itself.
     pub recording: Recording,
-    /// The end of the run, with a tolerance: the file system's clock may lag behind.
+    /// The end of the run and [`CLOCK_LAG`]: the file system's clock may lag behind.
     pub ended: Time,
     /// The names in the directories that the run listed, at its end.
     pub listings: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
@@ -92,10 +93,8 @@ impl LoadedRun {
                 .push(derived.from);
         }
         let summary = &recording.details.summary;
-        // The file system's clock may lag behind the run's end.
-        const TICK: Time = 20_000_000;
         Ok(LoadedRun {
-            ended: summary.ended.unwrap_or(summary.started) + TICK,
+            ended: summary.ended.unwrap_or(summary.started) + CLOCK_LAG,
             listings: listings(store, &id)?,
             redirected: redirected(store, &recording)?,
             commands: OnceCell::new(),

@@ -3,7 +3,8 @@
 //! Within a run, the search follows reads and executions back to the activities that made the
 //! files. It also goes from an activity to those that started it. Between runs it follows identity
 //! only: a version that was read is the version that another run made. An input is compared with
-//! the file that is now at its path, so that file is followed, too, if a run made it.
+//! the file that is now at its path, so that file is followed, too, if a run made it. A step that
+//! was executed again stands in the place of its first execution, even if its result is the same.
 //!
 //! An activity that made something counts with everything it read: it would run again as a whole.
 //! An activity that started another counts with what it had read until then.
@@ -12,11 +13,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Time;
 use backstory_files::{Ident, VersionId};
 use backstory_graph::lineage::uses;
 use backstory_graph::model::{ActivityId, Entity, EntityId, EntityKind};
-use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch, same_version};
 use backstory_workflow::paths::{is_cache, is_of_kernel, is_system};
 
 use crate::Result;
@@ -148,11 +149,11 @@ impl<'s> ReachSearch<'s> {
             }
             let origins = run.origins(id).iter();
             waiting.extend(origins.map(|&origin| EntityKey::new(key.run(), origin)));
-            let is_file = entity.kind == EntityKind::File && !run.is_made(entity);
+            let is_file = entity.kind == EntityKind::File;
             if !is_file || is_system(&entity.path) || is_cache(&entity.path) {
                 continue;
             }
-            for ident in self.idents(entity.ident, &entity.path) {
+            for ident in self.idents(&run, entity) {
                 for &other in self.joined(&ident)?.iter().filter(|other| **other != key) {
                     if !self.is_superseded(&run, entity, other)? {
                         waiting.push(other);
@@ -163,7 +164,7 @@ impl<'s> ReachSearch<'s> {
         Ok(())
     }
 
-    /// True if the command that made the version in the other run looked at it in this run, or
+    /// True if the command that made the version in an earlier run looked at it in this run, or
     /// made the file again. Compilers and builders look at their former results. To execute both
     /// commands would do the work twice, and the first time from inputs that are gone.
     fn is_superseded(&self, run: &LoadedRun, read: &Entity, other: EntityKey) -> Result<bool> {
@@ -179,13 +180,19 @@ impl<'s> ReachSearch<'s> {
             (&one.argv, &one.cwd) == (&two.argv, &two.cwd)
         };
         let makers = there.makers(other.local());
-        let other_run = other.run() != run.recording.key;
-        Ok(other_run && here.any(|at| makers.iter().any(|(maker, _)| same(at, *maker))))
+        let earlier = other.run() < run.recording.key;
+        Ok(earlier && here.any(|at| makers.iter().any(|(maker, _)| same(at, *maker))))
     }
 
-    /// The identity of a version that was read, and that of the file at its path now.
-    fn idents(&self, read: Option<Ident>, path: &Bytes) -> impl Iterator<Item = Ident> {
-        read.into_iter().chain(self.present.ident(path).ok())
+    /// The identities under which other runs may have made a version. Its own is one, unless this
+    /// run made it. The other is that of the file at its path now.
+    fn idents(&self, run: &LoadedRun, version: &Entity) -> impl Iterator<Item = Ident> {
+        let is_made = run.is_made(version);
+        let own = version.ident.filter(|_| !is_made);
+        let now = self.present.ident(&version.path).ok();
+        let same = |now: &Ident| version.ident.is_some_and(|own| same_version(&own, now));
+        own.into_iter()
+            .chain(now.filter(|now| !(is_made && same(now))))
     }
 
     /// The versions with this identity that a run made.

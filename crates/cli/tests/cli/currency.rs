@@ -101,6 +101,30 @@ const BUILD: &str = "sort in > tmp1\n\
     date +%N > .deps/a.Po\n";
 
 #[test]
+fn a_step_that_ran_again_with_the_same_result_leaves_the_steps_after_it_current() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    place.write_aged("do.sh", "grep -v '^#' in > mid; sort mid > out\n");
+    place.sh("record sh do.sh");
+    assert_eq!(place.file_state("out"), "current");
+
+    place.write("in", "# a comment\nb\na\n");
+    assert_eq!(place.file_state("out"), "outdated");
+    let first = place.run(&["rerun", "out"]);
+    assert_eq!(first.status, 0, "{first:?}");
+    assert!(!first.err.contains("stale again"), "{first:?}");
+    assert_eq!(place.file_states(&["mid", "out"]), ["current", "current"]);
+    let second = place.run(&["rerun", "--dry-run", "out"]);
+    assert!(second.out.contains("is up to date"), "{second:?}");
+
+    place.write("in", "# a comment\nc\na\n");
+    assert_eq!(place.file_state("out"), "outdated");
+    assert_eq!(place.run(&["rerun", "out"]).status, 0);
+    assert_eq!(place.read("out"), "a\nc\n");
+    assert_eq!(place.file_states(&["mid", "out"]), ["current", "current"]);
+}
+
+#[test]
 fn a_result_is_current_right_after_its_build_and_after_the_next() {
     let place = Place::new();
     place.write_aged("in", "b\na\nc\n");

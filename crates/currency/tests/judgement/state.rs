@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use backstory_currency::{FileState, status};
+use backstory_eventlog::run::RunEnd;
 use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_store::Store;
@@ -82,4 +83,39 @@ fn a_file_and_its_inputs_are_compared_with_what_the_run_left() {
         fs::remove_file(dir.join("out")).unwrap();
         assert_eq!(ask("out").state, FileState::Removed);
     });
+}
+
+#[test]
+fn an_input_without_identity_that_changed_when_the_run_ended_counts_as_changed() {
+    for (after, expected) in [(5, FileState::Outdated), (15, FileState::Current)] {
+        every_store(|store| {
+            let tmp = tempfile::tempdir().unwrap();
+            let dir = tmp.path().canonicalize().unwrap();
+            for name in ["in", "out"] {
+                fs::write(dir.join(name), name).unwrap();
+            }
+            let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+            let changed = real(&dir.join("in")).unwrap().ctime;
+            let mut graph = Graph::default();
+            let cc = graph.activity(None, 1, "/bin/cc", 0);
+            let input = graph.file(&path("in"), 0, None);
+            let output = graph.file(&path("out"), 1, real(&dir.join("out")));
+            graph.edge(cc, input, Relation::Read, 1, 2);
+            graph.edge(cc, output, Relation::Write, 3, 4);
+            let end = RunEnd {
+                command_ended: changed + after * 1_000_000,
+                ..end()
+            };
+            graph.append_until(store, &header("run00001", changed), &end);
+            let out = status(store, &[dir.join("out")]).unwrap().remove(0);
+            let changed = (bytes(&path("in")), FileState::Modified);
+            match expected {
+                FileState::Current => assert_eq!(out.state, FileState::Current),
+                _ => assert_eq!(
+                    (out.state, out.changed_inputs),
+                    (FileState::Outdated, vec![changed])
+                ),
+            }
+        });
+    }
 }

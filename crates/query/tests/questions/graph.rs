@@ -161,8 +161,12 @@ impl Graph {
     }
 
     pub fn append_as(&self, store: &mut dyn Store, header: &RunHeader) {
+        self.append_until(store, header, &end());
+    }
+
+    pub fn append_until(&self, store: &mut dyn Store, header: &RunHeader, end: &RunEnd) {
         store
-            .append(header, &end(), 5, &mut |sink| self.put(sink))
+            .append(header, end, 5, &mut |sink| self.put(sink))
             .unwrap();
     }
 }
