@@ -12,6 +12,7 @@
 pub mod lineage;
 pub mod memory;
 pub mod model;
+pub mod nested;
 pub mod standard;
 pub mod words;
 

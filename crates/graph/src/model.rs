@@ -62,7 +62,7 @@ pub struct Activity {
     pub exit: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
-    /// The epoch ended by an exec, which began the next epoch.
+    /// The epoch ended by an exec, or by a mark of the program, which began the next epoch.
     pub execed: bool,
     /// True if the activity's look-ups (stat, access, readlink) are known, because a recorder was
     /// in the process.

@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Pid, Time, Via};
+use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 
+use crate::model::{ActivityId, EntityId};
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 use crate::serial::Serial;
@@ -56,7 +57,7 @@ pub struct Descriptor {
     /// The same path with links followed, moved by every later rename. Relative paths start here if
     /// the descriptor leads to a directory.
     pub location: PathId,
-    /// It is not known whether the open succeeded.
+    /// It is not known whether the open succeeded, or whether all uses are in the log.
     pub doubtful: bool,
     /// A directory that was opened for reading, and whose listing nothing would see.
     pub may_be_listed: bool,
@@ -95,6 +96,15 @@ impl Default for FsContext {
     }
 }
 
+/// An activity around those that the program has marked.
+#[derive(Debug, Clone)]
+pub struct OuterActivity {
+    pub id: ActivityId,
+    pub argv: Vec<Bytes>,
+    /// The program marked it, too.
+    pub is_nested: bool,
+}
+
 /// A process.
 #[derive(Debug)]
 pub struct ProcessState {
@@ -129,6 +139,11 @@ pub struct ProcessState {
     pub made: Vec<UnseenPipe>,
     /// It is the run's command.
     pub command: bool,
+    /// The activities that the present one is inside of, because the program marked it.
+    pub outer: Vec<OuterActivity>,
+    /// The version of its memory that one marked activity left to the next, and their number.
+    pub memory: Option<EntityId>,
+    pub memories: u32,
     /// Its status as `wait` reports it.
     pub status: Option<i32>,
 }
@@ -154,6 +169,9 @@ impl ProcessState {
             listed: false,
             made: Vec::new(),
             command: false,
+            outer: Vec::new(),
+            memory: None,
+            memories: 0,
             status: None,
         }
     }

@@ -806,3 +806,74 @@ fn a_programs_interpreter_was_executed_too() {
         .insert(b"/bin/sh".to_vec(), b"/bin/sh".to_vec());
     assert!(programs.told(&s).contains("/bin/sh@0"), "a ring ends");
 }
+
+#[test]
+fn a_marked_activity_has_its_own_reads_and_passes_its_memory_on() {
+    let mut s = Scene::new(&["python"]);
+    s.reads(2, "setup.py");
+    s.mark(2, "begin/cell 1");
+    s.reads(2, "a.csv");
+    s.runs(2, 3, &["true"]);
+    s.mark(2, "next/cell 2/x%2fy");
+    s.writes(2, "fig.png", OUT);
+    s.mark(2, "end");
+    s.reads(2, "later");
+    s.mark(2, "end");
+    check(
+        &s,
+        "cell 1#2 Fork true#1
+         cell 1#2 Read a.csv@0
+         cell 1#2 Read memory:2@1
+         cell 1#2 Write memory:2@2
+         cell 2#3 Read memory:2@2
+         cell 2#3 Write fig.png@1
+         cell 2#3 Write memory:2@3
+         python#1 Read setup.py@0
+         python#1 Write memory:2@1
+         python#4 Read later@0
+         python#4 Read memory:2@3",
+    );
+    let graph = s.graph();
+    let named = |name: &str| {
+        let mut all = graph.activities.values();
+        all.find(|one| activity(&graph, one.id) == name).unwrap()
+    };
+    let (python, second) = (named("python#1").id, named("cell 2#3"));
+    assert_eq!(&*second.argv[1], b"x/y");
+    for inside in ["cell 1#2", "cell 2#3", "python#4"] {
+        assert_eq!(named(inside).parent, Some(python), "{inside}");
+    }
+    let nested: Vec<String> = graph
+        .extended
+        .iter()
+        .filter(|(.., kind, payload)| {
+            kind == backstory_graph::nested::KIND && payload == backstory_graph::nested::NESTED
+        })
+        .map(|(who, ..)| activity(&graph, *who))
+        .collect();
+    assert_eq!(nested, ["cell 1#2", "cell 2#3"]);
+    let from = came_from(&graph, "/w/fig.png", Follow::default());
+    assert!(from.contains(&"a.csv@0".to_owned()), "{from:?}");
+    assert!(!from.contains(&"later@0".to_owned()), "{from:?}");
+}
+
+#[test]
+fn a_file_that_stays_open_is_possibly_used_by_the_next_marked_activity() {
+    let mut s = Scene::new(&["python"]);
+    s.open(2, "log", RDONLY, 5);
+    s.read(2, 5);
+    s.mark(2, "begin/cell 1");
+    s.open(2, "fresh", RDONLY, 6);
+    s.mark(2, "end");
+    check(
+        &s,
+        "cell 1#2 Read fresh@0
+         cell 1#2 Read memory:2@1
+         cell 1#2 Read? log@0
+         cell 1#2 Write memory:2@2
+         python#1 Read log@0
+         python#1 Write memory:2@1
+         python#3 Read memory:2@2
+         python#3 Read? log@0",
+    );
+}

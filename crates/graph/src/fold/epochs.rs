@@ -134,6 +134,7 @@ impl Epoch {
             exit: None,
             signal: None,
             execed: false,
+            is_nested: false,
             lasting: false,
             recorded: false,
             via,

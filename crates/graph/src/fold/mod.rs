@@ -16,6 +16,7 @@
 //! | look-ups and changes of status | `Stat`, `Access`, `Readlink`, `List`, `Load`, `Meta` | [`lookups`], [`looked_at`], [`status`] |
 //! | names | `Link`, `Symlink`, `Unlink`, `Mkdir`, `Mknod`; `Rename` | [`naming`]; [`renames`], [`moving`] |
 //! | processes | `Start`, `Born`, `Fork`, `Kill`; `Wait`, `Exit`, `Gone`; `Exec` | [`life`]; [`endings`]; [`programs`], [`next_epoch`], [`interpreters`], [`epochs`], [`standard`] |
+//! | activities that a program marks | – | [`nesting`] |
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`] |
 //!
 //! Absent: I/O, and clocks.
@@ -42,6 +43,7 @@ mod mounts;
 mod moving;
 mod names;
 mod naming;
+mod nesting;
 mod next_epoch;
 mod opening;
 mod passing;

@@ -8,6 +8,7 @@ use super::descriptors::{O_CLOEXEC, at};
 use super::{CallContext, EINTR, Fold};
 use crate::activity::EntityUse;
 use crate::model::{Certainty, EntityKind, Relation, Sink};
+use crate::nested;
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 use crate::process::{Descriptor, OpenFile};
@@ -32,6 +33,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         path: &[u8],
         flags: i32,
     ) -> Result<(), S::Error> {
+        if call.absent()
+            && let Some(mark) = nested::mark(path)
+        {
+            return self.marked(call, mark);
+        }
         let Some(named) = self.place(call, dir, path) else {
             return Ok(());
         };

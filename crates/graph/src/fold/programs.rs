@@ -92,6 +92,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.give(giver, &outlets);
         if let Some(process) = self.processes.get_mut(&call.pid) {
             (process.epoch, process.started, process.spawned) = (epoch, false, false);
+            process.outer.clear();
             process.epoch_number = self.epochs[epoch as usize].as_ref().map_or(1, |e| e.number);
         }
         if let Some(object) = nameless {

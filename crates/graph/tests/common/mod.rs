@@ -188,6 +188,13 @@ impl Scene {
         self.done(pid, Op::Close { fd })
     }
 
+    /// Marks an activity (`backstory_graph::nested`).
+    pub fn mark(&mut self, pid: Pid, mark: &str) {
+        let not_a_directory = Outcome::Done(-20);
+        let path = format!("/dev/null/backstory/{mark}");
+        self.open(pid, &path, RDONLY, 0).outcome = not_a_directory;
+    }
+
     /// Opens, reads and closes a file.
     pub fn reads(&mut self, pid: Pid, path: &str) {
         self.open(pid, path, RDONLY, 9);

@@ -1,0 +1,173 @@
+//! Activities inside a process, as the program marks them ([`crate::nested`]).
+//!
+//! The process goes on with its descriptors, its directory and its memory. The memory is an entity:
+//! an activity writes the version that the next activity of the process reads. So content that one
+//! activity read can have reached all later ones, and none before it.
+
+use super::descriptors::at;
+use super::{CallContext, Fold};
+use crate::activity::Epoch;
+use crate::model::{ActivityId, Certainty, Entity, EntityId, EntityKind, Interval, Relation, Sink};
+use crate::nested::{ActivityMark, DEEPEST, KIND, NESTED, RESUMED};
+use crate::process::{Descriptor, NAMELESS, OuterActivity};
+use crate::serial::Serial;
+use backstory_eventlog::event::Bytes;
+use backstory_vocabulary::SuppressMode;
+
+/// The activity that a process goes on as.
+struct NextActivity {
+    /// The activity that it is inside of.
+    outer: Option<ActivityId>,
+    argv: Vec<Bytes>,
+    is_nested: bool,
+}
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// Begins or ends an activity of the calling process.
+    pub(super) fn marked(&mut self, call: CallContext, mark: ActivityMark) -> Result<(), S::Error> {
+        let Some(process) = self.processes.get(&call.pid) else {
+            return Ok(());
+        };
+        let (depth, inside) = (process.outer.len(), process.outer.last().cloned());
+        match (mark, inside) {
+            (ActivityMark::Next(argv), Some(outer)) => self.go_on(
+                call,
+                NextActivity {
+                    outer: Some(outer.id),
+                    argv,
+                    is_nested: true,
+                },
+            ),
+            (ActivityMark::Begin(argv) | ActivityMark::Next(argv), _) if depth < DEEPEST => {
+                let outer = self.outer(call.epoch)?;
+                let id = outer.id;
+                if let Some(process) = self.processes.get_mut(&call.pid) {
+                    process.outer.push(outer);
+                }
+                self.go_on(
+                    call,
+                    NextActivity {
+                        outer: Some(id),
+                        argv,
+                        is_nested: true,
+                    },
+                )
+            }
+            (ActivityMark::End, Some(outer)) => {
+                if let Some(process) = self.processes.get_mut(&call.pid) {
+                    process.outer.pop();
+                }
+                self.go_on(
+                    call,
+                    NextActivity {
+                        outer: Some(outer.id),
+                        argv: outer.argv,
+                        is_nested: outer.is_nested,
+                    },
+                )
+            }
+            // Deeper than can be followed, or an end without a begin.
+            (ActivityMark::Begin(_) | ActivityMark::Next(_) | ActivityMark::End, _) => Ok(()),
+        }
+    }
+
+    /// The present activity, as the one around those that follow.
+    fn outer(&mut self, serial: Serial) -> Result<OuterActivity, S::Error> {
+        let id = self.announce(serial)?;
+        let epoch = self.epochs[serial as usize].as_ref();
+        Ok(OuterActivity {
+            id,
+            argv: epoch.map(|epoch| epoch.argv.clone()).unwrap_or_default(),
+            is_nested: epoch.is_some_and(|epoch| epoch.is_nested),
+        })
+    }
+
+    /// Begins the next activity of a process, which keeps everything that it has.
+    fn go_on(&mut self, call: CallContext, next: NextActivity) -> Result<(), S::Error> {
+        self.announce(call.epoch)?;
+        let serial = self.epochs.len() as Serial;
+        let mut epoch = Epoch::new(call.pid, call.time, call.via);
+        let mut began = call.time;
+        if let Some(old) = &mut self.epochs[call.epoch as usize] {
+            (old.execed, old.last) = (true, old.last.max(call.time));
+            began = old.start;
+            epoch.resemble(old);
+            (epoch.number, epoch.recorded, epoch.via) = (old.number + 1, old.recorded, old.via);
+        }
+        (epoch.parent, epoch.argv) = (next.outer, next.argv);
+        (epoch.lasting, epoch.is_nested) = (true, next.is_nested);
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            epoch.cwd = self.paths.bytes(process.fs(call.tid).cwd.get()).into();
+            (process.epoch, process.epoch_number) = (serial, epoch.number);
+        }
+        self.epochs.push(Some(Box::new(epoch)));
+        self.pass_memory(call, serial, began)?;
+        self.pass_descriptors(call)?;
+        self.flush(call.epoch, call.time)?;
+        let id = self.announce(serial)?;
+        let payload = if next.is_nested { NESTED } else { RESUMED };
+        self.sink.extended(id, call.time, KIND, payload)
+    }
+
+    /// The memory of the process, which the former activity wrote and the next one reads.
+    fn pass_memory(&mut self, call: CallContext, next: Serial, began: i64) -> Result<(), S::Error> {
+        let Some(process) = self.processes.get_mut(&call.pid) else {
+            return Ok(());
+        };
+        let id = EntityId(self.entities);
+        let previous = process.memory.replace(id);
+        process.memories += 1;
+        let version = process.memories;
+        self.entities += 1;
+        self.sink.entity(&Entity {
+            id,
+            kind: EntityKind::Memory,
+            path: format!("memory:{}", call.pid).into_bytes().into(),
+            aliases: Vec::new(),
+            by_name: Vec::new(),
+            version,
+            previous,
+            ident: None,
+            last: false,
+        })?;
+        let written = Interval {
+            start: began,
+            end: call.time,
+        };
+        let (seen, via) = (Certainty::Seen, call.via);
+        self.edge(call.epoch, id, Relation::Write, written, seen, via);
+        self.edge(next, id, Relation::Read, at(call.time), seen, via);
+        Ok(())
+    }
+
+    /// Gives the next activity all descriptors. Read-only mappings are part of the memory.
+    fn pass_descriptors(&mut self, call: CallContext) -> Result<(), S::Error> {
+        let made = match self.processes.get_mut(&call.pid) {
+            Some(process) => std::mem::take(&mut process.made),
+            None => return Ok(()),
+        };
+        self.own_pipes(made, call.time)?;
+        let held = match self.processes.get_mut(&call.pid) {
+            Some(process) => std::mem::take(&mut process.descriptors),
+            None => return Ok(()),
+        };
+        let suppressed = self.header.modes.suppress != Some(SuppressMode::Off);
+        for (fd, old) in held {
+            let writes = old.what.as_ref().is_some_and(|what| what.writes);
+            if fd > NAMELESS || writes {
+                // The log may have only the first use of an open file.
+                let used = old.read.is_some() || old.written.is_some();
+                let new = Descriptor {
+                    doubtful: old.doubtful || suppressed && used,
+                    ..self.inherited(&old, call.time)
+                };
+                self.retain(&new);
+                if let Some(process) = self.processes.get_mut(&call.pid) {
+                    process.descriptors.insert(fd, new);
+                }
+            }
+            self.release(call.epoch, fd, old, call.time, None)?;
+        }
+        Ok(())
+    }
+}
