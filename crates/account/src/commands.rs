@@ -4,7 +4,8 @@
 //!
 //! A command is a tool with everything that it started. A driver (a shell, `make`, `env`, a
 //! packager) is no command, and its children are. The work that a driver does itself is a command
-//! of its own: the program with the driver's name.
+//! of its own: the program with the driver's name. An activity that a program marked inside itself
+//! is a command, too.
 
 use std::collections::HashSet;
 
@@ -26,6 +27,9 @@ pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize
         recording.roots().map(|root| (root, None, None)).collect();
     while let Some((at, command, above)) = waiting.pop() {
         let epoch = recording.activities[at].epoch;
+        // A cell of a notebook, or a test, is a command: the program named it.
+        let named = recording.marked.is_named(at).then_some(at);
+        let command = named.or(command);
         let command = command.or_else(|| is_command(recording, at, outside).then_some(at));
         let program = if epoch > 0 { Some(at) } else { above };
         of[at] = command.or(program).unwrap_or(at);

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform, Relation};
+use backstory_graph::nested;
 use backstory_graph::standard::{self, StandardDescriptors};
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, RunKey, Store};
@@ -41,6 +42,33 @@ pub struct Recording {
     pub standard: Vec<StandardDescriptors>,
     /// Files that an activity opened for its children without a write of its own that was seen.
     pub given: HashSet<(usize, EntityId)>,
+    /// The activities that began by a mark of their program.
+    pub marked: MarkedActivities,
+}
+
+/// The activities that began by a mark of their program ([`backstory_graph::nested`]), by id.
+#[derive(Debug, Clone, Default)]
+pub struct MarkedActivities {
+    all: HashMap<usize, bool>,
+}
+
+impl MarkedActivities {
+    /// Takes in an extended record of an activity.
+    pub(crate) fn add(&mut self, activity: usize, kind: &[u8], payload: &[u8]) {
+        if kind == nested::KIND {
+            self.all.insert(activity, payload == nested::NESTED);
+        }
+    }
+
+    /// True if the activity is a part of its process's work: no program began with it.
+    pub fn contains(&self, activity: usize) -> bool {
+        self.all.contains_key(&activity)
+    }
+
+    /// True if the program gave the activity a name.
+    pub fn is_named(&self, activity: usize) -> bool {
+        self.all.get(&activity) == Some(&true)
+    }
 }
 
 impl Recording {
@@ -78,7 +106,9 @@ impl Recording {
         let children = excerpt::children(&activities);
         let mut recorded = HashMap::new();
         let mut given = HashSet::new();
+        let mut marked = MarkedActivities::default();
         for (activity, _, kind, payload) in store.extended(key)? {
+            marked.add(activity.0 as usize, &kind, &payload);
             if &*kind == standard::GIVEN {
                 given.extend(
                     standard::decode_given(&payload).map(|entity| (activity.0 as usize, entity)),
@@ -101,6 +131,7 @@ impl Recording {
             children,
             standard: Vec::new(),
             given,
+            marked,
         };
         recording.standard = recording.inherit(&recorded);
         Ok(recording)

@@ -13,7 +13,7 @@ use backstory_graph::model::{Activity, ActivityId, Edge, Entity, EntityId, Relat
 use backstory_graph::standard::{self, StandardDescriptors, StandardEnd};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 
-use super::Recording;
+use super::{MarkedActivities, Recording};
 use crate::Result;
 
 /// The indexes that the activities and entities of a run have in an excerpt.
@@ -54,6 +54,7 @@ impl Recording {
         }
         let activities: Vec<Activity> = activities.into_values().collect();
         let (recorded, given) = reader.descriptors()?;
+        let marked = reader.marked()?;
         let mut recording = Recording {
             key: run,
             details: backstory_query::facts(store, &id)?,
@@ -65,6 +66,7 @@ impl Recording {
             informs: Vec::new(),
             standard: Vec::new(),
             given,
+            marked,
         };
         recording.standard = recording.inherit(&recorded);
         Ok((recording, reader.ids))
@@ -152,6 +154,17 @@ impl ExcerptReader<'_> {
         self.entities.push(entity);
         self.ids.entities.insert(old, id);
         Ok(id)
+    }
+
+    /// The activities that began by a mark.
+    fn marked(&self) -> Result<MarkedActivities> {
+        let mut marked = MarkedActivities::default();
+        for (activity, _, kind, payload) in self.store.extended(self.run)? {
+            if let Some(&at) = self.ids.activities.get(&activity) {
+                marked.add(at, &kind, &payload);
+            }
+        }
+        Ok(marked)
     }
 
     /// The standard descriptors that were recorded, and the files that were opened for children.

@@ -37,7 +37,7 @@ pub fn role(recording: &Recording, at: usize) -> ProgramRole {
     let starts = recording.children[at]
         .iter()
         .flat_map(|&child| recording.subtree(child))
-        .any(|below| recording.activities[below].epoch > 0);
+        .any(|below| recording.activities[below].epoch > 0 && !recording.marked.contains(below));
     if !starts {
         return ProgramRole::Tool;
     }
@@ -131,7 +131,7 @@ fn became(recording: &Recording, at: usize) -> Option<usize> {
     let activity = &recording.activities[at];
     let same = |&&child: &&usize| {
         let next = &recording.activities[child];
-        next.pid == activity.pid && next.epoch > 0
+        next.pid == activity.pid && next.epoch > 0 && !recording.marked.contains(child)
     };
     recording.children[at]
         .iter()
