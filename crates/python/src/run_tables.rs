@@ -1,0 +1,179 @@
+//! Runs, and the files, processes and edges of one run, as tables. The columns have the names of
+//! the fields of `backstory log`, `files` and `processes` with `--json`.
+
+use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
+use backstory_eventlog::event::Via;
+use backstory_graph::model::Certainty;
+use backstory_query as query;
+use backstory_query::answer::{Access, FileUse, ProcessLine, RunSummary};
+use backstory_store::{ActivityKey, EntityKey, GraphStore, SqliteStore};
+
+use crate::columns::Columns;
+use crate::failure::Failure;
+use crate::table::Table;
+
+/// Runs.
+pub fn runs(runs: &[RunSummary]) -> Result<Table, Failure> {
+    let mut columns = Columns::default();
+    let all = || runs.iter();
+    columns.text("run", all().map(|run| Some(&run.id)));
+    columns.text("name", all().map(|run| run.name.as_ref()));
+    columns.text("note", all().map(|run| run.note.as_ref()));
+    columns.text("repeats", all().map(|run| run.repeats.as_ref()));
+    columns.lists("command", all().map(|run| &run.command));
+    columns.text("cwd", all().map(|run| Some(&run.cwd)));
+    columns.times("started", all().map(|run| Some(run.started)));
+    columns.times("ended", all().map(|run| run.ended));
+    let status = |run: &RunSummary| run.exit.or(run.signal.map(|signal| 128 + signal));
+    columns.optional::<Int32Type>("exit", all().map(status));
+    columns.optional::<Int32Type>("signal", all().map(|run| run.signal));
+    let complete = |run: &RunSummary| (!run.running).then_some(run.complete);
+    columns.bools("complete", all().map(complete));
+    columns.numbers::<UInt64Type>("lost", all().map(|run| run.lost));
+    columns.lists(
+        "incomplete_because",
+        all().map(|run| &run.incomplete_because),
+    );
+    columns.numbers::<UInt64Type>("processes", all().map(|run| run.processes));
+    columns.numbers::<UInt64Type>("files_read", all().map(|run| run.files_read));
+    columns.numbers::<UInt64Type>("files_written", all().map(|run| run.files_written));
+    columns.labels("host", all().map(|run| Some(&run.host)));
+    columns.bools("running", all().map(|run| Some(run.running)));
+    let tags = |run: &RunSummary| -> Vec<String> {
+        let tags = run.tags.iter();
+        tags.map(|(key, value)| format!("{key}={value}")).collect()
+    };
+    columns.lists("tags", all().map(tags));
+    Ok(columns.table()?)
+}
+
+/// The files of a run.
+pub fn files(files: &[FileUse]) -> Result<Table, Failure> {
+    let mut columns = Columns::default();
+    let all = || files.iter();
+    columns.paths("path", all().map(|file| Some(&file.path)));
+    let words = |file: &FileUse| file.access.iter().map(|&access| word(access)).collect();
+    columns.lists(
+        "access",
+        all().map(words as fn(&FileUse) -> Vec<&'static str>),
+    );
+    columns.labels("via", all().map(|file| Some(via(file.via))));
+    columns.labels(
+        "certainty",
+        all().map(|file| Some(certainty(file.certainty))),
+    );
+    let size = |file: &FileUse| file.ident.map(|ident| ident.size);
+    columns.optional::<Int64Type>("size", all().map(size));
+    columns.times("last_used", all().map(|file| Some(file.last)));
+    Ok(columns.table()?)
+}
+
+/// The exec epochs of a run.
+pub fn processes(lines: &[ProcessLine]) -> Result<Table, Failure> {
+    let mut columns = Columns::default();
+    let all = || lines.iter();
+    let activities = || lines.iter().map(|line| &line.activity);
+    columns.numbers::<UInt64Type>("id", all().map(|line| line.id));
+    columns.optional::<UInt64Type>("parent_id", all().map(|line| line.parent_id));
+    columns.numbers::<UInt32Type>("pid", activities().map(|one| one.pid));
+    columns.numbers::<UInt32Type>("epoch", activities().map(|one| one.epoch));
+    columns.optional::<UInt32Type>("parent", all().map(|line| line.parent_pid));
+    columns.text("exec_path", activities().map(|one| one.exec_path.as_ref()));
+    columns.lists("argv", activities().map(|one| &one.argv));
+    columns.text("cwd", activities().map(|one| Some(&one.cwd)));
+    columns.lists("env_set", activities().map(|one| &one.env_set));
+    columns.lists("env_unset", activities().map(|one| &one.env_unset));
+    columns.optional::<Int32Type>("exit", activities().map(|one| one.exit));
+    columns.optional::<Int32Type>("signal", activities().map(|one| one.signal));
+    columns.bools("execed", activities().map(|one| Some(one.execed)));
+    columns.times("start", activities().map(|one| Some(one.interval.start)));
+    columns.times("end", activities().map(|one| Some(one.interval.end)));
+    columns.labels("via", activities().map(|one| Some(via(one.via))));
+    columns.bools(
+        "lookups_known",
+        activities().map(|one| Some(one.lookups_known)),
+    );
+    Ok(columns.table()?)
+}
+
+/// An edge of a run, with the path of its entity.
+struct RunEdge {
+    process: u64,
+    entity: u64,
+    path: backstory_eventlog::event::Bytes,
+    version: u32,
+    edge: backstory_graph::model::Edge,
+}
+
+/// The edges between the processes of a run and the versions of its files.
+pub fn edges(store: &SqliteStore, run: &str) -> Result<Table, Failure> {
+    let _one_state = store.reading()?;
+    let key = store
+        .run(run)?
+        .ok_or_else(|| query::Error::NoRun(run.to_owned()))?
+        .key;
+    let entities = store.entities(key)?;
+    let mut found = Vec::new();
+    for activity in store.activities(key)? {
+        let process = ActivityKey::new(key, activity.id);
+        for edge in store.stream(process)?.edges {
+            let Some(entity) = entities.get(edge.entity.0 as usize) else {
+                continue;
+            };
+            found.push(RunEdge {
+                process: process.0,
+                entity: EntityKey::new(key, edge.entity).0,
+                path: entity.path.clone(),
+                version: entity.version,
+                edge,
+            });
+        }
+    }
+    let mut columns = Columns::default();
+    let all = || found.iter();
+    columns.numbers::<UInt64Type>("process", all().map(|one| one.process));
+    columns.numbers::<UInt64Type>("entity", all().map(|one| one.entity));
+    columns.paths("path", all().map(|one| Some(&one.path)));
+    columns.numbers::<UInt32Type>("version", all().map(|one| one.version));
+    columns.labels("how", all().map(|one| Some(one.edge.relation.words().word)));
+    columns.labels(
+        "certainty",
+        all().map(|one| Some(certainty(one.edge.certainty))),
+    );
+    columns.labels("via", all().map(|one| Some(via(one.edge.via))));
+    columns.times("start", all().map(|one| Some(one.edge.interval.start)));
+    columns.times("end", all().map(|one| Some(one.edge.interval.end)));
+    Ok(columns.table()?)
+}
+
+/// The word of an access.
+fn word(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read",
+        Access::Write => "write",
+        Access::Delete => "delete",
+        Access::Rename => "rename",
+        Access::Exec => "exec",
+        Access::Stat => "stat",
+        Access::Dir => "dir",
+        Access::Missing => "missing",
+        Access::Link => "link",
+        Access::Meta => "meta",
+    }
+}
+
+/// The word of an observer.
+fn via(via: Via) -> &'static str {
+    match via {
+        Via::Library => "library",
+        Via::Kernel => "kernel",
+    }
+}
+
+/// The word of a certainty.
+pub fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Seen => "seen",
+        Certainty::Possible => "possible",
+    }
+}

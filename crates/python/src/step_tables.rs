@@ -1,0 +1,113 @@
+//! The commands that a person would have written, and the files between them, as tables. The
+//! columns have the names of `backstory of --level step --json`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use arrow_array::types::{UInt32Type, UInt64Type};
+use backstory_account::{Account, Command};
+use backstory_query::Direction;
+use backstory_query::answer::{Lineage, Node};
+use backstory_store::{GraphStore, SqliteStore};
+use backstory_workflow::ownership::Ownership;
+
+use crate::columns::Columns;
+use crate::failure::Failure;
+use crate::opened_store::OpenedStore;
+use crate::table::Table;
+
+/// The commands of a lineage, and the files between them.
+pub struct StepTables {
+    /// The files.
+    pub files: Table,
+    /// The commands through which content flowed.
+    pub steps: Table,
+    /// The commands that started these.
+    pub drivers: Table,
+    /// The indexes of the files that are the subject.
+    pub roots: Vec<u32>,
+}
+
+/// The steps of a lineage, without what was not observed.
+pub fn steps(
+    directory: &Path,
+    lineage: &Lineage,
+    direction: Direction,
+) -> Result<StepTables, Failure> {
+    let opened = OpenedStore::open(directory)?;
+    let directories = directories(&opened.store, lineage)?;
+    let projects = directories.iter().map(|directory| &**directory);
+    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let account = Account::new(&opened.store, lineage, direction, false, &mut ownership)?;
+    let all = account.chain.iter().chain(&account.drivers);
+    let used = all.flat_map(|&at| {
+        let command = &account.commands[at];
+        command.reads.iter().chain(&command.writes)
+    });
+    let files: BTreeSet<usize> = used.chain(&account.roots).copied().collect();
+    let files: Vec<usize> = files.into_iter().collect();
+    let index = |file: &usize| files.binary_search(file).unwrap_or_default() as u32;
+    Ok(StepTables {
+        files: file_table(&account, &files)?,
+        steps: step_table(&account, &account.chain, &index)?,
+        drivers: step_table(&account, &account.drivers, &index)?,
+        roots: account.roots.iter().map(index).collect(),
+    })
+}
+
+fn file_table(account: &Account, files: &[usize]) -> Result<Table, Failure> {
+    let mut columns = Columns::default();
+    let all = || files.iter().map(|&file| (file, &account.files[file]));
+    columns.paths("path", all().map(|(_, file)| Some(&file.path)));
+    columns.numbers::<UInt64Type>("id", all().map(|(_, file)| file.entity));
+    columns.labels("kind", all().map(|(_, file)| Some(file.kind.word())));
+    columns.bools("source", all().map(|(at, _)| Some(account.is_source(at))));
+    columns.bools("own", all().map(|(_, file)| Some(file.own)));
+    columns.bools("by_content", all().map(|(_, file)| Some(file.by_content)));
+    Ok(columns.table()?)
+}
+
+fn step_table(
+    account: &Account,
+    steps: &[usize],
+    index: &dyn Fn(&usize) -> u32,
+) -> Result<Table, Failure> {
+    let mut columns = Columns::default();
+    let all = || steps.iter().map(|&at| (at, &account.commands[at]));
+    let run = |command: &Command| &account.runs[command.run].details.summary.id;
+    columns.labels("run", all().map(|(_, command)| Some(run(command))));
+    columns.text(
+        "command",
+        all().map(|(_, command)| Some(command.line.command())),
+    );
+    columns.text("cwd", all().map(|(_, command)| Some(&command.line.cwd)));
+    columns.times("start", all().map(|(_, command)| Some(command.start)));
+    columns.times("end", all().map(|(_, command)| Some(command.end)));
+    columns.numbers::<UInt32Type>(
+        "processes",
+        all().map(|(_, command)| command.programs as u32),
+    );
+    let indexes = |files: &[usize]| files.iter().map(index).collect();
+    columns.indexes("inputs", all().map(|(_, command)| indexes(&command.reads)));
+    columns.indexes(
+        "outputs",
+        all().map(|(_, command)| indexes(&command.writes)),
+    );
+    columns.bools("own", all().map(|(at, _)| Some(account.concerns(at))));
+    Ok(columns.table()?)
+}
+
+/// The directories in which the runs of a lineage were started.
+fn directories(store: &SqliteStore, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>, Failure> {
+    let nodes = lineage.nodes.iter();
+    let runs: BTreeSet<&String> = nodes
+        .map(|node| match node {
+            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for run in runs {
+        found.extend(store.run(run)?.map(|record| record.header.cwd));
+    }
+    Ok(found)
+}

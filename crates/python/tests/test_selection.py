@@ -1,0 +1,97 @@
+"""The selection of tests on a public package, beside pytest-testmon.
+
+A function of the package is broken. All tests run, and those that then fail are the ones that a
+selection must not miss. Needs the network, and pytest-testmon.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import subprocess
+import sys
+import tarfile
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+#: A package without dependencies that has its tests in its source distribution.
+PACKAGE = "pathspec==0.12.1"
+MODULE = "pathspec/pathspec.py"
+
+
+def failures(output: str) -> set[str]:
+    """The tests that did not pass."""
+    return set(re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.M))
+
+
+def ran(output: str) -> set[str]:
+    """The tests that ran."""
+    return set(re.findall(r"^(\S+::.+?) (?:PASSED|FAILED|ERROR)", output, re.M))
+
+
+def tests(place: Any, *options: str) -> str:
+    """Runs pytest, and returns its output."""
+    words = ["-m", "pytest", "-v", "-rfE", "--tb=no", "-p", "no:cacheprovider", *options]
+    return str(place.python(*words, PYTHONPATH=f"{place.directory}:{_path()}").stdout)
+
+
+def _path() -> str:
+    import os
+
+    return os.environ.get("PYTHONPATH", "")
+
+
+def test_no_test_is_missed_on_a_public_package(place: Any) -> None:
+    pytest.importorskip("testmon")
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
+    fetched = subprocess.run(
+        [*command, "--no-build-isolation", PACKAGE], capture_output=True, check=False
+    )
+    archives = list(place.directory.glob("*.tar.gz"))
+    if not archives:
+        pytest.skip(f"{PACKAGE} could not be fetched: {fetched.stderr.decode()[-200:]}")
+    with tarfile.open(archives[0]) as archive:
+        archive.extractall(place.directory, filter="data")
+    archives[0].unlink()
+    [root] = [path for path in place.directory.iterdir() if path.is_dir()]
+    place.directory = root
+    for name in ("setup.cfg", "tox.ini", "pytest.ini"):
+        (root / name).unlink(missing_ok=True)
+    plugins = {
+        "backstory": ("-p", "backstory.pytest_plugin", "--backstory-select"),
+        "testmon": ("-p", "testmon.pytest_testmon", "--testmon"),
+    }
+    everything = ran(tests(place))
+    assert len(everything) > 50
+    source = root / MODULE
+    clean = source.read_text()
+    functions = [node for node in ast.walk(ast.parse(clean)) if isinstance(node, ast.FunctionDef)]
+    chosen = random.Random(15).sample(functions, min(6, len(functions)))
+    lines = clean.splitlines(keepends=True)
+    selected: dict[str, int] = dict.fromkeys(plugins, 0)
+    for options in plugins.values():
+        assert ran(tests(place, *options)) == everything
+    for node in chosen:
+        first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+        broken = [*lines]
+        indent = " " * first.col_offset
+        broken.insert(first.lineno - 1, f"{indent}raise RuntimeError('broken')\n")
+        for name, options in plugins.items():
+            # The selection starts from a session in which all is as it was.
+            source.write_text(clean)
+            tests(place, *options)
+            source.write_text("".join(broken))
+            found = ran(tests(place, *options))
+            selected[name] += len(found)
+            wanted = failures(tests(place))
+            if name == "backstory":
+                assert wanted <= found, f"{node.name}: missed {sorted(wanted - found)[:5]}"
+        source.write_text(clean)
+    total = len(everything) * len(chosen)
+    print(
+        f"{len(chosen)} broken functions, {len(everything)} tests; selected of {total}: {selected}"
+    )
