@@ -85,6 +85,8 @@ pub struct Command {
     pub drivers: Vec<usize>,
     /// The number of its programs on the lineage.
     pub programs: usize,
+    /// It is a part of a program's work that the program named, and no command for a shell.
+    pub is_part: bool,
 }
 
 /// The first line of an answer: who made the subject.

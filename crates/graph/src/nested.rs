@@ -33,7 +33,7 @@ pub const DEEPEST: usize = 64;
 
 const PREFIX: &[u8] = b"/dev/null/backstory/";
 
-/// What a program said of its activities.
+/// A mark, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActivityMark {
     /// An activity begins inside the present one.

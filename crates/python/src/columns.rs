@@ -18,13 +18,10 @@ use arrow_array::builder::{
 };
 use arrow_array::types::{Int32Type, TimestampNanosecondType};
 use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_schema::{ArrowError, Field, Schema};
 use backstory_eventlog::event::Time;
 
-use crate::table::Table;
-
-/// The bytes of the values of one column that are not UTF-8, by row. A list has several.
-pub type ExactValues = BTreeMap<usize, Vec<Vec<u8>>>;
+use crate::table::{ExactValues, Table};
 
 /// Columns that become a table.
 #[derive(Default)]
@@ -172,11 +169,6 @@ impl Columns {
         let batch = RecordBatch::try_new(schema, self.arrays)?;
         Ok(Table::new(batch, self.exact))
     }
-}
-
-/// True for a column that holds the bytes of another one.
-pub fn is_companion(field: &Field) -> bool {
-    *field.data_type() == DataType::LargeBinary
 }
 
 /// A text for people and for Arrow.

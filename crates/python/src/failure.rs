@@ -13,7 +13,7 @@ use pyo3::types::PyAnyMethods;
 pub struct Failure {
     /// The class in `backstory.errors`.
     pub class: &'static str,
-    /// What failed, on what, what to do.
+    /// The failure, its object, and the remedy.
     pub line: String,
 }
 

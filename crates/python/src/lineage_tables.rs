@@ -56,8 +56,8 @@ impl LineageAnswer {
         Ok(py.detach(|| links(&self.lineage.links))?)
     }
 
-    /// As a person would have written them: the files, the commands between them, the commands that
-    /// started these, and the indexes of the files that are the subject.
+    /// The lineage in the commands that a person would have written. In this order: the files, the
+    /// commands between them, the commands that started these, and the subject's files by index.
     fn steps(&self, py: Python<'_>) -> PyResult<(Table, Table, Table, Vec<u32>)> {
         let made =
             py.detach(|| step_tables::steps(&self.directory, &self.lineage, self.direction))?;

@@ -89,6 +89,7 @@ pub fn processes(lines: &[ProcessLine]) -> Result<Table, Failure> {
     columns.times("start", activities().map(|one| Some(one.interval.start)));
     columns.times("end", activities().map(|one| Some(one.interval.end)));
     columns.labels("via", activities().map(|one| Some(via(one.via))));
+    columns.bools("marked", all().map(|line| Some(line.marked)));
     columns.bools(
         "lookups_known",
         activities().map(|one| Some(one.lookups_known)),

@@ -14,15 +14,17 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Int32Type, Int64Type, TimestampNanosecondType, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, StructArray};
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, Field};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use crate::buffer::ColumnBuffer;
-use crate::columns::{ExactValues, is_companion};
 use crate::failure::arrow_failed;
 use crate::text::os_text;
+
+/// The bytes of the values of one column that are not UTF-8, by row. A list has several.
+pub type ExactValues = BTreeMap<usize, Vec<Vec<u8>>>;
 
 /// Columns of equal length.
 #[pyclass(frozen, module = "backstory._core")]
@@ -89,8 +91,8 @@ impl Table {
         objects(py, self.array(name)?, start..end, exact)
     }
 
-    /// The numbers of a column for numpy: values, the bitmap of the rows that have one (`None`: all
-    /// have), and the words behind the numbers of a column of labels.
+    /// The numbers of a column for numpy, and the bitmap of the rows that have one (`None`: all
+    /// have). Of a column of labels, also the words behind the numbers.
     fn buffers<'py>(
         &self,
         py: Python<'py>,
@@ -203,6 +205,11 @@ impl Table {
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
+}
+
+/// True for a column that holds the bytes of another one.
+fn is_companion(field: &Field) -> bool {
+    *field.data_type() == DataType::LargeBinary
 }
 
 /// Python objects for rows of a column.

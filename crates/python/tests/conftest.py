@@ -33,6 +33,12 @@ class Place:
         assert ended.returncode == status, ended.stderr.decode()
         return json.loads(ended.stdout)
 
+    def prints(self, *words: str) -> str:
+        """What the command line prints for people."""
+        command = [self.program, *words, "--store", str(self.store)]
+        ended = subprocess.run(command, capture_output=True, cwd=self.directory, check=True)
+        return ended.stdout.decode()
+
     def fails(self, *words: str) -> str:
         """The line that the command line fails with, without its name."""
         command = [self.program, *words, "--store", str(self.store)]

@@ -217,7 +217,24 @@ with bs.record(name="third"):
     assert "a" in paths and "b" not in paths
     commands = [command.split()[0] for command in answer.steps["command"]]
     assert {"first", "second"} <= set(commands) and "third" not in commands
+    script = place.prints("of", "out", "--commands")
+    assert "# second " in script and "\nsecond" not in script
     assert {Path(p).name for p in bs.Store().uses("a").nodes["path"] if p} >= {"out"}
+
+
+def test_a_shell_marks_an_activity(place: Any) -> None:
+    mark = "true 2>/dev/null < /dev/null/backstory"
+    Path("in").write_text("x")
+    bs.run(["sh", "-c", f"{mark}/begin/train/epoch%201; read x < in; {mark}/end; echo > out"])
+    processes = place.tell("processes")
+    marked = [row["argv"] for row in processes if row["marked"]]
+    assert marked[0] == ["train", "epoch 1"] and marked[1][0] == "sh"
+    by_id = {row["id"]: row["argv"][0] for row in processes}
+    edges = bs.Store().run().edges().to_dicts()
+    used = {(by_id[edge["process"]], Path(edge["path"]).name) for edge in edges}
+    assert ("train", "in") in used and ("sh", "in") not in used
+    assert ("sh", "out") in used and ("train", "out") not in used
+    assert not [edge for edge in edges if "/dev/null/backstory" in edge["path"]]
 
 
 def test_a_mark_of_any_length_is_a_path_that_the_kernel_takes() -> None:

@@ -176,6 +176,8 @@ pub struct ProcessLine {
     pub parent_id: Option<u64>,
     pub parent_pid: Option<u32>,
     pub activity: Activity,
+    /// It began by a mark of its program, and not by a fork or exec.
+    pub marked: bool,
 }
 
 /// A node of a lineage.

@@ -1,10 +1,11 @@
 //! Runs, and the processes of one run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, ActivityId, EntityId, EntityKind};
+use backstory_graph::nested;
 use backstory_store::{ActivityKey, AnnotationKind, RunKey, RunRecord, Store};
 
 use crate::answer::{ProcessLine, RunDetails, RunSummary};
@@ -261,6 +262,11 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     let _one_state = store.reading()?;
     let key = record(store, run)?.key;
     let activities = store.activities(key)?;
+    let records = store.extended(key)?.into_iter();
+    let marked: HashSet<ActivityId> = records
+        .filter(|(.., kind, _)| **kind == *nested::KIND)
+        .map(|(activity, ..)| activity)
+        .collect();
     let mut lines: Vec<ProcessLine> = activities
         .iter()
         .map(|activity| ProcessLine {
@@ -269,6 +275,7 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
                 .parent
                 .map(|parent| ActivityKey::new(key, parent).0),
             parent_pid: parent_pid(&activities, activity),
+            marked: marked.contains(&activity.id),
             activity: activity.clone(),
         })
         .collect();

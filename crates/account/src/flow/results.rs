@@ -141,6 +141,7 @@ impl FlowBuilder<'_> {
             writes,
             drivers,
             programs: draft.members.len(),
+            is_part: recording.marked.is_named(root),
         }
     }
 

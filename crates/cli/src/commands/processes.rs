@@ -1,7 +1,7 @@
 //! `processes`: prints the programs that a run executed, as a tree.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -71,6 +71,7 @@ fn json(line: &ProcessLine) -> Value {
         ("end", Value::Time(activity.interval.end)),
         ("via", via(activity.via).into()),
         ("lookups_known", activity.lookups_known.into()),
+        ("marked", line.marked.into()),
     ])
 }
 
@@ -81,12 +82,18 @@ struct Processes {
     listed: Vec<bool>,
     /// Bytes of the files that each wrote.
     written: Vec<u64>,
+    /// The epochs, by process, after which the process went on by a mark of its program.
+    goes_on: HashSet<(u32, u32)>,
 }
 
 impl Processes {
     fn all(lines: Vec<ProcessLine>) -> Processes {
         let index = lines.iter().enumerate();
+        let marked = lines.iter().filter(|line| line.marked);
         Processes {
+            goes_on: marked
+                .map(|line| (line.activity.pid, line.activity.epoch.saturating_sub(1)))
+                .collect(),
             index: index.map(|(at, line)| (line.id, at)).collect(),
             listed: vec![true; lines.len()],
             written: vec![0; lines.len()],
@@ -153,7 +160,7 @@ impl Processes {
                 _ => String::new(),
             };
             let command = style.paint(Role::Command, &command(line, here));
-            writeln!(out, "{written}{command}{}", outcome(line, style))?;
+            writeln!(out, "{written}{command}{}", self.outcome(line, style))?;
         }
         self.count_the_rest(style, out)
     }
@@ -184,7 +191,7 @@ impl Processes {
                 out,
                 "{lead}{}{}",
                 style.paint(Role::Command, &command(line, from)),
-                outcome(line, style)
+                self.outcome(line, style)
             )?;
             stack.extend(children[at].iter().rev().map(|&child| (child, depth + 1)));
         }
@@ -201,6 +208,25 @@ impl Processes {
         let hidden = counted(hidden, "more process", "more processes");
         let note = format!("… and {hidden} (--all lists them)");
         writeln!(out, "{}", style.paint(Role::Dim, &note))
+    }
+
+    /// How long the epoch took, and how it ended unless it succeeded.
+    fn outcome(&self, line: &ProcessLine, style: Style) -> String {
+        let activity = &line.activity;
+        let took = when::duration(activity.interval.end - activity.interval.start);
+        let ended = match (activity.exit, activity.signal, activity.execed) {
+            (Some(0), ..) => String::new(),
+            (Some(code), ..) => format!(", {}", style.paint(Role::Bad, &format!("exit {code}"))),
+            (None, Some(signal), _) => {
+                format!(", {}", style.paint(Role::Bad, &format!("signal {signal}")))
+            }
+            (None, None, true) if self.goes_on.contains(&(activity.pid, activity.epoch)) => {
+                String::new()
+            }
+            (None, None, true) => ", then exec".to_owned(),
+            (None, None, false) => ", end not observed".to_owned(),
+        };
+        format!("  [pid {}, {took}{ended}]", activity.pid)
     }
 
     fn has_line(&self, at: usize) -> bool {
@@ -235,20 +261,4 @@ fn command(line: &ProcessLine, from: &[u8]) -> String {
         (_, 0) => line,
         (_, count) => format!("{line}  ({count} variables differ: see --json)"),
     }
-}
-
-/// How long the epoch took, and how it ended unless it succeeded.
-fn outcome(line: &ProcessLine, style: Style) -> String {
-    let activity = &line.activity;
-    let took = when::duration(activity.interval.end - activity.interval.start);
-    let ended = match (activity.exit, activity.signal, activity.execed) {
-        (Some(0), ..) => String::new(),
-        (Some(code), ..) => format!(", {}", style.paint(Role::Bad, &format!("exit {code}"))),
-        (None, Some(signal), _) => {
-            format!(", {}", style.paint(Role::Bad, &format!("signal {signal}")))
-        }
-        (None, None, true) => ", then exec".to_owned(),
-        (None, None, false) => ", end not observed".to_owned(),
-    };
-    format!("  [pid {}, {took}{ended}]", activity.pid)
 }

@@ -91,4 +91,10 @@ def text_table(
 
 def _count(total: int, shown: int, title: str) -> str:
     more = f", the first {shown} shown" if shown < total else ""
-    return f"{total} {title}{more}"
+    return f"{counted(total, title)}{more}"
+
+
+def counted(number: int, plural: str) -> str:
+    """A number of things: ``1 run``, ``2 runs``."""
+    one = {"processes": "process", "boxes": "box"}.get(plural, plural.removesuffix("s"))
+    return f"{number} {one if number == 1 else plural}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from .errors import BackstoryError, BackstoryWarning, MisuseError, NotFoundError
 
-#: What the program's lines on standard error begin with.
+#: Lines of the program on standard error begin with this.
 PREFIX = "backstory: "
 
 

@@ -1,18 +1,20 @@
 """Draws steps and files from left to right, as information flowed.
 
-Files of packages and of the system are only counted. A picture has at most so many boxes that a
-person can read it; the nearest to the subject stay.
+The user's own files and the files between steps are drawn. Files of packages and of the system are
+only counted. A pipe, or the memory that one cell leaves to the next, is an arrow between the steps.
+A picture has so few boxes that a person can read it: the nearest to the subject stay.
 """
 
 from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ._html import shortened, visible
+from ._html import counted, shortened, visible
 from ._layers import Edge, Key, Layout, layered
 
 #: Boxes in a picture.
@@ -25,7 +27,7 @@ _MARGIN = 10
 _STYLE = (
     "<style>"
     ".bs-file{fill:#eef4fb;stroke:#5b84b1}.bs-root{fill:#fdf3d8;stroke:#b58900;stroke-width:2}"
-    ".bs-step{fill:#f4f4f4;stroke:#777}.bs-memory{fill:#fff;stroke:#999;stroke-dasharray:4 3}"
+    ".bs-step{fill:#f4f4f4;stroke:#777}"
     ".bs-edge{fill:none;stroke:#8a8a8a;stroke-width:1.3}.bs-tip{fill:#8a8a8a}"
     ".bs-name{font:12px system-ui,sans-serif;fill:#1b1b1b}"
     ".bs-command{font:11px ui-monospace,monospace;fill:#1b1b1b}"
@@ -41,45 +43,83 @@ class _Box:
     hint: str
 
 
-def draw(files: list[dict[str, Any]], steps: list[dict[str, Any]], roots: list[int]) -> str:
-    """A picture in SVG."""
-    boxes, edges, counted = _graph(files, steps, set(roots))
+def draw(
+    files: list[dict[str, Any]], steps: list[dict[str, Any]], roots: list[int], back: bool
+) -> str:
+    """A picture in SVG. ``back``: the subject is the result, and not the source."""
+    boxes, edges, hidden = _graph(files, steps, set(roots), back)
     boxes, edges, cut = _nearest(boxes, edges, [("file", root) for root in roots])
-    return _picture(boxes, layered(list(boxes), edges), _notes(counted, cut))
+    return _picture(boxes, layered(list(boxes), edges), _notes(hidden, cut))
+
+
+@dataclass
+class _Hidden:
+    """Numbers of what is not drawn."""
+
+    files: int = 0
+    steps: int = 0
 
 
 def _graph(
-    files: list[dict[str, Any]], steps: list[dict[str, Any]], roots: set[int]
-) -> tuple[dict[Key, _Box], list[Edge], int]:
-    """Boxes, edges, and the number of files that are only counted."""
+    files: list[dict[str, Any]], steps: list[dict[str, Any]], roots: set[int], back: bool
+) -> tuple[dict[Key, _Box], list[Edge], _Hidden]:
+    """Boxes and edges: the steps that the user's own files concern, and the files between them."""
+    hidden = _Hidden()
     boxes: dict[Key, _Box] = {}
-    counted = 0
+    edges: list[Edge] = []
+    users: dict[int, list[Key]] = {}
+    makers: dict[int, list[Key]] = {}
+    for number, step in enumerate(steps):
+        if not step["own"]:
+            hidden.steps += 1
+            continue
+        boxes["step", number] = _Box(
+            "step", tuple(_label(step["command"])), visible(step["command"])
+        )
+        for file in step["inputs"]:
+            users.setdefault(file, []).append(("step", number))
+        for file in step["outputs"]:
+            makers.setdefault(file, []).append(("step", number))
     for number, file in enumerate(files):
-        kind = "root" if number in roots else "file"
-        if kind == "file" and file["kind"] == "memory":
-            kind = "memory"
-        elif kind == "file" and file["source"] and not file["own"]:
-            counted += 1
+        made, used = makers.get(number, []), users.get(number, [])
+        joins = made and used
+        if file["kind"] in ("memory", "pipe", "socket") and number not in roots:
+            # It is drawn as an arrow from step to step.
+            edges += [(start, to) for start in made for to in used if joins and start != to]
+            continue
+        leads = bool(joins) or bool(used if back else made)
+        if number not in roots and not (leads and (joins or _is_shown(file))):
+            hidden.files += bool(leads)
             continue
         path = visible(file["path"])
-        name = os.path.basename(path) if kind != "memory" else "memory of the process"
-        boxes["file", number] = _Box(kind, (shortened(name or path, 28),), path)
-    edges: list[Edge] = []
-    for number, step in enumerate(steps):
-        command = visible(step["command"].strip())
-        boxes["step", number] = _Box("step", tuple(_wrapped(command)), command)
-        edges += [(("file", file), ("step", number)) for file in step["inputs"]]
-        edges += [(("step", number), ("file", file)) for file in step["outputs"]]
-    return boxes, [edge for edge in edges if edge[0] in boxes and edge[1] in boxes], counted
+        kind = "root" if number in roots else "file"
+        boxes["file", number] = _Box(kind, (shortened(os.path.basename(path) or path, 28),), path)
+        edges += [(start, ("file", number)) for start in made]
+        edges += [(("file", number), to) for to in used]
+    return boxes, edges, hidden
+
+
+def _is_shown(file: dict[str, Any]) -> bool:
+    of_kernel = file["path"].startswith(("/proc/", "/sys/", "/dev/"))
+    return file["own"] and file["kind"] in ("file", "symlink") and not of_kernel
+
+
+def _label(command: str) -> list[str]:
+    """A command in at most two lines. Of a cell, its number and the beginning of its source."""
+    cell = re.match(r"'(In \[\d+\])' \$?'?(.*)", command, re.S)
+    if cell:
+        source = cell[2].replace("\\n", "\n").strip().splitlines()
+        return [cell[1], shortened(visible(source[0]) if source else "", 26)]
+    return _wrapped(visible(command.strip()))
 
 
 def _wrapped(command: str) -> list[str]:
     """A command in at most two lines."""
-    short = shortened(command, 54)
-    if len(short) <= 28:
+    short = shortened(command, 50)
+    if len(short) <= 26:
         return [short]
-    cut = short.rfind(" ", 12, 29)
-    cut = cut if cut > 0 else 28
+    cut = short.rfind(" ", 10, 27)
+    cut = cut if cut > 0 else 26
     return [short[:cut], short[cut:].strip()]
 
 
@@ -101,13 +141,14 @@ def _nearest(
     return left, [edge for edge in edges if chosen.issuperset(edge)], len(boxes) - len(left)
 
 
-def _notes(counted: int, cut: int) -> list[str]:
-    notes = []
-    if counted:
-        notes.append(f"{counted} files of packages and the system are not drawn")
-    if cut:
-        notes.append(f"{cut} steps and files further away are not drawn")
-    return notes
+def _notes(hidden: _Hidden, cut: int) -> list[str]:
+    counts = [
+        (hidden.files, "files", "of packages and the system"),
+        (hidden.steps, "steps", "without files of your own"),
+        (cut, "boxes", "further away"),
+    ]
+    found = [f"{counted(count, what)} {which}" for count, what, which in counts if count]
+    return [f"Not drawn: {', '.join(found)}."] if found else []
 
 
 def _picture(boxes: dict[Key, _Box], layout: Layout, notes: list[str]) -> str:
@@ -123,14 +164,14 @@ def _picture(boxes: dict[Key, _Box], layout: Layout, notes: list[str]) -> str:
     high = 2 * _MARGIN + height + (18 if notes else 0)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="backstory" width="{wide}" '
-        f'height="{high}" viewBox="0 0 {wide} {high}" style="max-width:100%;height:auto" '
+        f'height="{high}" viewBox="0 0 {wide} {high}" '
         f'role="img" aria-label="steps and files">{_STYLE}'
     ]
     parts += [_curve([points[key] for key in way], way, boxes) for way in layout.ways]
     parts += [_drawn(box, *points[key]) for key, box in boxes.items()]
     if notes:
-        text = html.escape("; ".join(notes))
-        parts.append(f'<text class="bs-note" x="{_MARGIN}" y="{high - 6}">{text}.</text>')
+        text = html.escape(" ".join(notes))
+        parts.append(f'<text class="bs-note" x="{_MARGIN}" y="{high - 6}">{text}</text>')
     return "".join([*parts, "</svg>"])
 
 

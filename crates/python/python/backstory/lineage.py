@@ -108,7 +108,12 @@ class Lineage(Answer):
         from . import _svg
 
         files, steps, _, roots = self._steps()
-        return _svg.draw(Answer(lambda: files).to_dicts(), Answer(lambda: steps).to_dicts(), roots)
+        rows = [self._rows(table) for table in (files, steps)]
+        return _svg.draw(rows[0], rows[1], roots, self._back)
+
+    @staticmethod
+    def _rows(table: Table) -> list[dict[str, Any]]:
+        return Answer(lambda: table).to_dicts()
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
@@ -116,10 +121,11 @@ class Lineage(Answer):
     def _repr_html_(self) -> str:
         from html import escape
 
-        from ._html import visible
+        from ._html import counted, visible
 
         lead = "Where {} comes from" if self._back else "What came from {}"
         name = f"<b>{escape(visible(self._subject))}</b>"
         cut = " The answer was cut at the requested depth." if self.cut else ""
-        count = f"{len(self.steps)} steps, {len(self.files)} files."
-        return f"<p>{lead.format(name)}: {count}{cut}</p>{self.to_svg()}"
+        count = f"{counted(len(self.steps), 'steps')}, {counted(len(self.files), 'files')}."
+        picture = f'<div style="overflow-x:auto">{self.to_svg()}</div>'
+        return f"<p>{lead.format(name)}: {count}{cut}</p>{picture}"

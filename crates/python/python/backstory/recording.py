@@ -73,7 +73,7 @@ def start(
     with tempfile.TemporaryDirectory(prefix="backstory-") as place:
         summary = os.path.join(place, "summary.json")
         words += ["--json-summary", summary, "--", *command]
-        # What this process has printed comes before what the command prints.
+        # The output of this process comes before that of the command.
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()

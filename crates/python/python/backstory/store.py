@@ -137,7 +137,7 @@ class Store:
         try:
             return self._reader.contents(path, run, nanoseconds(at))
         except NotFoundError:
-            # Contents are stored in the background. Who asks for one waits for it.
+            # Contents are stored in the background. A user who asks for one waits for it.
             self._refresh(contents=True)
             return self._reader.contents(path, run, nanoseconds(at))
 

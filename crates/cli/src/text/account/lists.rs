@@ -117,7 +117,14 @@ pub fn script(account: &Account, sheet: Sheet<'_>, out: &mut impl Write) -> io::
             directory = command.line.cwd.to_vec();
             writeln!(out, "cd {}", quote(&directory))?;
         }
-        writeln!(out, "{}", printable_lines(&command.line))?;
+        let text = printable_lines(&command.line);
+        match command.is_part {
+            // It ran inside of a program: a shell cannot run it.
+            true => text
+                .lines()
+                .try_for_each(|line| writeln!(out, "# {line}"))?,
+            false => writeln!(out, "{text}")?,
+        }
     }
     Ok(())
 }

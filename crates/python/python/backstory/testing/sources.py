@@ -55,7 +55,7 @@ def _take_bodies(
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = prefix + node.name
-            # Two functions of one name, as of a property, are told apart by their order.
+            # Two functions of one name, as of a property, differ by their order.
             names[name] = names.get(name, 0) + 1
             name = name if names[name] == 1 else f"{name}#{names[name]}"
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
