@@ -35,7 +35,7 @@ def ran(output: str) -> set[str]:
 
 def session(place: Any, *options: str) -> str:
     """Runs pytest, and returns its output."""
-    words = ["-m", "pytest", "-v", "-rfE", "--tb=no", "-p", "no:cacheprovider", *options]
+    words = ["-m", "pytest", "-v", "-rfE", "--tb=no", *options]
     return str(place.python(*words, PYTHONPATH=f"{place.directory}:{_path()}").stdout)
 
 
@@ -76,7 +76,7 @@ def test_no_test_is_missed_on_a_public_package(place: Any) -> None:
     for node in chosen:
         first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
         broken = [*lines]
-        indent = " " * first.col_offset
+        indent = lines[first.lineno - 1][: first.col_offset]
         broken.insert(first.lineno - 1, f"{indent}raise RuntimeError('broken')\n")
         for name, options in plugins.items():
             # The selection starts from a session in which all is as it was.
