@@ -77,6 +77,7 @@ impl<S: RecordSink> CallLogger<S> {
             since: None,
             prior,
             readonly_mount: None,
+            removed_link: None,
         };
         match conclude(&decoded, &mut files) {
             Ok(conclusion) => {

@@ -5,7 +5,7 @@ use crate::conclusion::Conclusion;
 use crate::decoded_call::{DecodedCall, StringList};
 use crate::environment::{SeenEnvironments, environment_hash, without_recorder};
 use crate::notification_buffers::Notification;
-use crate::record_writer::{RecordFields, RecordWriter, born};
+use crate::record_writer::{RecordFields, RecordResult, RecordWriter, born};
 use backstory_abi::{CallerIds, F_CUT, op};
 use backstory_arena::RecordSink;
 use std::os::unix::ffi::OsStringExt;
@@ -58,6 +58,7 @@ pub fn write_call<S: RecordSink>(
     environments: &SeenEnvironments,
 ) {
     let fields = &conclusion.fields;
+    write_removed_link(out, (time, ids), decoded, conclusion);
     match decoded {
         DecodedCall::Exec {
             name, args, env, ..
@@ -97,6 +98,32 @@ pub fn write_call<S: RecordSink>(
             out.put(time, ids, fields, &[path]);
         }
     }
+}
+
+/// Writes the text of the symbolic link that the call removes. The record precedes the call's own.
+fn write_removed_link<S: RecordSink>(
+    out: &mut RecordWriter<S>,
+    (time, ids): (u64, CallerIds),
+    decoded: &DecodedCall,
+    conclusion: &Conclusion,
+) {
+    let Some(text) = &conclusion.removed_link else {
+        return;
+    };
+    // Of a rename's two names, the call removes the file at the second.
+    let [first, second] = decoded.names();
+    let Some(name) = second.or(first) else {
+        return;
+    };
+    let fields = RecordFields {
+        op: op::LINK_TEXT,
+        arg: 0,
+        aux: 0,
+        ident: None,
+        result: RecordResult::Known(0),
+        ..conclusion.fields
+    };
+    out.put(time, ids, &fields, &[&name.path, text]);
 }
 
 fn write_exec<S: RecordSink>(

@@ -25,6 +25,8 @@ pub struct CallerFiles<'a> {
     pub prior: Option<PriorLookup>,
     /// A mount that was looked up for this call, and whether it is read-only.
     pub readonly_mount: Option<(u64, bool)>,
+    /// The text of the symbolic link that the call removes.
+    pub removed_link: Option<Vec<u8>>,
 }
 
 /// The result of a look-up while the call waits.
@@ -66,6 +68,12 @@ impl CallerFiles<'_> {
         }
         self.resolver
             .look(self.caller, &name.inside, follow, self.now)
+    }
+
+    /// Notes the text of the file that the call removes, if it is a symbolic link. Files that were
+    /// opened through the link have other paths from then on.
+    pub(crate) fn removes(&mut self, there: &ResolvedFile) {
+        self.removed_link = self.resolver.link_text(self.caller, there, self.now);
     }
 
     /// True if the file's mount is read-only. That holds for the whole mount, so it is looked up

@@ -28,6 +28,7 @@ pub fn conclude(decoded: &DecodedCall, files: &mut CallerFiles<'_>) -> Concluded
         Ok(Conclusion {
             fields,
             directory,
+            removed_link: None,
             may_wait: decoded.may_wait(),
         })
     };
@@ -57,7 +58,11 @@ pub fn conclude(decoded: &DecodedCall, files: &mut CallerFiles<'_>) -> Concluded
         // Where a path is not cached the outcome stays unknown.
         let _ = conclude_change(decoded, files, &mut fields);
     }
-    end(fields, None)
+    let removed_link = files.removed_link.take();
+    end(fields, None).map(|concluded| Conclusion {
+        removed_link,
+        ..concluded
+    })
 }
 
 fn conclude_change(

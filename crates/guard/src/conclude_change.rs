@@ -95,6 +95,7 @@ pub(crate) fn unlink(
         return Ok(());
     };
     fields.ident = Some(there.ident());
+    files.removes(&there);
     let removed = remove(files, name, &there)?;
     fields.result = match (there.kind() == libc::S_IFDIR, directory) {
         _ if removed != OK => removed,
@@ -136,6 +137,7 @@ pub(crate) fn rename(
         _ if into_itself => fails(libc::EINVAL),
         Resolved::File(target) => {
             fields.ident = Some(target.ident());
+            files.removes(&target);
             match target.kind() == libc::S_IFDIR {
                 _ if flags & libc::RENAME_NOREPLACE != 0 => fails(libc::EEXIST),
                 _ if removed != OK => removed,

@@ -69,6 +69,7 @@ pub(crate) fn open(
     Ok(Conclusion {
         fields,
         directory: None,
+        removed_link: None,
         may_wait,
     })
 }

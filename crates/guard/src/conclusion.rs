@@ -10,6 +10,8 @@ pub struct Conclusion {
     pub fields: RecordFields,
     /// The directory after a `chdir`, where it has a name.
     pub directory: Option<Vec<u8>>,
+    /// The text of the symbolic link that the call removes, as far as it succeeds.
+    pub removed_link: Option<Vec<u8>>,
     /// The call may wait for another process in the kernel (it opens a FIFO or a device, or
     /// connects). A signal then restarts it, and it is notified again.
     pub may_wait: bool,
@@ -21,6 +23,7 @@ impl Conclusion {
         Conclusion {
             fields: record_fields(decoded),
             directory: None,
+            removed_link: None,
             may_wait: false,
         }
     }

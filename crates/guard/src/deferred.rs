@@ -57,6 +57,7 @@ pub(crate) fn run_deferred<S: RecordSink>(
             since: Some(call.real),
             prior: None,
             readonly_mount: None,
+            removed_link: None,
         };
         if let Ok(conclusion) = conclude(&call.decoded, &mut files) {
             write(state, &mut out, &call, &conclusion);

@@ -74,6 +74,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         since: None,
         prior: None,
         readonly_mount: None,
+        removed_link: None,
     };
     let conclusion =
         conclude(&decoded, &mut files).unwrap_or_else(|_| Conclusion::unknown(&decoded));

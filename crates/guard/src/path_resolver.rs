@@ -239,6 +239,23 @@ impl PathResolver {
         Ok(opened.ok().and_then(|fd| sys::is_empty(&fd).ok()))
     }
 
+    /// The text of a symbolic link. `None` if the file is no link, or if reading its text could
+    /// wait for another process.
+    pub fn link_text(
+        &mut self,
+        caller: &Caller,
+        there: &ResolvedFile,
+        now: u64,
+    ) -> Option<Vec<u8>> {
+        if there.kind() != libc::S_IFLNK {
+            return None;
+        }
+        let mount = self.mounts.find(caller.tid, there.st.stx_mnt_id, now);
+        mount
+            .is_some_and(|mount| mount.local)
+            .then(|| there.link_text())?
+    }
+
     /// Which names the file's file system has.
     pub fn names(&mut self, caller: &Caller, st: &libc::statx, now: u64) -> NameAuthority {
         let mount = self.mounts.find(caller.tid, st.stx_mnt_id, now);

@@ -206,6 +206,7 @@ mod tests {
                 resolved: Resolved::Error(libc::EPERM),
             }),
             readonly_mount: None,
+            removed_link: None,
         };
         let mut errno = |path: &[u8], follow| match cx.look(&named(path), follow) {
             Ok(Resolved::Error(errno)) => errno,

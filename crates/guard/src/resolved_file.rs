@@ -43,6 +43,18 @@ impl ResolvedFile {
         }
     }
 
+    /// The text of a symbolic link. `None` if the file is no link, or its text cannot be read.
+    pub(crate) fn link_text(&self) -> Option<Vec<u8>> {
+        let (dir, name) = match &self.handle {
+            FileHandle::Opened(fd) => (fd.as_raw_fd(), c""),
+            FileHandle::ByName(name, false) => (libc::AT_FDCWD, name.as_c_str()),
+            FileHandle::ByName(_, true) => return None,
+        };
+        let mut buffer = [0; 4096];
+        let text = sys::readlink(dir, name, &mut buffer).ok()?;
+        (self.kind() == libc::S_IFLNK && text.len() < 4096).then(|| text.to_vec())
+    }
+
     /// Type bits of the mode.
     pub fn kind(&self) -> u32 {
         u32::from(self.st.stx_mode) & libc::S_IFMT

@@ -1,5 +1,6 @@
 //! Files have the names that they have at the end of the run, whichever names they were made by.
 
+use backstory_testkit::need::needs;
 use serde_json::Value;
 
 use super::Place;
@@ -107,4 +108,63 @@ fn a_file_used_through_a_removed_link_has_the_name_that_is_there() {
         assert!(exported.contains(&place.path(name)), "{exported}");
     }
     assert_eq!(access_of(&place, "real/in"), Some(vec!["read".to_owned()]));
+}
+
+/// The files below the work directory that the last run used, each with its accesses.
+fn own_files(place: &Place) -> Vec<(String, Value)> {
+    let (files, work) = (place.json(&["files", "--json"]), place.path(""));
+    let files = files.as_array().unwrap().iter().filter_map(|file| {
+        let name = file["path"].as_str()?.strip_prefix(&work)?;
+        Some((name.to_owned(), file["access"].clone()))
+    });
+    let mut files: Vec<_> = files.collect();
+    files.sort_by(|a, b| a.0.cmp(&b.0));
+    files
+}
+
+#[test]
+fn a_file_read_through_a_link_that_a_static_program_removes_has_its_own_name() {
+    if !needs("a static program that removes links", &["busybox"]) {
+        return;
+    }
+    for change in [
+        "ln -s real link",
+        "rm link",
+        "ln -sfn other link",
+        "mv -T new link",
+    ] {
+        let [by_library, by_guard] = ["", "busybox "].map(|by| {
+            let place = Place::new();
+            let before = "mkdir real other; echo text > real/f";
+            let links = match change.contains("-s real") {
+                true => "",
+                false => "; ln -s real link; ln -s other new",
+            };
+            let made = place.command_line(&format!("{before}{links}"));
+            assert_eq!(made.status, 0, "{made:?}");
+            let line = match change.contains("-s real") {
+                true => format!("{by}{change}; cat link/f > out"),
+                false => format!("cat link/f > out; {by}{change}"),
+            };
+            place.record(&line);
+            let of = place.run(&["of", "out", "--tree"]).out;
+            assert!(of.contains("real/f"), "{line}: {of}");
+            own_files(&place)
+        });
+        let named = |files: &[(String, Value)], name: &str| {
+            let mut found = files.iter().filter(|file| file.0 == name);
+            found.next().map(|file| file.1.clone())
+        };
+        assert!(
+            named(&by_library, "real/f").is_some(),
+            "{change}: {by_library:?}"
+        );
+        for name in ["real/f", "link/f", "out"] {
+            let both = [&by_library, &by_guard].map(|files| named(files, name));
+            assert_eq!(
+                both[0], both[1],
+                "{change}: {name}: {by_library:?} {by_guard:?}"
+            );
+        }
+    }
 }
