@@ -8,12 +8,14 @@
 //! Stores answer the same question from their indexes. Their tests compare the answers with this
 //! module's.
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use backstory_eventlog::event::Time;
 
 use crate::memory::MemorySink;
-use crate::model::{ActivityId, Certainty, Derived, Edge, EntityId, Inform, Informed, Relation};
+use crate::model::{
+    ActivityId, Certainty, Derived, Edge, EntityId, EntityKind, Inform, Informed, Relation,
+};
 
 /// Which edges to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,37 @@ pub fn uses(relation: Relation, lookups: bool) -> bool {
 pub fn informs(why: Informed) -> bool {
     matches!(why, Informed::Fork | Informed::Exec)
 }
+
+/// True for a device that keeps nothing of what programs write to it: `/dev/null`, terminals, and
+/// what `/proc` tells each process about itself. A search does not pass through such an entity: no
+/// reader gets what a writer wrote. Other devices, such as disks, keep it.
+pub fn forgets(kind: EntityKind, path: &[u8]) -> bool {
+    let below = |directory: &[u8]| path.starts_with(directory);
+    kind == EntityKind::Device
+        && (FORGETFUL.contains(&path) || FORGETFUL_BELOW.iter().any(|known| below(known)))
+}
+
+/// The kernel's devices without a memory (`admin-guide/devices.txt`, major numbers 1 and 5).
+const FORGETFUL: [&[u8]; 10] = [
+    b"/dev/null",
+    b"/dev/zero",
+    b"/dev/full",
+    b"/dev/random",
+    b"/dev/urandom",
+    b"/dev/kmsg",
+    b"/dev/console",
+    b"/dev/ptmx",
+    b"/dev/pts/ptmx",
+    b"/dev/tty",
+];
+
+/// Beginnings of the paths of such devices: terminals, and a process's own directory.
+const FORGETFUL_BELOW: [&[u8]; 4] = [
+    b"/dev/pts/",
+    b"/dev/tty",
+    b"/proc/self/",
+    b"/proc/thread-self/",
+];
 
 /// An entity or an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,6 +139,8 @@ pub struct LineageSearch<'a> {
     of_activity: BTreeMap<ActivityId, Vec<&'a Edge>>,
     informs: &'a [Inform],
     derived: &'a [Derived],
+    /// The entities that no search passes through.
+    forgetful: BTreeSet<EntityId>,
 }
 
 impl<'a> LineageSearch<'a> {
@@ -117,6 +152,12 @@ impl<'a> LineageSearch<'a> {
             of_activity: BTreeMap::new(),
             informs: &graph.informs,
             derived: &graph.derived,
+            forgetful: graph
+                .entities
+                .values()
+                .filter(|entity| forgets(entity.kind, &entity.path))
+                .map(|entity| entity.id)
+                .collect(),
         };
         for edge in graph
             .edges
@@ -135,7 +176,10 @@ impl<'a> LineageSearch<'a> {
 
     /// Every node from which information can have flowed into `node`, and until when.
     pub fn ancestors(&self, node: GraphNode) -> Reached {
-        search(node, Time::MAX, |node, until| match node {
+        search(node, Time::MAX, |at, until| match at {
+            GraphNode::Entity(entity) if at != node && self.forgetful.contains(&entity) => {
+                Vec::new()
+            }
             GraphNode::Entity(entity) => self.before_entity(entity, until),
             GraphNode::Activity(activity) => self.before_activity(activity, until),
         })
@@ -144,7 +188,10 @@ impl<'a> LineageSearch<'a> {
     /// Every node into which information from `node` can have flowed, and since when.
     pub fn descendants(&self, node: GraphNode) -> Reached {
         // The same search in mirrored time.
-        let mut reached = search(node, Time::MAX, |node, since| match node {
+        let mut reached = search(node, Time::MAX, |at, since| match at {
+            GraphNode::Entity(entity) if at != node && self.forgetful.contains(&entity) => {
+                Vec::new()
+            }
             GraphNode::Entity(entity) => self.after_entity(entity, mirror(since)),
             GraphNode::Activity(activity) => self.after_activity(activity, mirror(since)),
         });

@@ -180,3 +180,28 @@ fn a_directory_that_only_the_guard_saw_opened_was_possibly_listed() {
         assert_eq!(listings, vec![possible; expected], "flags {flags:#o}");
     }
 }
+
+/// A directory that the run made had no files before. An open that may create a file created it.
+#[test]
+fn a_file_opened_first_in_a_directory_of_the_run_has_no_version_from_before_it() {
+    for (made, versions) in [(true, vec![1]), (false, vec![0, 1])] {
+        let mut s = Scene::new(&["sh"]);
+        if made {
+            let path = bytes("new");
+            s.done(2, Op::Mkdir { dir: CWD, path });
+        }
+        const RDWR_CREAT: i32 = 0o102;
+        s.open(2, "new/x", RDWR_CREAT, 3);
+        s.read(2, 3);
+        s.write(2, 3);
+        s.close(2, 3);
+        let graph = s.graph();
+        let files = graph.entities.values();
+        let mut found: Vec<u32> = files
+            .filter(|entity| &*entity.path == b"/w/new/x")
+            .map(|entity| entity.version)
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, versions, "{made}");
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::path::Path;
 
 use backstory_eventlog::event::Time;
+use backstory_graph::lineage::forgets;
 use backstory_graph::model::EntityKind;
 use backstory_store::{EntityKey, RunKey, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -178,8 +179,18 @@ impl Search<'_> {
                 interval,
             });
         }
-        self.visit(other, step.to, step.time, depth);
+        if !self.forgets(other) {
+            self.visit(other, step.to, step.time, depth);
+        }
         Ok(())
+    }
+
+    /// True for a device that passes nothing on.
+    fn forgets(&self, node: usize) -> bool {
+        match &self.answer.nodes[node] {
+            Node::Entity { kind, path, .. } => forgets(*kind, path),
+            Node::Activity { .. } => false,
+        }
     }
 
     /// Puts a node into the queue, unless it was reached at least as well.

@@ -69,7 +69,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let creates = flags & O_CREAT != 0;
         let made = creates
             && call.ident.is_none()
-            && (flags & O_EXCL != 0 || gone || self.born_now(place, call.time));
+            && (flags & O_EXCL != 0
+                || gone
+                || self.born_now(place, call.time)
+                || self.in_new_directory(place));
         if made && self.kind_by_place(place) != Some(EntityKind::Device) {
             return Ok((self.create(place, call.time, EntityKind::File), true));
         }
@@ -97,6 +100,19 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn born_now(&self, place: PathId, time: Time) -> bool {
         let born = |at: Time| (time - super::NEAR..=time + super::NEAR).contains(&at);
         !self.names.contains_key(&place) && self.hint(place, true).is_some_and(|i| born(i.birth))
+    }
+
+    /// Whether no file can have been at `place` before: the run has made the directory, and has put
+    /// nothing there. A file that is there after the run tells its birth itself.
+    fn in_new_directory(&self, place: PathId) -> bool {
+        let directory = match self.names.get(&self.paths.parent(place)) {
+            Some(&super::NameState::Is(directory)) => self.object(directory),
+            _ => return false,
+        };
+        directory.made.is_some()
+            && directory.kind == EntityKind::Directory
+            && !self.names.contains_key(&place)
+            && self.hint(place, true).is_none()
     }
 
     pub(super) fn hold_opened(
