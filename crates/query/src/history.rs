@@ -1,13 +1,16 @@
 //! The history of a path over all runs: who made, changed, renamed and deleted the file.
 //!
 //! In: a store and a path. Out: [`PathEvent`]s in order of time. A rename leads on to the file's
-//! former path, so a history goes back to the first version. Between two recorded events, the
-//! identities of the versions show that the file was changed or moved outside of any recorded run.
+//! former path, so a history goes back to the first version. So does a rename of a directory above
+//! the file. Between two recorded events, the identities of the versions show that the file was
+//! changed or moved outside of any recorded run.
 //!
-//! Invariant: an event is either recorded, or marked as inferred. Absent: the file's content, and
-//! renames of directories above it.
+//! Invariant: an event is either recorded, or marked as inferred. Absent: the file's content.
 
+mod directories;
 mod recorded;
+
+pub(crate) use directories::moved_with_directory;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -205,12 +208,17 @@ impl HistorySearch<'_> {
 
     /// True if the run made the file at this path itself.
     fn is_of_run(&self, path: &[u8], run: Option<RunKey>) -> Result<bool> {
+        let mut is_made = false;
         for key in self.store.at_path(path)? {
-            if Some(key.run()) == run && self.store.entity(key)?.version == 0 {
-                return Ok(false);
+            if Some(key.run()) == run {
+                is_made = true;
+                if self.store.entity(key)?.version == 0 {
+                    return Ok(false);
+                }
             }
         }
-        Ok(true)
+        // A directory above the file was renamed by a run that did not use the file.
+        Ok(is_made)
     }
 
     /// Adds an event if the file is not as the last run left it.

@@ -12,6 +12,7 @@ use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatc
 
 use crate::answer::{Access, Derivation, FileTouch};
 use crate::files::word;
+use crate::history::moved_with_directory;
 use crate::root::Asked;
 use crate::runs::record;
 use crate::{Error, Result, now};
@@ -166,7 +167,10 @@ impl Acts {
                 start: derived.time,
                 end: derived.time,
             };
-            let how = derivation(stream, derived.entity);
+            let how = match moved_with_directory(names.store, run, stream, derived)? {
+                true => Derivation::Renamed,
+                false => derivation(stream, derived.entity),
+            };
             let own = if is_new { derived.entity } else { derived.from };
             let acts = acts.get_or_insert_with(|| Acts::begun(own, interval));
             acts.certainty = Certainty::Seen;

@@ -67,6 +67,28 @@ fn a_rename_leads_to_the_history_under_the_former_name() {
 }
 
 #[test]
+fn a_rename_of_the_directory_leads_to_the_history_under_the_former_name() {
+    let place = Place::new();
+    let made = place.keep("mkdir -p a/sub; printf 'one\\n' > a/sub/x", &[]);
+    // This run does not use the file.
+    place.keep("mv a b", &[]);
+    assert_eq!(words(&place, "b/sub/x"), ["renamed-from", "made"]);
+    assert_eq!(words(&place, "a/sub/x"), ["renamed-to", "made"]);
+    place.keep("cat b/sub/x > /dev/null; mv b c", &[]);
+    let found = changes(&place, "c/sub/x");
+    let words: Vec<&str> = found.iter().map(|(_, words, _)| &**words).collect();
+    assert_eq!(words, ["renamed-from", "renamed-from", "made"]);
+    assert!(found.iter().all(|(_, _, inferred)| !inferred), "{found:?}");
+    let blame = place.run(&["blame", "c/sub/x"]).out;
+    assert!(blame.contains(&made), "{blame}");
+    let who = place.run(&["who", "b/sub/x"]).out;
+    assert!(who.contains("renamed to c/sub/x"), "{who}");
+    // A file that was made there later was never below the former name.
+    place.keep("echo new > c/sub/y", &[]);
+    assert_eq!(self::words(&place, "c/sub/y"), ["made"]);
+}
+
+#[test]
 fn what_no_run_recorded_is_inferred_and_marked() {
     let place = Place::new();
     place.keep("seq 1 100 > data", &[]);

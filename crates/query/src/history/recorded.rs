@@ -4,24 +4,86 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityKind, Relation};
 use backstory_store::{ActivityKey, EntityKey, Store, Stream};
 
+use super::directories::{DirectoryMove, directory_moves, moved_with_directory};
 use super::{HistorySearch, PathChange, PathEvent};
 use crate::Result;
 
 impl HistorySearch<'_> {
     /// The events at exactly this path, in order of time. None if they were returned before.
     pub(super) fn recorded_at(&mut self, path: &[u8]) -> Result<Vec<PathEvent>> {
-        let mut events = Vec::new();
-        if !self.seen.insert(path.into()) {
-            return Ok(events);
+        match self.seen.insert(path.into()) {
+            true => self.events_at(path, Time::MAX),
+            false => Ok(Vec::new()),
         }
+    }
+
+    /// The events at exactly this path before a time.
+    fn events_at(&self, path: &[u8], until: Time) -> Result<Vec<PathEvent>> {
+        let mut events = Vec::new();
         for key in self.store.at_path(path)? {
             let entity = self.store.entity(key)?;
             if matches!(entity.kind, EntityKind::File | EntityKind::Symlink) {
                 VersionEvents::of(self.store, key, &entity, path)?.write(&mut events);
             }
         }
+        events.retain(|event| event.time < until);
         events.sort_by_key(|event| (event.time, event.run, event.version));
+        let mut moves = directory_moves(self.store, path)?;
+        moves.retain(|one| one.time < until);
+        moves.sort_by_key(|one| one.time);
+        for one in moves {
+            self.add_move(path, &one, &mut events)?;
+        }
         Ok(events)
+    }
+
+    /// Adds the rename of a directory above the path by a run that did not use the file.
+    fn add_move(
+        &self,
+        path: &[u8],
+        one: &DirectoryMove,
+        events: &mut Vec<PathEvent>,
+    ) -> Result<()> {
+        let run = Some(one.doer.run());
+        let is_here = |change: &PathChange| {
+            matches!(
+                change,
+                PathChange::RenamedFrom(_) | PathChange::RenamedTo(_)
+            )
+        };
+        if events
+            .iter()
+            .any(|event| event.run == run && event.time == one.time && is_here(&event.change))
+        {
+            return Ok(());
+        }
+        let (change, before) = match *one.to == *path {
+            true => {
+                let former = self.events_at(&one.from, one.time)?;
+                (PathChange::RenamedFrom(one.from.clone()), former)
+            }
+            false => {
+                let earlier = events.iter().filter(|event| event.time < one.time);
+                let earlier = earlier.cloned().collect();
+                (PathChange::RenamedTo(one.to.clone()), earlier)
+            }
+        };
+        // No file is known to have been there.
+        let Some(last) = before.last().filter(|last| last.change.leaves_file()) else {
+            return Ok(());
+        };
+        let event = PathEvent {
+            path: path.into(),
+            time: one.time,
+            run,
+            activity: Some(one.doer),
+            change,
+            version: last.version,
+            ident: last.ident,
+        };
+        let place = events.partition_point(|other| other.time <= one.time);
+        events.insert(place, event);
+        Ok(())
     }
 }
 
@@ -66,7 +128,7 @@ impl<'v> VersionEvents<'v> {
                 first_use = Some(first_use.unwrap_or(Time::MAX).min(edge.interval.start));
                 events.add_edge(store, doer, edge, &stream)?;
             }
-            events.add_derived(doer, &stream);
+            events.add_derived(store, doer, &stream)?;
         }
         if let Some(first) = first_use.filter(|_| entity.version == 0) {
             let run = store.run_by_key(key.run())?;
@@ -116,18 +178,38 @@ impl<'v> VersionEvents<'v> {
         Ok(())
     }
 
-    /// Links and copies that the kernel made have no write.
-    fn add_derived(&mut self, doer: ActivityKey, stream: &Stream) {
+    /// Links and copies that the kernel made have no write. Neither has a file that got another name
+    /// because a directory above it was renamed.
+    fn add_derived(&mut self, store: &dyn Store, doer: ActivityKey, stream: &Stream) -> Result<()> {
+        let of_this =
+            |one: &&Derived| one.entity == self.key.local() || one.from == self.key.local();
+        let mut is_moved = false;
+        for derived in stream.derived.iter().filter(of_this) {
+            if !moved_with_directory(store, self.key.run(), stream, derived)? {
+                continue;
+            }
+            let is_new = derived.entity == self.key.local();
+            is_moved |= is_new;
+            let other = if is_new { derived.from } else { derived.entity };
+            let other = store.entity(EntityKey::new(self.key.run(), other))?;
+            let change = match is_new {
+                true => PathChange::RenamedFrom(last_name(&other, self.path)),
+                false => PathChange::RenamedTo(other.path),
+            };
+            self.others.push((derived.time, doer, change));
+        }
         let is_this = |one: &&Derived| one.entity == self.key.local();
         let is_renamed =
             |edge: &Edge| edge.entity == self.key.local() && edge.relation == Relation::Rename;
         if let Some(made) = stream.derived.iter().find(is_this)
             && self.entity.version > 0
+            && !is_moved
             && !stream.edges.iter().any(is_renamed)
         {
             let made = (Certainty::Seen, made.time, doer);
             self.written = self.written.max(Some(made));
         }
+        Ok(())
     }
 
     fn write(self, events: &mut Vec<PathEvent>) {
