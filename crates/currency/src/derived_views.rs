@@ -12,7 +12,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::regular;
 use backstory_graph::model::{EntityKind, Relation};
 use backstory_workflow::paths::{base_name, contains, is_cache, is_tool, parent, to_path};
-use backstory_workflow::steps::{is_builder, is_one};
+use backstory_workflow::steps::{is_bookkeeping, is_one};
 use backstory_workflow::tools::{DerivedViews, knowledge};
 
 use crate::library_index::LibraryIndex;
@@ -54,7 +54,7 @@ impl ViewJudge {
             || is_cache(path) && !path.ends_with(b".pyc")
             || is_any(&views.accounts) && looks_up_accounts(views, run, at)
             || starts_with_any(path, &views.package_lists) && looks_up_packages(views, run, at)
-            || is_builder(&run.recording, at) && ends_with_any(path, &views.dependency_files);
+            || is_bookkeeping(&run.recording, at, path);
         match decides_nothing {
             true => ViewRule::Nothing,
             false => ViewRule::Content,
@@ -176,9 +176,4 @@ fn is_program(names: &[String], run: &LoadedRun, at: usize) -> bool {
 fn starts_with_any(path: &[u8], prefixes: &[String]) -> bool {
     let mut prefixes = prefixes.iter();
     prefixes.any(|prefix| path.starts_with(prefix.as_bytes()))
-}
-
-fn ends_with_any(path: &[u8], endings: &[String]) -> bool {
-    let mut endings = endings.iter();
-    endings.any(|ending| path.ends_with(ending.as_bytes()))
 }

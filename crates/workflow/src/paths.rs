@@ -51,6 +51,11 @@ pub fn is_record(path: &[u8]) -> bool {
     has_any(path, &known().records) || is_rustc_session(path)
 }
 
+/// True if a compiler or builder notes in such a file what a command read: `a.o.d`, `a.Po`.
+pub fn is_dependency_file(path: &[u8]) -> bool {
+    ends_with_any(path, &knowledge().derived.dependency_files)
+}
+
 /// True for rustc's incremental compilation sessions, `incremental/CRATE-HASH/s-…`, whose names
 /// differ each time.
 fn is_rustc_session(path: &[u8]) -> bool {

@@ -8,6 +8,7 @@ mod account;
 mod across;
 mod ask;
 mod bad_input;
+mod bookkeeping;
 mod ci_templates;
 mod clock_back;
 mod comes_back;

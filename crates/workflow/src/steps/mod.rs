@@ -9,6 +9,7 @@
 //! | [`programs`], [`launchers`], [`roles`] | Which programs only start others? |
 //! | [`shell_call`] | Did a shell get a text, a script or its standard input? |
 //! | [`units`] | Which processes are one command, which commands one pipeline? |
+//! | [`bookkeeping`] | Which files only say whether a command must run? |
 //! | [`effects`] | Which files did a command read, make and remove? |
 //! | [`compose`], [`line`] | How is a command written as a line? |
 //! | [`shell_text`] | Can the text of `sh -c` stand for itself? |
@@ -19,6 +20,7 @@
 //! | [`rule`], [`stem`] | Which steps differ only in a name? |
 //! | [`shared_environment`] | Which variables do all steps share? |
 
+mod bookkeeping;
 mod compose;
 mod effects;
 mod grouping;
@@ -43,6 +45,7 @@ use std::collections::{BTreeSet, HashSet};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::Globs;
 
+pub use bookkeeping::is_bookkeeping;
 pub use compose::call;
 pub use line::{Line, Word};
 pub use programs::{is_builder, is_one, is_shell, names_shell, program};

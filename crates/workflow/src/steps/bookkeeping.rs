@@ -1,0 +1,20 @@
+//! Files in which builders keep track of their own work.
+//!
+//! In: an activity and the path of a file that it read. Out: whether the content of that file can
+//! be in what the activity, or a command that it started, made.
+//!
+//! A builder reads such a file to find out which commands are out of date. That decides whether a
+//! command runs, and never what the command makes. So the file ties no steps together: the
+//! compiler of `check.c` wrote `check.o.d`, and ninja read it, but ninja's other commands made
+//! nothing from `check.c`.
+
+use super::programs::is_builder;
+use crate::paths::{is_dependency_file, is_record};
+use crate::recording::Recording;
+
+/// True if an activity read the file at `path` only to find out which commands must run: a
+/// builder's record of its own work, or a dependency file that a builder read. For a compiler that
+/// reads it, a dependency file is a file like others.
+pub fn is_bookkeeping(recording: &Recording, at: usize, path: &[u8]) -> bool {
+    is_record(path) || is_dependency_file(path) && is_builder(recording, at)
+}
