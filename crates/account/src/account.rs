@@ -28,6 +28,9 @@ pub struct Account {
     pub drivers: Vec<usize>,
     /// The runs, oldest first.
     pub runs: Vec<AccountRun>,
+    /// The number of links between commands and files that are only possible, and that the answer
+    /// does not follow.
+    pub uncounted: usize,
     /// True if the lineage was cut at the requested depth.
     pub cut: bool,
 }

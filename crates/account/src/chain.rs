@@ -30,11 +30,14 @@ pub fn find(account: &mut Account) {
     };
     finder.reach();
     let (reached, drivers) = (finder.reached, finder.drivers);
-    let chain = ordered(account, &reached);
+    let mut chain = ordered(account, &reached);
+    if account.direction == Direction::Forth {
+        chain.retain(|&at| leaves_files(account, at));
+    }
     account.chain = chain;
     account.own = match account.direction {
         Direction::Back => own(account),
-        Direction::Forth => reached.clone(),
+        Direction::Forth => account.chain.iter().copied().collect(),
     };
     let mut drivers: Vec<usize> = drivers
         .into_iter()
@@ -90,6 +93,17 @@ impl ChainFinder<'_> {
             }
         }
     }
+}
+
+/// True if a command used or made a file. A builder that only showed what its commands printed, and
+/// kept its own records, did not.
+fn leaves_files(account: &Account, command: usize) -> bool {
+    let command = &account.commands[command];
+    let mut files = command.reads.iter().chain(&command.writes);
+    files.any(|&file| {
+        let file = &account.files[file];
+        file.kind != EntityKind::Pipe && !is_cache(&file.path)
+    })
 }
 
 /// The commands of the chain that used a source of the user's own, or what such a command made.

@@ -56,6 +56,7 @@ impl Account {
             lineage,
             parts: &parts,
             possible,
+            doubts: HashSet::new(),
             class: classes(lineage),
             numbers: HashMap::new(),
             commands: Vec::new(),
@@ -139,6 +140,8 @@ struct FlowBuilder<'a> {
     lineage: &'a Lineage,
     parts: &'a [RunPart],
     possible: bool,
+    /// The commands and files between which a link is only possible and does not count.
+    doubts: HashSet<((usize, usize), usize)>,
     class: Vec<usize>,
     /// The command of a run's program.
     numbers: HashMap<(usize, usize), usize>,

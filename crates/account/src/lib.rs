@@ -14,6 +14,7 @@
 //! - [`Account::narrow`] and [`Account::way`] answer narrower questions.
 //! - [`patterns`] writes many paths as one.
 //! - [`weights`] says which steps a reader needs most.
+//! - [`command_touches`] joins the processes that touched a file to commands.
 //! - [`packages`] counts the files of packages.
 //!
 //! Invariant: only the activities and entities on the lineage are read, and the activities above
@@ -31,6 +32,7 @@ mod narrow;
 mod packages;
 mod patterns;
 mod siblings;
+mod touched;
 mod why;
 
 pub use account::{Account, AccountRun, Command, Heading, PathNode};
@@ -41,4 +43,5 @@ pub use narrow::Narrowing;
 pub use packages::packages;
 pub use patterns::{pattern, pattern_text};
 pub use siblings::{CommonWord, Siblings, siblings};
+pub use touched::{CommandTouch, command_touches};
 pub use why::WayStep;

@@ -1,12 +1,16 @@
 //! The shortest way between the subject and another file, step by step.
 //!
 //! In: an account and a file of it. Out: the commands on the way, from the subject to the file. A
-//! file that only decided which commands ran, as a Makefile did, is found, too.
+//! way of the data is preferred. If there is none, a file that only decided which commands ran, as a
+//! Makefile did, is found, too. What a starter read through a pipe decided nothing.
 
 use std::collections::{HashMap, VecDeque};
 
+use backstory_graph::model::EntityKind;
+
 use crate::Direction;
 use crate::account::Account;
+use crate::chain::onward;
 
 /// A step of a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +36,20 @@ impl Account {
 
     /// The shortest way from the subject to one of these files. `None` if there is no way.
     pub fn way(&self, wanted: &[usize]) -> Option<Vec<WayStep>> {
+        let of_data = self.way_by(wanted, &|near| self.used(near));
+        of_data.or_else(|| self.way_by(wanted, &|near| self.used_or_started(near)))
+    }
+
+    /// The shortest way of the steps that `from` finds.
+    fn way_by(
+        &self,
+        wanted: &[usize],
+        from: &dyn Fn(usize) -> Vec<WayStep>,
+    ) -> Option<Vec<WayStep>> {
         let mut came: HashMap<usize, WayStep> = HashMap::new();
         let mut waiting: VecDeque<usize> = self.roots.iter().copied().collect();
         while let Some(near) = waiting.pop_front() {
-            for step in self.steps_from(near) {
+            for step in from(near) {
                 let known = came.contains_key(&step.far) || self.roots.contains(&step.far);
                 if known {
                     continue;
@@ -57,33 +71,46 @@ impl Account {
         way
     }
 
-    /// The steps from a file: what its makers used, then what their starters used.
-    fn steps_from(&self, near: usize) -> Vec<WayStep> {
-        let back = self.direction == Direction::Back;
-        let file = &self.files[near];
-        let commands = if back { &file.makers } else { &file.users };
-        let step = |command, far, starter| WayStep {
+    /// The steps from a file: what its makers used, or what its users made.
+    fn used(&self, near: usize) -> Vec<WayStep> {
+        let commands = self.commands_at(near).iter();
+        let step = |command, far| WayStep {
             near,
             command,
             far,
-            starter,
+            starter: None,
         };
-        let mut steps = Vec::new();
-        for &at in commands {
-            let command = &self.commands[at];
-            let far = if back {
-                &command.reads
-            } else {
-                &command.writes
-            };
-            steps.extend(far.iter().map(|&far| step(at, far, None)));
+        commands
+            .flat_map(|&at| onward(self, at).iter().map(move |&far| step(at, far)))
+            .collect()
+    }
+
+    /// The same, then the files that the starters of the makers read.
+    fn used_or_started(&self, near: usize) -> Vec<WayStep> {
+        let mut steps = self.used(near);
+        if self.direction == Direction::Forth {
+            return steps;
         }
-        for &at in commands.iter().filter(|_| back) {
-            for &starter in &self.commands[at].drivers {
-                let reads = self.commands[starter].reads.iter();
-                steps.extend(reads.map(|&far| step(at, far, Some(starter))));
+        for &command in self.commands_at(near) {
+            for &starter in &self.commands[command].drivers {
+                let reads = self.commands[starter].reads.iter().copied();
+                let files = reads.filter(|&far| self.files[far].kind == EntityKind::File);
+                steps.extend(files.map(|far| WayStep {
+                    near,
+                    command,
+                    far,
+                    starter: Some(starter),
+                }));
             }
         }
         steps
+    }
+
+    /// The commands on the far side of a file.
+    fn commands_at(&self, file: usize) -> &[usize] {
+        match self.direction {
+            Direction::Back => &self.files[file].makers,
+            Direction::Forth => &self.files[file].users,
+        }
     }
 }

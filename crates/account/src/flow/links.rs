@@ -4,7 +4,7 @@ use super::{FlowBuilder, RunPart};
 use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
 use backstory_query::answer::{Flow, Link, Node};
 use backstory_store::EntityKey;
-use backstory_workflow::steps::{names_shell, program};
+use backstory_workflow::steps::{is_bookkeeping, names_shell, program};
 use std::collections::{HashMap, HashSet};
 
 impl FlowBuilder<'_> {
@@ -27,7 +27,7 @@ impl FlowBuilder<'_> {
         for link in &lineage.links {
             match link.flow {
                 Flow::Used(relation) if self.counts(link, link.from, link.to) => {
-                    if self.opened_as_input(link) {
+                    if self.opened_as_input(link) || self.is_bookkeeping(link) {
                         continue;
                     }
                     if let Some(command) = self.command_of(link.to) {
@@ -60,11 +60,51 @@ impl FlowBuilder<'_> {
                     self.command_of(link.to);
                 }
                 // The others are only possible.
-                Flow::Used(_) | Flow::Generated(_) => {}
+                Flow::Used(_) => self.doubt(link.to, link.from),
+                Flow::Generated(_) => self.doubt(link.from, link.to),
                 Flow::Derived | Flow::Same | Flow::Alike => {}
             }
         }
         self.read_derivations();
+        self.read_moves();
+    }
+
+    /// Notes a link that is only possible and is not followed.
+    fn doubt(&mut self, activity: usize, entity: usize) {
+        if let Some((run, at)) = self.activity(activity) {
+            let command = (run, self.parts[run].commands[at]);
+            self.doubts.insert((command, self.class[entity]));
+        }
+    }
+
+    /// A version that has no maker because a directory above it was renamed: the maker of the file
+    /// under its former name made it.
+    pub(super) fn read_moves(&mut self) {
+        let made: HashSet<usize> = (self.lineage.links.iter())
+            .filter(|link| matches!(link.flow, Flow::Generated(_)))
+            .map(|link| self.class[link.to])
+            .collect();
+        let derived = |link: &&Link| link.flow == Flow::Derived;
+        let former: HashMap<usize, usize> = (self.lineage.links.iter().filter(derived))
+            .map(|link| (self.class[link.to], self.class[link.from]))
+            .filter(|(to, _)| !made.contains(to))
+            .collect();
+        let mut later: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &name in former.keys() {
+            // The number of names bounds the walk.
+            let mut names = std::iter::successors(Some(name), |name| former.get(name).copied());
+            if let Some(first) = names.by_ref().take(former.len() + 1).last() {
+                later.entry(first).or_default().push(name);
+            }
+        }
+        for draft in &mut self.commands {
+            let moved: Vec<usize> = (draft.writes.iter())
+                .filter_map(|file| later.get(file))
+                .flatten()
+                .copied()
+                .collect();
+            draft.writes.extend(moved);
+        }
     }
 
     /// A version that was renamed, appended to or changed in place came from the version before.
@@ -117,6 +157,17 @@ impl FlowBuilder<'_> {
         };
         part.entity(id).kind == EntityKind::Pipe
             && ends.into_iter().flatten().any(|end| end.entity == id)
+    }
+
+    /// True if an activity read the file only to find out which commands must run.
+    fn is_bookkeeping(&self, link: &Link) -> bool {
+        let Some((run, at)) = self.activity(link.to) else {
+            return false;
+        };
+        match &self.lineage.nodes[link.from] {
+            Node::Entity { path, .. } => is_bookkeeping(&self.parts[run].recording, at, path),
+            Node::Activity { .. } => false,
+        }
     }
 
     /// True if an activity opened a file as the standard input of a program that it started.

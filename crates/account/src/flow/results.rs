@@ -4,7 +4,7 @@ use super::{Draft, FlowBuilder};
 use crate::account::{Account, AccountRun, Command, PathNode};
 use crate::{Direction, chain};
 use backstory_query::answer::{Flow, Lineage, Node};
-use backstory_workflow::ownership::Ownership;
+use backstory_workflow::ownership::{FileOwner, Ownership};
 use backstory_workflow::steps::call;
 use std::collections::{HashMap, HashSet};
 
@@ -19,6 +19,7 @@ impl FlowBuilder<'_> {
             .map(|root| files.number(self.class[root]))
             .collect();
         roots.dedup();
+        let uncounted = self.uncounted();
         let drafts = std::mem::take(&mut self.commands);
         let place: Vec<usize> = places(&drafts);
         let mut readers: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -61,7 +62,11 @@ impl FlowBuilder<'_> {
             files.files[file].by_content = true;
         }
         for file in &mut files.files {
-            file.own = ownership.is_own(&file.path);
+            // Without an identity, the file was gone when the run ended.
+            file.own = match file.modified {
+                None => ownership.owner_of_removed(&file.path) == FileOwner::User,
+                Some(_) => ownership.is_own(&file.path),
+            };
         }
         let runs = self.parts.iter().map(|part| AccountRun {
             details: part.recording.details.clone(),
@@ -75,10 +80,24 @@ impl FlowBuilder<'_> {
             own: Default::default(),
             drivers: Vec::new(),
             runs: runs.collect(),
+            uncounted,
             cut: self.lineage.cut,
         };
         chain::find(&mut account);
         account
+    }
+
+    /// The number of commands and files between which a link is only possible, and no other exists.
+    fn uncounted(&self) -> usize {
+        let linked = |command: &(usize, usize), file: &usize| {
+            let number = self.numbers.get(command);
+            let draft = number.map(|&number| &self.commands[self.whole(number)]);
+            draft.is_some_and(|draft| draft.reads.contains(file) || draft.writes.contains(file))
+        };
+        let doubts = self.doubts.iter();
+        doubts
+            .filter(|(command, file)| !linked(command, file))
+            .count()
     }
 
     /// The command of a draft, without its line.

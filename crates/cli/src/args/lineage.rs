@@ -122,8 +122,8 @@ pub struct LineageArgs {
     #[arg(long)]
     pub all: bool,
 
-    /// Also show in the tree what may have happened but was not observed (--json and --dot always
-    /// include it)
+    /// Also follow, and show in the tree, what may have happened but was not observed (--json and
+    /// --dot of processes always include it)
     #[arg(long, overrides_with = "no_possible")]
     pub possible: bool,
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use backstory_eventlog::event::Time;
 use clap::Args;
 
+use super::lineage::Level;
 use super::runs::RunArgs;
 use crate::when;
 
@@ -30,6 +31,7 @@ pub const PROCESSES: &str = "Examples:\n  \
 pub const WHO: &str = "Examples:\n  \
     backstory who report.txt                 also a file that is gone\n  \
     backstory who report.txt -n 5\n  \
+    backstory who report.txt --level process each process, with its whole command line\n  \
     backstory who /etc/hosts --lookups --json";
 
 /// The text after the options in the help of `peers`.
@@ -112,11 +114,22 @@ pub struct WhoArgs {
     #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub path: std::path::PathBuf,
 
-    /// At most N processes, the newest
+    /// At most N commands or processes, the newest
     #[arg(short = 'n', value_name = "N")]
     pub most: Option<usize>,
 
-    /// Also processes that only looked the file up
+    /// `step`: the commands that a person would have written. `process` or `all`: the processes,
+    /// each with its whole command line (the default of --json)
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        conflicts_with = "json",
+        default_value = "step",
+        hide_possible_values = true
+    )]
+    pub level: Level,
+
+    /// Also those that only looked the file up
     #[arg(long)]
     pub lookups: bool,
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use backstory_account::{Account, Narrowing, packages};
 use backstory_packages::PackageTally;
 use backstory_query as query;
-use backstory_query::Globs;
 use backstory_query::answer::{Lineage, Node};
+use backstory_query::{Checkout, Globs};
 use backstory_store::Store;
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::paths::absolute;
@@ -63,12 +63,42 @@ pub fn print(
         return answer(|out| text::script(&account, sheet, out));
     }
     let tally = packages(&account, &mut ownership);
+    let git = work_trees(store, &account)?;
     answer(|out| match list {
-        _ if args.json => object(&account, &tally, out),
+        _ if args.json => object(&account, &tally, &git, out),
         Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
         Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
-        None => text::write(&account, &tally, sheet, out),
+        None => text::write(&account, &tally, &git, sheet, out),
     })
+}
+
+/// The git work trees with sources of an account, or with its subject, as the runs used them. One
+/// state is there once.
+fn work_trees(store: &dyn Store, account: &Account) -> Result<Vec<Checkout>, Failure> {
+    let steps = account.chain.iter().chain(&account.drivers);
+    let files: Vec<usize> = steps
+        .flat_map(|&at| account.sources(at))
+        .chain(account.roots.iter().copied())
+        .collect();
+    let concerns = |checkout: &Checkout| {
+        let has = |file: &usize| {
+            let rest = account.files[*file]
+                .path
+                .strip_prefix(checkout.root.as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b"/"))
+        };
+        files.iter().any(has)
+    };
+    let mut found: Vec<Checkout> = Vec::new();
+    for run in &account.runs {
+        let used = query::checkouts(store, &run.details.summary.id)?;
+        for checkout in used.into_iter().filter(concerns) {
+            if !found.contains(&checkout) {
+                found.push(checkout);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Prints the shortest way to a file.
@@ -121,7 +151,12 @@ fn directories(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>
 }
 
 /// Writes the account as one object: the files, the steps between them by index, the packages.
-fn object(account: &Account, tally: &PackageTally, out: &mut impl Write) -> io::Result<()> {
+fn object(
+    account: &Account,
+    tally: &PackageTally,
+    git: &[Checkout],
+    out: &mut impl Write,
+) -> io::Result<()> {
     let chain = account.chain.iter().chain(&account.drivers);
     let files: BTreeSet<usize> = chain
         .flat_map(|&at| {
@@ -176,7 +211,17 @@ fn object(account: &Account, tally: &PackageTally, out: &mut impl Write) -> io::
         fields.bool("complete", summary.complete);
         fields.list("incomplete_because", &summary.incomplete_because);
     })?;
-    writeln!(out, "}}")
+    write!(out, ",\n\"git\": ")?;
+    json::objects(out, git, |checkout, fields| {
+        fields.bytes("root", Some(&checkout.root));
+        fields.bytes("commit", checkout.commit.as_ref());
+        fields.bytes("branch", checkout.branch.as_ref());
+        match &checkout.changed {
+            Some(changed) => fields.list("changed", changed),
+            None => fields.null("changed"),
+        }
+    })?;
+    writeln!(out, ",\n\"uncounted\": {}\n}}", account.uncounted)
 }
 
 fn step(account: &Account, at: usize, index: &dyn Fn(&usize) -> usize, fields: &mut Fields<'_>) {

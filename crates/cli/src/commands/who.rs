@@ -1,45 +1,76 @@
-//! `who`: lists every process that touched a file, the newest first, in one line each.
+//! `who`: lists every command that touched a file, the newest first, in one line each; with
+//! `--level process` every process.
 
 use std::io::Write;
 use std::path::Path;
 
-use backstory_eventlog::event::Bytes;
+use backstory_account::{CommandTouch, command_touches};
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::Certainty;
 use backstory_query::answer::{Access, Derivation, FileTouch};
 use backstory_query::{self as query, Touches};
 
 use super::files::{certainty, word};
 use super::{Outcome, answer, here};
+use crate::args::lineage::Level;
 use crate::args::search::WhoArgs;
 use crate::current_store::CurrentStore;
 use crate::error::one_line;
 use crate::json::{self, Value};
+use crate::text::account;
 use crate::text::line::{Line, columns};
 use crate::text::paths::shown;
 use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
-use backstory_workflow::paths::relative;
+use backstory_workflow::paths::{base_name, is_system, relative};
+use backstory_workflow::steps::{Line as StepLine, Word};
 
-/// Prints the processes that touched the file.
+/// Prints the commands or processes that touched the file.
 pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let run = args.run.as_deref().map(|run| current.run(Some(run)));
-    let wanted = Touches {
+    let mut wanted = Touches {
         lookups: args.lookups,
         most: args.most,
         run: run.transpose()?,
     };
-    let (touches, looked) = query::touches(&current.store, &args.path, &wanted)?;
+    let steps = args.level == Level::Step && !args.json;
+    let (mut touches, mut looked) = query::touches(&current.store, &args.path, &wanted)?;
+    let mut commands = Vec::new();
+    if steps {
+        commands = command_touches(&current.store, &touches)?;
+        // Several processes are one command: more are needed for as many commands.
+        while let Some(most) = wanted.most.filter(|most| *most == touches.len())
+            && args.most.is_some_and(|most| commands.len() < most)
+        {
+            wanted.most = Some(2 * most);
+            (touches, looked) = query::touches(&current.store, &args.path, &wanted)?;
+            commands = command_touches(&current.store, &touches)?;
+        }
+        commands.truncate(args.most.unwrap_or(usize::MAX));
+    }
     let done = answer(|out| {
         if args.json {
             return json::lines(out, touches.iter().map(json));
         }
         let (style, columns, here) = (Style::of_stdout(), columns(), here());
         let now = columns.map(|_| when::now());
-        for touch in &touches {
-            writeln!(out, "{}", line(touch, &here, now).text(style, columns))?;
+        if steps {
+            let width = Some(account::screen().0);
+            for command in &commands {
+                let text = one_line(&text_of(&command.line));
+                let line = line(&Acts::of_command(command), &text, &here, now);
+                writeln!(out, "{}", line.text(style, width))?;
+            }
+        } else {
+            for touch in &touches {
+                let call = Call::of(&touch.activity);
+                let text = one_line(&call.line(&here, SHORT).0);
+                let line = line(&Acts::of(touch), &text, &here, now);
+                writeln!(out, "{}", line.text(style, columns))?;
+            }
         }
         if looked > 0 {
             let processes = counted(looked, "process", "processes");
@@ -50,6 +81,19 @@ pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
     });
     current.tell_left_running();
     done
+}
+
+/// A command for a reader. A program of the system is called by its name alone.
+fn text_of(line: &StepLine) -> String {
+    let mut line = line.clone();
+    for word in &mut line.words {
+        if let Word::Program(path) = word
+            && is_system(path)
+        {
+            *path = base_name(path).into();
+        }
+    }
+    line.command()
 }
 
 fn json(touch: &FileTouch) -> Value {
@@ -89,45 +133,79 @@ fn verb(how: Derivation) -> &'static str {
     }
 }
 
+/// The acts of a process, or of all processes of a command.
+struct Acts<'t> {
+    run: &'t str,
+    run_name: Option<&'t String>,
+    access: Vec<Access>,
+    certainty: Certainty,
+    end: Time,
+    to: Vec<&'t (Derivation, Bytes)>,
+    from: Vec<&'t (Derivation, Bytes)>,
+}
+
+impl<'t> Acts<'t> {
+    fn of(touch: &'t FileTouch) -> Acts<'t> {
+        Acts {
+            run: &touch.run,
+            run_name: touch.run_name.as_ref(),
+            access: touch.access.clone(),
+            certainty: touch.certainty,
+            end: touch.interval.end,
+            to: touch.to.iter().collect(),
+            from: touch.from.iter().collect(),
+        }
+    }
+
+    fn of_command(command: &'t CommandTouch) -> Acts<'t> {
+        Acts {
+            run: &command.run,
+            run_name: command.run_name.as_ref(),
+            access: command.access.iter().copied().collect(),
+            certainty: command.certainty,
+            end: command.interval.end,
+            to: command.to.iter().collect(),
+            from: command.from.iter().collect(),
+        }
+    }
+}
+
 /// `3 min ago  read, renamed to b  mv a b  [run 7hx2k9qa]`
-fn line(touch: &FileTouch, here: &[u8], now: Option<i64>) -> Line {
-    let activity = &touch.activity;
+fn line(acts: &Acts<'_>, command: &str, here: &[u8], now: Option<i64>) -> Line {
     let mut line = Line::default();
     let time = match now {
-        Some(now) => format!("{:<10}", when::ago(touch.interval.end, now)),
-        None => when::moment(touch.interval.end),
+        Some(now) => format!("{:<10}", when::ago(acts.end, now)),
+        None => when::moment(acts.end),
     };
     line.add(Role::Dim, format!("{time}  "));
-    let role = if touch.access.iter().any(super::file_choice::is_change) {
+    let role = if acts.access.iter().any(super::file_choice::is_change) {
         Role::Subject
     } else {
         Role::Good
     };
-    line.add(role, format!("{:<16}  ", acts(touch, here)));
-    let call = Call::of(activity);
-    let command = one_line(&call.line(here, SHORT).0);
-    line.add_flexible(Role::Command, &command);
-    let run = touch.run_name.as_ref().map_or_else(
-        || touch.run.clone(),
-        |name| format!("{} {}", touch.run, one_line(name)),
+    line.add(role, format!("{:<16}  ", words(acts, here)));
+    line.add_flexible(Role::Command, command);
+    let run = acts.run_name.map_or_else(
+        || acts.run.to_owned(),
+        |name| format!("{} {}", acts.run, one_line(name)),
     );
     line.add(Role::Dim, format!("  [run {run}]"));
     line
 }
 
-/// The acts of the process, in words.
-fn acts(touch: &FileTouch, here: &[u8]) -> String {
+/// The acts in words.
+fn words(acts: &Acts<'_>, here: &[u8]) -> String {
     let path = |path: &[u8]| shown(relative(path, here));
     let is =
-        |how: Derivation, list: &[(Derivation, Bytes)]| list.iter().any(|(one, _)| *one == how);
+        |how: Derivation, list: &[&(Derivation, Bytes)]| list.iter().any(|(one, _)| *one == how);
     let mut words: Vec<String> = Vec::new();
-    for access in &touch.access {
+    for access in &acts.access {
         words.push(
             match access {
                 // A rename takes the old name away, and gives the new one: it is said below.
-                Access::Delete if is(Derivation::Renamed, &touch.to) => continue,
-                Access::Rename if is(Derivation::Renamed, &touch.from) => continue,
-                Access::Write if is(Derivation::Linked, &touch.from) => continue,
+                Access::Delete if is(Derivation::Renamed, &acts.to) => continue,
+                Access::Rename if is(Derivation::Renamed, &acts.from) => continue,
+                Access::Write if is(Derivation::Linked, &acts.from) => continue,
                 Access::Read => "read",
                 Access::Exec => "executed",
                 Access::Write => "wrote",
@@ -144,17 +222,17 @@ fn acts(touch: &FileTouch, here: &[u8]) -> String {
     }
     // Look-ups say nothing beside an act.
     let looks = ["looked at", "listed", "did not find", "followed"];
-    let acts = words.iter().any(|word| !looks.contains(&word.as_str()));
-    if acts || !touch.to.is_empty() || !touch.from.is_empty() {
+    let does = words.iter().any(|word| !looks.contains(&word.as_str()));
+    if does || !acts.to.is_empty() || !acts.from.is_empty() {
         words.retain(|word| !looks.contains(&word.as_str()));
     }
-    for (how, to) in &touch.to {
+    for (how, to) in &acts.to {
         words.push(format!("{} to {}", verb(*how), path(to)));
     }
-    for (how, from) in &touch.from {
+    for (how, from) in &acts.from {
         words.push(format!("{} from {}", verb(*how), path(from)));
     }
-    let maybe = match touch.certainty {
+    let maybe = match acts.certainty {
         Certainty::Possible => " (possible)",
         Certainty::Seen => "",
     };

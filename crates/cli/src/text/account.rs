@@ -14,6 +14,7 @@ use std::io::{self, Write};
 
 use backstory_account::{Account, Direction, Siblings, siblings, weights};
 use backstory_packages::PackageTally;
+use backstory_query::Checkout;
 use backstory_workflow::paths::base_name;
 
 pub use lists::{inputs, package_list, script, way};
@@ -23,6 +24,7 @@ pub use step::name;
 use super::style::{Role, Style};
 use super::words::counted;
 use super::{line, shell, when};
+use crate::checkout;
 
 /// How to write.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +65,7 @@ const NAMES: usize = 6;
 pub fn write(
     account: &Account,
     packages: &PackageTally,
+    git: &[Checkout],
     sheet: Sheet<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -70,6 +73,7 @@ pub fn write(
     let heading = screen.heading();
     let mut tail: Vec<String> = screen.starters().into_iter().collect();
     tail.extend(screen.packages(packages));
+    tail.extend(screen.git(git));
     tail.extend(screen.doubts());
     let (own, others): (Vec<usize>, Vec<usize>) =
         account.chain.iter().partition(|&&at| account.concerns(at));
@@ -287,6 +291,21 @@ impl Screen<'_> {
             .collect()
     }
 
+    /// The states of git work trees in one line.
+    fn git(&self, git: &[Checkout]) -> Option<String> {
+        let texts = git.iter().map(|one| {
+            let place = name(one.root.as_bytes(), self.sheet);
+            let state = checkout::text(one);
+            match place.as_str() {
+                "." => state,
+                _ => format!("{place}: {state}"),
+            }
+        });
+        let texts: Vec<String> = texts.collect();
+        let line = format!("git: {}", texts.join("; "));
+        (!texts.is_empty()).then(|| cut(&line, self.sheet.width))
+    }
+
     /// Says in one line what is uncertain.
     fn doubts(&self) -> Option<String> {
         let account = self.account;
@@ -303,6 +322,15 @@ impl Screen<'_> {
         }
         if account.files.iter().any(|file| file.by_content) {
             doubts.push("a file is joined to its maker by its content alone".to_owned());
+        }
+        if account.uncounted > 0 {
+            doubts.push(format!(
+                "{} only possible and not followed (--possible follows them)",
+                match account.uncounted {
+                    1 => "1 link is".to_owned(),
+                    many => format!("{many} links are"),
+                }
+            ));
         }
         let text = format!("uncertain: {}", doubts.join("; "));
         (!doubts.is_empty()).then(|| line::excerpt(&text, 2 * self.sheet.width))

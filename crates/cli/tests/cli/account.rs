@@ -186,3 +186,82 @@ fn steps_of_a_chain_are_not_joined() {
         assert!(answer.contains(part), "{part}: {answer}");
     }
 }
+
+/// No reader of `/dev/null` gets what another program wrote there.
+#[test]
+fn no_data_flows_through_a_device_without_a_memory() {
+    let place = Place::new();
+    place.write("secret", "s\n");
+    place.record("cat secret > /dev/null; cp /dev/null out");
+    for form in [&["--level", "process"][..], &["--json"], &["--all"]] {
+        let of = place.run(&[&["of", "out"][..], form].concat()).out;
+        assert!(
+            of.contains("/dev/null") || form == ["--level", "process"],
+            "{of}"
+        );
+        assert!(!of.contains("secret\""), "{of}");
+        assert!(
+            !of.contains("/work/secret") && !of.contains("read by"),
+            "{of}"
+        );
+    }
+    let uses = place.run(&["uses", "secret", "--json"]).out;
+    assert!(!uses.contains("/work/out\""), "{uses}");
+    let exported = place.run(&["export", "dot", "out"]).out;
+    assert!(!exported.contains("secret"), "{exported}");
+}
+
+#[test]
+fn of_names_the_commit_of_its_sources_and_the_changed_files() {
+    if !backstory_testkit::need::needs("git", &["git"]) {
+        return;
+    }
+    let place = Place::new();
+    let git = |args: &[&str]| {
+        let mut git = place.stage.command("git");
+        git.current_dir(place.work())
+            .args(["-c", "user.name=n", "-c", "user.email=e"]);
+        let output = git.args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    git(&["init", "-q", "-b", "main"]);
+    place.write("a", "text");
+    place.write("b", "text");
+    git(&["add", "a", "b"]);
+    git(&["commit", "-qm", "first"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    place.write("b", "changed");
+    place.record("cat a b > out");
+    place.run(&["index", "--wait"]);
+    let text = place.run(&["of", "out"]).out;
+    let line = format!("git: main @ {}, changed: b", &commit[..10]);
+    assert!(text.lines().any(|one| one == line), "{line}: {text}");
+    let json = place.json(&["of", "out", "--level", "step", "--json"]);
+    assert_eq!(json["git"][0]["commit"], commit.as_str(), "{json}");
+    assert_eq!(json["git"][0]["changed"], serde_json::json!(["b"]));
+}
+
+/// The step that made a file also made it under the name that it got with its directory. A file that
+/// a program opened in a directory of temporary files, and that is gone, was none of the user's.
+#[test]
+fn what_a_run_made_and_moved_or_removed_is_no_source() {
+    let place = Place::new();
+    place.write("in", "b\na\n");
+    place.write(
+        "run.sh",
+        "mkdir t && sort in -o t/x && mv t u && cat u/x > out && rm -r u\n\
+         d=$(mktemp -d /tmp/arXXXXXXXX)\n\
+         bash -c \"exec 3<> $d/requests; cat <&3 >> out; echo end >&3\"\n\
+         rm -r $d\n",
+    );
+    place.record("sh run.sh");
+    let inputs = place.run(&["of", "out", "--inputs"]).out;
+    let own: Vec<&str> = inputs
+        .lines()
+        .take_while(|line| !line.starts_with('('))
+        .collect();
+    assert_eq!(own, ["in", "run.sh"], "{inputs}");
+    let of = place.run(&["of", "out"]).out;
+    assert!(of.contains("sort in -o t/x"), "{of}");
+}
