@@ -1,14 +1,14 @@
 //! Which files `files` and `processes` are about, and which of them are the user's own.
 
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_files::Ident;
 use backstory_query::answer::Access;
-use backstory_query::{self as query, FileFilter, TextPattern};
-use backstory_store::Store;
-use backstory_workflow::paths::{is_of_kernel, is_tool};
+use backstory_query::{FileFilter, TextPattern};
+use backstory_workflow::ownership::{FileOwner, Ownership};
+use backstory_workflow::paths::is_of_kernel;
 
 use crate::args::search::FileChoice;
 use crate::error::Failure;
@@ -73,25 +73,35 @@ fn directory(dir: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(std::iter::once(text).chain(real).collect())
 }
 
-/// True if a file is the user's own, or a system file that the run changed.
-pub fn is_own(
-    store: &dyn Store,
-    path: &[u8],
-    ident: Option<&Ident>,
-    access: &[Access],
-) -> query::Result<bool> {
-    if is_of_kernel(path) {
-        return Ok(false);
+/// Says which files of a run are the user's own, by the one definition of all commands.
+pub struct OwnFilter {
+    ownership: RefCell<Ownership>,
+}
+
+impl OwnFilter {
+    /// `directory`: the current directory of the run.
+    pub fn new(directory: &[u8]) -> OwnFilter {
+        OwnFilter {
+            ownership: RefCell::new(Ownership::new(Path::new("/"), [directory])),
+        }
     }
-    let changed = access.iter().any(is_change);
-    match (is_system(path), is_tool(path)) {
-        (true, _) => Ok(changed),
-        (false, true) => Ok(false),
-        _ if changed => Ok(true),
-        // A file of a package elsewhere: a virtual environment, `node_modules`.
-        _ => {
-            let known = query::known(store, ident)?;
-            Ok(known.is_none_or(|(_, availability)| availability.package().is_none()))
+
+    /// True if a file is the user's own, or a file of the system that the run changed.
+    pub fn is_own(&self, path: &[u8], access: &[Access]) -> bool {
+        let changed = access.iter().any(is_change);
+        let removed = access.contains(&Access::Delete) && access.contains(&Access::Write);
+        let mut ownership = self.ownership.borrow_mut();
+        let owner = match removed {
+            true => ownership.owner_of_removed(path),
+            false if !changed => return ownership.is_own(path),
+            false => ownership.owner(path),
+        };
+        match owner {
+            FileOwner::User => true,
+            FileOwner::Package(_) | FileOwner::System => {
+                changed && is_system(path) && !is_of_kernel(path)
+            }
+            FileOwner::Cache | FileOwner::Temporary => false,
         }
     }
 }

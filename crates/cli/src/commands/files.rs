@@ -7,7 +7,7 @@ use backstory_graph::model::Certainty;
 use backstory_query as query;
 use backstory_query::answer::{Access, FileUse};
 
-use super::file_choice::{self, Hiding};
+use super::file_choice::{self, Hiding, OwnFilter};
 use super::stored_contents::Versions;
 use super::{Outcome, answer};
 use crate::args::search::{FilesArgs, SortKey};
@@ -30,19 +30,12 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
         SortKey::Time => files.sort_by_key(|file| std::cmp::Reverse(file.last)),
     }
     let hiding = file_choice::hiding(&args.which);
-    let own = |file: &FileUse| {
-        file_choice::is_own(
-            &current.store,
-            &file.path,
-            file.ident.as_ref(),
-            &file.access,
-        )
-    };
+    let directory = query::facts(&current.store, &run)?.summary.cwd;
+    let filter_own = OwnFilter::new(&directory);
+    let own = |file: &FileUse| filter_own.is_own(&file.path, &file.access);
     if args.run.json {
         if args.which.own {
-            let own: Vec<bool> = files.iter().map(own).collect::<Result<_, _>>()?;
-            let mut own = own.into_iter();
-            files.retain(|_| own.next() == Some(true));
+            files.retain(own);
         }
         let versions = Versions::of_run(&current.store, &run)?;
         return answer(|out| {
@@ -54,7 +47,7 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     }
     let mut table = Table::new(&hiding, args.sort, &filter.access);
     for file in &files {
-        let own = hiding != Hiding::NotOwn || own(file)?;
+        let own = hiding != Hiding::NotOwn || own(file);
         table.add(file, own);
     }
     answer(|out| table.print(Style::of_stdout(), out))

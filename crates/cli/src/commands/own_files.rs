@@ -1,9 +1,11 @@
 //! The files of the user's own that a run read and left, without those of the system and of tools.
 
+use std::path::Path;
+
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
 use backstory_query::{Content, ContentRole};
-use backstory_workflow::paths::{is_cache, is_tool};
+use backstory_workflow::ownership::Ownership;
 
 /// The user's own files of a run. Files below the run's directory come first, in the order of their
 /// paths.
@@ -18,11 +20,14 @@ impl OwnFiles {
     /// Selects them from all files of a run, whose current directory was `cwd`. `printed`: the
     /// files of its standard descriptors, which are the shell's.
     pub fn of(files: &[Content], cwd: &[u8], printed: &[Vec<u8>]) -> OwnFiles {
-        let select = |wanted: fn(&Content) -> bool| {
+        let mut ownership = Ownership::new(Path::new("/"), [cwd]);
+        let mut select = |wanted: fn(&Content) -> bool| {
             let own = files.iter().filter(|file| {
-                let known = is_tool(&file.path) || is_cache(&file.path);
-                let shells = printed.iter().any(|path| **path == *file.path);
-                file.kind == EntityKind::File && !known && !shells && wanted(file)
+                let shells = || printed.iter().any(|path| **path == *file.path);
+                file.kind == EntityKind::File
+                    && wanted(file)
+                    && !shells()
+                    && ownership.is_own(&file.path)
             });
             let mut paths: Vec<Bytes> = own.map(|file| file.path.clone()).collect();
             paths.sort_unstable_by_key(|path| (!path.starts_with(cwd), path.clone()));

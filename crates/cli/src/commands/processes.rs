@@ -8,7 +8,7 @@ use std::path::Path;
 use backstory_query as query;
 use backstory_query::answer::{ProcessFiles, ProcessLine};
 
-use super::file_choice::{self, Hiding};
+use super::file_choice::{self, Hiding, OwnFilter};
 use super::files::via;
 use super::{Outcome, answer, here};
 use crate::args::search::{ProcessesArgs, SortKey};
@@ -35,9 +35,10 @@ pub fn run(args: ProcessesArgs, store: Option<&Path>) -> Outcome {
     let by_size = args.sort == Some(SortKey::Size);
     let mut list = Processes::all(lines);
     if conditions || by_size || hiding == Hiding::NotOwn {
-        let own = |path: &[u8], ident: Option<&_>| match hiding {
-            Hiding::NotOwn => file_choice::is_own(&current.store, path, ident, &[]),
-            _ => Ok(true),
+        let directory = query::facts(&current.store, &run)?.summary.cwd;
+        let filter_own = OwnFilter::new(&directory);
+        let own = |path: &[u8], _: Option<&_>| {
+            Ok(hiding != Hiding::NotOwn || filter_own.is_own(path, &[]))
         };
         let used = query::process_files(&current.store, &run, &filter, &own)?;
         // A process without any file is listed unless files are a condition.
