@@ -303,7 +303,7 @@ impl Screen<'_> {
         });
         let texts: Vec<String> = texts.collect();
         let line = format!("git: {}", texts.join("; "));
-        (!texts.is_empty()).then(|| cut(&line, self.sheet.width))
+        (!texts.is_empty()).then(|| line::excerpt(&line, self.sheet.width))
     }
 
     /// Says in one line what is uncertain.
