@@ -31,7 +31,7 @@ extern "C" fn look() {
 static AT_START: extern "C" fn() = look;
 
 /// Limits that the recording could reach before the command does.
-pub(crate) const RAISED: [libc::__rlimit_resource_t; 3] =
+pub(crate) const RAISED: [sys::LimitNumber; 3] =
     [libc::RLIMIT_NOFILE, libc::RLIMIT_FSIZE, libc::RLIMIT_AS];
 
 /// The state that the command inherits beside descriptors, directory and limits.

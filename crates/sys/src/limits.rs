@@ -4,6 +4,13 @@
 use std::mem::zeroed;
 use std::ptr::null_mut;
 
+/// The number of a resource limit (`RLIMIT_NOFILE`), as this C library takes it.
+#[cfg(target_env = "gnu")]
+pub type LimitNumber = libc::__rlimit_resource_t;
+/// The number of a resource limit (`RLIMIT_NOFILE`), as this C library takes it.
+#[cfg(not(target_env = "gnu"))]
+pub type LimitNumber = std::ffi::c_int;
+
 /// The values of this process's interval timers. An `execve` keeps the timers, a fork does not.
 pub fn timers() -> [libc::itimerval; 3] {
     // SAFETY: plain integers, filled by the kernel.
@@ -31,7 +38,7 @@ pub fn stop_timer(which: usize) {
 }
 
 /// Raises a soft limit to its hard limit. Returns the former limits.
-pub fn raise_limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
+pub fn raise_limit(resource: LimitNumber) -> libc::rlimit {
     let mut was = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
@@ -49,7 +56,7 @@ pub fn raise_limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
 }
 
 /// Sets a limit. May be called between a vfork and an exec.
-pub fn set_limit(resource: libc::__rlimit_resource_t, limit: &libc::rlimit) {
+pub fn set_limit(resource: LimitNumber, limit: &libc::rlimit) {
     // SAFETY: the structure is only read. A refusal leaves the limit, which was possible before, as
     // it is.
     unsafe { libc::setrlimit(resource, limit) };
