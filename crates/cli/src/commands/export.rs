@@ -10,6 +10,7 @@ use crate::args::export::{ExportArgs, Level};
 use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};
+use crate::text::progress::Progress;
 
 /// Writes the export.
 pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
@@ -33,12 +34,15 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     request.generalise = !args.no_patterns;
     request.files = args.files;
     request.contents = Some(current.home.contents_dir());
+    let what = format!("writing {}", format.name());
+    let progress = (!to_stdout).then(|| Progress::start(&what));
     let view = View::load(&current.store, &request)?;
     if to_stdout {
         export::export_to(&view, format, &mut std::io::stdout().lock())?;
     } else {
         export::export(&view, format, &args.output)?;
     }
+    drop(progress);
     let warnings = view.warnings_for(format.family());
     warnings
         .iter()

@@ -33,6 +33,7 @@ use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};
+use crate::text::progress::Progress;
 
 /// The result that the process inside reports.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -65,12 +66,14 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     let run = current.run(args.run.as_deref())?;
     store_contents(&mut current);
+    let progress = Progress::start("planning the replay");
     let plan = plan::plan(
         &current.store,
         current.home.contents_dir(),
         &run,
         &deviations,
     )?;
+    progress.end();
     let own = directory(args.output_dir.as_deref(), &run)?;
     let leaving = CleanupPath::at(&own);
     // A replay that is killed leaves its directory to the next one, which removes directories
@@ -90,7 +93,9 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     let _ = fs::remove_dir(own.join("root"));
     drop((leaving, lock));
     let details = backstory_query::details(&current.store, &run)?;
+    let progress = Progress::start("comparing the outputs");
     let verdict = verdict::judge(&current.store, &plan, &played.left)?;
+    progress.end();
     let mut looked_for = untouched(&own, &played, &plan);
     looked_for.extend(program_here(&played, &plan));
     let report = report::Report {

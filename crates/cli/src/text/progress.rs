@@ -1,5 +1,5 @@
-//! What takes long, on the terminal: how much of the work is done, and how long the rest will
-//! take. It appears on a terminal only, on stderr, and disappears when the work is done.
+//! Bars for work that takes long: how much of it is done, and how long the rest will take. A bar
+//! appears on a terminal only, on stderr, and disappears when the work is done.
 //!
 //! In: an amount of work, and how much of it is done. Out: a bar with an estimate, or a moving sign
 //! where the amount is not known.
@@ -55,7 +55,7 @@ impl WorkDone {
     }
 }
 
-/// What an amount counts.
+/// The things that an amount counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -131,17 +131,45 @@ impl Drop for Progress {
     }
 }
 
-fn bar(what: String, amount: u64, unit: Unit) -> ProgressBar {
-    let template = match (amount, unit) {
+fn template(amount: u64, unit: Unit) -> &'static str {
+    match (amount, unit) {
         (0, _) => "{msg} {spinner} {elapsed}",
         (_, Unit::Bytes) => "{msg} {wide_bar} {percent} % of {total_bytes}, {eta} left",
         (_, Unit::Things) => "{msg} {wide_bar} {pos} of {len}, {eta} left",
         (_, Unit::Part) => "{msg} {wide_bar} {percent} %, {eta} left",
-    };
-    let style = ProgressStyle::with_template(template)
+    }
+}
+
+fn bar(what: String, amount: u64, unit: Unit) -> ProgressBar {
+    let style = ProgressStyle::with_template(template(amount, unit))
         .map(|style| style.progress_chars("=> ").tick_chars("|/-\\ "))
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     let length = (amount > 0).then_some(amount);
     let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
     bar.with_style(style).with_message(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_one_that_can_be_drawn() {
+        for amount in [0, 7] {
+            for unit in [Unit::Bytes, Unit::Things, Unit::Part] {
+                let style = ProgressStyle::with_template(template(amount, unit));
+                assert!(style.is_ok(), "{unit:?}");
+                assert_eq!(template(amount, unit).contains("{eta}"), amount > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn work_within_work_counts_apart() {
+        let outer = Progress::of("outer", 10, Unit::Things);
+        let inner = Progress::of("inner", 3, Unit::Things);
+        inner.done.add(3);
+        outer.done.set(4);
+        assert_eq!((outer.done.get(), inner.done.get()), (4, 3));
+    }
 }

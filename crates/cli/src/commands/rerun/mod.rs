@@ -85,7 +85,7 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
     ending::watch(Workers::Signalled);
     let begun = Instant::now();
     let runner = runner::StepRecorder::new(&current, &steps, args.jobs > 1, args.json)?;
-    let mut progress = progress::ProgressLines::new(&plan, args.json);
+    let mut progress = progress::ProgressLines::new(&plan, &current.store, args.json);
     let options = ExecutionOptions {
         jobs: args.jobs,
         keep_going: args.keep_going,

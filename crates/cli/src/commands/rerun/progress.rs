@@ -1,12 +1,13 @@
 //! The progress: a line when a step starts, a line with its result, and a last line.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use backstory_replay::rerun::PlannedStep;
 use backstory_replay::rerun::execution::{StepOutcome, StepProgress};
 use backstory_replay::rerun::work_list::Standing;
+use backstory_store::{ActivityKey, Store};
 
 use super::Plan;
 use super::plan_text::{command, file};
@@ -20,6 +21,9 @@ use crate::text::words::counted;
 /// The most columns of a command where the terminal does not limit them.
 const COMMAND: usize = 120;
 
+/// Nanoseconds. A shorter estimate is not printed.
+const LEAST: i64 = 2_000_000_000;
+
 /// Prints the progress.
 pub struct ProgressLines {
     style: Style,
@@ -29,21 +33,33 @@ pub struct ProgressLines {
     begun: usize,
     /// The number in the progress of each step that has begun.
     numbers: HashMap<usize, usize>,
+    /// How long each step took that may still begin, in ns. Empty where no estimate is printed.
+    left: HashMap<usize, i64>,
 }
 
 impl ProgressLines {
     /// The progress of a plan. `quiet`: prints nothing.
-    pub fn new(plan: &Plan<'_>, quiet: bool) -> ProgressLines {
+    ///
+    /// On a terminal, the line of each step says how long the rest takes, if each step takes as
+    /// long as in its recorded run.
+    pub fn new(plan: &Plan<'_>, store: &dyn Store, quiet: bool) -> ProgressLines {
+        let may_run = plan.work.with(&[Standing::Stale, Standing::Waits]);
+        let estimated = !quiet && io::stdout().is_terminal();
+        let lasted = may_run.iter().filter(|_| estimated).map(|&at| {
+            let members = &plan.work.steps[at].members;
+            (at, recorded_duration(store, members).unwrap_or(0))
+        });
         ProgressLines {
             style: Style::of_stdout(),
             quiet,
-            most: plan.work.with(&[Standing::Stale, Standing::Waits]).len(),
+            left: lasted.collect(),
+            most: may_run.len(),
             begun: 0,
             numbers: HashMap::new(),
         }
     }
 
-    fn print(&self, at: usize, step: &PlannedStep, role: Role, text: &str) {
+    fn print(&self, at: usize, step: &PlannedStep, role: Role, text: &str, estimate: &str) {
         // A signal may be ending the program: then the work cannot be completed.
         ending::unless_ended();
         if self.quiet {
@@ -55,6 +71,7 @@ impl ProgressLines {
         line.add(Role::Subject, file(step));
         line.add(None, "  ");
         line.add_flexible(role, text);
+        line.add(Role::Dim, estimate);
         let text = format!("{}\n", line.text(self.style, columns()));
         // A closed output does not stop the work.
         let _ = io::stdout().lock().write_all(text.as_bytes());
@@ -112,6 +129,17 @@ impl ProgressLines {
     }
 }
 
+/// From the begin of the first of these activities to the end of the last, in ns.
+fn recorded_duration(store: &dyn Store, members: &[ActivityKey]) -> Option<i64> {
+    let intervals = members
+        .iter()
+        .filter_map(|&key| Some(store.activity(key).ok()?.interval));
+    let (start, end) = intervals.fold((i64::MAX, i64::MIN), |(start, end), interval| {
+        (start.min(interval.start), end.max(interval.end))
+    });
+    end.checked_sub(start).filter(|lasted| *lasted > 0)
+}
+
 fn spent(took: Duration) -> String {
     when::duration(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX))
 }
@@ -120,10 +148,17 @@ impl StepProgress for ProgressLines {
     fn begins(&mut self, at: usize, step: &PlannedStep) {
         self.begun += 1;
         self.numbers.insert(at, self.begun);
-        self.print(at, step, Role::Command, &cut(&command(step), COMMAND));
+        let left: i64 = self.left.values().sum();
+        let estimate = match left {
+            ..LEAST => String::new(),
+            left => format!("  (about {} left)", when::duration(left)),
+        };
+        let text = cut(&command(step), COMMAND);
+        self.print(at, step, Role::Command, &text, &estimate);
     }
 
     fn done(&mut self, at: usize, step: &PlannedStep, done: &StepOutcome, took: Duration) {
+        self.left.remove(&at);
         let took = spent(took);
         match done {
             StepOutcome::Again(different) if different.is_empty() => {
@@ -132,6 +167,7 @@ impl StepProgress for ProgressLines {
                     step,
                     Role::Good,
                     &format!("made, the same as before ({took})"),
+                    "",
                 );
             }
             StepOutcome::Again(_) => {
@@ -140,6 +176,7 @@ impl StepProgress for ProgressLines {
                     step,
                     Role::Good,
                     &format!("made, different from before ({took})"),
+                    "",
                 );
             }
             StepOutcome::Failed(_) => {
@@ -148,6 +185,7 @@ impl StepProgress for ProgressLines {
                     step,
                     Role::Bad,
                     &format!("failed, and the old files were put back ({took})"),
+                    "",
                 );
             }
             StepOutcome::Current | StepOutcome::NotBegun | StepOutcome::Outside => {}
