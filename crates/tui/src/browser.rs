@@ -10,7 +10,7 @@ use crate::destination::Destination;
 use crate::page::{Page, Row};
 use crate::pages::page;
 
-/// What the terminal has to do after a key.
+/// The terminal's next act after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
     /// Draw again.
@@ -21,7 +21,7 @@ pub enum Reaction {
     Stop,
 }
 
-/// What typed characters mean.
+/// The meaning of typed characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typing {
     /// Commands.
@@ -87,7 +87,7 @@ pub struct Browser<'s> {
     store: &'s dyn Store,
     /// The way to the present view, which is the last. Never empty.
     visits: Vec<Visit>,
-    /// What typed characters mean.
+    /// The meaning of typed characters.
     pub typing: Typing,
     /// Why the last key did nothing. Empty if it did something.
     pub message: String,

@@ -13,7 +13,7 @@ pub enum Destination {
     RunFiles(String),
     /// The processes of a run, by its id.
     RunProcesses(String),
-    /// What happened to a file.
+    /// The history of a file.
     File(PathBuf),
     /// The steps behind a file, or those that used it.
     Lineage(PathBuf, Direction),

@@ -1,4 +1,4 @@
-//! What a view shows: facts, columns and rows.
+//! The content of a view: facts, columns and rows.
 
 use backstory_vocabulary::Tone;
 

@@ -105,9 +105,8 @@ fn a_reader_goes_from_a_run_to_a_file_to_its_lineage_and_back() {
         line_with(&lineage, &["step", step["command"].as_str().unwrap()]);
     }
     line_with(&lineage, &["used", &place.path("in")]);
-    for _ in 0..2 {
-        press(&mut browser, KeyCode::Left);
-    }
+    // The lineage took the place of the file's view.
+    press(&mut browser, KeyCode::Left);
     assert!(screen(&mut browser, 120, 30)[0].contains("(steps)"));
     press(&mut browser, KeyCode::Esc);
     press(&mut browser, KeyCode::Backspace);
@@ -288,7 +287,7 @@ fn the_terminal_is_as_before_after_the_views_have_ended() {
     window.shows("own files");
     window.keys(&["q"]);
     let after = window.shows("\nended-0");
-    // What was on the screen is there again.
+    // The screen is as before.
     assert!(
         after.contains("done-before") && !after.contains("own files"),
         "{after}"
@@ -323,6 +322,28 @@ fn the_views_stop_and_continue_as_other_programs_do() {
     );
     window.keys(&["C-c"]);
     window.shows("Stopped");
+}
+
+#[test]
+fn what_takes_long_is_shown_on_a_terminal_and_removed_when_it_is_done() {
+    if !needs("progress at a real terminal", &["tmux"]) {
+        return;
+    }
+    let window = Window::new(recorded());
+    let log = window.place.record("cat in >other");
+    assert!(!log.is_empty());
+    window.place.quiet();
+    // Another process has the lock, and something is to be indexed.
+    let store = window.place.stage.store();
+    let database = store.join("graph.db");
+    std::fs::remove_file(&database).unwrap();
+    let lock = std::fs::File::open(store.join("index.lock")).unwrap();
+    lock.lock().unwrap();
+    window.keys(&["backstory index --wait; echo ended-$?", "Enter"]);
+    window.shows("waiting for another backstory process");
+    drop(lock);
+    let screen = window.shows("\nended-0");
+    assert!(!screen.contains("waiting for another"), "{screen}");
 }
 
 #[test]

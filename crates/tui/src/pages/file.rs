@@ -1,4 +1,4 @@
-//! What happened to a file, the newest event first.
+//! The history of a file, the newest event first.
 
 use std::path::Path;
 

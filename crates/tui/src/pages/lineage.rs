@@ -80,6 +80,9 @@ fn facts(account: &Account, ownership: &mut Ownership, others: usize) -> Vec<Cel
         }
         (Direction::Forth, _) => {
             let text = match account.runs.len() {
+                _ if account.chain.is_empty() => {
+                    "no recorded command made anything from it".to_owned()
+                }
                 1 => "used in 1 run".to_owned(),
                 count => format!("used in {count} runs"),
             };

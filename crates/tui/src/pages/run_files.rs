@@ -1,4 +1,5 @@
-//! The files of a run: the user's own first, then those of packages and of the system.
+//! The files of a run: the user's own first, then those of packages and of the system. The files
+//! that the run changed stand before those that it read, and these before those that it looked up.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,8 +22,10 @@ pub fn page(store: &dyn Store, run: &str) -> Result<Page> {
     let (details, title, mut facts) = title_and_facts(store, run)?;
     let mut ownership = Ownership::new(Path::new("/"), [&*details.summary.cwd]);
     let all = files(store, run)?.into_iter();
-    let (own, others): (Vec<FileUse>, Vec<FileUse>) =
+    let (mut own, mut others): (Vec<FileUse>, Vec<FileUse>) =
         all.partition(|file| ownership.is_own(&file.path));
+    own.sort_by_key(interest);
+    others.sort_by_key(interest);
     facts.push(Cell::new(
         Tone::Quiet,
         format!(
@@ -39,6 +42,16 @@ pub fn page(store: &dyn Store, run: &str) -> Result<Page> {
         columns: vec!["access", "certainty", "path"],
         rows: own.chain(others).collect(),
     })
+}
+
+/// The order in which a reader looks for files.
+fn interest(file: &FileUse) -> u8 {
+    let did = |these: &[Access]| file.access.iter().any(|access| these.contains(access));
+    match () {
+        () if did(&[Access::Write, Access::Delete, Access::Rename, Access::Link]) => 0,
+        () if did(&[Access::Read, Access::Exec, Access::Meta]) => 1,
+        () => 2,
+    }
 }
 
 fn row(file: &FileUse, tone: Tone) -> Row {
