@@ -39,7 +39,7 @@ pub fn counter() -> Finding {
     }
 }
 
-/// Versions of a file are told apart by the times of its changes, among others.
+/// The times of its changes distinguish the versions of a file, among other facts.
 pub fn file_times() -> Finding {
     let resolution = clock_getres(ClockId::RealtimeCoarse);
     let milliseconds = resolution.tv_nsec as f64 / 1e6;

@@ -9,7 +9,7 @@ use backstory_sys as sys;
 use crate::attempt::in_child;
 use crate::finding::Finding;
 
-/// What a run lacks if no filter can be installed.
+/// The consequence if no filter can be installed.
 const WITHOUT: &str = "The recorder works alone. Static programs, Go programs and direct system \
                        calls are not recorded, and runs are not complete.";
 

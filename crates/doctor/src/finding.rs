@@ -1,4 +1,4 @@
-//! What an examination found, and its verdict.
+//! The result of an examination: the facts and the verdict.
 
 use backstory_vocabulary::vocabulary;
 
@@ -23,9 +23,9 @@ pub struct Finding {
     pub verdict: Fitness,
     /// The facts.
     pub found: String,
-    /// What follows for recordings. Empty if it works.
+    /// The consequence for recordings. Empty if it works.
     pub consequence: String,
-    /// What to do. Empty if it works.
+    /// The remedy. Empty if it works.
     pub remedy: String,
 }
 

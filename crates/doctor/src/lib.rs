@@ -16,9 +16,9 @@
 //! | `c_library` | the C library of this machine |
 //! | `trial` | records a command, and asks for its files |
 //!
-//! Invariant: nothing is guessed that can be tried. A filter is installed in a child, an arena is
-//! made and removed, a namespace is entered by a child, a command is recorded into a store that
-//! is removed afterwards. Nothing of the machine is changed.
+//! Invariant: nothing is guessed that can be tried. A child installs the filter, another
+//! enters namespaces. An arena is made and removed. A command is recorded into a store that is
+//! removed afterwards. Nothing of the machine is changed.
 //!
 //! Absent: how findings are printed, and any change of the machine.
 

@@ -93,7 +93,7 @@ pub fn processes() -> Finding {
     };
     let used = threads_of(user.as_raw());
     let found = format!("{used} of at most {most} (`ulimit -u`)");
-    if used + OWN + 1 <= most {
+    if used + OWN < most {
         return Finding::works(NAME, found);
     }
     Finding::limited(
@@ -159,7 +159,7 @@ pub fn cgroup_processes() -> Finding {
         return Finding::works(NAME, "no limit");
     };
     let found = format!("{used} of at most {most} (pids.max)");
-    if used + OWN + 1 <= most {
+    if used + OWN < most {
         return Finding::works(NAME, found);
     }
     Finding::limited(

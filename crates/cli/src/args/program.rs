@@ -17,8 +17,8 @@ pub const TUI: &str = "Examples:\n  \
     backstory tui\n  \
     backstory tui report.txt\n  \
     backstory tui nightly\n\n\
-    Enter opens the selected row, Left goes back, Tab shows the next view of the same run\n\
-    or file, / searches, ? lists the keys, q quits.";
+    Enter opens the selected row, Left goes back, Tab shows the next view of the\n\
+    same run or file, / searches, ? lists the keys, q quits.";
 
 /// The text after the options in the help of `doctor`.
 pub const DOCTOR: &str = "Examples:\n  \
