@@ -170,10 +170,12 @@ impl SqliteStore {
     }
 
     pub(super) fn touched_directories(&self, top: &[u8]) -> Result<Vec<Bytes>> {
-        // The byte after the slash: the first path that is not below.
+        // The byte after the slash: the first path that is not below. The directories of removed
+        // runs stay in the table.
         let end = [top.strip_suffix(b"/").unwrap_or(top), b"0"].concat();
         self.all(
-            "SELECT path FROM dirs WHERE path >= ?1 AND path < ?2 ORDER BY path",
+            "SELECT path FROM dirs WHERE path >= ?1 AND path < ?2 \
+             AND EXISTS (SELECT 1 FROM touched WHERE dir = dirs.id) ORDER BY path",
             [top, &end],
             |row| Ok(row.get_ref(0)?.as_blob()?.into()),
         )

@@ -1,7 +1,8 @@
-//! The conformance suite: what every engine promises ([`promises`], [`facts`], [`random`]), and
-//! what the SQLite store promises of its files ([`files`], [`processes`]).
+//! The conformance suite: what every engine promises ([`promises`], [`directories`], [`facts`],
+//! [`random`]), and what the SQLite store promises of its files ([`files`], [`processes`]).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod directories;
 mod engines;
 mod facts;
 mod files;

@@ -124,6 +124,12 @@ fn compare(a: &dyn Store, b: &dyn Store, graph: &Random, run: RunKey) {
     assert_eq!(a.activities(run).unwrap(), b.activities(run).unwrap());
     assert_eq!(a.entities(run).unwrap(), b.entities(run).unwrap());
     assert_eq!(a.run_by_key(run).unwrap(), b.run_by_key(run).unwrap());
+    for directory in [&b"/"[..], b"/d1/", b"/d2/", b"/nowhere/"] {
+        let below = a.directories_below(directory).unwrap();
+        assert_eq!(below, b.directories_below(directory).unwrap());
+        let made = sorted(a.made_in(directory).unwrap());
+        assert_eq!(made, sorted(b.made_in(directory).unwrap()));
+    }
     for id in 0..graph.activities {
         let key = ActivityKey::new(run, ActivityId(id));
         assert_eq!(a.stream(key).unwrap(), b.stream(key).unwrap());
