@@ -4,9 +4,10 @@
 //! change of such a file decides nothing by itself. The lists are in `tools.toml`, table
 //! `derived`; `docs/currency.md` says for each list what is compared instead.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashSet};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::rc::Rc;
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::regular;
@@ -31,10 +32,10 @@ pub enum ViewRule {
     Content,
 }
 
-/// Judges derived views. The index of libraries is read once.
+/// Judges derived views. Each index of libraries is read once.
 #[derive(Debug, Default)]
 pub struct ViewJudge {
-    index: OnceCell<Option<LibraryIndex>>,
+    indexes: RefCell<HashMap<Bytes, Option<Rc<LibraryIndex>>>>,
 }
 
 impl ViewJudge {
@@ -61,14 +62,24 @@ impl ViewJudge {
         }
     }
 
-    /// A library that the activity loaded and that the loader would now find elsewhere.
-    pub fn moved_library(&self, run: &LoadedRun, at: usize) -> Option<Bytes> {
-        let index = self.index.get_or_init(|| {
-            let lists = &knowledge().derived.library_indexes;
-            let bytes = lists.iter().find_map(|path| fs::read(path).ok())?;
-            LibraryIndex::parse(&bytes)
-        });
-        let index = index.as_ref()?;
+    /// The index of libraries at a path, as it is now.
+    fn index(&self, path: &Bytes) -> Option<Rc<LibraryIndex>> {
+        if let Some(known) = self.indexes.borrow().get(path) {
+            return known.clone();
+        }
+        let bytes = regular::read(to_path(path)).ok();
+        let index = bytes.and_then(|bytes| LibraryIndex::parse(&bytes));
+        let index = index.map(Rc::new);
+        self.indexes
+            .borrow_mut()
+            .insert(path.clone(), index.clone());
+        index
+    }
+
+    /// A library that the activity loaded and that the loader would now find elsewhere. `path`: the
+    /// index of libraries that the activity read.
+    pub fn moved_library(&self, run: &LoadedRun, at: usize, path: &Bytes) -> Option<Bytes> {
+        let index = self.index(path)?;
         let loads = run.recording.edges[at].iter();
         let loads = loads.filter(|edge| edge.relation == Relation::Execute);
         let files = loads.map(|edge| run.recording.entity(edge.entity));

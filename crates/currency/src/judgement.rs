@@ -8,19 +8,21 @@
 //!
 //! A step is stale for reasons of its own, or because a step that makes one of its inputs is stale.
 //! [`status`] says whether results are current, and [`plan`] which steps are stale. Both read the
-//! same [`StepFacts`](crate::step_group::StepFacts), so they cannot disagree.
+//! same [`StepFacts`](crate::step_group::StepFacts), so they cannot disagree. [`origin`] has the
+//! steps of a plan for exports.
 //!
 //! Each run is read once, each step judged once, and each file examined once, for all results that
 //! are asked for.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_query::Asked;
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_workflow::selection::MakingPart;
 use backstory_workflow::{Error as WorkflowError, shell};
 
 use crate::Result;
@@ -29,7 +31,7 @@ use crate::file_state::{FileComparison, FileState, is_nameless};
 use crate::file_status::{FileStatus, changed, reasons_behind};
 use crate::loaded_runs::LoadedRuns;
 use crate::planned_step::PlannedStep;
-use crate::planning::planned;
+use crate::planning::{order_behind, planned};
 use crate::present_files::PresentFiles;
 use crate::reach::{ReachSearch, Reached};
 use crate::results::ResultFinder;
@@ -44,31 +46,60 @@ use crate::step_inputs::InputJudge;
 pub fn status(store: &dyn Store, paths: &[PathBuf]) -> Result<Vec<FileStatus>> {
     let _one_state = store.reading()?;
     let judge = Judge::new(store);
-    judge.with(&[], paths, |results, groups, inputs| {
+    judge.with(&[], paths, false, |results, groups, inputs| {
         let statuses = results.iter().map(|result| result.status(groups, inputs));
         statuses.collect()
     })
 }
 
-/// The steps behind a path, with the reasons of the stale ones. `env`: changed variables.
+/// The steps behind paths, with the reasons of the stale ones. A step behind several of them is
+/// there once. `env`: changed variables.
+///
+/// # Errors
+///
+/// If no step made one of the paths, or the store fails.
+pub fn plan(
+    store: &dyn Store,
+    paths: &[PathBuf],
+    env: &[(Bytes, Bytes)],
+) -> Result<Vec<PlannedStep>> {
+    let _one_state = store.reading()?;
+    let judge = Judge::new(store);
+    judge.with(env, paths, true, |results, groups, _| {
+        let wanted = results.iter().map(|result| result.maker(groups));
+        let wanted = wanted.collect::<Result<Vec<_>>>()?;
+        match groups.first() {
+            Some(group) => planned(group, &wanted),
+            None => Ok(Vec::new()),
+        }
+    })
+}
+
+/// The part of the record that makes a file: the steps behind it as they were recorded, whether
+/// they are current or not. An export that is executed holds them, so it does what `rerun` does.
 ///
 /// # Errors
 ///
 /// If no step made the path, or the store fails.
-pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<Vec<PlannedStep>> {
+pub fn origin(store: &dyn Store, path: &Path) -> Result<FileOrigin> {
     let _one_state = store.reading()?;
     let judge = Judge::new(store);
-    judge.with(env, &[path], |results, groups, _| {
-        let result = &results[0];
-        let Some((_, version)) = &result.version else {
-            return Err(backstory_query::Error::NotFound(result.asked.absolute.clone()).into());
-        };
-        let group = &groups[result.group];
-        match group.maker(&version.path) {
-            Some(step) => planned(group, step, &version.path),
-            None => Err(WorkflowError::NoSteps(shell::quote(&version.path)).into()),
-        }
+    judge.with(&[], &[path.to_owned()], true, |results, groups, _| {
+        let wanted = [results[0].maker(groups)?];
+        let group = &groups[results[0].group];
+        let parts = group.parts(&order_behind(group, &wanted)?);
+        let [(_, path)] = wanted;
+        Ok(FileOrigin { path, parts })
     })
+}
+
+/// The part of the record that makes a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOrigin {
+    /// The absolute path of the file.
+    pub path: Bytes,
+    /// The parts of runs, oldest first.
+    pub parts: Vec<MakingPart>,
 }
 
 /// A path that was asked for, with what the judgement found.
@@ -83,6 +114,17 @@ struct JudgedResult {
 }
 
 impl JudgedResult {
+    /// The step that makes the file, and the file's recorded path.
+    fn maker(&self, groups: &[StepGroup<'_>]) -> Result<(usize, Bytes)> {
+        let Some((_, version)) = &self.version else {
+            return Err(backstory_query::Error::NotFound(self.asked.absolute.clone()).into());
+        };
+        match groups[self.group].maker(&version.path) {
+            Some(step) => Ok((step, version.path.clone())),
+            None => Err(WorkflowError::NoSteps(shell::quote(&version.path)).into()),
+        }
+    }
+
     fn status(&self, groups: &[StepGroup<'_>], inputs: &InputJudge<'_>) -> Result<FileStatus> {
         let shown: Bytes = self.asked.absolute.as_os_str().as_bytes().into();
         let mut status = FileStatus {
@@ -131,11 +173,13 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Finds the results and the groups of steps behind them.
+    /// Finds the results and the groups of steps behind them. `joined`: all steps are one group,
+    /// so that they can run in one order.
     fn with<T>(
         &self,
         env: &[(Bytes, Bytes)],
         paths: &[PathBuf],
+        joined: bool,
         answer: impl FnOnce(&[JudgedResult], &[StepGroup<'_>], &InputJudge<'_>) -> Result<T>,
     ) -> Result<T> {
         let files = FileComparison::new(self.store, &self.present);
@@ -159,9 +203,12 @@ impl<'s> Judge<'s> {
             }
             let here = search.behind(*key)?;
             let next = reached.len();
-            let number = *numbers.entry(here.runs.clone()).or_insert(next);
+            let number = match joined {
+                true => 0,
+                false => *numbers.entry(here.runs.clone()).or_insert(next),
+            };
             match reached.get_mut(number) {
-                Some(group) => group.activities.extend(here.activities),
+                Some(group) => group.add(here),
                 None => reached.push(here),
             }
             result.group = number;

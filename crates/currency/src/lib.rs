@@ -1,8 +1,8 @@
 //! Judges whether files are current: the one definition that `status` and `rerun` share.
 //!
 //! In: a store and paths. Out: the [`FileStatus`] of each file ([`status`]), or the steps behind
-//! one file, each with the [`Reason`]s why it is stale ([`plan`]). `docs/currency.md` states the
-//! rules.
+//! the files, each with the [`Reason`]s why it is stale ([`plan`]). [`origin`] has the steps for
+//! exports. `docs/currency.md` states the rules.
 //!
 //! | module | question that it answers |
 //! | --- | --- |
@@ -44,7 +44,7 @@ mod whole_run;
 pub use error::{Error, Result};
 pub use file_state::FileState;
 pub use file_status::FileStatus;
-pub use judgement::{plan, status};
+pub use judgement::{FileOrigin, origin, plan, status};
 pub use kept_results::{KeptResults, kept_results};
 pub use planned_step::PlannedStep;
 pub use present_files::held;

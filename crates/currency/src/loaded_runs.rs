@@ -37,8 +37,10 @@ impl<'s> LoadedRuns<'s> {
         if let Some(undone) = self.undone.borrow().get(&key) {
             return Ok(*undone);
         }
-        let record = self.store.run_by_key(key)?;
-        let undone = record.is_some_and(|record| query::is_undone(&record));
+        let undone = match self.store.run_by_key(key)? {
+            Some(record) => query::is_undone(self.store, &record)?,
+            None => false,
+        };
         self.undone.borrow_mut().insert(key, undone);
         Ok(undone)
     }

@@ -16,6 +16,8 @@ pub struct PlannedStep {
     pub name: String,
     /// The commands, for a shell in the step's directory, one a line.
     pub script: String,
+    /// The commands for a reader: from the program on, without directories and variables.
+    pub headline: String,
     /// Its directory.
     pub cwd: Bytes,
     /// Its environment.
@@ -30,7 +32,8 @@ pub struct PlannedStep {
     pub contents: Option<ContentsMode>,
     /// Directories that must exist for its outputs.
     pub directories: Vec<Bytes>,
-    /// Its outputs, with their recorded contents as far as known.
+    /// Its outputs, with their recorded contents as far as known. Those that the plan was made for
+    /// come first, then those that other steps of the plan read.
     pub outputs: Vec<(Bytes, Option<Digest>)>,
     /// Its inputs that another step makes: the step, and the file.
     pub fed_by: Vec<(usize, Bytes)>,

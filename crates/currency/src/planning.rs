@@ -1,6 +1,6 @@
-//! From judged steps to a plan: the steps behind one result in an order in which they can run.
+//! From judged steps to a plan: the steps behind results in an order in which they can run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
@@ -12,11 +12,11 @@ use crate::reason::Reason;
 use crate::step_group::StepGroup;
 use crate::whole_run;
 
-/// The steps behind a result, makers before users. `last`: the step that makes the result at
-/// `path`.
-pub fn planned(group: &StepGroup<'_>, last: usize, path: &Bytes) -> Result<Vec<PlannedStep>> {
-    let order = order_behind(group, last)?;
-    let mut draft = Draft::new(group, &order, last, path)?;
+/// The steps behind results, makers before users. `wanted`: the results, each with the step that
+/// makes it.
+pub fn planned(group: &StepGroup<'_>, wanted: &[(usize, Bytes)]) -> Result<Vec<PlannedStep>> {
+    let order = order_behind(group, wanted)?;
+    let mut draft = Draft::new(group, &order, wanted)?;
     for &at in &order {
         draft.judge(at)?;
     }
@@ -50,13 +50,24 @@ pub fn planned(group: &StepGroup<'_>, last: usize, path: &Bytes) -> Result<Vec<P
             step.outputs.iter().map(|path| (step.run, path.clone()))
         })
         .collect();
-    Ok(whole_run::joined(
-        steps,
-        &runs,
-        &group.runs,
-        &guided,
-        &printed,
-    ))
+    let mut steps = whole_run::joined(steps, &runs, &group.runs, &guided, &printed);
+    put_wanted_first(&mut steps, wanted);
+    Ok(steps)
+}
+
+/// Sorts the outputs of each step: those that were asked for, those that other steps read, others.
+fn put_wanted_first(steps: &mut [PlannedStep], wanted: &[(usize, Bytes)]) {
+    let read: HashSet<Bytes> = steps
+        .iter()
+        .flat_map(|step| step.fed_by.iter().map(|(_, path)| path.clone()))
+        .collect();
+    let rank = |path: &Bytes| {
+        let place = wanted.iter().position(|(_, asked)| asked == path);
+        (place.unwrap_or(wanted.len()), !read.contains(path))
+    };
+    for step in steps {
+        step.outputs.sort_by_key(|(path, _)| rank(path));
+    }
 }
 
 /// A step without its judgement.
@@ -72,6 +83,7 @@ fn described(group: &StepGroup<'_>, at: usize) -> Result<PlannedStep> {
         }
     });
     let script = lines.collect::<Vec<_>>().join("\n");
+    let headlines = step.lines.iter().map(|line| line.headline());
     let outputs = step.outputs.iter().map(|output| {
         let digest = recorded_digest(group, at, output)?;
         Ok((output.clone(), digest))
@@ -79,6 +91,7 @@ fn described(group: &StepGroup<'_>, at: usize) -> Result<PlannedStep> {
     Ok(PlannedStep {
         name: step.name.clone(),
         script,
+        headline: headlines.collect::<Vec<_>>().join("; "),
         env: environment(&recording.details.environment, group.env),
         cwd: base,
         run: recording.details.summary.id.clone(),
@@ -105,11 +118,25 @@ fn recorded_digest(group: &StepGroup<'_>, at: usize, output: &Bytes) -> Result<O
     }
 }
 
-/// All steps from `last` backwards, makers before users. A circle of steps is cut where the search
-/// meets it again.
-fn order_behind(group: &StepGroup<'_>, last: usize) -> Result<Vec<usize>> {
+/// All steps from those of `wanted` backwards, makers before users. A circle of steps is cut where
+/// the search meets it again.
+pub fn order_behind(group: &StepGroup<'_>, wanted: &[(usize, Bytes)]) -> Result<Vec<usize>> {
     let mut order = Vec::new();
-    let mut seen = BTreeSet::from([last]);
+    let mut seen = BTreeSet::new();
+    for &(last, _) in wanted {
+        if seen.insert(last) {
+            search_behind(group, last, &mut seen, &mut order)?;
+        }
+    }
+    Ok(order)
+}
+
+fn search_behind(
+    group: &StepGroup<'_>,
+    last: usize,
+    seen: &mut BTreeSet<usize>,
+    order: &mut Vec<usize>,
+) -> Result<()> {
     let feeders = |at: usize| -> Result<Vec<usize>> {
         let facts = group.facts(at)?;
         let from: BTreeSet<usize> = facts.feeders().map(|(from, _)| from).collect();
@@ -129,7 +156,7 @@ fn order_behind(group: &StepGroup<'_>, last: usize) -> Result<Vec<usize>> {
             }
         }
     }
-    Ok(order)
+    Ok(())
 }
 
 /// The reasons of the steps of a plan while it is made.
@@ -142,13 +169,12 @@ struct Draft<'g, 'j> {
 }
 
 impl<'g, 'j> Draft<'g, 'j> {
-    /// Begins with the reasons that outputs give: the result, and the files that other steps of the
-    /// plan read.
+    /// Begins with the reasons that outputs give: the results, and the files that other steps of
+    /// the plan read.
     fn new(
         group: &'g StepGroup<'j>,
         order: &[usize],
-        last: usize,
-        path: &Bytes,
+        wanted: &[(usize, Bytes)],
     ) -> Result<Draft<'g, 'j>> {
         let mut reasons: HashMap<usize, BTreeSet<Reason>> = HashMap::new();
         let mut add = |step: usize, path: &Bytes| -> Result<()> {
@@ -156,7 +182,9 @@ impl<'g, 'j> Draft<'g, 'j> {
             reasons.entry(step).or_default().extend(reason);
             Ok(())
         };
-        add(last, path)?;
+        for (last, path) in wanted {
+            add(*last, path)?;
+        }
         for &at in order {
             for (from, path) in group.facts(at)?.feeders() {
                 add(from, path)?;

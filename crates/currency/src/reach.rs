@@ -33,6 +33,14 @@ pub struct Reached {
     pub activities: HashSet<ActivityKey>,
 }
 
+impl Reached {
+    /// Adds what another result came from.
+    pub fn add(&mut self, other: Reached) {
+        self.runs.extend(other.runs);
+        self.activities.extend(other.activities);
+    }
+}
+
 /// Versions of other runs, by an identity.
 type Joined = Rc<Vec<EntityKey>>;
 

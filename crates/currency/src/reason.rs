@@ -5,6 +5,8 @@ use backstory_eventlog::event::Bytes;
 /// The reason why a step is stale.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
+    /// A script that it runs has changed. Its new text may do other things than were recorded.
+    ScriptChanged(Bytes),
     /// An output does not exist.
     OutputGone(Bytes),
     /// An output has changed since the step.
@@ -33,7 +35,8 @@ impl Reason {
     /// The path or variable.
     pub fn subject(&self) -> &Bytes {
         match self {
-            Reason::OutputGone(it)
+            Reason::ScriptChanged(it)
+            | Reason::OutputGone(it)
             | Reason::OutputChanged(it)
             | Reason::InputGone(it)
             | Reason::InputChanged(it)
@@ -49,6 +52,9 @@ impl Reason {
     /// The reason in words.
     pub fn words(&self) -> &'static str {
         match self {
+            Reason::ScriptChanged(_) => {
+                "a script that it runs changed since it was recorded, and may do other things"
+            }
             Reason::OutputGone(_) => "its output is not there",
             Reason::OutputChanged(_) => "its output was changed since",
             Reason::InputGone(_) => "its input is not there any more",

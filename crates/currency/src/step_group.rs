@@ -14,6 +14,7 @@ use backstory_graph::model::{Certainty, Entity, EntityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunKey, Store};
 use backstory_workflow::paths::{base_name, is_tool, parent};
 use backstory_workflow::recording::split;
+use backstory_workflow::selection::MakingPart;
 use backstory_workflow::steps::{Step, is_builder, is_shell, workflow_of};
 
 use crate::Result;
@@ -97,6 +98,7 @@ impl<'j> StepGroup<'j> {
             let redirected = redirected.filter(|(_, path)| run.left(path).is_some());
             steps.extend(redirected.map(|(_, path)| whole_step(run, number, path)));
         }
+        give_own_names(&mut steps, first);
         Ok(StepGroup {
             makers: makers(&steps),
             whole: (first..steps.len()).collect(),
@@ -142,6 +144,31 @@ impl<'j> StepGroup<'j> {
             FileState::Removed => Some(Reason::OutputGone(path.clone())),
             _ => Some(Reason::OutputChanged(path.clone())),
         })
+    }
+
+    /// The part of each run that makes some of the steps, runs oldest first. Runs of which none of
+    /// the steps is are left out.
+    pub fn parts(&self, steps: &[usize]) -> Vec<MakingPart> {
+        let mut parts: BTreeMap<usize, MakingPart> = BTreeMap::new();
+        for &at in steps {
+            let step = &self.steps[at];
+            for &(number, member) in &step.members {
+                let recording = &self.runs[number].recording;
+                let part = parts.entry(number).or_insert_with(|| MakingPart {
+                    run: recording.details.summary.id.clone(),
+                    ..MakingPart::default()
+                });
+                part.activities.insert(recording.activity_key(member));
+            }
+            if self.whole.contains(&at)
+                && let Some(part) = parts.get_mut(&step.run)
+            {
+                let printed = self.runs[step.run].redirected.iter();
+                let printed = printed.filter(|(_, path)| step.outputs.contains(path));
+                part.printed.extend(printed.cloned());
+            }
+        }
+        parts.into_values().collect()
     }
 
     /// The judgement of a step.
@@ -361,6 +388,20 @@ fn whole_step(run: &LoadedRun, number: usize, path: &Bytes) -> Step {
         run: number,
         members: (0..count).map(|at| (number, at)).collect(),
         ..Step::default()
+    }
+}
+
+/// Gives the steps from `first` on names that no other step has.
+fn give_own_names(steps: &mut [Step], first: usize) {
+    let (others, whole) = steps.split_at_mut(first);
+    let mut taken: HashSet<String> = others.iter().map(|step| step.name.clone()).collect();
+    for step in whole {
+        let plain = step.name.clone();
+        let mut number = 1;
+        while !taken.insert(step.name.clone()) {
+            number += 1;
+            step.name = format!("{plain}_{number}");
+        }
     }
 }
 

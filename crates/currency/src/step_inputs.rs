@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::{Certainty, Edge, Entity, EntityKind, Relation};
 use backstory_workflow::paths::{is_below_kernel, is_system, is_tool, parent};
+use backstory_workflow::steps::script;
 
 use crate::Result;
 use crate::derived_views::{ViewJudge, ViewRule, is_compiled_from};
@@ -83,13 +84,17 @@ impl InputJudge<'_> {
         }
         let changed = match state {
             FileState::Removed => Reason::InputGone(path.clone()),
+            _ if is_script(run, at, entity) => Reason::ScriptChanged(path.clone()),
             _ if tool() => Reason::ToolChanged(path.clone()),
             _ => Reason::InputChanged(path.clone()),
         };
         match self.views.rule(run, at, path) {
             ViewRule::Nothing => Ok(None),
             ViewRule::Content => Ok((state != FileState::Current).then_some(changed)),
-            ViewRule::Libraries => Ok(self.views.moved_library(run, at).map(Reason::ToolChanged)),
+            ViewRule::Libraries => Ok(self
+                .views
+                .moved_library(run, at, path)
+                .map(Reason::ToolChanged)),
             ViewRule::Source(source) => self.source(run, expected, source, changed),
         }
     }
@@ -158,4 +163,11 @@ impl InputJudge<'_> {
         let now = self.files.present.ident(&path).ok()?;
         (now.mtime > worked(&path)).then_some(path)
     }
+}
+
+/// True if the file is the script that the activity runs.
+fn is_script(run: &LoadedRun, at: usize, file: &Entity) -> bool {
+    let script = script(&run.recording, at);
+    let mut names = std::iter::once(&file.path).chain(&file.aliases);
+    script.is_some_and(|script| names.any(|name| **name == *script))
 }

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::EntityKind;
-use backstory_workflow::paths::relative;
-use backstory_workflow::shell::{quote, quote_name};
+use backstory_workflow::steps::{Line, whole_line};
 
 use crate::loaded_runs::LoadedRun;
 use crate::planned_step::PlannedStep;
@@ -40,8 +38,8 @@ pub fn joined(
         match guided.get(&run) {
             Some(reasons) => {
                 first.insert(run, all.len());
-                let script = command(&runs[run], |path| printed.contains(&(run, path.clone())));
-                all.push(whole(step, &runs[run], script, reasons));
+                let line = command(&runs[run], |path| printed.contains(&(run, path.clone())));
+                all.push(whole(step, &runs[run], &line, reasons));
             }
             None => all.push(step),
         }
@@ -91,9 +89,10 @@ fn in_order(steps: Vec<PlannedStep>) -> Vec<PlannedStep> {
 }
 
 /// The run's command in place of the first of its steps.
-fn whole(step: PlannedStep, run: &LoadedRun, script: String, reasons: &[Reason]) -> PlannedStep {
+fn whole(step: PlannedStep, run: &LoadedRun, line: &Line, reasons: &[Reason]) -> PlannedStep {
     let mut whole = PlannedStep {
-        script,
+        script: line.command(),
+        headline: line.headline(),
         cwd: run.recording.details.summary.cwd.clone(),
         members: (0..run.recording.activities.len())
             .map(|at| run.recording.activity_key(at))
@@ -115,30 +114,9 @@ fn absorb(whole: &mut PlannedStep, step: PlannedStep) {
     whole.reasons.extend(step.reasons);
 }
 
-/// The run's command for a shell, with its standard input if that was a file. Its output belongs to
-/// the caller, unless it is a result.
-fn command(run: &LoadedRun, prints: impl Fn(&Bytes) -> bool) -> String {
-    let recording = &run.recording;
-    let words = recording.details.summary.command.iter().enumerate();
-    let words = words.map(|(at, word)| {
-        if at == 0 {
-            quote_name(word)
-        } else {
-            quote(word)
-        }
-    });
-    let mut line = words.collect::<Vec<_>>().join(" ");
-    let root = recording.roots().next();
-    let input = root.and_then(|root| recording.standard[root].input);
-    let entity = input.map(|end| recording.entity(end.entity));
-    let named = |kind| kind == EntityKind::File;
-    if let Some(file) = entity.filter(|file| named(file.kind) && file.path.starts_with(b"/")) {
-        line += &format!(" < {}", quote(relative(&file.path, recording.cwd())));
-    }
-    let redirected = run.redirected.iter().filter(|(_, path)| prints(path));
-    for (number, path) in redirected {
-        let operator = if *number == 2 { "2>" } else { ">" };
-        line += &format!(" {operator} {}", quote(relative(path, recording.cwd())));
-    }
-    line
+/// The run's command. Its output belongs to the caller, unless it is a result.
+fn command(run: &LoadedRun, prints: impl Fn(&Bytes) -> bool) -> Line {
+    let mut printed = run.redirected.clone();
+    printed.retain(|(_, path)| prints(path));
+    whole_line(&run.recording, &printed)
 }

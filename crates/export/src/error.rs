@@ -10,6 +10,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// It is not known which steps make the file.
+    #[error(transparent)]
+    Currency(#[from] backstory_currency::Error),
     /// There is no such format.
     #[error("there is no format '{name}'; known are: {known}")]
     NoFormat {

@@ -32,6 +32,11 @@ pub trait Format: Sync {
     fn about(&self) -> &'static str;
     /// Its purpose.
     fn family(&self) -> Family;
+    /// True if the result is to be executed. Such a result holds the steps that `rerun` would run,
+    /// and no step of a run that only made an equal content.
+    fn is_executed(&self) -> bool {
+        matches!(self.family(), Family::Workflow | Family::Container)
+    }
     /// The tool that reads it in the end-to-end tests.
     fn proven_by(&self) -> &'static str;
     /// One file, or a directory.

@@ -264,20 +264,7 @@ pub struct Scope {
     pub depth: Option<usize>,
     /// Only this run.
     pub run: Option<String>,
-    /// The joins between runs that are followed.
-    pub joins: Joins,
     /// Leave out entities whose path matches one of these glob patterns (`**` crosses `/`), and do
     /// not follow them.
     pub exclude: Vec<String>,
-}
-
-/// The joins between runs that a question follows. `docs/graph.md` defines both kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Joins {
-    /// Joins by identity, and by content where no identity matches.
-    #[default]
-    IdentityOrContent,
-    /// Joins by identity only: the version is the file that the other run made. Nothing is executed
-    /// because of any other join.
-    Identity,
 }

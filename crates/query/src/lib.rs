@@ -57,4 +57,4 @@ pub use run_filter::{RunFilter, TagPattern};
 pub use runs::{details, facts, processes, resolve, running, runs, runs_where};
 pub use text_pattern::TextPattern;
 pub use touches::{Touches, touches};
-pub use undone::is_undone;
+pub use undone::{ended_from_outside, is_undone};

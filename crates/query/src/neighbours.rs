@@ -19,7 +19,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Time;
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
@@ -27,7 +27,7 @@ use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interva
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatch};
 use rustc_hash::FxHashMap;
 
-use crate::answer::{Flow, Joins, Scope};
+use crate::answer::{Flow, Scope};
 use crate::{Result, alike, undone};
 
 /// The direction of a search.
@@ -85,7 +85,6 @@ pub struct NeighbourFinder<'s> {
     direction: Direction,
     possible: bool,
     lookups: bool,
-    joins: Joins,
     /// If set, stay in this run.
     run: Option<RunKey>,
     indexes: RefCell<FxHashMap<ActivityKey, Rc<ActivityIndex>>>,
@@ -105,13 +104,12 @@ impl<'s> NeighbourFinder<'s> {
         scope: &Scope,
         run: Option<RunKey>,
     ) -> Self {
-        let (possible, lookups, joins) = (scope.possible, scope.lookups, scope.joins);
+        let (possible, lookups) = (scope.possible, scope.lookups);
         NeighbourFinder {
             store,
             direction,
             possible,
             lookups,
-            joins,
             run,
             indexes: RefCell::default(),
             made_there: RefCell::default(),
@@ -219,11 +217,8 @@ impl<'s> NeighbourFinder<'s> {
         }
         let mut found = Vec::new();
         if back {
-            for other in self.made_elsewhere(key, &ident)? {
-                if self.joins != Joins::Identity || !self.is_superseded(key, other)? {
-                    found.push((other, Flow::Same));
-                }
-            }
+            let elsewhere = self.made_elsewhere(key, &ident)?.into_iter();
+            found.extend(elsewhere.map(|other| (other, Flow::Same)));
         } else {
             for other in self.store.same(&ident, VersionMatch::Any)? {
                 if other.run() != key.run() && !self.is_made_there(other)? {
@@ -232,7 +227,6 @@ impl<'s> NeighbourFinder<'s> {
             }
         }
         let alike = match self.direction {
-            _ if self.joins == Joins::Identity => Vec::new(),
             Direction::Back if found.is_empty() => self.origin(key, &ident)?.into_iter().collect(),
             Direction::Back => Vec::new(),
             Direction::Forth => self.copies(key, &ident)?,
@@ -257,40 +251,6 @@ impl<'s> NeighbourFinder<'s> {
         Ok(())
     }
 
-    /// True if the command that made the version in the other run looked at it in this run, or made
-    /// the file again. Compilers and builders look at their former results. To execute both
-    /// commands would do the work twice, and the first time from inputs that are gone.
-    fn is_superseded(&self, key: EntityKey, other: EntityKey) -> Result<bool> {
-        let there = self.commands(other, true)?;
-        let alike = |here: Vec<(Vec<Bytes>, Bytes)>| here.iter().any(|one| there.contains(one));
-        if alike(self.commands(key, false)?) {
-            return Ok(true);
-        }
-        let path = self.store.entity(key)?.path;
-        for again in self.store.at_path(&path)? {
-            if again.run() == key.run()
-                && self.store.entity(again)?.version > 0
-                && alike(self.commands(again, true)?)
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The arguments and the directory of each activity that touched an entity. `made`: of each
-    /// that made it.
-    fn commands(&self, key: EntityKey, made: bool) -> Result<Vec<(Vec<Bytes>, Bytes)>> {
-        let mut commands = Vec::new();
-        for (activity, generated) in self.store.touching(key)? {
-            if generated || !made {
-                let doer = self.store.activity(ActivityKey::new(key.run(), activity))?;
-                commands.push((doer.argv, doer.cwd));
-            }
-        }
-        Ok(commands)
-    }
-
     /// The header of a run.
     fn header(&self, run: RunKey) -> Result<Rc<RunHeader>> {
         if let Some(header) = self.headers.borrow().get(&run) {
@@ -307,8 +267,10 @@ impl<'s> NeighbourFinder<'s> {
         if let Some(undone) = self.undone.borrow().get(&run) {
             return Ok(*undone);
         }
-        let record = self.store.run_by_key(run)?;
-        let undone = record.is_some_and(|record| undone::is_undone(&record));
+        let undone = match self.store.run_by_key(run)? {
+            Some(record) => undone::is_undone(self.store, &record)?,
+            None => false,
+        };
         self.undone.borrow_mut().insert(run, undone);
         Ok(undone)
     }

@@ -86,14 +86,6 @@ pub fn is_below_tool(path: &[u8]) -> bool {
         || parts.any(|part| contains(path, part.as_bytes()))
 }
 
-/// Patterns of the files that tools keep for themselves: caches, and the records of builders.
-pub fn state_of_tools() -> Vec<String> {
-    let parts = known().caches.iter().chain(&known().records);
-    let mut patterns: Vec<String> = parts.map(|part| format!("**{part}**")).collect();
-    patterns.push("**/incremental/*/s-*/**".to_owned());
-    patterns
-}
-
 /// True if a builder makes the file for itself and names it in its rules.
 pub fn is_option_file(path: &[u8]) -> bool {
     has_any(path, &known().option_files)

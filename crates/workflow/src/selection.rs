@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_query::answer::{Flow, Joins, Lineage, Node, Scope};
+use backstory_query::answer::{Flow, Lineage, Node, Scope};
 use backstory_query::{self as query, Globs};
 use backstory_store::{ActivityKey, EntityKey, Store};
 
 use crate::recording::Recording;
-use crate::steps::{Workflow, workflow};
-use crate::{Result, paths, shell};
+use crate::steps::{RunCommands, Workflow, workflow_of};
+use crate::{Result, shell};
 
 /// The subject of a workflow or an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,20 @@ pub struct Selection {
     pub recordings: Vec<Recording>,
     /// The selected part of the recordings; `None`: all of them.
     pub part: Option<GraphPart>,
+    /// The recordings whose whole command is one step, by number, with what it printed into files.
+    printed: HashMap<usize, Vec<(u32, Bytes)>>,
+}
+
+/// The part of a run that makes a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MakingPart {
+    /// The run's id.
+    pub run: String,
+    /// Its activities that belong to the part.
+    pub activities: HashSet<ActivityKey>,
+    /// The descriptors of the run's command that the user redirected to files of the part, with
+    /// the paths. If there are some, the run's whole command is one step.
+    pub printed: Vec<(u32, Bytes)>,
 }
 
 /// A node of the graph, by its key in the store.
@@ -50,7 +64,8 @@ pub enum NodeKey {
 /// A part of the graph: some edges, and the activities that they touch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphPart {
-    links: HashSet<(NodeKey, NodeKey, Flow)>,
+    /// `None`: all edges of the activities.
+    links: Option<HashSet<(NodeKey, NodeKey, Flow)>>,
     activities: HashSet<ActivityKey>,
 }
 
@@ -58,9 +73,8 @@ impl Selection {
     /// Reads the recordings behind a subject. `exclude`: patterns of paths that the ancestry of a
     /// file is not followed through. `lookups`: follow looked-up paths, too.
     ///
-    /// Runs are joined by identity only, so each step of the selection may be executed for the
-    /// subject. A run that made an equal content in another place is not selected. The ancestry is
-    /// not followed through caches and the records of builders: any run may have filled a cache.
+    /// Runs are joined by identity, else by content. So the selection describes a file's history,
+    /// and is not fit for execution: see [`Selection::of_parts`].
     ///
     /// # Errors
     ///
@@ -71,40 +85,12 @@ impl Selection {
         exclude: &[String],
         lookups: bool,
     ) -> Result<Selection> {
-        let mut exclude = exclude.to_vec();
-        exclude.extend(paths::state_of_tools());
-        Selection::joined(store, subject, &exclude, lookups, Joins::Identity)
-    }
-
-    /// The same, with the runs that made equal contents: to describe a file's history, and not to
-    /// execute it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Selection::load`].
-    pub fn with_equal_contents(
-        store: &dyn Store,
-        subject: &Subject,
-        exclude: &[String],
-        lookups: bool,
-    ) -> Result<Selection> {
-        Selection::joined(store, subject, exclude, lookups, Joins::IdentityOrContent)
-    }
-
-    fn joined(
-        store: &dyn Store,
-        subject: &Subject,
-        exclude: &[String],
-        lookups: bool,
-        joins: Joins,
-    ) -> Result<Selection> {
         let (runs, part, description, path) = match subject {
             Subject::Run(run) => (vec![run.clone()], None, format!("run {run}"), None),
             Subject::Path(path) => {
                 let scope = Scope {
                     possible: true,
                     lookups,
-                    joins,
                     exclude: exclude.to_vec(),
                     ..Scope::default()
                 };
@@ -124,6 +110,34 @@ impl Selection {
             path,
             recordings: recordings.collect::<Result<Vec<_>>>()?,
             part,
+            printed: HashMap::new(),
+        })
+    }
+
+    /// The parts of runs that make the file at `path`, oldest first: for execution.
+    ///
+    /// # Errors
+    ///
+    /// If the store has no such run, or fails.
+    pub fn of_parts(store: &dyn Store, path: &[u8], parts: Vec<MakingPart>) -> Result<Selection> {
+        let recordings = parts.iter().map(|part| Recording::load(store, &part.run));
+        let recordings = recordings.collect::<Result<Vec<_>>>()?;
+        let (mut activities, mut printed) = (HashSet::new(), HashMap::new());
+        for (at, part) in parts.into_iter().enumerate() {
+            activities.extend(part.activities);
+            if !part.printed.is_empty() {
+                printed.insert(at, part.printed);
+            }
+        }
+        Ok(Selection {
+            description: shell::quote(path),
+            path: Some(path.into()),
+            recordings,
+            part: Some(GraphPart {
+                links: None,
+                activities,
+            }),
+            printed,
         })
     }
 
@@ -131,7 +145,13 @@ impl Selection {
     pub fn workflow(&self, exclude: &Globs) -> Workflow {
         let part = self.part.as_ref();
         let members = part.map(|part| part.members(&self.recordings));
-        workflow(&self.recordings, members.as_ref(), exclude)
+        let commands = self.recordings.iter().enumerate();
+        let commands = commands.map(|(at, recording)| match self.printed.get(&at) {
+            Some(printed) => RunCommands::whole(recording, printed, exclude),
+            None => RunCommands::of(recording, exclude),
+        });
+        let commands: Vec<RunCommands> = commands.collect();
+        workflow_of(&commands.iter().collect::<Vec<_>>(), members.as_ref())
     }
 
     /// The directory that paths are shown from: the current directory of the newest run.
@@ -146,10 +166,25 @@ impl Selection {
         part.is_none_or(|part| part.activities.contains(&key))
     }
 
+    /// The pairs of versions that are joined by content alone, the origin first. Sorted.
+    pub fn equal_contents(&self) -> Vec<(EntityKey, EntityKey)> {
+        let part = self.part.as_ref().and_then(|part| part.links.as_ref());
+        let links = part.into_iter().flatten();
+        let mut pairs: Vec<(EntityKey, EntityKey)> = links
+            .filter_map(|link| match *link {
+                (NodeKey::Entity(from), NodeKey::Entity(to), Flow::Alike) => Some((from, to)),
+                _ => None,
+            })
+            .collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
     /// True if an edge, in the direction in which information flowed, belongs to the selection.
     pub fn has_link(&self, from: NodeKey, to: NodeKey, flow: Flow) -> bool {
         let part = self.part.as_ref();
-        part.is_none_or(|part| part.links.contains(&(from, to, flow)))
+        let links = part.and_then(|part| part.links.as_ref());
+        links.is_none_or(|links| links.contains(&(from, to, flow)))
     }
 }
 
@@ -181,9 +216,11 @@ impl GraphPart {
             Node::Entity { .. } => None,
         });
         GraphPart {
-            links: links
-                .map(|link| (key(link.from), key(link.to), link.flow))
-                .collect(),
+            links: Some(
+                links
+                    .map(|link| (key(link.from), key(link.to), link.flow))
+                    .collect(),
+            ),
             activities: activities.collect(),
         }
     }

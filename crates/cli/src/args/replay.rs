@@ -22,7 +22,7 @@ pub const REPLAY: &str = "Examples:\n  \
 /// The text after the options in the help of `rerun`.
 pub const RERUN: &str = "Examples:\n  \
     backstory rerun --dry-run report.txt     the plan: file, step and reason\n  \
-    backstory rerun report.txt -j 4\n  \
+    backstory rerun report.txt table.csv -j 4\n  \
     backstory rerun report.txt --force plot.png\n  \
     backstory rerun report.txt --env THREADS=1\n\n\
     A step is stale if an input, program or library has changed, if a file that it\n\
@@ -31,7 +31,7 @@ pub const RERUN: &str = "Examples:\n  \
     Only steps with an output in the project's directory tree are run. rerun asks\n\
     before it runs a step that writes outside of it, deletes files, uses the network\n\
     or takes privilege. The old outputs of a step that fails are put back.\n\
-    Exit status: 0 if the file is up to date; 1 if a step failed, was not run, or is\n\
+    Exit status: 0 if the files are up to date; 1 if a step failed, was not run, or is\n\
     stale with --dry-run; 2 if --yes is missing.";
 
 /// The text after the options in the help of the processes of a replay.
@@ -87,9 +87,9 @@ pub struct ReplayArgs {
 /// `rerun`
 #[derive(Debug, Args)]
 pub struct RerunArgs {
-    /// The file to bring up to date
-    #[arg(value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
-    pub path: PathBuf,
+    /// The files to bring up to date. A step that several of them need runs once
+    #[arg(value_name = "PATH", required = true, value_hint = clap::ValueHint::FilePath)]
+    pub paths: Vec<PathBuf>,
 
     /// Run at most N steps at the same time. The output of each is printed when it has ended
     #[arg(short, long, value_name = "N", default_value_t = 1)]

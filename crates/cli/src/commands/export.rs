@@ -33,6 +33,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     request.exclude = args.exclude;
     request.generalise = !args.no_patterns;
     request.files = args.files;
+    request.executed = format.is_executed();
     request.contents = Some(current.home.contents_dir());
     let what = format!("writing {}", format.name());
     let progress = (!to_stdout).then(|| Progress::start(&what));
@@ -108,6 +109,7 @@ impl From<Error> for Failure {
             Error::Query(error) => error.into(),
             Error::Store(error) => error.into(),
             Error::Workflow(error) => error.into(),
+            Error::Currency(error) => error.into(),
             Error::Stream(error) => error.into(),
             Error::NoFormat { .. } | Error::NotAStream(_) | Error::InTheWay { .. } => {
                 Failure::misuse(line)

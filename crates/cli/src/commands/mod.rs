@@ -34,8 +34,11 @@ pub mod tag;
 pub mod tui;
 pub mod who;
 
+use backstory_workflow::paths::relative;
+
 use crate::error::Failure;
 use crate::pager::Output;
+use crate::text::paths::shown;
 
 /// The result of a command: an exit status or a failure.
 pub type Outcome = Result<u8, Failure>;
@@ -46,6 +49,11 @@ fn answer(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Outcome {
     let written = write(&mut out);
     out.end(written)?;
     Ok(0)
+}
+
+/// A path for a reader: relative if it is below the current directory.
+fn near(path: &[u8]) -> String {
+    shown(relative(path, &here()))
 }
 
 /// The current directory, for printed commands that need no `cd`. Empty if it was removed.

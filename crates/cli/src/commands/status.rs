@@ -6,7 +6,7 @@ use std::path::Path;
 use backstory_currency::{self as currency, FileState, FileStatus, KeptResults, kept_results};
 
 use super::diff::store_contents;
-use super::{Outcome, answer};
+use super::{Outcome, answer, near};
 use crate::args::lineage::StatusArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
@@ -132,13 +132,13 @@ fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()>
         out,
         "{}  {}{}",
         style.paint(role, &format!("{:<9}", file.state.word())),
-        shown(&file.path),
+        near(&file.path),
         style.paint(Role::Dim, &run)
     )?;
     let behind = file.changed_inputs.iter();
     let behind: Vec<_> = behind.filter(|(path, _)| *path != file.path).collect();
     for (path, state) in behind.iter().take(SHOWN) {
-        writeln!(out, "           input {}: {}", state.word(), shown(path))?;
+        writeln!(out, "           input {}: {}", state.word(), near(path))?;
     }
     if behind.len() > SHOWN {
         writeln!(out, "           and {} more inputs", behind.len() - SHOWN)?;

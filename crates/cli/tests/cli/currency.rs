@@ -193,10 +193,8 @@ fn without_paths_the_kept_results_of_the_project_are_judged() {
     };
     let text = status(&[]);
     assert_eq!(text.status, 0, "{text:?}");
-    assert!(
-        text.out.starts_with("current") && text.out.contains("/p/sub/a"),
-        "{text:?}"
-    );
+    let run = text.out.find("  [run").unwrap();
+    assert_eq!(&text.out[..run], "current    a", "{text:?}");
     assert!(!text.out.contains("/q/c"), "{text:?}");
     assert!(text.out.contains("1 file in other directories"), "{text:?}");
     assert!(status(&["--outside"]).out.contains("/q/c"));
@@ -204,6 +202,22 @@ fn without_paths_the_kept_results_of_the_project_are_judged() {
     let other = status(&["--root", &root, "--porcelain"]);
     assert_eq!(other.out, format!("current\t{}\n", place.path("q/c")));
     assert_eq!(status(&["-q"]).status, 0);
+    let named = status(&["a", "../in"]).out;
+    assert!(named.starts_with("current    a  [run"), "{named}");
+    assert!(
+        named.contains(&place.path("p/in")),
+        "a file above is absolute: {named}"
+    );
+    let paths = place.path("p/sub/a");
+    assert_eq!(
+        status(&["--porcelain", "a"]).out,
+        format!("current\t{paths}\n")
+    );
+    assert!(
+        status(&["--json", "a"])
+            .out
+            .contains(&format!("\"{paths}\""))
+    );
     place.write_aged("p/in", "b\na\nc\n");
     let text = status(&[]);
     assert_eq!(text.status, 1, "{text:?}");

@@ -85,6 +85,36 @@ fn a_changed_input_is_followed_to_the_result_and_no_further() {
     );
 }
 
+#[test]
+fn several_files_are_one_plan_in_which_each_step_is_there_once() {
+    let place = made();
+    place.keep("cat both right > more", &["--contents=lazy"]);
+    place.write_aged("right", "f\ne\n");
+    let plan = place.run(&["rerun", "--dry-run", "both", "more"]);
+    assert!(
+        plan.status == 1 && plan.out.contains("both and more: 2 steps to run"),
+        "{plan:?}"
+    );
+    let state = |path: &str, more: &[&str]| place.states(path, more);
+    assert_eq!(
+        state("both", &["more", "left.sorted", "--dry-run"]),
+        ["current", "stale", "stale", "waits"]
+    );
+    assert_eq!(
+        state("both", &["more"]),
+        ["again", "again", "again", "current"]
+    );
+    let texts = ["both", "more"].map(|name| fs::read_to_string(place.path(name)).unwrap());
+    assert_eq!(texts, ["a\nb\ne\nf\n", "a\nb\ne\nf\nf\ne\n"]);
+    let text = place.run(&["rerun", "both", "more", "left.sorted"]);
+    assert!(
+        text.status == 0 && text.out.contains("3 files are up to date: 4 steps"),
+        "{text:?}"
+    );
+    let unknown = place.run(&["rerun", "both", "right"]);
+    unknown.is_error(1, &["right"]);
+}
+
 /// The script started the steps. Executing them again would do what the old script said.
 #[test]
 fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_more() {

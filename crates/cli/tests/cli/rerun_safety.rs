@@ -123,7 +123,7 @@ fn the_project_is_the_tree_of_the_root_option_or_of_the_nearest_git_directory() 
 
 /// Nothing is run without the user's consent, which a program cannot give.
 #[track_caller]
-fn is_refused_without_yes(place: &Place, directory: &str, path: &str, what: &str) {
+pub(super) fn is_refused_without_yes(place: &Place, directory: &str, path: &str, what: &str) {
     let plan = within(place, directory, &["rerun", "--dry-run", path]);
     assert!(plan.status == 1 && plan.out.contains(what), "{plan:?}");
     let before = fs::read(place.work().join(directory).join(path)).unwrap();
@@ -419,6 +419,38 @@ fn a_step_that_embeds_the_time_is_named_once_with_the_cause() {
     );
     place.run(&["index", "--wait"]);
     assert_eq!(place.run(&["rerun", "--dry-run", "out"]).status, 0);
+}
+
+/// A process outside of the recording changes an input all the time.
+#[test]
+fn a_step_that_is_stale_again_at_once_is_named_once_with_the_cause() {
+    let place = Place::new();
+    place.write_aged("in", "one\n");
+    place.write_aged("ticker", "0\n");
+    place.keep("cat in ticker > out", &["--contents=lazy"]);
+    let mut shell = place.stage.command("sh");
+    shell
+        .current_dir(place.work())
+        .args(["-c", "while :; do date +%s%N > ticker; done"]);
+    let mut ticks = shell.spawn().unwrap();
+    let answer = place.run(&["rerun", "out"]);
+    ticks.kill().unwrap();
+    ticks.wait().unwrap();
+    let mut notes = answer.out.lines();
+    let expected = "note: out is stale again at once, and every rerun runs it: ticker has changed";
+    let count = notes
+        .clone()
+        .filter(|line| line.starts_with("note: "))
+        .count();
+    assert!(
+        notes.any(|line| line == expected) && count == 1,
+        "{answer:?}"
+    );
+    let plan = place.run(&["rerun", "--dry-run", "out"]);
+    assert!(
+        plan.status == 1 && plan.out.contains("ticker has changed"),
+        "{plan:?}"
+    );
 }
 
 /// Compilers and builders do so. The first run's inputs are gone.

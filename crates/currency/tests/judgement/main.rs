@@ -9,3 +9,5 @@ mod graph;
 mod scene;
 mod state;
 mod steps;
+mod used;
+mod views;

@@ -59,7 +59,8 @@ fn word(flow: Flow) -> &'static str {
     match flow {
         Flow::Used(relation) | Flow::Generated(relation) => relation.words().label,
         Flow::Derived => "derived",
-        Flow::Same | Flow::Alike => "same",
+        Flow::Same => "same",
+        Flow::Alike => "same content",
         Flow::Informed(why) => why.words().label,
     }
 }

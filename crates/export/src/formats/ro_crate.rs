@@ -39,6 +39,10 @@ impl Format for RoCrate {
     fn shape(&self) -> Shape {
         Shape::Directory
     }
+    /// Its main entity is a workflow.
+    fn is_executed(&self) -> bool {
+        true
+    }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let directory = target.directory();

@@ -50,6 +50,29 @@ impl<'b> GraphBuilder<'b> {
                 self.between(run);
             }
         }
+        self.equal_contents();
+    }
+
+    /// Adds the links that join runs by content alone.
+    fn equal_contents(&mut self) {
+        let numbers = self.recordings.iter().enumerate();
+        let numbers: HashMap<_, _> = numbers.map(|(at, run)| (run.key, at)).collect();
+        for (from, to) in self.selection.equal_contents() {
+            let known = |key: EntityKey| {
+                let run = *numbers.get(&key.run())?;
+                self.entities.get(&(run, key.local().0 as usize)).copied()
+            };
+            if let (Some(from), Some(to)) = (known(from), known(to)) {
+                let ident = self.view.entities[to].ident;
+                let time = ident.map_or(0, |ident| ident.mtime);
+                let interval = Interval {
+                    start: time,
+                    end: time,
+                };
+                let (from, to) = (Endpoint::Entity(from), Endpoint::Entity(to));
+                self.link(from, to, Flow::Alike, Certainty::Seen, interval);
+            }
+        }
     }
 
     fn activities(&mut self) {

@@ -6,7 +6,7 @@ use backstory_graph::model::{Certainty, Interval};
 use backstory_query::Globs;
 use backstory_query::answer::Flow;
 use backstory_store::{ActivityKey, Store, same_version};
-use backstory_workflow::Selection;
+use backstory_workflow::{Selection, Subject};
 
 use super::graph::GraphBuilder;
 use super::{Endpoint, Level, ProgramCall, Request, View, ViewLink};
@@ -20,9 +20,7 @@ impl View {
     ///
     /// If there is no such run or file, a pattern is malformed, or the store or the contents fail.
     pub fn load(store: &dyn Store, request: &Request) -> Result<View> {
-        let lookups = request.level == Level::All;
-        let selection =
-            Selection::with_equal_contents(store, &request.subject, &request.exclude, lookups)?;
+        let selection = selection(store, request)?;
         let exclude = Globs::new(&request.exclude)?;
         let recordings = &selection.recordings;
         let mut view = View {
@@ -100,6 +98,20 @@ impl View {
             }
         }
         self.links.extend(links);
+    }
+}
+
+/// The runs behind the subject. An export that is executed has the steps of `rerun`.
+fn selection(store: &dyn Store, request: &Request) -> Result<Selection> {
+    match &request.subject {
+        Subject::Path(path) if request.executed => {
+            let origin = backstory_currency::origin(store, path)?;
+            Ok(Selection::of_parts(store, &origin.path, origin.parts)?)
+        }
+        subject => {
+            let lookups = request.level == Level::All;
+            Ok(Selection::load(store, subject, &request.exclude, lookups)?)
+        }
     }
 }
 

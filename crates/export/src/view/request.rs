@@ -30,6 +30,8 @@ pub struct Request {
     pub generalise: bool,
     /// A bill of materials lists every file, not only packages and results.
     pub files: bool,
+    /// The export is executed ([`crate::Format::is_executed`]).
+    pub executed: bool,
     /// The directory in which the store keeps contents.
     pub contents: Option<PathBuf>,
 }
@@ -44,6 +46,7 @@ impl Request {
             exclude: Vec::new(),
             generalise: true,
             files: false,
+            executed: false,
             contents: None,
         }
     }

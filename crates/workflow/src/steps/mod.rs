@@ -12,6 +12,9 @@
 //! | [`bookkeeping`] | Which files only say whether a command must run? |
 //! | [`effects`] | Which files did a command read, make and remove? |
 //! | [`compose`], [`line`] | How is a command written as a line? |
+//! | [`headline`] | How is a line shown to a reader? |
+//! | [`script`] | Which script does an interpreter run? |
+//! | [`whole_run`] | How is a run's command one step with what it printed? |
 //! | [`shell_text`] | Can the text of `sh -c` stand for itself? |
 //! | [`merge`], [`grouping`] | Which commands must be one step? |
 //! | [`omissions`] | Which commands are left out? |
@@ -24,6 +27,7 @@ mod bookkeeping;
 mod compose;
 mod effects;
 mod grouping;
+mod headline;
 mod launchers;
 mod line;
 mod merge;
@@ -34,11 +38,13 @@ mod programs;
 mod refusals;
 mod roles;
 mod rule;
+mod script;
 mod shared_environment;
 mod shell_call;
 mod shell_text;
 mod stem;
 mod units;
+mod whole_run;
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -51,12 +57,15 @@ pub use line::{Line, Word};
 pub use programs::{is_builder, is_one, is_shell, names_shell, program};
 pub use roles::{ProgramRole, launched, role};
 pub use rule::{Rule, rules};
+pub use script::script;
 pub use shared_environment::SharedEnvironment;
 pub use stem::{STEM, filled};
 pub use units::outside;
+pub use whole_run::whole_line;
 
 use crate::recording::Recording;
 use effects::Effects;
+use omissions::leave_out_repeated;
 
 /// A part of a workflow that makes files from files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +115,10 @@ pub struct Workflow {
 /// The commands of one run, with their effects: the part of the work that depends on that run only.
 #[derive(Debug, Clone, Default)]
 pub struct RunCommands {
+    /// The id of the run.
+    run: String,
+    /// The id of the run that it repeats.
+    repeats: Option<String>,
     parts: Vec<part::Part>,
     notes: BTreeSet<String>,
 }
@@ -113,7 +126,12 @@ pub struct RunCommands {
 impl RunCommands {
     /// Finds the commands. Files that match `exclude` are inputs and outputs of none.
     pub fn of(recording: &Recording, exclude: &Globs) -> RunCommands {
-        let mut commands = RunCommands::default();
+        let summary = &recording.details.summary;
+        let mut commands = RunCommands {
+            run: summary.id.clone(),
+            repeats: summary.repeats.clone(),
+            ..RunCommands::default()
+        };
         let outside = units::outside(recording);
         let mut opened = HashSet::new();
         for pipeline in units::pipelines(recording) {
@@ -174,6 +192,7 @@ pub fn workflow_of(runs: &[&RunCommands], wanted: Option<&HashSet<(usize, usize)
         parts.extend(here.map(|part| part::Part { run, ..part }));
         notes.extend(commands.notes.iter().cloned());
     }
+    leave_out_repeated(&mut parts, runs);
     let mut in_place = BTreeSet::new();
     let steps = merge::steps(parts, &mut notes, &mut in_place);
     Workflow {

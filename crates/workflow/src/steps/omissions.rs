@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use backstory_eventlog::event::Bytes;
 
+use super::RunCommands;
+use super::line::Line;
 use super::part::Part;
 
 /// Leaves out commands whose files were all made anew by commands of later runs: repeated work is
@@ -39,6 +41,46 @@ pub fn leave_out_superseded(
     let mut keep = keep.into_iter();
     parts.retain(|_| keep.next().unwrap_or(true));
     gone > 0
+}
+
+/// Leaves out commands that `rerun` has repeated in a later run. The later command counts, also if
+/// it changed a file that the earlier one had made.
+pub fn leave_out_repeated(parts: &mut Vec<Part>, runs: &[&RunCommands]) {
+    if runs.iter().all(|run| run.repeats.is_none()) {
+        return;
+    }
+    let text = |part: &Part| -> Vec<String> { part.lines.iter().map(Line::headline).collect() };
+    let texts: Vec<Vec<String>> = parts.iter().map(text).collect();
+    // Temporary files have other names each time.
+    let lasting = lasting(parts);
+    let is_repeated = |at: usize| {
+        let makes_all = |later: &Part| {
+            let paths = parts[at].effects.made.keys();
+            let mut paths = paths.filter(|path| lasting.contains(*path));
+            paths.all(|path| later.effects.made.contains_key(path))
+        };
+        let mut all = parts.iter().zip(&texts);
+        all.any(|(later, text)| {
+            repeats(runs, later.run, parts[at].run) && *text == texts[at] && makes_all(later)
+        })
+    };
+    let keep: Vec<bool> = (0..parts.len()).map(|at| !is_repeated(at)).collect();
+    let mut keep = keep.into_iter();
+    parts.retain(|_| keep.next().unwrap_or(true));
+}
+
+/// True if the run `later` repeats the run `earlier`, directly or over others.
+fn repeats(runs: &[&RunCommands], later: usize, earlier: usize) -> bool {
+    let mut at = later;
+    while let Some(repeated) = &runs[at].repeats {
+        // A run repeats an older one, and runs are in order of time.
+        match runs[..at].iter().position(|run| run.run == *repeated) {
+            Some(next) if next == earlier => return true,
+            Some(next) => at = next,
+            None => return false,
+        }
+    }
+    false
 }
 
 /// Paths that exist at the end, or that another command than their maker reads.

@@ -4,13 +4,13 @@
 //! directory that holds its files.
 //!
 //! Nothing of an ordinary scene exists on the machine. A scene in a directory ([`Scene::inside`])
-//! writes its files there, so that their recorded identities are those of the disk. Tests of
-//! several crates include this file.
+//! writes its files there, so that their recorded identities are those of the disk. It panics
+//! before it would write to another directory. Tests of several crates include this file.
 #![allow(dead_code)]
 
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use backstory_contents::{Contents, digest_of};
 use backstory_eventlog::event::{Bytes, Via};
@@ -19,7 +19,8 @@ use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_graph::standard::{self, StandardEnd};
 use backstory_store::facts::{
-    Availability, DirectorySnapshot, Fact, JournalPosition, JournalRecord, Package, SnapshotEntry,
+    Availability, DirectorySnapshot, Fact, JournalPosition, JournalRecord, Listed, Package,
+    SnapshotEntry,
 };
 use backstory_store::{MemoryStore, Store};
 
@@ -39,8 +40,8 @@ pub struct Scene {
     pub places: Vec<SnapshotEntry>,
     /// The moment at which the run starts.
     start: i64,
-    /// The scene's files are written to the disk.
-    real: bool,
+    /// The directory of the machine to which the scene's files are written.
+    directory: Option<PathBuf>,
     /// The indexer has stored what the files held.
     pub stored: bool,
     contents: Vec<Vec<u8>>,
@@ -50,10 +51,23 @@ pub fn bytes(text: &str) -> Bytes {
     text.as_bytes().into()
 }
 
-/// Writes a file and takes its identity.
-fn written(path: &Path, content: &str) -> Ident {
-    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+/// Writes a file below `directory`, and the directories above it.
+fn write_below(directory: &Path, path: &Path, content: &str) {
+    let below = path.strip_prefix(directory).unwrap_or(Path::new("/"));
+    let plain = |part: Component| matches!(part, Component::Normal(_));
+    assert!(
+        below.components().all(plain),
+        "{} is not below {}: the scene does not write it",
+        path.display(),
+        directory.display()
+    );
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, content).unwrap();
+}
+
+/// The identity of a file of the machine.
+fn present(path: &Path) -> Ident {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let all = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     Ident::from(&statx(CWD, path, AtFlags::empty(), all).unwrap())
 }
@@ -106,7 +120,7 @@ impl Scene {
             learned: Vec::new(),
             places: Vec::new(),
             start: START,
-            real: false,
+            directory: None,
             stored: true,
             contents: Vec::new(),
         }
@@ -119,7 +133,7 @@ impl Scene {
         scene.start = now.as_nanos() as i64;
         scene.header.started = scene.start;
         scene.header.cwd = directory.as_os_str().as_bytes().to_vec();
-        scene.real = true;
+        scene.directory = Some(directory.to_owned());
         scene
     }
 
@@ -216,9 +230,12 @@ impl Scene {
             mode,
             nlink: 1,
         };
-        let ident = match self.real {
-            true => written(Path::new(path), content),
-            false => ident,
+        let ident = match &self.directory {
+            Some(directory) => {
+                write_below(directory, Path::new(path), content);
+                present(Path::new(path))
+            }
+            None => ident,
         };
         self.entities[id.0 as usize].ident = Some(ident);
         let (digest, _) = digest_of(&mut content.as_bytes()).unwrap();
@@ -228,6 +245,30 @@ impl Scene {
             digest: Some(digest),
             availability: Availability::Stored,
         }));
+        id
+    }
+
+    /// A file of the machine from before the run, as it is now. Nothing is written.
+    pub fn unchanged(&mut self, path: &str) -> EntityId {
+        let id = self.entity(EntityKind::File, path, 0);
+        self.entities[id.0 as usize].ident = Some(present(Path::new(path)));
+        id
+    }
+
+    /// A file of the machine from before the run that has another content now, or that is gone.
+    /// Nothing is written.
+    pub fn changed_since(&mut self, path: &str) -> EntityId {
+        let id = self.entity(EntityKind::File, path, 0);
+        self.entities[id.0 as usize].ident = Some(Ident {
+            dev: 99,
+            ino: 1000 + u64::from(id.0),
+            size: 1,
+            mtime: START,
+            ctime: START,
+            birth: 1,
+            mode: 0o100_644,
+            nlink: 1,
+        });
         id
     }
 
@@ -291,6 +332,17 @@ impl Scene {
             listing: None,
             looked: Vec::new(),
         });
+    }
+
+    /// A directory that the run listed, with the names of its files at the end of the run.
+    pub fn listing(&mut self, path: &str, names: &[&str]) {
+        self.directory(path);
+        let listed = names.iter().map(|name| Listed {
+            name: bytes(name),
+            kind: 0o100_000,
+            shared: 0,
+        });
+        self.places.last_mut().unwrap().listing = Some(listed.collect());
     }
 
     /// A store with this run, whose contents lie in `dir`.

@@ -16,9 +16,10 @@ use backstory_replay::rerun::execution::StepOutcome;
 use backstory_replay::rerun::work_list::{Standing, WorkList};
 use backstory_replay::rerun::{self, Reason};
 
-use super::Plan;
-use super::plan_text::{file, near, words};
+use super::plan_text::{file, words};
+use super::{Plan, absolute};
 use crate::commands::diff::store_contents;
+use crate::commands::near;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 
@@ -125,8 +126,7 @@ fn stale_again(
 ) -> Result<Vec<String>, Failure> {
     let mut now = CurrentStore::open(Some(current.home.dir()))?;
     store_contents(&mut now);
-    let path = std::path::absolute(plan.path).map_err(Failure::not_found)?;
-    let steps = rerun::plan(&now.store, path, env)?;
+    let steps = rerun::plan(&now.store, &absolute(plan.paths)?, env)?;
     let is_inside = |path: &[u8]| plan.scope.contains(path);
     let work = WorkList::new(&steps, &is_inside, Default::default());
     let stale = work.with(&[Standing::Stale]).into_iter();

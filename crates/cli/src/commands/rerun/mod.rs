@@ -1,4 +1,4 @@
-//! `rerun`: brings a file up to date by running stale steps again. Each step is recorded.
+//! `rerun`: brings files up to date by running stale steps again. Each step is recorded.
 //!
 //! | module | what it does |
 //! | --- | --- |
@@ -42,17 +42,17 @@ use crate::text::style::Style;
 /// The directory below the store's for outputs that are put aside.
 const ASIDE: &str = "aside";
 
-/// The plan for one file.
+/// The plan for some files.
 struct Plan<'s> {
-    /// The file.
-    path: &'s Path,
+    /// The files, as the user named them.
+    paths: &'s [PathBuf],
     work: WorkList<'s>,
     scope: &'s ProjectScope,
     /// The hazards of each step that may run.
     hazards: Vec<Vec<Hazard>>,
 }
 
-/// Brings a file up to date. Exits with 1 if a step failed or was not run, or with `--dry-run` if a
+/// Brings files up to date. Exits with 1 if a step failed or was not run, or with `--dry-run` if a
 /// step is stale.
 pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
@@ -67,8 +67,7 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
     store_contents(&mut current);
     let env = super::replay::variables(&args.env)?;
     let scope = ProjectScope::new(&args.scope)?;
-    let path = std::path::absolute(&args.path).map_err(Failure::not_found)?;
-    let steps = rerun::plan(&current.store, path, &env)?;
+    let steps = rerun::plan(&current.store, &absolute(&args.paths)?, &env)?;
     let plan = plan(&args, &current.store, &scope, &steps)?;
     if args.dry_run {
         answer(|out| match args.json {
@@ -123,11 +122,17 @@ fn plan<'s>(
         all[at] = hazards(store, &steps[at], &is_inside)?;
     }
     Ok(Plan {
-        path: &args.path,
+        paths: &args.paths,
         work,
         scope,
         hazards: all,
     })
+}
+
+fn absolute(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let all = paths.iter().map(std::path::absolute);
+    all.collect::<std::io::Result<_>>()
+        .map_err(Failure::not_found)
 }
 
 /// The indexes of the steps that the user forces, by name or by an output.
@@ -148,7 +153,7 @@ fn forced(wanted: &[PathBuf], steps: &[PlannedStep]) -> Result<BTreeSet<usize>, 
         let found: Vec<usize> = (0..steps.len()).filter(|&at| makes(&steps[at])).collect();
         if found.is_empty() {
             return Err(Failure::misuse(format!(
-                "--force {}: no step behind this file has this name or makes this file; `backstory rerun --dry-run` lists the steps",
+                "--force {}: no step of the plan has this name or makes this file; `backstory rerun --dry-run` lists the steps",
                 wanted.display()
             )));
         }

@@ -6,10 +6,9 @@ use backstory_eventlog::event::Bytes;
 use backstory_replay::rerun::hazards::Hazard;
 use backstory_replay::rerun::work_list::Standing;
 use backstory_replay::rerun::{PlannedStep, Reason};
-use backstory_workflow::paths::relative;
 
 use super::Plan;
-use crate::commands::here;
+use crate::commands::near;
 use crate::error::one_line;
 use crate::text::line::{columns, cut, width};
 use crate::text::paths::shown;
@@ -27,12 +26,12 @@ const NAMED: usize = 3;
 pub fn print(plan: &Plan<'_>, style: Style, out: &mut impl Write) -> io::Result<()> {
     let runs = plan.work.with(&[Standing::Stale, Standing::Waits]);
     let outside = plan.work.with(&[Standing::Outside]);
-    let file = shown(plan.path.as_os_str().as_encoded_bytes());
+    let (files, are) = subject(plan);
     if runs.is_empty() && outside.is_empty() {
         let count = plan.work.steps.len();
         return writeln!(
             out,
-            "{file} is up to date: {}",
+            "{files} {are} up to date: {}",
             counted(count, "step", "steps")
         );
     }
@@ -64,9 +63,20 @@ pub fn print(plan: &Plan<'_>, style: Style, out: &mut impl Write) -> io::Result<
     };
     writeln!(
         out,
-        "\n{file}: {} to run{may}; {current} current",
+        "\n{files}: {} to run{may}; {current} current",
         counted(stale, "step", "steps")
     )
+}
+
+/// The files that the plan is for, and their verb.
+pub fn subject(plan: &Plan<'_>) -> (String, &'static str) {
+    let names = plan.paths.iter();
+    let names = names.map(|path| shown(path.as_os_str().as_encoded_bytes()));
+    match &names.collect::<Vec<_>>()[..] {
+        [one] => (one.clone(), "is"),
+        [one, two] => (format!("{one} and {two}"), "are"),
+        all => (counted(all.len(), "file", "files"), "are"),
+    }
 }
 
 fn table(plan: &Plan<'_>, which: &[usize], style: Style, out: &mut impl Write) -> io::Result<()> {
@@ -115,11 +125,6 @@ fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// A path from the current directory.
-pub fn near(path: &[u8]) -> String {
-    shown(relative(path, &here()))
-}
-
 /// The first output of a step, and the number of others.
 pub fn file(step: &PlannedStep) -> String {
     match step.outputs.split_first() {
@@ -129,9 +134,9 @@ pub fn file(step: &PlannedStep) -> String {
     }
 }
 
-/// The command of a step in one line.
+/// The command of a step in one line, from its program on.
 pub fn command(step: &PlannedStep) -> String {
-    one_line(&step.script.replace('\n', "; "))
+    one_line(&step.headline.replace('\n', "; "))
 }
 
 /// The reason why a step runs.
@@ -169,6 +174,9 @@ pub fn words(reason: &Reason, step: &PlannedStep) -> String {
         Reason::InputGone(path) => format!("{} does not exist any more", near(path)),
         Reason::InputChanged(path) => format!("{} has changed", near(path)),
         Reason::ToolChanged(path) => format!("the program or library {} has changed", near(path)),
+        Reason::ScriptChanged(path) => {
+            format!("the script {} changed since it was recorded", near(path))
+        }
         Reason::Appeared(path) => format!("{} was not there and is now", near(path)),
         Reason::DirectoryChanged(path) => format!("names in {} have changed", near(path)),
         Reason::GuideChanged(path) => {

@@ -10,10 +10,9 @@ use backstory_replay::rerun::work_list::Standing;
 use backstory_store::{ActivityKey, Store};
 
 use super::Plan;
-use super::plan_text::{command, file};
+use super::plan_text::{command, file, subject};
 use crate::ending;
 use crate::text::line::{Line, columns, cut};
-use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
@@ -96,11 +95,11 @@ impl ProgressLines {
         let failed = count(&|done| matches!(done, StepOutcome::Failed(_)));
         let left = count(&|done| matches!(done, StepOutcome::NotBegun));
         let outside = count(&|done| matches!(done, StepOutcome::Outside));
-        let file = shown(plan.path.as_os_str().as_encoded_bytes());
+        let (files, are) = subject(plan);
         if ran + failed + left + outside == 0 {
             return writeln!(
                 out,
-                "{file} is up to date: {}",
+                "{files} {are} up to date: {}",
                 counted(done.len(), "step", "steps")
             );
         }
@@ -122,10 +121,17 @@ impl ProgressLines {
                 .map(|(count, what)| format!("{count} {what}")),
         );
         let state = match failed + left + outside {
-            0 => self.style.paint(Role::Good, "is up to date"),
-            _ => self.style.paint(Role::Bad, "is not up to date"),
+            0 => self.style.paint(Role::Good, &format!("{are} up to date")),
+            _ => self
+                .style
+                .paint(Role::Bad, &format!("{are} not up to date")),
         };
-        writeln!(out, "{file} {state}: {}; {}", parts.join(", "), spent(took))
+        writeln!(
+            out,
+            "{files} {state}: {}; {}",
+            parts.join(", "),
+            spent(took)
+        )
     }
 }
 

@@ -10,15 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use backstory_eventlog::event::Bytes;
+use backstory_query as query;
 use backstory_replay::rerun::PlannedStep;
 use backstory_replay::rerun::execution::StepRunner;
 use backstory_replay::rerun::hazards::outputs_made_anew;
-use backstory_store::Store;
+use backstory_store::{GraphStore, Store};
 use backstory_vocabulary::{ContentsMode, Word};
+use backstory_workflow::paths::base_name;
 
 use crate::current_store::CurrentStore;
-use crate::ending::AtWork;
-use crate::error::Failure;
+use crate::ending::{self, AtWork};
+use crate::error::{Failure, complain};
 
 /// The begin of the name of a run that repeats another.
 const PREFIX: &str = "rerun-of-";
@@ -67,7 +69,8 @@ impl StepRecorder {
         })
     }
 
-    fn command(&self, step: &PlannedStep) -> Command {
+    /// `summary`: the file to which `record` writes the new run's id.
+    fn command(&self, step: &PlannedStep, summary: &Path) -> Command {
         let os = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
         let contents = step.contents.unwrap_or(ContentsMode::Off);
         // The lines need a shell that knows `$'…'`.
@@ -82,6 +85,7 @@ impl StepRecorder {
         let mut command = Command::new(&self.program);
         command.arg("record").arg("--store").arg(&self.store);
         command.args(["--contents", contents.word(), "--repeats", &step.run]);
+        command.arg("--json-summary").arg(summary);
         if let Some(name) = self.names.get(&step.run) {
             command.args(["--name", name]);
         }
@@ -122,7 +126,8 @@ impl StepRunner for StepRecorder {
         for output in self.anew.get(&step.name).into_iter().flatten() {
             remove(Path::new(OsStr::from_bytes(output)))?;
         }
-        let mut command = self.command(step);
+        let summary = tempfile::NamedTempFile::new()?;
+        let mut command = self.command(step, summary.path());
         let printed = match self.grouped {
             true => Some(PrintedOutput::of(&mut command)?),
             false => None,
@@ -134,8 +139,41 @@ impl StepRunner for StepRecorder {
         if let Some(printed) = printed {
             printed.pass_on(self.apart)?;
         }
+        // The signal that ends this program may have ended the step: its outputs are put back.
+        ending::unless_ended();
+        if status != 0 {
+            return Ok(status);
+        }
+        match killed(&self.store, summary.path()) {
+            Ok(None) => {}
+            Ok(Some(why)) => return Err(io::Error::other(why)),
+            Err(failure) => complain(&failure.line),
+        }
         Ok(status)
     }
+}
+
+/// The sentence on a process of the new run that a signal from outside ended. Its output may be
+/// incomplete, although the step ended with status 0.
+fn killed(store: &Path, summary: &Path) -> Result<Option<String>, Failure> {
+    let text = std::fs::read(summary)?;
+    let read: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|error| Failure::not_found(error))?;
+    let current = CurrentStore::open(Some(store))?;
+    // A run whose daemons are still recorded is not in the store.
+    let Some(record) = read["run"].as_str().map(|run| current.store.run(run)) else {
+        return Ok(None);
+    };
+    let Some(record) = record? else {
+        return Ok(None);
+    };
+    let ended = query::ended_from_outside(&current.store, &record)?;
+    Ok(ended.map(|activity| {
+        let program = activity.exec_path.unwrap_or_default();
+        let name = String::from_utf8_lossy(base_name(&program)).into_owned();
+        let signal = activity.signal.unwrap_or_default();
+        format!("signal {signal} from outside ended {name}, although the step ended with status 0")
+    }))
 }
 
 fn remove(output: &Path) -> io::Result<()> {

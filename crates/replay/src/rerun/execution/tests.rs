@@ -53,6 +53,7 @@ impl Bench {
         PlannedStep {
             name: name.to_owned(),
             script: String::new(),
+            headline: String::new(),
             cwd: b"/"[..].into(),
             env: Vec::new(),
             run: String::new(),

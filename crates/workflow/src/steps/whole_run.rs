@@ -1,0 +1,83 @@
+//! A run's own command as one step, with the files that it printed into.
+//!
+//! The user redirected the output of the command: `backstory record sort in > out`. The file is no
+//! output of any step within the run, since each of its programs may have printed a part.
+
+use std::collections::{BTreeSet, HashSet};
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{EntityId, EntityKind};
+use backstory_query::Globs;
+use backstory_redaction as redaction;
+
+use super::RunCommands;
+use super::effects::Effects;
+use super::line::{Line, Word};
+use super::part::Part;
+use super::units::outside;
+use crate::paths::relative;
+use crate::recording::Recording;
+
+/// The run's command, with its standard input if that was a file. `printed`: the descriptors that
+/// the user redirected to results, with the paths.
+pub fn whole_line(recording: &Recording, printed: &[(u32, Bytes)]) -> Line {
+    let summary = &recording.details.summary;
+    let words = summary.command.iter().enumerate();
+    let words = words.map(|(at, word)| match at {
+        0 => Word::Program(word.clone()),
+        _ => Word::Text(word.clone()),
+    });
+    let mut words: Vec<Word> = words.collect();
+    let root = recording.roots().next();
+    let input = root.and_then(|root| recording.standard[root].input);
+    let input = input.map(|end| recording.entity(end.entity));
+    let file = |path: &[u8]| Word::Text(relative(path, recording.cwd()).into());
+    if let Some(input) = input
+        && input.kind == EntityKind::File
+        && input.path.starts_with(b"/")
+    {
+        words.extend([Word::Operator("<"), file(&input.path)]);
+    }
+    for (number, path) in printed {
+        let operator = if *number == 2 { "2>" } else { ">" };
+        words.extend([Word::Operator(operator), file(path)]);
+    }
+    Line {
+        cwd: recording.cwd().into(),
+        words,
+        exit: summary.exit.unwrap_or(0),
+    }
+}
+
+impl RunCommands {
+    /// The run's command as the only one, which makes the files that it printed into. Files that
+    /// match `exclude` are its inputs and outputs neither.
+    pub fn whole(recording: &Recording, printed: &[(u32, Bytes)], exclude: &Globs) -> RunCommands {
+        let is_printed = |id: &EntityId| {
+            let path = &recording.entity(*id).path;
+            printed.iter().any(|(_, file)| file == path)
+        };
+        let mut outside: HashSet<EntityId> = outside(recording);
+        outside.retain(|id| !is_printed(id));
+        let members: Vec<usize> = (0..recording.activities.len()).collect();
+        let summary = &recording.details.summary;
+        let part = Part {
+            run: 0,
+            lines: vec![whole_line(recording, printed)],
+            effects: Effects::of(recording, &members, &outside, exclude),
+            start: summary.started,
+            end: summary.ended.unwrap_or(summary.started),
+            members,
+        };
+        let is_redacted = summary.command.iter().any(|word| redaction::has_mark(word));
+        let note = is_redacted.then(|| {
+            "an argument of the recorded command was redacted: put yours in its place".to_owned()
+        });
+        RunCommands {
+            run: summary.id.clone(),
+            repeats: summary.repeats.clone(),
+            parts: vec![part],
+            notes: note.into_iter().collect::<BTreeSet<_>>(),
+        }
+    }
+}
