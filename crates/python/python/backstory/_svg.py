@@ -31,7 +31,7 @@ _STYLE = (
     ".bs-edge{fill:none;stroke:#8a8a8a;stroke-width:1.3}.bs-tip{fill:#8a8a8a}"
     ".bs-name{font:12px system-ui,sans-serif;fill:#1b1b1b}"
     ".bs-command{font:11px ui-monospace,monospace;fill:#1b1b1b}"
-    ".bs-note{font:11px system-ui,sans-serif;fill:#666}"
+    ".bs-note{font:11px system-ui,sans-serif;fill:currentColor;opacity:.75}"
     "</style>"
 )
 
