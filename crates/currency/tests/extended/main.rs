@@ -1,4 +1,4 @@
-//! The lists of derived views with the entries of a user's `tools.toml`: each list can be extended,
+//! The lists of derived views with the entries of a user's `tools.toml`. Each list can be extended,
 //! and each entry is judged as the embedded ones.
 //!
 //! The knowledge of a process is installed once. So these tests are a program of their own.
