@@ -105,10 +105,11 @@ fn a_log_without_an_arena_is_recovered_too() {
         !backstory_session::is_recording(&run.log_path())
     });
     let whole = std::fs::read(run.log_path()).unwrap();
-    // The log as a power loss leaves it: cut anywhere, without its arena.
-    for cut in [whole.len() - 3, whole.len() / 2 + 2000] {
+    // The log as a power loss leaves it: cut anywhere behind its header, without its arena.
+    for cut in [3, 40, 400] {
+        let cut = whole.len() - cut;
         std::fs::remove_file(run.log_path()).ok();
-        std::fs::write(run.part_path(), &whole[..cut.min(whole.len())]).unwrap();
+        std::fs::write(run.part_path(), &whole[..cut]).unwrap();
         backstory_session::recover(Some(&run.arena_path()), &run.part_path(), &run.log_path())
             .unwrap();
         assert_eq!(run.reasons().len(), 1, "{:?}", run.reasons());
