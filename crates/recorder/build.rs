@@ -50,6 +50,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "names.c",
     "number.c",
     "opaque.c",
+    "peers.c",
     "private.c",
     "preserve.c",
     "procfs.c",

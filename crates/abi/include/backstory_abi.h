@@ -318,7 +318,7 @@ struct bs_ident {
     X(PIPE, 60, 0, "fd read end, arg write end, aux flags") \
     X(SOCKET, 61, 0, "fd domain, arg type, result descriptor") \
     X(SOCKETPAIR, 62, 0, "fd and arg: the two ends, aux type") \
-    X(CONNECT, 63, 0, "fd socket; aux bytes of sockaddr follow") \
+    X(CONNECT, 63, 0, "fd socket, arg its SO_TYPE (0 unknown); aux bytes of sockaddr follow") \
     X(BIND, 64, 0, "fd socket; aux bytes of sockaddr follow") \
     X(ACCEPT, 65, 0, "fd socket, result descriptor; aux bytes of the peer's sockaddr follow") \
     X(LISTEN, 66, 0, "fd socket") \
@@ -326,6 +326,15 @@ struct bs_ident {
     X(MEMFD, 68, 1, "name; result descriptor") \
     X(EVENTFD, 69, 0, "result a descriptor without file data; arg the system call that made it") \
     X(LOAD, 70, 1, "dlopen loaded a library: its path in the link map") \
+    X(RESOLVE, 71, 2, \
+      "a name was looked up: the name; one address of the answer as hexadecimal digits ('': " \
+      "none)") \
+    X(TRAFFIC, 72, 0, \
+      "fd a connection that ends; aux bytes follow: bytes sent, bytes received (64 bits each)") \
+    X(DATAGRAM, 73, 0, \
+      "fd socket, arg 0 sent, 1 received; aux bytes of the other end's sockaddr follow: the " \
+      "first " \
+      "datagram to or from it") \
     X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*") \
     X(OPAQUE, 81, 1, "the process used an interface that cannot be decoded: its name") \
     X(LINK_TEXT, 82, 2, \

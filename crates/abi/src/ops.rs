@@ -76,6 +76,9 @@ ops! {
     MEMFD 68 1
     EVENTFD 69 0
     LOAD 70 1
+    RESOLVE 71 2
+    TRAFFIC 72 0
+    DATAGRAM 73 0
     LOST 80 0
     OPAQUE 81 1
     LINK_TEXT 82 2

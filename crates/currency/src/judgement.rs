@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Entity, EntityKind};
-use backstory_query::Asked;
+use backstory_query::{Asked, RealDirectories};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use backstory_workflow::selection::MakingPart;
 use backstory_workflow::{Error as WorkflowError, shell};
@@ -226,9 +226,9 @@ impl<'s> Judge<'s> {
 
     fn results(&self, paths: &[PathBuf]) -> Result<Vec<JudgedResult>> {
         let finder = ResultFinder::new(self.store, &self.runs, &self.present);
-        let mut results = Vec::new();
+        let (mut results, mut directories) = (Vec::new(), RealDirectories::default());
         for path in paths {
-            let asked = Asked::new(path)?;
+            let asked = Asked::among(path, &mut directories)?;
             let version = finder.last_produced(&asked)?;
             let run = match &version {
                 Some((key, _)) => Some(self.runs.get(key.run())?),

@@ -34,7 +34,7 @@ pub fn kept_results(store: &dyn Store, top: Option<&Path>) -> Result<KeptResults
         let path = top.as_os_str().as_bytes();
         [path.strip_suffix(b"/").unwrap_or(path), b"/"].concat()
     });
-    let (mut kept, mut inside) = (KeptResults::default(), BTreeSet::new());
+    let (mut kept, mut inside) = (KeptResults::default(), Vec::new());
     for directory in store.directories_below(b"/")? {
         if is_system(&directory) || is_cache(&directory) || is_of_kernel(&directory) {
             continue;
@@ -49,12 +49,14 @@ pub fn kept_results(store: &dyn Store, top: Option<&Path>) -> Result<KeptResults
             }
             match fs::symlink_metadata(to_path(&path)) {
                 Ok(found) if found.is_dir() => {}
-                Ok(_) if here => drop(inside.insert(to_path(&path).to_owned())),
+                Ok(_) if here => inside.push(to_path(&path).to_owned()),
                 Ok(_) => kept.outside += 1,
                 Err(_) => kept.removed += usize::from(here),
             }
         }
     }
-    kept.inside = inside.into_iter().collect();
+    inside.sort();
+    inside.dedup();
+    kept.inside = inside;
     Ok(kept)
 }

@@ -95,7 +95,10 @@ pub fn operation(raw: &RawRecord<'_>) -> Option<Op> {
         | op::ACCEPT
         | op::LISTEN
         | op::PASS
-        | op::EVENTFD => channel(raw)?,
+        | op::EVENTFD
+        | op::TRAFFIC
+        | op::DATAGRAM => channel(raw)?,
+        op::RESOLVE => resolve(raw)?,
         _ => named(raw)?,
     })
 }
@@ -116,6 +119,19 @@ fn thread(raw: &RawRecord<'_>) -> Option<Op> {
 /// The number whose low half is in `fd` and whose high half is in `arg`.
 pub fn halves(raw: &RawRecord<'_>) -> u64 {
     u64::from(raw.head.fd as u32) | u64::from(raw.head.arg as u32) << 32
+}
+
+/// A name, and an address in hexadecimal digits.
+fn resolve(raw: &RawRecord<'_>) -> Option<Op> {
+    let [name, digits] = raw.strings();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let address = digits.chunks(2).map(byte).collect::<Option<Vec<u8>>>();
+    let sizes = [4, 16];
+    let address = address.filter(|address| sizes.contains(&address.len()));
+    Some(Op::Resolve {
+        name: name.into(),
+        address: address.unwrap_or_default().into(),
+    })
 }
 
 fn channel(raw: &RawRecord<'_>) -> Option<Op> {
@@ -139,6 +155,7 @@ fn channel(raw: &RawRecord<'_>) -> Option<Op> {
         },
         op::CONNECT => Op::Connect {
             fd,
+            kind: arg,
             address: address(),
         },
         op::BIND => Op::Bind {
@@ -156,6 +173,19 @@ fn channel(raw: &RawRecord<'_>) -> Option<Op> {
             received: aux == 1,
         },
         op::EVENTFD => Op::Eventfd { kind: arg },
+        op::TRAFFIC => {
+            let number = |at: usize| raw.body.get(at..)?.first_chunk().copied();
+            Op::Traffic {
+                fd,
+                sent: number(0).map_or(0, u64::from_le_bytes),
+                received: number(8).map_or(0, u64::from_le_bytes),
+            }
+        }
+        op::DATAGRAM => Op::Datagram {
+            fd,
+            received: arg == 1,
+            address: address(),
+        },
         _ => return None,
     })
 }

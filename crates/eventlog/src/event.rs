@@ -321,6 +321,8 @@ pub enum Op {
     },
     Connect {
         fd: i32,
+        /// `SO_TYPE` of the socket; 0 if unknown.
+        kind: i32,
         address: Bytes,
     },
     Bind {
@@ -347,6 +349,25 @@ pub enum Op {
     },
     Load {
         path: Bytes,
+    },
+    /// A name was looked up. The address is 4 or 16 bytes; empty if there was no answer.
+    Resolve {
+        name: Bytes,
+        address: Bytes,
+    },
+    /// A TCP connection is about to be closed, or its process to end.
+    Traffic {
+        fd: i32,
+        /// Bytes that the process sent.
+        sent: u64,
+        /// Bytes that the other end sent.
+        received: u64,
+    },
+    /// The first datagram of a socket to an address or from it.
+    Datagram {
+        fd: i32,
+        received: bool,
+        address: Bytes,
     },
     Lost {
         count: u32,

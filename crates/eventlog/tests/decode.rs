@@ -309,6 +309,7 @@ fn channel_operations_keep_their_fields() {
         address(op::CONNECT),
         Op::Connect {
             fd: 3,
+            kind: 4,
             address: peer.clone()
         }
     );
@@ -337,6 +338,14 @@ fn channel_operations_keep_their_fields() {
     );
     assert_eq!(plain(op::MEMFD), Op::Memfd { name: bytes("one") });
     assert_eq!(plain(op::EVENTFD), Op::Eventfd { kind: 4 });
+    assert_eq!(
+        address(op::DATAGRAM),
+        Op::Datagram {
+            fd: 3,
+            received: false,
+            address: b"\x01\x00/s\0".as_slice().into()
+        }
+    );
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub mod words;
 
 mod activity;
 pub(crate) mod fold;
+mod network_facts;
 mod object;
 mod paths;
 mod process;
@@ -30,6 +31,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 
 pub use fold::SLACK;
+pub use network_facts::{ConnectionTraffic, LookedUpName, connection_traffic, looked_up_name};
 pub use refused::refused_connection;
 
 /// The state of paths in the file system after the run.

@@ -377,7 +377,15 @@ fn unix(path: &str) -> Box<[u8]> {
 fn a_socket_that_is_not_there_is_missing_and_no_peer() {
     let mut scene = unrecorded(&["id"]);
     let address = unix("/var/run/nscd/socket");
-    let event = scene.kernel(2, Outcome::Predicted(-2), Op::Connect { fd: 3, address });
+    let event = scene.kernel(
+        2,
+        Outcome::Predicted(-2),
+        Op::Connect {
+            fd: 3,
+            kind: 1,
+            address,
+        },
+    );
     event.resolved = false;
     assert_eq!(told(&scene.graph()), "id#1 Missing /var/run/nscd/socket@0");
 }
@@ -394,6 +402,7 @@ fn a_static_server_and_its_client_by_another_spelling_are_joined() {
     born(&mut scene, 3, 2);
     runs(&mut scene, 3, &["client"]);
     let connect = Op::Connect {
+        kind: 1,
         fd: 3,
         address: unix("socket"),
     };

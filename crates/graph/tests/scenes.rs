@@ -599,7 +599,14 @@ fn a_server_and_its_client_are_joined_by_address() {
             address: bytes(""),
         },
     );
-    s.done(4, Op::Connect { fd: 3, address });
+    s.done(
+        4,
+        Op::Connect {
+            fd: 3,
+            kind: 1,
+            address,
+        },
+    );
     s.reads(4, "question");
     s.write(4, 3);
     s.read(3, 4);

@@ -8,6 +8,7 @@ use crate::decoded_call::{DecodedCall, StringList};
 use crate::memory::Unreadable;
 use crate::table::tracer;
 use crate::table::{Abi, Arg, CWD, CallShape, LookupKind, MetadataKind, NONE, SocketEnd};
+use std::os::fd::AsFd;
 
 /// Most bytes of arguments, and of environment, that are read at an `exec`.
 const EXEC_LIMIT: usize = 1 << 20;
@@ -342,12 +343,32 @@ fn address(
     a.memory.exact(at, &mut address)?;
     let path = unix_path(&address).filter(|_| op == SocketEnd::Connect);
     let name = path.map(|path| a.name(libc::AT_FDCWD, path));
+    let (socket, connects) = (socket as i32, op == SocketEnd::Connect);
+    let kind = (connects && is_internet(&address)).then(|| socket_type(a.caller.pid, socket));
     Ok(DecodedCall::Address {
         op,
-        socket: socket as i32,
+        socket,
+        kind: kind.flatten().unwrap_or_default(),
         address,
         name,
     })
+}
+
+fn is_internet(address: &[u8]) -> bool {
+    let family = address
+        .first_chunk()
+        .map(|family| u16::from_le_bytes(*family));
+    [libc::AF_INET, libc::AF_INET6]
+        .iter()
+        .any(|of| family == Some(*of as u16))
+}
+
+/// The type of a socket of another process, which `socket(2)` was called with.
+fn socket_type(pid: u32, socket: i32) -> Option<i32> {
+    let process = backstory_sys::pidfd_open(pid, false).ok()?;
+    let socket = backstory_sys::pidfd_getfd(process.as_fd(), socket).ok()?;
+    let kind = rustix::net::sockopt::socket_type(socket).ok()?;
+    Some(kind.as_raw() as i32)
 }
 
 /// The path in a socket address, if it has one.

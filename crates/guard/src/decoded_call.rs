@@ -81,6 +81,8 @@ pub enum DecodedCall {
     Address {
         op: SocketEnd,
         socket: i32,
+        /// The type of the socket that connects to an internet address; 0 if unknown.
+        kind: i32,
         address: Vec<u8>,
         /// The path of the address, for a `connect` to a path.
         name: Option<NamedPath>,

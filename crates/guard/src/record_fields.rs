@@ -88,7 +88,10 @@ pub(crate) fn record_fields(decoded: &DecodedCall) -> RecordFields {
             ..RecordFields::of(op::NAMESPACE)
         },
         DecodedCall::Address {
-            op: peer, socket, ..
+            op: peer,
+            socket,
+            kind,
+            ..
         } => {
             let number = if *peer == SocketEnd::Bind {
                 op::BIND
@@ -97,6 +100,7 @@ pub(crate) fn record_fields(decoded: &DecodedCall) -> RecordFields {
             };
             RecordFields {
                 fd: *socket,
+                arg: *kind,
                 ..RecordFields::of(number)
             }
         }

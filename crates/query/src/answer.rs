@@ -5,6 +5,7 @@ use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_graph::model::Activity;
 use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
+use backstory_store::RunKey;
 
 /// A run as listed.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +108,7 @@ pub struct FileTouch {
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub struct PeerContact {
-    /// `tcp:127.0.0.1:80`, `unix:/run/x`
+    /// `tcp:127.0.0.1:80`, `udp:127.0.0.1:53`, `unix:/run/x`
     pub address: Bytes,
     pub id: u64,
     pub activity: Activity,
@@ -119,6 +120,8 @@ pub struct PeerContact {
     pub serves: bool,
     pub sent: bool,
     pub received: bool,
+    /// The bytes that it sent and received on connections that it closed. `None` if unknown.
+    pub bytes: Option<(u64, u64)>,
     /// From the first act to the last.
     pub interval: Interval,
     /// Names that the address can have had.
@@ -136,7 +139,9 @@ pub struct PeerName {
 /// How the name of an address is known. The record has no payload of name servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NameSource {
-    /// `/etc/hosts`, as the run read it, has it.
+    /// The process, or one that started it, looked the name up and got this address.
+    Lookup,
+    /// `/etc/hosts`, as the run read it, has it. The look-ups of the process are not known.
     HostsFile,
     /// An argument of the process, or of one that started it, has a URL with this host and the
     /// port of the address. It is likely, not certain.
@@ -264,6 +269,8 @@ pub struct Scope {
     pub depth: Option<usize>,
     /// Only this run.
     pub run: Option<String>,
+    /// Only this run and newer ones.
+    pub since: Option<RunKey>,
     /// Leave out entities whose path matches one of these glob patterns (`**` crosses `/`), and do
     /// not follow them.
     pub exclude: Vec<String>,

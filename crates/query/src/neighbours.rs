@@ -87,6 +87,8 @@ pub struct NeighbourFinder<'s> {
     lookups: bool,
     /// If set, stay in this run.
     run: Option<RunKey>,
+    /// If set, stay in this run and newer ones.
+    since: Option<RunKey>,
     indexes: RefCell<FxHashMap<ActivityKey, Rc<ActivityIndex>>>,
     /// Whether versions of other runs were made there. Every run that knows a version needs the
     /// same answers.
@@ -111,6 +113,7 @@ impl<'s> NeighbourFinder<'s> {
             possible,
             lookups,
             run,
+            since: scope.since,
             indexes: RefCell::default(),
             made_there: RefCell::default(),
             headers: RefCell::default(),
@@ -221,7 +224,8 @@ impl<'s> NeighbourFinder<'s> {
             found.extend(elsewhere.map(|other| (other, Flow::Same)));
         } else {
             for other in self.store.same(&ident, VersionMatch::Any)? {
-                if other.run() != key.run() && !self.is_made_there(other)? {
+                let wanted = other.run() != key.run() && self.is_in_scope(other);
+                if wanted && !self.is_made_there(other)? {
                     found.push((other, Flow::Same));
                 }
             }
@@ -232,6 +236,7 @@ impl<'s> NeighbourFinder<'s> {
             Direction::Forth => self.copies(key, &ident)?,
         };
         found.extend(alike.into_iter().map(|other| (other, Flow::Alike)));
+        found.retain(|(other, _)| self.is_in_scope(*other));
         for (other, flow) in found {
             let shift = self
                 .header(key.run())?
@@ -249,6 +254,11 @@ impl<'s> NeighbourFinder<'s> {
             });
         }
         Ok(())
+    }
+
+    /// True if the version's run is not older than the scope.
+    fn is_in_scope(&self, key: EntityKey) -> bool {
+        self.since.is_none_or(|since| key.run() >= since)
     }
 
     /// The header of a run.
@@ -281,6 +291,9 @@ impl<'s> NeighbourFinder<'s> {
         let mut found = Vec::new();
         for other in alike::others(self.store, ident)? {
             for copy in self.store.same(&other, VersionMatch::Any)? {
+                if !self.is_in_scope(copy) {
+                    continue;
+                }
                 let joined = copy.run() == key.run() || self.is_made_there(copy)?;
                 let by_identity = || Result::Ok(!self.made_elsewhere(copy, &other)?.is_empty());
                 if !joined && !by_identity()? && self.origin(copy, &other)? == Some(key) {

@@ -1,12 +1,15 @@
-//! The results of a run: the files that it made and that existed when it ended.
+//! The results of a run: the files that it made and that existed when it ended. If another run
+//! replaced a result before its identity was taken, it is a result all the same.
+
+use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
-use backstory_graph::model::EntityKind;
-use backstory_store::Store;
+use backstory_graph::model::{ActivityId, Entity, EntityKind, Relation};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 
-use crate::Result;
 use crate::runs::{is_path, record};
+use crate::{Result, replaced};
 
 /// A result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +36,12 @@ pub fn results(
         inherited.any(|(_, target)| target == path)
     };
     let mut found = Vec::new();
-    for entity in store.entities(record.key)? {
-        let made = entity.kind == EntityKind::File && entity.version > 0 && entity.last;
+    let entities = store.entities(record.key)?;
+    let removed = removed(store, record.key, &entities)?;
+    let left = replaced(&entities, |id| removed.contains(&id));
+    for entity in entities {
+        let lasts = entity.last || left.contains(&entity.id.0);
+        let made = entity.kind == EntityKind::File && entity.version > 0 && lasts;
         if !made || printed(&entity.path) || !is_path(&entity.path) || !wanted(&entity.path) {
             continue;
         }
@@ -46,5 +53,27 @@ pub fn results(
         });
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// The numbers of the versions that the run removed or renamed, among those that are not the last.
+fn removed(store: &dyn Store, run: RunKey, entities: &[Entity]) -> Result<HashSet<u32>> {
+    let mut by: HashMap<ActivityId, HashSet<u32>> = HashMap::new();
+    let mut found = HashSet::new();
+    let files = entities.iter().filter(|one| one.kind == EntityKind::File);
+    for entity in files.filter(|entity| !entity.last) {
+        for (activity, generated) in store.touching(EntityKey::new(run, entity.id))? {
+            if generated && !by.contains_key(&activity) {
+                let stream = store.stream(ActivityKey::new(run, activity))?;
+                let edges = stream.edges.iter();
+                let deletes = edges.filter(|edge| edge.relation == Relation::Delete);
+                by.insert(activity, deletes.map(|edge| edge.entity.0).collect());
+            }
+            let removes = by.get(&activity);
+            if generated && removes.is_some_and(|removes| removes.contains(&entity.id.0)) {
+                found.insert(entity.id.0);
+            }
+        }
+    }
     Ok(found)
 }

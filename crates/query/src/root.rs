@@ -4,7 +4,9 @@
 //! one, it means the last file that had this path.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -22,15 +24,40 @@ pub struct Asked {
     pub real: Option<PathBuf>,
 }
 
+/// Directories with all links followed, each looked up once for many paths in it. `None`: it does
+/// not exist.
+#[derive(Debug, Default)]
+pub struct RealDirectories(HashMap<PathBuf, Option<PathBuf>>);
+
+impl RealDirectories {
+    /// The real path of a file that exists and is no link. `None` for any other path.
+    fn plain_file(&mut self, path: &Path) -> Option<PathBuf> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        if !self.0.contains_key(parent) {
+            self.0.insert(parent.to_owned(), parent.canonicalize().ok());
+        }
+        let real = self.0.get(parent)?.as_ref()?.join(name);
+        let text = std::fs::read_link(&real);
+        let is_no_link = |error: &std::io::Error| error.kind() == ErrorKind::InvalidInput;
+        text.is_err_and(|error| is_no_link(&error)).then_some(real)
+    }
+}
+
 impl Asked {
     /// Examines a path as the user gave it.
     pub fn new(path: &Path) -> Result<Asked> {
+        Asked::among(path, &mut RealDirectories::default())
+    }
+
+    /// The same for one of many paths.
+    pub fn among(path: &Path, directories: &mut RealDirectories) -> Result<Asked> {
         let absolute = std::path::absolute(path).map_err(|source| Error::NoDirectory {
             path: path.to_owned(),
             source,
         })?;
+        let plain = directories.plain_file(&absolute);
         Ok(Asked {
-            real: real(&absolute),
+            real: plain.or_else(|| real(&absolute)),
             absolute: without_dots(&absolute),
         })
     }
@@ -233,6 +260,13 @@ mod tests {
         let asked = Asked::new(&dir.join("d/./../l/f")).unwrap();
         assert_eq!(asked.absolute, dir.join("l/f"));
         assert_eq!(asked.real.as_deref(), Some(&*dir.join("d/f")));
+        // One table for many paths gives the same answers.
+        std::os::unix::fs::symlink("f", dir.join("d/m")).unwrap();
+        let mut directories = RealDirectories::default();
+        for name in ["l/f", "l/m", "d/f", "d/m", "d/../l/f"] {
+            let asked = Asked::among(&dir.join(name), &mut directories).unwrap();
+            assert_eq!(asked.real.as_deref(), Some(&*dir.join("d/f")), "{name}");
+        }
         let gone = Asked::new(&dir.join("l/no/where")).unwrap();
         assert_eq!(gone.real.as_deref(), Some(&*dir.join("d/no/where")));
     }

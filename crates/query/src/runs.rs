@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
-use backstory_graph::model::{Activity, ActivityId, EntityId, EntityKind};
+use backstory_graph::model::{Activity, ActivityId, EntityKind};
 use backstory_graph::nested;
-use backstory_store::{ActivityKey, AnnotationKind, RunKey, RunRecord, Store};
+use backstory_store::{ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store};
 
 use crate::answer::{ProcessLine, RunDetails, RunSummary};
 use crate::file_pattern::FileUsers;
@@ -103,7 +103,7 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     let _one_state = store.reading()?;
     let record = record(store, run)?;
     let activities = store.activities(record.key)?;
-    let peers = peers(store, record.key, &activities)?;
+    let peers = peers(store, record.key)?;
     let mut unknown = Vec::new();
     for activity in activities {
         // Between fork and exec a process is an image of its parent, and what is known of the
@@ -155,29 +155,28 @@ fn stated(record: &RunRecord) -> RunDetails {
 
 /// Addresses of sockets whose other end is outside the run: one side of the conversation is
 /// missing. The two directions of a connection are two entities.
-fn peers(store: &dyn Store, run: RunKey, activities: &[Activity]) -> Result<Vec<String>> {
-    let sockets: HashMap<EntityId, Bytes> = store
-        .entities(run)?
-        .into_iter()
-        .filter(|entity| entity.kind == EntityKind::Socket && is_address(&entity.path))
-        .map(|entity| (entity.id, entity.path))
-        .collect();
-    if sockets.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut sides: HashMap<EntityId, [bool; 2]> = HashMap::new();
-    for activity in activities {
-        for edge in store.stream(ActivityKey::new(run, activity.id))?.edges {
-            if sockets.contains_key(&edge.entity) {
-                sides.entry(edge.entity).or_default()[usize::from(edge.relation.is_use())] = true;
-            }
+fn peers(store: &dyn Store, run: RunKey) -> Result<Vec<String>> {
+    let entities = store.entities(run)?.into_iter();
+    let sockets =
+        entities.filter(|entity| entity.kind == EntityKind::Socket && is_address(&entity.path));
+    let mut names = BTreeSet::new();
+    for socket in sockets {
+        let touching = store.touching(EntityKey::new(run, socket.id))?;
+        let has_side = |side: bool| touching.iter().any(|(_, generated)| *generated == side);
+        if !(has_side(true) && has_side(false)) {
+            names.insert(address(&socket.path));
         }
     }
-    let outside = sockets
+    // libc connects a datagram socket without using it, to find the best of several addresses.
+    let is_probe = |name: &str| {
+        let rest = name.strip_prefix("udp:");
+        rest.is_some_and(|rest| names.contains(&format!("tcp:{rest}")))
+    };
+    Ok(names
         .iter()
-        .filter(|(id, _)| sides.get(id) != Some(&[true, true]));
-    let names: BTreeSet<String> = outside.map(|(_, name)| address(name)).collect();
-    Ok(names.into_iter().collect())
+        .filter(|name| !is_probe(name))
+        .cloned()
+        .collect())
 }
 
 /// False for `socket:` and a number. Such sockets have no address: pairs, and inherited ones.

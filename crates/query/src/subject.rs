@@ -3,6 +3,7 @@
 //! In: a store, and what the user named. Out: the keys of versions, to start a search from. The
 //! text that a user writes (`PATH@RUN`, `PATH@{2 days ago}`) is parsed elsewhere.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use backstory_eventlog::event::Time;
@@ -66,8 +67,9 @@ pub fn all(store: &dyn Store, path: &Path, run: Option<&str>) -> Result<Vec<Enti
     }
     others.sort_unstable();
     others.dedup();
+    let known: BTreeSet<EntityKey> = found.iter().copied().collect();
     for key in others.into_iter().rev() {
-        let wanted = run.is_none_or(|run| key.run() == run) && !found.contains(&key);
+        let wanted = run.is_none_or(|run| key.run() == run) && !known.contains(&key);
         if wanted && store.entity(key)?.kind != EntityKind::Missing {
             found.push(key);
         }

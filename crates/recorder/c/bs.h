@@ -319,6 +319,17 @@ void *bs_find(void **place, const char *name);
 int bs_make_pipe(s64 nr, int ends[2], int flags);
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags);
 
+/* peers.c */
+s32 bs_socket_type(int fd); /* SO_TYPE; 0 if unknown */
+/* The descriptor is a connection from now on, if type and address are those of one. */
+void bs_mark_connection(int fd, s32 type, const void *address, u32 size);
+void bs_mark_accepted(int fd);
+/* If the descriptor is a connection, logs how much it carried. It is about to be closed. */
+bool bs_closes_connection(int fd);
+void bs_log_open_connections(void); /* the same for all, when the process ends */
+/* A datagram was sent or received. `first`: it is the socket's first in this direction. */
+void bs_log_datagram(int fd, bool received, bool first, const void *address, u32 size);
+
 /* opaque.c */
 void bs_log_opaque(const char *what); /* BS_OPAQUE_*, unless the guard reports it */
 void bs_log_opaque_trace(int request);

@@ -60,8 +60,13 @@ BS_INTERCEPTED int socket(int domain, int type, int protocol)
 
 BS_INTERCEPTED int connect(int fd, const void *address, u32 size)
 {
-    struct bs_reservation rec = bs_begin_bytes(BS_OP_CONNECT, fd, 0, address, size);
-    return (int)bs_finish(rec, bs_call_cancel(rec, __NR_connect, fd, address, size));
+    enum { EINPROGRESS = 115 };
+    s32 type = bs_socket_type(fd);
+    struct bs_reservation rec = bs_begin_bytes(BS_OP_CONNECT, fd, type, address, size);
+    s64 result = bs_call_cancel(rec, __NR_connect, fd, address, size);
+    if (result >= 0 || result == -EINPROGRESS)
+        bs_mark_connection(fd, type, address, size);
+    return (int)bs_finish(rec, result);
 }
 BS_ALIAS(__connect, connect);
 
@@ -89,6 +94,7 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
     if (fd < 0)
         return (int)bs_fail(fd);
     bs_fd_opened(fd, 0);
+    bs_mark_accepted((int)fd);
     u32 got = room && *size < room ? *size : room;
     struct bs_reservation rec = bs_begin_bytes(BS_OP_ACCEPT, socket, flags, address, got);
     if (rec.record)
@@ -156,11 +162,19 @@ static bool is_news(int fd, u32 mark)
     return !(bs_fd_marks(fd) & mark) || bs_modes & BS_MODE_ALL_OPS;
 }
 
-/* The first message that a socket sends or receives counts as its first write or read. */
-static void log_message(u64 time, int fd, u32 op, ssize result)
+/*
+ * The first message that a socket sends or receives counts as its first write or read. Further
+ * messages may have other addresses.
+ */
+static void log_message(u64 time, int fd, u32 op, const struct message *message, ssize result)
 {
     u32 mark = op == BS_OP_READ ? BS_FD_READ : BS_FD_WROTE;
-    if (result < 0 || !is_news(fd, mark))
+    if (result < 0)
+        return;
+    bool news = is_news(fd, mark);
+    if (BS_UNLIKELY(message && message->name))
+        bs_log_datagram(fd, op == BS_OP_READ, news, message->name, message->name_size);
+    if (!news)
         return;
     bs_note(time, op, fd, 0, 0, result);
     bs_fd_mark(fd, mark);
@@ -170,7 +184,7 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
 {
     u64 time = bs_now();
     ssize result = BS_NEXT(sendmsg)(fd, message, flags);
-    log_message(time, fd, BS_OP_WRITE, result);
+    log_message(time, fd, BS_OP_WRITE, message, result);
     if (result >= 0)
         log_passed(fd, message, 0);
     return result;
@@ -180,7 +194,7 @@ BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
 {
     u64 time = bs_now();
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
-    log_message(time, fd, BS_OP_READ, result);
+    log_message(time, fd, BS_OP_READ, message, result);
     if (result >= 0)
         log_passed(fd, message, 1);
     return result;
@@ -190,9 +204,11 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
 {
     u64 time = bs_now();
     int result = BS_NEXT(sendmmsg)(fd, messages, count, flags);
-    log_message(time, fd, BS_OP_WRITE, result);
-    for (int i = 0; i < result; i++)
-        log_passed(fd, &((struct many_messages *)messages)[i].message, 0);
+    for (int i = 0; i < result; i++) {
+        const struct message *message = &((struct many_messages *)messages)[i].message;
+        log_message(time, fd, BS_OP_WRITE, message, result);
+        log_passed(fd, message, 0);
+    }
     return result;
 }
 
@@ -200,9 +216,11 @@ BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *
 {
     u64 time = bs_now();
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
-    log_message(time, fd, BS_OP_READ, result);
-    for (int i = 0; i < result; i++)
-        log_passed(fd, &((struct many_messages *)messages)[i].message, 1);
+    for (int i = 0; i < result; i++) {
+        const struct message *message = &((struct many_messages *)messages)[i].message;
+        log_message(time, fd, BS_OP_READ, message, result);
+        log_passed(fd, message, 1);
+    }
     return result;
 }
 

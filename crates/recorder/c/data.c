@@ -131,7 +131,13 @@ BS_INTERCEPTED ssize recv(int fd, void *to, size_t n, int flags)
 
 BS_INTERCEPTED ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size)
 {
-    READS(recvfrom, fd, to, n, flags, from, size);
+    if (BS_LIKELY(!from))
+        READS(recvfrom, fd, to, n, flags, from, size);
+    bool news = is_news(fd, BS_FD_READ);
+    ssize got = BY(first_read, BS_FD_READ, recvfrom, fd, to, n, flags, from, size);
+    if (got >= 0 && size)
+        bs_log_datagram(fd, true, news, from, *size);
+    return got;
 }
 
 BS_API ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
@@ -196,7 +202,13 @@ BS_ALIAS(__send, send);
 
 BS_INTERCEPTED ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size)
 {
-    WRITES(sendto, fd, from, n, flags, to, size);
+    if (BS_LIKELY(!to))
+        WRITES(sendto, fd, from, n, flags, to, size);
+    bool news = is_news(fd, BS_FD_WROTE);
+    ssize put = BY(first_write, BS_FD_WROTE, sendto, fd, from, n, flags, to, size);
+    if (put >= 0)
+        bs_log_datagram(fd, false, news, to, size);
+    return put;
 }
 
 BS_API ssize vmsplice(int fd, const void *parts, size_t count, u32 flags)

@@ -45,10 +45,13 @@ void bs_fd_copied(u32 from, u32 to)
         bs_fd_mark((int)to, bs_process->fd[from] & copied);
 }
 
-/* A close of a written descriptor logs the identity that the file then has. */
+/*
+ * A close of a written descriptor logs the identity that the file then has. The close of a
+ * connection logs how much it carried.
+ */
 struct bs_reservation bs_begin_close(int fd)
 {
-    if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_WRITER))
+    if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_WRITER) && !bs_closes_connection(fd))
         return bs_begin_ident(BS_OP_CLOSE, fd, 0, 0, 0, 0,
                               (struct bs_look){fd, "", AT_EMPTY_PATH, 0, true});
     return bs_begin(BS_OP_CLOSE, fd, 0, 0);

@@ -96,6 +96,7 @@ BS_INTERCEPTED void *dlopen(const char *path, int flags)
 
 static void at_end(void)
 {
+    bs_log_open_connections();
     bs_log_new_libraries();
 }
 

@@ -185,6 +185,7 @@ void _exit(int status) __attribute__((noreturn));
 
 BS_INTERCEPTED void _exit(int status)
 {
+    bs_log_open_connections();
     log_exit(status);
     for (;;) {
         bs_raw(__NR_exit_group, status);

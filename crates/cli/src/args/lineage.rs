@@ -24,7 +24,10 @@ pub const OF: &str = "Examples:\n  \
 pub const USES: &str = "Examples:\n  \
     backstory uses raw.csv\n  \
     backstory uses raw.csv --run nightly\n  \
-    backstory uses raw.csv --json";
+    backstory uses raw.csv --json\n  \
+    backstory uses /usr/bin/cc --level step\n\n\
+    Of a file that hundreds of processes used, the newest runs are shown only.\n\
+    --level step shows all runs.";
 
 /// The text after the options in the help of `status`.
 pub const STATUS: &str = "Examples:\n  \
@@ -187,6 +190,14 @@ pub enum SourceList {
 }
 
 impl LineageArgs {
+    /// True if the answer is for one screen, and not narrowed to a part of the whole.
+    pub fn is_for_a_screen(&self) -> bool {
+        let narrowed = !self.only.is_empty() || !self.through.is_empty() || self.why.is_some();
+        let whole =
+            self.level.is_some() || self.all || self.json || self.commands || self.run.is_some();
+        !narrowed && !whole && self.depth.is_none()
+    }
+
     /// The requested level, or that of the requested form.
     pub fn level(&self) -> Level {
         let graph = self.json || self.dot || self.tree;

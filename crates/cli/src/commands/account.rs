@@ -23,12 +23,13 @@ use crate::text::account::{self as text, Sheet};
 use crate::text::style::Style;
 use crate::text::words::Direction;
 
-/// Prints the steps of a lineage.
+/// Prints the steps of a lineage. `all_runs`: the number of runs that touched the file, if the
+/// lineage has only the newest of them.
 pub fn print(
     store: &dyn Store,
     lineage: &Lineage,
     args: &LineageArgs,
-    list: Option<SourceList>,
+    (list, all_runs): (Option<SourceList>, Option<usize>),
     direction: Direction,
 ) -> Outcome {
     let toward = match direction {
@@ -51,6 +52,7 @@ pub fn print(
         style: Style::of_stdout(),
         width,
         height,
+        all_runs,
     };
     if let Some(other) = &args.why {
         return why(

@@ -69,7 +69,14 @@ pub fn run(args: CompareArgs, store: Option<&Path>) -> Outcome {
     answer(|out| match (args.json, args.csv) {
         (true, _) => json(&runs, &rows, out),
         (_, true) => csv(&runs, &rows, out),
-        _ => table(&runs, &rows, args.all, Style::of_stdout(), out),
+        // In a table of one run no rows differ.
+        _ => table(
+            &runs,
+            &rows,
+            args.all || runs.len() == 1,
+            Style::of_stdout(),
+            out,
+        ),
     })
 }
 
@@ -133,12 +140,13 @@ fn rows(current: &CurrentStore, runs: &[RunSummary]) -> Result<Vec<Row>, Failure
 }
 
 /// The digests of one result in each run. If one is not known, the sizes: a digest and a size
-/// cannot be compared.
+/// cannot be compared. Equal sizes are no equal contents, so an unknown content is said to be one.
 fn result_values(row: &[Option<RunResult>]) -> Vec<Option<String>> {
     let by_digest = row.iter().flatten().all(|result| result.digest.is_some());
     let value = |result: &RunResult| match (result.digest, result.size) {
         (Some(digest), _) if by_digest => digest.to_string()[..12].to_owned(),
-        (_, Some(size)) => format!("{size} bytes"),
+        (Some(_), Some(size)) => format!("{size} bytes"),
+        (None, Some(size)) => format!("{size} bytes, content not known"),
         _ => "not known".to_owned(),
     };
     row.iter()

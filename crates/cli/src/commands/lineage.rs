@@ -20,6 +20,10 @@ use crate::text::style::Style;
 use crate::text::tree::{self, Drawing};
 use crate::text::words::Direction;
 
+/// If more processes touched a file, `uses` shows the newest runs only, unless it is asked for all.
+/// So many processes and their results are found in a fraction of a tenth of a second.
+const SCREEN: usize = 300;
+
 /// Prints the lineage of a file.
 pub fn run(
     args: LineageArgs,
@@ -37,7 +41,7 @@ pub fn run(
         Some(_) => Level::Step,
         None => args.level(),
     };
-    let scope = Scope {
+    let mut scope = Scope {
         possible: !args.no_possible,
         lookups: args.lookups,
         // At the level of steps, the depth counts steps.
@@ -51,16 +55,27 @@ pub fn run(
         Direction::Uses => Reach::EveryVersion,
     };
     let path = args.path.as_os_str();
-    let found = subject::find(&current, path, scope.run.as_deref(), reach)?;
+    let mut found = subject::find(&current, path, scope.run.as_deref(), reach)?;
     if let Some(note) = &found.note {
         complain(note);
+    }
+    let shortened = match direction {
+        Direction::Uses if level == Level::Step && args.is_for_a_screen() => {
+            query::newest_runs(&current.store, &found.versions, SCREEN)?
+        }
+        _ => None,
+    };
+    let runs = shortened.as_ref().map(|shortened| shortened.all);
+    if let Some(shortened) = shortened {
+        scope.since = Some(shortened.since);
+        found.versions = shortened.versions;
     }
     let lineage = match direction {
         Direction::Of => query::ancestry_of(&current.store, &found.versions, &scope)?,
         Direction::Uses => query::influence_of(&current.store, &found.versions, &scope)?,
     };
     if level == Level::Step {
-        let done = account::print(&current.store, &lineage, &args, list, direction);
+        let done = account::print(&current.store, &lineage, &args, (list, runs), direction);
         std::mem::forget(lineage);
         current.end();
         return done;

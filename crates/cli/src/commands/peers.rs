@@ -15,6 +15,7 @@ use crate::json::{self, Value};
 use crate::text::line::{Line, columns, width};
 use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
+use crate::text::when;
 
 /// Prints the peers of a run.
 pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
@@ -43,8 +44,7 @@ fn json(peer: &PeerContact) -> Value {
         ("errno", peer.errno.into()),
         ("sent", peer.sent.into()),
         ("received", peer.received.into()),
-        // The record has no payload, and no sizes of what was sent.
-        ("bytes", Value::Null),
+        ("bytes", bytes(peer.bytes)),
         ("resolver", is_resolver(&peer.address).into()),
         ("start", Value::Time(peer.interval.start)),
         ("end", Value::Time(peer.interval.end)),
@@ -55,8 +55,15 @@ fn json(peer: &PeerContact) -> Value {
     ])
 }
 
+fn bytes(bytes: Option<(u64, u64)>) -> Value {
+    bytes.map_or(Value::Null, |(sent, received)| {
+        Value::Object(vec![("sent", sent.into()), ("received", received.into())])
+    })
+}
+
 fn source(source: NameSource) -> &'static str {
     match source {
+        NameSource::Lookup => "lookup",
         NameSource::HostsFile => "/etc/hosts",
         NameSource::Arguments => "arguments",
     }
@@ -65,11 +72,21 @@ fn source(source: NameSource) -> &'static str {
 /// True for the address of a name server or of a program that looks names up.
 fn is_resolver(address: &[u8]) -> bool {
     let programs: [&[u8]; 4] = [b"resolve/", b"nscd/socket", b"nss-", b"avahi-daemon/socket"];
-    address.starts_with(b"tcp:") && address.ends_with(b":53")
+    !address.starts_with(b"unix:") && address.ends_with(b":53")
         || address.starts_with(b"unix:")
             && programs
                 .iter()
                 .any(|part| address.windows(part.len()).any(|window| window == *part))
+}
+
+/// True for a datagram socket that libc connected without using it, to find the best of several
+/// addresses. The process then talked to the same address over TCP.
+fn is_probe(peer: &PeerContact, all: &[PeerContact]) -> bool {
+    let Some(rest) = peer.address.strip_prefix(b"udp:") else {
+        return false;
+    };
+    let is_same = |other: &PeerContact| other.address.strip_prefix(b"tcp:") == Some(rest);
+    !peer.sent && !peer.received && all.iter().any(is_same)
 }
 
 fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result<()> {
@@ -80,7 +97,7 @@ fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result
         );
     }
     let mut by_address: BTreeMap<&[u8], Vec<&PeerContact>> = BTreeMap::new();
-    for peer in peers {
+    for peer in peers.iter().filter(|peer| !is_probe(peer, peers)) {
         by_address.entry(&peer.address).or_default().push(peer);
     }
     let mut order: Vec<_> = by_address.into_values().collect();
@@ -91,6 +108,8 @@ fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result
         .iter()
         .map(|contacts| width(&label(&contacts[0].address)));
     let wide = wide.max().unwrap_or(0).min(40);
+    let done = peers.iter().map(|contact| outcome(contact).len()).max();
+    let done = done.unwrap_or(0).clamp(20, 44);
     for contacts in &order {
         for (at, contact) in contacts.iter().enumerate() {
             let address = if at == 0 {
@@ -105,7 +124,7 @@ fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result
                 Some(true) => Role::Good,
                 None => Role::Dim,
             };
-            line.add(role, format!("  {:<20}", outcome(contact)));
+            line.add(role, format!("  {:<done$}", outcome(contact)));
             let call = Call::of(&contact.activity);
             line.add(None, "  ");
             line.add_flexible(Role::Command, &one_line(&call.line(&here, SHORT).0));
@@ -114,10 +133,6 @@ fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result
             }
             writeln!(out, "{}", line.text(style, columns))?;
         }
-    }
-    if peers.iter().any(|peer| is_resolver(&peer.address)) {
-        let note = "Names were looked up. The record has no payload, so it does not say which.";
-        writeln!(out, "{}", style.paint(Role::Dim, note))?;
     }
     Ok(())
 }
@@ -129,6 +144,11 @@ fn outcome(contact: &PeerContact) -> String {
     }
     if contact.connected.is_none() {
         return "outcome not known".to_owned();
+    }
+    if let Some((sent, received)) = contact.bytes {
+        let (sent, received) = (when::size(sent), when::size(received));
+        let role = if contact.serves { "served: " } else { "" };
+        return format!("{role}sent {sent}, received {received}");
     }
     let done = match (contact.sent, contact.received) {
         (true, true) => "sent and received",
@@ -146,10 +166,11 @@ fn outcome(contact: &PeerContact) -> String {
 fn names(contact: &PeerContact) -> String {
     let named = contact.names.iter().map(|name| {
         let by = match name.source {
-            NameSource::HostsFile => "in /etc/hosts",
-            NameSource::Arguments => "by its arguments",
+            NameSource::Lookup => "",
+            NameSource::HostsFile => " in /etc/hosts",
+            NameSource::Arguments => " by its arguments",
         };
-        format!("{} {by}", one_line(&name.name))
+        format!("{}{by}", one_line(&name.name))
     });
     named.collect::<Vec<_>>().join(", ")
 }

@@ -37,6 +37,8 @@ pub struct Sheet<'a> {
     pub width: usize,
     /// The lines of a screen.
     pub height: usize,
+    /// The number of runs that touched the subject, if the account has only the newest of them.
+    pub all_runs: Option<usize>,
 }
 
 /// The columns and rows of the terminal, or of a page if stdout is not a terminal.
@@ -177,8 +179,17 @@ impl Screen<'_> {
                 .map(|&at| account.commands[at].run)
                 .collect();
             return match runs.len() {
+                0 if self.sheet.all_runs.is_some() => {
+                    format!("{name}: no step of the newest runs used it (--level step shows all)")
+                }
                 0 => format!("{name}: no recorded command used it"),
-                many => format!("{name}: used in {}", counted(many, "run", "runs")),
+                many => {
+                    let used = counted(many, "run", "runs");
+                    let newest = self.sheet.all_runs.map_or(String::new(), |all| {
+                        format!(", the newest of {all} that touched it (--level step shows all)")
+                    });
+                    format!("{name}: used in {used}{newest}")
+                }
             };
         }
         let Some(made) = account.heading() else {

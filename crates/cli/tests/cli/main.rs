@@ -31,6 +31,7 @@ mod launchers;
 mod names;
 mod orphans;
 mod packaging;
+mod peers;
 mod reasons;
 mod record;
 mod replay;

@@ -587,79 +587,31 @@ fn the_git_state_of_another_directorys_files_is_a_fact_of_the_run() {
 }
 
 #[test]
-fn peers_are_listed_with_their_processes_and_the_outcome() {
-    if !need::needs("a client", &["python3"]) {
-        return;
-    }
+fn a_result_that_the_next_run_overwrote_is_compared() {
     let place = Place::new();
-    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = server.local_addr().unwrap().port();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let refused = closed.local_addr().unwrap().port();
-    drop(closed);
-    let answers = std::thread::spawn(move || {
-        let (mut peer, _) = server.accept().unwrap();
-        std::io::Write::write_all(&mut peer, b"answer").unwrap();
-        let mut all = Vec::new();
-        let _ = std::io::Read::read_to_end(&mut peer, &mut all);
-    });
-    place.write(
-        "client.py",
-        "import socket, sys\n\
-         s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n\
-         open('out', 'wb').write(s.recv(10))\n\
-         s.close()\n\
-         try: socket.create_connection(('127.0.0.1', int(sys.argv[2])))\n\
-         except ConnectionRefusedError: pass\n\
-         s = socket.socket()\n\
-         s.setblocking(False)\n\
-         s.connect_ex(('127.0.0.2', int(sys.argv[2])))\n\
-         s.close()\n",
-    );
-    let line = format!("python3 client.py {port} {refused} http://example.org:{port}/x");
-    place.record(&line);
-    answers.join().unwrap();
-    let peers = place.json(&["peers", "--json"]);
-    let at = |port: u16| {
-        let address = format!("tcp:127.0.0.1:{port}");
-        let mut peers = peers.as_array().unwrap().iter();
-        peers
-            .find(|peer| peer["address"] == address.as_str())
-            .cloned()
-            .unwrap()
-    };
-    let good = at(port);
+    // The runs are indexed when the question is asked.
+    let recorded: Vec<String> = ["one", "twoo", "four"]
+        .iter()
+        .map(|text| place.record(&format!("echo {text} > out; echo x > scratch; rm scratch")))
+        .collect();
+    let oldest_first: Vec<&str> = recorded.iter().map(String::as_str).collect();
+    let table = place.json(&[&["compare", "--json"], &oldest_first[..]].concat());
+    let rows = table["rows"].as_array().unwrap();
+    let mut results = rows.iter().filter(|row| row["group"] == "result");
+    let row = results.next().unwrap_or_else(|| panic!("{table}"));
     assert_eq!(
-        (&good["connected"], &good["received"]),
-        (&true.into(), &true.into())
+        (&row["name"], &row["differs"]),
+        (&"out".into(), &true.into())
     );
-    assert_eq!(
-        (&good["role"], &good["bytes"]),
-        (&"client".into(), &serde_json::Value::Null)
-    );
-    assert_eq!(good["argv"][1], "client.py");
-    assert_eq!(good["names"][0]["name"], "example.org");
-    assert_eq!(good["names"][0]["from"], "arguments");
-    let mut unknown = peers.as_array().unwrap().iter();
-    let unknown = unknown.find(|peer| peer["address"] == format!("tcp:127.0.0.2:{refused}"));
-    assert!(unknown.is_some_and(|peer| peer["connected"] != true && peer["sent"] == false));
-    let bad = at(refused);
-    assert_eq!(
-        (&bad["connected"], &bad["errno"]),
-        (&false.into(), &111.into())
-    );
-    let text = place.run(&["peers"]).out;
-    assert!(
-        text.contains("failed: Connection refused") && text.contains("example.org by its"),
-        "{text}"
-    );
-    let uses = place.json(&["uses", &format!("tcp:127.0.0.1:{port}"), "--json"]);
-    let mut nodes = uses["nodes"].as_array().unwrap().iter();
-    assert!(
-        nodes.any(|node| node["path"] == place.path("out").as_str()),
-        "{uses}"
-    );
-    place
-        .run(&["uses", "tcp:127.0.0.1:1"])
-        .is_error(1, &["tcp:127.0.0.1:1"]);
+    let values = row["values"].as_array().unwrap().iter();
+    let values: Vec<&str> = values.map(|value| value.as_str().unwrap_or("-")).collect();
+    // Either all contents were stored in time, or the row says which were not.
+    let sized = ["4 bytes", "5 bytes", "5 bytes"];
+    let is_sized = values
+        .iter()
+        .zip(sized)
+        .all(|(value, size)| value.starts_with(size));
+    let is_hash = |value: &&str| value.len() == 12 && value.bytes().all(|b| b.is_ascii_hexdigit());
+    assert!(is_sized || values.iter().all(is_hash), "{values:?}");
+    assert!(results.next().is_none(), "{table}");
 }

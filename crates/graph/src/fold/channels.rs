@@ -12,7 +12,7 @@ use backstory_eventlog::event::{Bytes, CWD, Pid, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptors::O_CLOEXEC;
-use super::socket_address::{plain, readable, unix_path};
+use super::socket_address::{Transport, plain, readable, unix_path};
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
@@ -27,9 +27,9 @@ const SOCK_CLOEXEC: u32 = 0o2_000_000;
 #[derive(Debug, Default)]
 pub struct Channels {
     /// By address: the direction to the server, and the direction from it.
-    addresses: FxHashMap<Bytes, (ObjectId, ObjectId)>,
+    addresses: FxHashMap<(Transport, Bytes), (ObjectId, ObjectId)>,
     /// The address that a listening socket was bound to, by the socket's object.
-    bound: FxHashMap<ObjectId, Bytes>,
+    pub(super) bound: FxHashMap<ObjectId, Bytes>,
     /// Channels by their name in `/proc/PID/fd`, and the channels that have such a name.
     outside: FxHashMap<Vec<u8>, ObjectId>,
     called: FxHashSet<ObjectId>,
@@ -210,17 +210,23 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The two directions of all connections to an address.
-    pub(super) fn directions(&mut self, address: &[u8], time: Time) -> (ObjectId, ObjectId) {
-        if let Some(&found) = self.channels.addresses.get(address) {
+    pub(super) fn directions(
+        &mut self,
+        transport: Transport,
+        address: &[u8],
+        time: Time,
+    ) -> (ObjectId, ObjectId) {
+        let key = (transport, address.into());
+        if let Some(&found) = self.channels.addresses.get(&key) {
             return found;
         }
-        let name = readable(address);
+        let name = readable(address, transport);
         let reply = [name.as_slice(), b" (reply)"].concat();
         let pair = (
             self.channel(EntityKind::Socket, name, time),
             self.channel(EntityKind::Socket, reply, time),
         );
-        self.channels.addresses.insert(address.into(), pair);
+        self.channels.addresses.insert(key, pair);
         pair
     }
 
@@ -237,6 +243,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         &mut self,
         call: CallContext,
         fd: i32,
+        kind: i32,
         address: &[u8],
     ) -> Result<(), S::Error> {
         /// The result of a `connect` that does not block.
@@ -244,6 +251,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if address.is_empty() {
             return Ok(());
         }
+        let transport = Transport::of(kind);
         if call.outcome.failed() && call.outcome.value() != Some(EINPROGRESS) {
             let path = unix_path(address).filter(|_| call.absent());
             let place = path.and_then(|path| self.place(call, CWD, path));
@@ -251,14 +259,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 return self.not_there(call, place);
             }
             let errno = call.outcome.value().unwrap_or_default().saturating_neg();
-            let payload = refused::encode(&readable(&plain(address)), errno);
+            let payload = refused::encode(&readable(&plain(address), transport), errno);
             let activity = self.announce(call.epoch)?;
             return self
                 .sink
                 .extended(activity, call.time, refused::KIND, &payload);
         }
         let address = self.address(call, address);
-        let (to, from) = self.directions(&address, call.time);
+        let (to, from) = self.directions(transport, &address, call.time);
         let end = self.end(call, from, to, true, true);
         let cloexec = self.descriptor(call, fd).is_some_and(|h| h.cloexec);
         let held = Descriptor::opened(Rc::new(end), call.time, cloexec);
@@ -284,7 +292,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some((object, _)) = self.object_of_descriptor(call, fd)? else {
             // The process accepts connections unseen, so each process that connects to this address
             // may exchange data with it.
-            let (to, from) = self.directions(&address, call.time);
+            let (to, from) = self.directions(Transport::Stream, &address, call.time);
             let end = self.end(call, to, from, true, true);
             return self.install_nameless(call, Descriptor::opened(Rc::new(end), call.time, false));
         };
@@ -309,7 +317,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some(address) => address,
             None => self.address(call, address),
         };
-        let (to, from) = self.directions(&address, call.time);
+        let (to, from) = self.directions(Transport::Stream, &address, call.time);
         let end = self.end(call, to, from, true, true);
         self.install_result(call, Descriptor::opened(Rc::new(end), call.time, false))
     }

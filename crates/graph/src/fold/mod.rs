@@ -18,6 +18,7 @@
 //! | processes | `Start`, `Born`, `Fork`, `Kill`; `Wait`, `Exit`, `Gone`; `Exec` | [`life`]; [`endings`]; [`programs`], [`next_epoch`], [`interpreters`], [`epochs`], [`standard`] |
 //! | activities that a program marks | – | [`nesting`] |
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`] |
+//! | the network | `Datagram`, `Traffic`, `Resolve` | [`network`] |
 //!
 //! Absent: I/O, and clocks.
 
@@ -44,6 +45,7 @@ mod moving;
 mod names;
 mod naming;
 mod nesting;
+mod network;
 mod next_epoch;
 mod opening;
 mod passing;
@@ -320,7 +322,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Pipe { read, write, flags } => self.pipe(call, read, write, flags),
             Op::Socket { domain, kind } => self.socket(call, domain, kind),
             Op::SocketPair { a, b, kind } => self.socket_pair(call, a, b, kind),
-            Op::Connect { fd, address } => self.connect(call, fd, &address),
+            Op::Connect { fd, kind, address } => self.connect(call, fd, kind, &address),
             Op::Bind { fd, address } => self.bind_socket(call, fd, &address),
             Op::Accept { fd, address } => self.accept(call, fd, &address),
             Op::Pass {
@@ -330,6 +332,13 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             } => self.pass(call, socket, fd, received),
             Op::Memfd { name } => self.memfd(call, &name),
             Op::Eventfd { .. } => self.carries_nothing(call),
+            Op::Datagram {
+                fd,
+                received,
+                address,
+            } => self.datagram(call, fd, &address, received),
+            Op::Traffic { fd, sent, received } => self.traffic(call, fd, sent, received),
+            Op::Resolve { name, address } => self.looked_up(call, &name, &address),
             Op::Load { path } => self.load(call, &path),
             Op::Opaque { name } => self.opaque(call.pid, name),
             Op::Extended { kind, payload } => {

@@ -34,8 +34,45 @@ pub(super) fn plain(address: &[u8]) -> Bytes {
     }
 }
 
+/// How a socket carries data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Transport {
+    /// A stream, or unknown.
+    Stream,
+    Datagrams,
+    /// Packets of a protocol of the program's own.
+    Raw,
+}
+
+impl Transport {
+    /// By the type of a socket, as `socket(2)` has it; 0 if unknown.
+    pub(super) fn of(kind: i32) -> Transport {
+        match kind & 0xf {
+            2 => Transport::Datagrams,
+            3 => Transport::Raw,
+            _ => Transport::Stream,
+        }
+    }
+
+    /// The first part of the name of an internet address.
+    fn word(self) -> &'static str {
+        match self {
+            Transport::Stream => "tcp",
+            Transport::Datagrams => "udp",
+            Transport::Raw => "ip",
+        }
+    }
+}
+
+/// True for an internet address without a port: the kernel chooses one.
+pub(super) fn has_no_port(address: &[u8]) -> bool {
+    matches!(address, [family, 0, 0, 0, ..]
+        if [AF_INET, AF_INET6].contains(&u16::from(*family)))
+}
+
 /// A plain address for people: `unix:/run/x`, `tcp:127.0.0.1:80`.
-pub(super) fn readable(address: &[u8]) -> Vec<u8> {
+pub(super) fn readable(address: &[u8], transport: Transport) -> Vec<u8> {
+    let word = transport.word();
     let family = address
         .get(..2)
         .map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
@@ -48,12 +85,12 @@ pub(super) fn readable(address: &[u8]) -> Vec<u8> {
         (AF_UNIX, _) => [b"unix:", &address[2..]].concat(),
         (AF_INET, 8) => {
             let ip = std::net::Ipv4Addr::new(address[4], address[5], address[6], address[7]);
-            format!("tcp:{ip}:{port}").into_bytes()
+            format!("{word}:{ip}:{port}").into_bytes()
         }
         (AF_INET6, 20) => {
             let mut octets = [0; 16];
             octets.copy_from_slice(&address[4..20]);
-            format!("tcp:[{}]:{port}", std::net::Ipv6Addr::from(octets)).into_bytes()
+            format!("{word}:[{}]:{port}", std::net::Ipv6Addr::from(octets)).into_bytes()
         }
         _ => format!("socket:family-{family}").into_bytes(),
     }

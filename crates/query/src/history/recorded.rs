@@ -1,7 +1,9 @@
 //! The events that runs recorded at one path, and the versions that they found there.
 
+use std::collections::BTreeSet;
+
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityKind, Relation};
+use backstory_graph::model::{ActivityId, Certainty, Derived, Edge, Entity, EntityKind, Relation};
 use backstory_store::{ActivityKey, EntityKey, Store, Stream};
 
 use super::directories::{DirectoryMove, directory_moves, moved_with_directory};
@@ -92,8 +94,8 @@ struct VersionEvents<'v> {
     key: EntityKey,
     entity: &'v Entity,
     path: &'v [u8],
-    /// The time of its first use, and the begin of the run.
-    found: Option<(Time, Time)>,
+    /// The begin of the run that found it.
+    found: Option<Time>,
     /// The program that wrote it, and the time. Of several programs, the last one finished the
     /// version. A write that was seen counts more than a possible one.
     written: Option<(Certainty, Time, ActivityKey)>,
@@ -116,8 +118,11 @@ impl<'v> VersionEvents<'v> {
             written: None,
             others: Vec::new(),
         };
-        let mut first_use: Option<Time> = None;
-        for (activity, _) in store.touching(key)? {
+        let touching = store.touching(key)?;
+        // A header that thousands of compilers read has no event of theirs.
+        let doers = touching.iter().filter(|(_, generated)| *generated);
+        let doers: BTreeSet<ActivityId> = doers.map(|(activity, _)| *activity).collect();
+        for activity in doers {
             let doer = ActivityKey::new(key.run(), activity);
             let stream = store.stream(doer)?;
             let own = stream
@@ -125,15 +130,13 @@ impl<'v> VersionEvents<'v> {
                 .iter()
                 .filter(|edge| edge.entity == key.local());
             for edge in own {
-                first_use = Some(first_use.unwrap_or(Time::MAX).min(edge.interval.start));
                 events.add_edge(store, doer, edge, &stream)?;
             }
             events.add_derived(store, doer, &stream)?;
         }
-        if let Some(first) = first_use.filter(|_| entity.version == 0) {
+        if entity.version == 0 && !touching.is_empty() {
             let run = store.run_by_key(key.run())?;
-            let started = run.map_or(first, |record| record.header.started);
-            events.found = Some((first, started));
+            events.found = run.map(|record| record.header.started);
         }
         Ok(events)
     }
@@ -222,8 +225,8 @@ impl<'v> VersionEvents<'v> {
             version: Some(self.key),
             ident: self.entity.ident,
         };
-        if let (Some((first, started)), Some(ident)) = (self.found, self.entity.ident) {
-            let time = ident.mtime.max(ident.ctime).min(first.min(started));
+        if let (Some(started), Some(ident)) = (self.found, self.entity.ident) {
+            let time = ident.mtime.max(ident.ctime).min(started);
             events.push(event(time, None, PathChange::Found));
         }
         if let Some((_, time, doer)) = self.written {

@@ -3,6 +3,7 @@
 
 mod graph;
 mod joins;
+mod newest;
 mod reference;
 mod runs;
 mod shapes;

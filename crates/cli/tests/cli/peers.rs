@@ -1,0 +1,236 @@
+//! `peers` names the addresses that the processes of a run talked to, their names and the bytes.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+
+use backstory_testkit::need;
+use serde_json::{Value, json};
+
+use super::Place;
+
+/// The contact of the last run with this address.
+#[track_caller]
+fn contact(place: &Place, address: &str) -> Value {
+    let peers = place.json(&["peers", "--json"]);
+    let mut found = peers.as_array().unwrap().iter();
+    let found = found.find(|peer| peer["address"] == address);
+    found
+        .cloned()
+        .unwrap_or_else(|| panic!("{address}: {peers}"))
+}
+
+/// A server of datagrams that answers one question. Its port.
+fn datagram_server() -> (u16, std::thread::JoinHandle<()>) {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let answers = std::thread::spawn(move || {
+        let (_, from) = server.recv_from(&mut [0; 16]).unwrap();
+        server.send_to(b"answer", from).unwrap();
+    });
+    (port, answers)
+}
+
+#[test]
+fn a_connection_has_the_bytes_that_its_server_counted() {
+    if !need::needs("a client", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let serves = std::thread::spawn(move || {
+        let mut total = 0;
+        for answer in [70_001, 3] {
+            let (mut peer, _) = server.accept().unwrap();
+            peer.write_all(&vec![b'a'; answer]).unwrap();
+            peer.shutdown(std::net::Shutdown::Write).unwrap();
+            total += peer.read_to_end(&mut Vec::new()).unwrap();
+        }
+        total
+    });
+    // The first connection is closed by the program, the second by its end.
+    place.write(
+        "client.py",
+        "import os, socket, sys\n\
+         def talk(size):\n    \
+             s = socket.create_connection(('localhost', int(sys.argv[1])))\n    \
+             while s.recv(100000): pass\n    \
+             s.sendall(b'q' * size)\n    \
+             return s\n\
+         talk(50000).close()\n\
+         kept = talk(77)\n\
+         os._exit(0)\n",
+    );
+    place.record(&format!("python3 client.py {port}"));
+    let counted = serves.join().unwrap();
+    assert_eq!(counted, 50_077);
+    let peer = contact(&place, &format!("tcp:127.0.0.1:{port}"));
+    assert_eq!(peer["bytes"], json!({"sent": counted, "received": 70_004}));
+    assert_eq!(
+        peer["names"],
+        json!([{"name": "localhost", "from": "lookup"}])
+    );
+    let text = place.run(&["peers"]).out;
+    assert!(text.contains("sent 50.1 kB, received 70.0 kB"), "{text}");
+    assert!(text.contains("(localhost)"), "{text}");
+}
+
+#[test]
+fn a_peer_of_datagrams_is_no_peer_of_connections() {
+    if !need::needs("a client", &["python3"]) {
+        return;
+    }
+    let connects = "s.connect(to); s.send(b'q'); s.recv(16)";
+    let addresses = "s.sendto(b'q', to); s.recvfrom(16)";
+    let messages = "s.sendmsg([b'q'], [], 0, to); s.recvmsg(16)";
+    for talk in [connects, addresses, messages] {
+        let place = Place::new();
+        let (port, answers) = datagram_server();
+        let client = "import socket, sys; to = ('127.0.0.1', int(sys.argv[1])); \
+                      s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)";
+        place.write("client.py", &format!("{client}; {talk}\n"));
+        place.record(&format!("python3 client.py {port}"));
+        answers.join().unwrap();
+        let peer = contact(&place, &format!("udp:127.0.0.1:{port}"));
+        let facts = [&peer["connected"], &peer["sent"], &peer["received"]];
+        assert_eq!(facts, [&json!(true); 3], "{talk}");
+        assert_eq!(
+            (&peer["role"], &peer["bytes"]),
+            (&json!("client"), &Value::Null)
+        );
+        let text = place.run(&["peers"]).out;
+        assert!(!text.contains("tcp:"), "{talk}: {text}");
+    }
+}
+
+#[test]
+fn a_static_programs_peer_of_datagrams_is_no_peer_of_connections() {
+    let place = Place::new();
+    let Some(program) = place.fixture("datagram_static") else {
+        return;
+    };
+    let (port, answers) = datagram_server();
+    place.record(&format!("{program} {port}"));
+    answers.join().unwrap();
+    let peer = contact(&place, &format!("udp:127.0.0.1:{port}"));
+    assert_eq!(peer["role"], "client");
+    let text = place.run(&["peers"]).out;
+    assert!(!text.contains("tcp:"), "{text}");
+}
+
+#[test]
+fn a_result_of_datagrams_leads_to_the_servers_input() {
+    if !need::needs("a client and a server", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("input", "text");
+    place.write(
+        "pair.py",
+        "import os, socket\n\
+         server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+         server.bind(('127.0.0.1', 41219))\n\
+         if os.fork():\n    \
+             q, client = server.recvfrom(16)\n    \
+             server.sendto(open('input', 'rb').read(), client)\n    \
+             os.wait()\n\
+         else:\n    \
+             s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    \
+             s.sendto(b'q', ('127.0.0.1', 41219))\n    \
+             a = s.recv(16)\n    \
+             open('output', 'wb').write(a)\n    \
+             os._exit(0)\n",
+    );
+    place.record("python3 pair.py");
+    let of = place.run(&["of", "output", "--tree"]).out;
+    assert!(
+        of.contains(&place.path("input")) || of.contains("read input"),
+        "{of}"
+    );
+    let peers = place.run(&["peers"]).out;
+    assert!(
+        peers.contains("udp:127.0.0.1:41219") && peers.contains("served: "),
+        "{peers}"
+    );
+}
+
+#[test]
+fn peers_are_listed_with_their_processes_and_the_outcome() {
+    if !need::needs("a client", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let refused = closed.local_addr().unwrap().port();
+    drop(closed);
+    let answers = std::thread::spawn(move || {
+        let (mut peer, _) = server.accept().unwrap();
+        peer.write_all(b"answer").unwrap();
+        let mut all = Vec::new();
+        let _ = peer.read_to_end(&mut all);
+    });
+    place.write(
+        "client.py",
+        "import socket, sys\n\
+         s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n\
+         open('out', 'wb').write(s.recv(10))\n\
+         s.close()\n\
+         try: socket.create_connection(('127.0.0.1', int(sys.argv[2])))\n\
+         except ConnectionRefusedError: pass\n\
+         s = socket.socket()\n\
+         s.setblocking(False)\n\
+         s.connect_ex(('127.0.0.2', int(sys.argv[2])))\n\
+         s.close()\n",
+    );
+    let line = format!("python3 client.py {port} {refused} http://example.org:{port}/x");
+    place.record(&line);
+    answers.join().unwrap();
+    let peers = place.json(&["peers", "--json"]);
+    let at = |port: u16| {
+        let address = format!("tcp:127.0.0.1:{port}");
+        let mut peers = peers.as_array().unwrap().iter();
+        peers
+            .find(|peer| peer["address"] == address.as_str())
+            .cloned()
+            .unwrap()
+    };
+    let good = at(port);
+    assert_eq!(
+        (&good["connected"], &good["received"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(
+        (&good["role"], &good["bytes"]),
+        (
+            &"client".into(),
+            &serde_json::json!({"sent": 0, "received": 6})
+        )
+    );
+    assert_eq!(good["argv"][1], "client.py");
+    assert_eq!(good["names"][0]["name"], "example.org");
+    assert_eq!(good["names"][0]["from"], "arguments");
+    let mut unknown = peers.as_array().unwrap().iter();
+    let unknown = unknown.find(|peer| peer["address"] == format!("tcp:127.0.0.2:{refused}"));
+    assert!(unknown.is_some_and(|peer| peer["connected"] != true && peer["sent"] == false));
+    let bad = at(refused);
+    assert_eq!(
+        (&bad["connected"], &bad["errno"]),
+        (&false.into(), &111.into())
+    );
+    let text = place.run(&["peers"]).out;
+    assert!(
+        text.contains("failed: Connection refused") && text.contains("example.org by its"),
+        "{text}"
+    );
+    let uses = place.json(&["uses", &format!("tcp:127.0.0.1:{port}"), "--json"]);
+    let mut nodes = uses["nodes"].as_array().unwrap().iter();
+    assert!(
+        nodes.any(|node| node["path"] == place.path("out").as_str()),
+        "{uses}"
+    );
+    place
+        .run(&["uses", "tcp:127.0.0.1:1"])
+        .is_error(1, &["tcp:127.0.0.1:1"]);
+}

@@ -1,0 +1,90 @@
+//! The extended records about the network: names that were looked up, and what connections carried.
+//!
+//! | kind | payload |
+//! | --- | --- |
+//! | `name-looked-up` | the size of the address (u8), the address (4 or 16 bytes, none without an answer), the name |
+//! | `traffic` | bytes sent, bytes received (u64, little-endian), the address as text |
+
+/// The kind of a record about a name.
+pub const NAME: &[u8] = b"name-looked-up";
+
+/// The kind of a record about a connection.
+pub const TRAFFIC: &[u8] = b"traffic";
+
+/// A name that a process looked up, and one address of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookedUpName<'p> {
+    /// The name.
+    pub name: &'p [u8],
+    /// Its address. `None` if there was no answer.
+    pub address: Option<std::net::IpAddr>,
+}
+
+/// The bytes that a connection carried until a process closed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionTraffic<'p> {
+    /// The address, as the entity of the connection is named.
+    pub address: &'p [u8],
+    /// Bytes that the process sent.
+    pub sent: u64,
+    /// Bytes that the other end sent.
+    pub received: u64,
+}
+
+/// The payload for a name and an address of 4 or 16 bytes, or none.
+pub fn encode_name(name: &[u8], address: &[u8]) -> Vec<u8> {
+    [&[address.len() as u8], address, name].concat()
+}
+
+/// The name in a record. `None` for a record of another kind.
+pub fn looked_up_name<'p>(kind: &[u8], payload: &'p [u8]) -> Option<LookedUpName<'p>> {
+    let (&size, rest) = payload.split_first()?;
+    let (address, name) = rest.split_at_checked(usize::from(size))?;
+    let address = <[u8; 4]>::try_from(address).map(Into::into);
+    let address =
+        address.or_else(|_| <[u8; 16]>::try_from(&rest[..usize::from(size)]).map(Into::into));
+    (kind == NAME).then_some(LookedUpName {
+        name,
+        address: address.ok(),
+    })
+}
+
+/// The payload for a connection.
+pub fn encode_traffic(address: &[u8], sent: u64, received: u64) -> Vec<u8> {
+    [&sent.to_le_bytes()[..], &received.to_le_bytes(), address].concat()
+}
+
+/// The connection in a record. `None` for a record of another kind.
+pub fn connection_traffic<'p>(kind: &[u8], payload: &'p [u8]) -> Option<ConnectionTraffic<'p>> {
+    let (sent, rest) = payload.split_first_chunk()?;
+    let (received, address) = rest.split_first_chunk()?;
+    (kind == TRAFFIC).then_some(ConnectionTraffic {
+        address,
+        sent: u64::from_le_bytes(*sent),
+        received: u64::from_le_bytes(*received),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_about_the_network_is_read_as_it_was_written() {
+        let name = encode_name(b"h.example", &[127, 0, 0, 1]);
+        let read = looked_up_name(NAME, &name).unwrap();
+        assert_eq!(read.name, b"h.example");
+        assert_eq!(read.address, Some([127, 0, 0, 1].into()));
+        let none = encode_name(b"h.example", b"");
+        assert_eq!(looked_up_name(NAME, &none).unwrap().address, None);
+        let traffic = encode_traffic(b"tcp:[::1]:80", 3, 1 << 40);
+        let read = connection_traffic(TRAFFIC, &traffic).unwrap();
+        let expected = ConnectionTraffic {
+            address: b"tcp:[::1]:80",
+            sent: 3,
+            received: 1 << 40,
+        };
+        assert_eq!(read, expected);
+        assert_eq!(connection_traffic(NAME, &traffic), None);
+    }
+}
