@@ -1,4 +1,4 @@
-"""`backstory-bench`: list, run, subset, report, predict, lineage, replay."""
+"""`backstory-bench`: list, run, subset, report, predict, questions, lineage, replay."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .collectors.template import BadTemplate, from_template
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
 from .paired import run_paired
+from .questions import main_questions
 from .replay import run_replay
 from .workloads import INSTANCES, Instance, select, suite
 from .workloads.sources import VARIABLE
@@ -111,6 +112,10 @@ def _predict(args: argparse.Namespace) -> int:
     return main_predict(args.results, args.cmd, args.run, args.store, args.native)
 
 
+def _questions(args: argparse.Namespace) -> int:
+    return main_questions(args.builds, args.small_runs, args.dir, args.rounds)
+
+
 def _lineage(args: argparse.Namespace) -> int:
     backstory = os.environ.get("BACKSTORY", "backstory")
     return main_lineage(
@@ -178,6 +183,15 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("what", choices=["workloads", "collectors"])
     p.add_argument("--json", action="store_true")
     p.set_defaults(do=_list)
+    p = commands.add_parser("questions", help="how long answers take in large stores, and how much memory")
+    p.add_argument("--builds", default="", metavar="STORE", help="a store of builds, made by the test `measure`")
+    p.add_argument(
+        "--small-runs", default="", metavar="STORE", help="a store of many small runs, made by the same test"
+    )
+    p.add_argument("--dir", required=True, help="where large runs are recorded; a second call uses them again")
+    p.add_argument("--rounds", type=int, default=9)
+    p.set_defaults(do=_questions)
+
     p = commands.add_parser("lineage", help="fill a store by recording real builds, then time `of` in it")
     p.add_argument("--dir", type=Path, required=True, help="where store and builds are kept; the same one resumes")
     p.add_argument("--edges", type=int, default=10_000_000, help="how many edges the store shall hold")

@@ -7,6 +7,8 @@
 //! - `BACKSTORY_MEASURE_EDGES`: size of the synthetic store (10,000,000 edges).
 //! - `BACKSTORY_MEASURE_KEEP`: a directory in which the synthetic store stays, for `time backstory
 //!   of … --store DIR`.
+//! - `BACKSTORY_MEASURE_RUNS`: number of runs in a store of small runs (10,000). It is made only if
+//!   a directory is named in which it stays.
 //! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too.
 //!
 //! `docs/design/store.md` has the figures.
@@ -53,6 +55,19 @@ fn a_store_of_synthetic_builds_is_measured() {
         .map(|n| path(n, &format!("unit{}.o", n % (LIBRARIES * UNITS))))
         .collect();
     report::time_questions(&home, Question::Influence, &objects);
+}
+
+#[test]
+#[ignore = "makes a store in the directory that BACKSTORY_MEASURE_KEEP names"]
+fn a_store_of_many_small_runs_is_made() {
+    let Some(kept) = std::env::var_os("BACKSTORY_MEASURE_KEEP") else {
+        eprintln!("skipped: BACKSTORY_MEASURE_KEEP does not name a directory");
+        return;
+    };
+    let runs = std::env::var("BACKSTORY_MEASURE_RUNS").map_or(10_000, |n| n.parse().unwrap());
+    let home = Home::open(Path::new(&kept)).unwrap();
+    synthetic::fill_small(&mut SqliteStore::open(&home).unwrap(), runs);
+    report::print_room(&home);
 }
 
 #[test]

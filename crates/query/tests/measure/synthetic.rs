@@ -369,6 +369,41 @@ pub fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
     (total, taken)
 }
 
+/// Appends so many runs of a small script: a shell starts `cat`, which reads one file and writes
+/// another anew.
+pub fn fill_small(store: &mut SqliteStore, runs: u64) {
+    for run in 0..runs {
+        let started = 1_750_000_000 * SECOND + run as i64 * 60 * SECOND;
+        let end = RunEnd {
+            exit: Some(i32::from(run % 100 == 99)),
+            ..RunEnd::default()
+        };
+        let header = header(run, started);
+        let append = store.append(&header, &end, 0, &mut |sink| {
+            let mut build = Build {
+                sink,
+                random: Random(0x9e37_79b9 + run * 77),
+                project: 0,
+                now: started,
+                activities: 0,
+                entities: 0,
+                known: Default::default(),
+                edges: 0,
+            };
+            let shell = build.activity(None, &["/bin/sh", "-c", "cat in > out"]);
+            build.start(shell, "/bin/sh");
+            let cat = build.activity(Some(shell), &["/bin/cat", "in"]);
+            build.start(cat, "/bin/cat");
+            let read = build.old("/home/user/src/in");
+            build.edge(cat, read, Relation::Read);
+            let written = build.made("/home/user/src/out");
+            build.edge(cat, written, Relation::Write);
+            Ok(())
+        });
+        append.unwrap();
+    }
+}
+
 struct Nothing;
 
 impl Sink for Nothing {
