@@ -309,7 +309,7 @@ fn channel_operations_keep_their_fields() {
         address(op::CONNECT),
         Op::Connect {
             fd: 3,
-            kind: 4,
+            kind: 0,
             address: peer.clone()
         }
     );
