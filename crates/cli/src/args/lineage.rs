@@ -26,7 +26,7 @@ pub const USES: &str = "Examples:\n  \
     backstory uses raw.csv --run nightly\n  \
     backstory uses raw.csv --json\n  \
     backstory uses /usr/bin/cc --level step\n\n\
-    Of a file that hundreds of processes used, the newest runs are shown only.\n\
+    Of a file that over 100 processes used, only the newest runs are shown.\n\
     --level step shows all runs.";
 
 /// The text after the options in the help of `status`.

@@ -21,8 +21,8 @@ use crate::text::tree::{self, Drawing};
 use crate::text::words::Direction;
 
 /// If more processes touched a file, `uses` shows the newest runs only, unless it is asked for all.
-/// So many processes and their results are found in a fraction of a tenth of a second.
-const SCREEN: usize = 300;
+/// So many processes, with all that they made, are found in about a tenth of a second.
+const SCREEN: usize = 100;
 
 /// Prints the lineage of a file.
 pub fn run(
