@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
-import sysconfig
-import warnings
 from collections.abc import Iterable, Sequence
 
 from .errors import BackstoryError, BackstoryWarning, MisuseError, NotFoundError
@@ -25,6 +21,10 @@ def program() -> str:
     chosen = os.environ.get("BACKSTORY_PROGRAM")
     if chosen:
         return chosen
+    # Not every program that imports the package needs these.
+    import shutil
+    import sysconfig
+
     beside = [sysconfig.get_path("scripts"), os.path.dirname(sys.executable)]
     try:
         beside.append(sysconfig.get_path("scripts", f"{os.name}_user"))
@@ -45,6 +45,9 @@ def program() -> str:
 
 def ask(arguments: Iterable[str | os.PathLike[str]], accepted: Sequence[int] = (0,)) -> str:
     """Runs the program and returns what it printed. Its complaints become warnings."""
+    import subprocess
+    import warnings
+
     words = [program(), *(os.fspath(argument) for argument in arguments)]
     ended = subprocess.run(
         words,
