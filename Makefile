@@ -32,6 +32,7 @@ setup-all:
 	@scripts/setup all
 
 build: setup
+	scripts/page build
 	$(CARGO) build --release --locked -p backstory
 
 demo: build
