@@ -34,9 +34,9 @@ export interface Found { runs: RunRow[]; files: { path: string; versions: number
 export interface FileNode { type: "file"; id: string; run: string; path: string; kind: string; version: number; size?: Num; modified?: Num; digest?: Text; kept: boolean; own: boolean; source: boolean; reach?: Text }
 export interface ProcessNode { type: "process"; id: string; run: string; pid: number; epoch: number; program?: Text; line: string; cwd?: Text; start: number; end: number; reach?: Text }
 export interface CommandNode { type: "command"; id: string; run: string; line: string; program?: Text; cwd?: Text; start: number; end: number; processes: number; commands: number; own: boolean }
-export interface FoldNode { type: "fold"; id: string; of: string; what: string; count: number; label: string; packages: { provider: string; name: string; version?: Text; files: number }[] }
+export interface FoldNode { type: "fold"; id: string; of?: Text; what: string; count: number; label: string; packages: { provider: string; name: string; version?: Text; files: number }[] }
 export type GraphNode = FileNode | ProcessNode | CommandNode | FoldNode;
-export interface GraphLink { from: string; to: string; flow: string; relation?: Text; certainty: string; start?: Num; end?: Num }
+export interface GraphLink { from: string; to: string; flow: string; relation?: Text; certainty: string; start: number; end: number }
 export interface LineageAnswer { roots: string[]; level: string; direction: string; cut: boolean; nodes: GraphNode[]; links: GraphLink[]; runs: RunRow[] }
 export interface FoldMembers { members: GraphNode[]; links: GraphLink[]; total: number; next?: Text }
 export interface ComparedSide { title: string; run?: Text; version?: Text }
@@ -51,6 +51,6 @@ export interface Comparison {
 export interface FileStatus { path: string; run?: Text; state: string; reasons: { about: string; why: string }[]; changed_inputs: { path: string; state: string }[]; mend?: Text }
 export interface StatusAnswer { scope?: Text; files: FileStatus[]; outside: number; removed: number }
 export interface LiveRun {
-  run: string; name?: Text; command: string[]; line: string; cwd: string; started: number; seconds: number; log_bytes: number; bytes_per_second: number; records: number; records_per_second: number;
-  processes: number; running: { pid: number; line: string; state: string; waits_for: string }[]; files_read: number; files_written: number;
+  run: string; name?: Text; command: string[]; line: string; cwd: string; started: number; log_bytes: number; bytes_per_second: number; records: number; records_per_second: number;
+  running: { pid: number; line: string; state: string; waits_for?: Text }[];
 }

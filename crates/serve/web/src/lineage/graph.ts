@@ -38,6 +38,35 @@ export function only(graph: Graph, kept: ReadonlySet<string>): Graph {
   };
 }
 
+/** Two commands with a pipe between them are linked directly. A pipe with one known end stays. */
+export function withoutPipes(graph: Graph): Graph {
+  const isPipe = (id: string) => {
+    const node = graph.nodes.get(id);
+    return node?.type === "file" && node.kind === "pipe" && !graph.roots.has(id);
+  };
+  const into = new Map<string, GraphLink[]>();
+  const outOf = new Map<string, GraphLink[]>();
+  for (const link of graph.links) {
+    if (isPipe(link.to)) into.set(link.to, [...(into.get(link.to) ?? []), link]);
+    if (isPipe(link.from)) outOf.set(link.from, [...(outOf.get(link.from) ?? []), link]);
+  }
+  const bridged = new Set([...into.keys()].filter((id) => outOf.has(id)));
+  if (bridged.size === 0) return graph;
+  const links = new Map<string, GraphLink>();
+  const add = (link: GraphLink) => links.set(key(link), link);
+  for (const link of graph.links) if (!bridged.has(link.from) && !bridged.has(link.to)) add(link);
+  for (const id of bridged) {
+    for (const written of into.get(id) ?? []) {
+      for (const read of outOf.get(id) ?? []) {
+        if (written.from === read.to) continue;
+        const certainty = written.certainty === "possible" || read.certainty === "possible" ? "possible" : "seen";
+        add({ from: written.from, to: read.to, flow: "informed", relation: "pipe", certainty, start: written.start, end: read.end });
+      }
+    }
+  }
+  return { roots: graph.roots, nodes: new Map([...graph.nodes].filter(([id]) => !bridged.has(id))), links: [...links.values()] };
+}
+
 export function programOf(node: GraphNode): string | null {
   if (node.type !== "command" && node.type !== "process") return null;
   return split(node.program ?? node.line.split(" ")[0] ?? "").name || null;

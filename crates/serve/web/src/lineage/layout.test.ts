@@ -7,7 +7,7 @@ const file = (id: string): GraphNode => ({ type: "file", id, run: "r", path: `/a
 const graph = (...pairs: [string, string][]): Graph => ({
   roots: new Set(["z"]),
   nodes: new Map([...new Set(pairs.flat())].map((id) => [id, file(id)])),
-  links: pairs.map(([from, to]) => ({ from, to, flow: "used", certainty: "seen" })),
+  links: pairs.map(([from, to]) => ({ from, to, flow: "used", certainty: "seen", start: 0, end: 1 })),
 });
 
 for (const [name, layout] of [["the small layout", layered], ["the large layout", spread]] as const) {

@@ -3,7 +3,7 @@ import type { GraphLink, GraphNode } from "../api/types.ts";
 import type { Graph } from "./graph.ts";
 import { adjacency, reachOf, waysThrough } from "./reach.ts";
 
-const link = (from: string, to: string, start?: number, end?: number): GraphLink => ({ from, to, flow: "used", certainty: "seen", start: start ?? null, end: end ?? null });
+const link = (from: string, to: string, start = 0, end = 99): GraphLink => ({ from, to, flow: "used", certainty: "seen", start, end });
 
 function graph(root: string, ...links: GraphLink[]): Graph {
   const ids = new Set(links.flatMap((each) => [each.from, each.to]));
@@ -19,7 +19,7 @@ test("a file that was read after the result was written is not on its way", () =
   expect(reached("late", late)).toEqual(["late", "p"]);
 });
 
-test("a link without times is followed both ways", () => {
+test("links that overlap in time are followed both ways", () => {
   expect(reached("b", graph("c", link("a", "b"), link("b", "c")))).toEqual(["a", "b", "c"]);
 });
 

@@ -35,9 +35,6 @@ export function adjacency(graph: Graph): Adjacency {
   return { into, outOf };
 }
 
-const start = (link: GraphLink) => link.start ?? Number.NEGATIVE_INFINITY;
-const end = (link: GraphLink) => link.end ?? Number.POSITIVE_INFINITY;
-
 function follow(from: string, reach: Reach, next: (id: string) => GraphLink[], far: (link: GraphLink) => string, back: boolean): void {
   // The best moment at which each node is reached: the latest on the way back, the earliest onward.
   const best = new Map<string, number>([[from, back ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY]]);
@@ -45,9 +42,9 @@ function follow(from: string, reach: Reach, next: (id: string) => GraphLink[], f
   for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
     const at = best.get(id) ?? 0;
     for (const link of next(id)) {
-      if (back ? start(link) > at : end(link) < at) continue;
+      if (back ? link.start > at : link.end < at) continue;
       reach.links.add(link);
-      const moment = back ? Math.min(at, end(link)) : Math.max(at, start(link));
+      const moment = back ? Math.min(at, link.end) : Math.max(at, link.start);
       const node = far(link);
       const known = best.get(node);
       if (known !== undefined && (back ? known >= moment : known <= moment)) continue;

@@ -1,7 +1,8 @@
 /** Numbers, times and commands as words. */
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 
-export function bytes(count: number): string {
+export function bytes(size: number): string {
+  const count = Math.round(size);
   if (count < 1000) return count === 1 ? "1 byte" : `${String(count)} bytes`;
   let value = count;
   let unit = 0;
