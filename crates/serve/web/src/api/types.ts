@@ -27,30 +27,20 @@ export type CellChange = Schemas["CellRow"];
 export type DiffBody = Schemas["DifferenceBody"];
 export type Difference = Schemas["DifferenceView"];
 
-type Text = string | null | undefined;
-type Num = number | null | undefined;
-
-export interface Found { runs: RunRow[]; files: { path: string; versions: number }[] }
-export interface FileNode { type: "file"; id: string; run: string; path: string; kind: string; version: number; size?: Num; modified?: Num; digest?: Text; kept: boolean; own: boolean; source: boolean; reach?: Text }
-export interface ProcessNode { type: "process"; id: string; run: string; pid: number; epoch: number; program?: Text; line: string; cwd?: Text; start: number; end: number; reach?: Text }
-export interface CommandNode { type: "command"; id: string; run: string; line: string; program?: Text; cwd?: Text; start: number; end: number; processes: number; commands: number; own: boolean }
-export interface FoldNode { type: "fold"; id: string; of?: Text; what: string; count: number; label: string; packages: { provider: string; name: string; version?: Text; files: number }[] }
-export type GraphNode = FileNode | ProcessNode | CommandNode | FoldNode;
-export interface GraphLink { from: string; to: string; flow: string; relation?: Text; certainty: string; start: number; end: number }
-export interface LineageAnswer { roots: string[]; level: string; direction: string; cut: boolean; nodes: GraphNode[]; links: GraphLink[]; runs: RunRow[] }
-export interface FoldMembers { members: GraphNode[]; links: GraphLink[]; total: number; next?: Text }
-export interface ComparedSide { title: string; run?: Text; version?: Text }
-export interface RunDifference {
-  kind: string; of: string; a?: Text; b?: Text; weight: string; sentence: string; after: number; one_side: boolean; versions: [Text, Text]; fed_by: number[]; intermediate: boolean;
-}
-export interface AlignedStep { process: string; line: string; start: number; end: number; exit?: Num }
-export interface Comparison {
-  a: ComparedSide; b: ComparedSide; same: boolean; earliest?: Num; differences: RunDifference[]; unknown: string[]; same_outputs: string[];
-  aligned: { a?: AlignedStep | null; b?: AlignedStep | null; same: boolean }[];
-}
-export interface FileStatus { path: string; run?: Text; state: string; reasons: { about: string; why: string }[]; changed_inputs: { path: string; state: string }[]; mend?: Text }
-export interface StatusAnswer { scope?: Text; files: FileStatus[]; outside: number; removed: number }
-export interface LiveRun {
-  run: string; name?: Text; command: string[]; line: string; cwd: string; started: number; log_bytes: number; bytes_per_second: number; records: number; records_per_second: number;
-  running: { pid: number; line: string; state: string; waits_for?: Text }[];
-}
+export type Found = Schemas["SearchResult"];
+export type FileNode = Schemas["FileNode"];
+export type ProcessNode = Schemas["ProcessNode"];
+export type CommandNode = Schemas["CommandNode"];
+export type FoldNode = Schemas["FoldNode"];
+export type GraphNode = Schemas["GraphNode"];
+export type GraphLink = Schemas["GraphLink"];
+export type LineageAnswer = Schemas["LineageView"];
+export type FoldMembers = Schemas["FoldPage"];
+export type ComparedSide = Schemas["ComparedSubject"];
+export type RunDifference = Schemas["DifferenceRow"];
+export type AlignedStep = Schemas["AlignedCommand"];
+export type Comparison = Schemas["ComparisonView"];
+export type FileStatus = Schemas["StatusRow"];
+export type StatusAnswer = Schemas["StatusList"];
+export type LiveRun = Schemas["LiveRun"];
+export type LiveList = Schemas["LiveList"];
