@@ -97,7 +97,7 @@ export function labels(graph: Graph): Map<string, string> {
       const ambiguous = (names.get(name)?.size ?? 0) > 1;
       result.set(node.id, middle(visible(ambiguous ? split(directory).name + name : name), 40));
     } else if (node.type === "fold") result.set(node.id, middle(visible(node.label), 44));
-    else result.set(node.id, middle(visible(shortLine(node.line)), 48));
+    else result.set(node.id, middle(visible(shortLine(node.line)), 34));
   }
   return result;
 }

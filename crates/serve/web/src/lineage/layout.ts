@@ -30,7 +30,7 @@ function boxes(graph: Graph): Layout {
 export function layered(graph: Graph): Layout {
   const result = boxes(graph);
   const drawing = new dagre.graphlib.Graph();
-  drawing.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 56, edgesep: 8, marginx: 20, marginy: 20 });
+  drawing.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 40, edgesep: 8, marginx: 20, marginy: 20 });
   drawing.setDefaultEdgeLabel(() => ({}));
   for (const [id, box] of result) drawing.setNode(id, { width: box.width, height: box.height });
   for (const link of graph.links) if (link.from !== link.to) drawing.setEdge(link.from, link.to);
