@@ -62,18 +62,22 @@ export default async function setup(project: TestProject): Promise<() => void> {
   mkdirSync(stage.project);
   cpSync(join(import.meta.dirname, "project"), stage.project, { recursive: true });
 
-  backstory(stage, "record", "--name", "first", "--", "sh", "run.sh");
+  const record = (name: string, ...command: string[]) => {
+    try {
+      // The contents of a run are stored after it: before the next run changes them.
+      execFileSync(program, ["record", "--name", name, "--", ...command], { cwd: stage.project, env: environment(stage.store), stdio: "ignore" });
+    } catch {
+      // `record` ends as its command does.
+    }
+    backstory(stage, "index", "--wait");
+  };
+  record("first", "sh", "run.sh");
   const stations = join(stage.project, "stations.csv");
   writeFileSync(stations, readFileSync(stations, "utf8").replace("94", "120"));
-  backstory(stage, "record", "--name", "second", "--", "sh", "run.sh");
+  record("second", "sh", "run.sh");
   const names = HOSTILE.map((name) => `: >"$(printf '${name.replaceAll("%", "%%")}')"`).join("; ");
-  backstory(stage, "record", "--name", "hostile", "--", "sh", "-c", `mkdir odd; cd odd; ${names}; cat * >../odd.txt`);
-  try {
-    backstory(stage, "record", "--name", "notebook", "--", "sh", "-c", "wc notes.ipynb; exit 3");
-  } catch {
-    // `record` ends as its command does.
-  }
-  backstory(stage, "index", "--wait");
+  record("hostile", "sh", "-c", `mkdir odd; cd odd; ${names}; cat * >../odd.txt`);
+  record("notebook", "sh", "-c", "wc notes.ipynb; exit 3");
   const { server, url } = await serve(stage);
   stage.url = url;
   project.provide("stage", stage);

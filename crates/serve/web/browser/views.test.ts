@@ -87,7 +87,7 @@ test("each kind of content is shown in its own way", async () => {
   const image = page.locator("img[alt='Content of picture.png']");
   await image.waitFor();
   expect(await image.evaluate((element: HTMLImageElement) => element.decode().then(() => element.naturalWidth))).toBe(120);
-  await page.getByRole("button", { name: "Bytes" }).click();
+  await page.getByRole("button", { name: "Bytes", exact: true }).click();
   await page.getByRole("region", { name: "Bytes of the file" }).getByText("89 50 4e 47").waitFor();
   await page.goto(new URL(`/file?path=${file("picture.png")}&tab=difference`, stage.url).href);
   await page.getByText("pixels differ").waitFor();
@@ -147,7 +147,7 @@ test("a run in progress appears, grows and ends", async () => {
   await page.getByText("No run is in progress").waitFor();
   const run = spawn(stage.program, ["record", "--name", "slow", "--", "sh", "-c", "read line; cat clean.py"], { cwd: stage.project, env: environment(stage.store), stdio: ["pipe", "ignore", "ignore"] });
   const article = page.getByRole("article");
-  await article.getByText("slow").waitFor();
+  await article.getByText("slow", { exact: true }).waitFor();
   await article.getByText("read line").first().waitFor();
   await keep(page, "live");
   run.stdin.end("go\n");

@@ -12,7 +12,7 @@ export interface Group {
 const TITLES: [weight: string, title: string, quiet: boolean][] = [
   ["own", "Your own files", false],
   ["command", "Commands and their environment", false],
-  ["result", "How programs ended", false],
+  ["result", "Results, and how programs ended", false],
   ["system", "Programs, libraries and files of the system", true],
   ["consequence", "Consequences of the differences above", true],
 ];

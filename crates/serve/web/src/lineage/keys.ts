@@ -6,9 +6,9 @@ export type Arrow = "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown";
 
 /**
  * Left goes to a node that data came from, right to one that it went to; of several, the nearest in
- * height. Up and down go to the next node of the same layer, in the drawing.
+ * height, and what `last` names comes after all others. Up and down go to the next node of the same layer, in the drawing.
  */
-export function neighbour(id: string, arrow: Arrow, ways: Adjacency, layout: Layout): string | null {
+export function neighbour(id: string, arrow: Arrow, ways: Adjacency, layout: Layout, last: (id: string) => boolean = () => false): string | null {
   const here = layout.get(id);
   if (!here) return null;
   const nearest = (ids: Iterable<string>, distance: (x: number, y: number) => number): string | null => {
@@ -17,7 +17,7 @@ export function neighbour(id: string, arrow: Arrow, ways: Adjacency, layout: Lay
     for (const other of ids) {
       const box = layout.get(other);
       if (!box || other === id) continue;
-      const far = distance(box.x - here.x, box.y - here.y);
+      const far = distance(box.x - here.x, box.y - here.y) + (last(other) ? 1e6 : 0);
       if (far < least) {
         least = far;
         best = other;

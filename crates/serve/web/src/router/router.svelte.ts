@@ -27,8 +27,21 @@ export function go(href: string): void {
   history.pushState(null, "", href);
   read();
   window.scrollTo(0, 0);
-  // A screen reader and the keyboard start at the new view's heading.
-  requestAnimationFrame(() => document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true }));
+  requestAnimationFrame(() => {
+    focusHeading(location.href, 300);
+  });
+}
+
+/** A screen reader and the keyboard start at the new view's heading, which may wait for an answer. */
+function focusHeading(href: string, frames: number): void {
+  if (location.href !== href || frames === 0) return;
+  const heading = document.querySelector<HTMLElement>("main h1");
+  if (heading) heading.focus({ preventScroll: true });
+  else {
+    requestAnimationFrame(() => {
+      focusHeading(href, frames - 1);
+    });
+  }
 }
 
 /** Changes some parameters of the present address. Steps in between are not kept in the history unless `keep`. */
