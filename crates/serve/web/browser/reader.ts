@@ -47,7 +47,7 @@ export async function reader(browser: Browser, scheme: "light" | "dark" = "light
     async open(address) {
       await page.goto(new URL(address, url).href);
       await page.waitForSelector("main h1");
-      await page.waitForLoadState("networkidle").catch(() => undefined);
+      await page.waitForLoadState("networkidle", { timeout: 3000 }).catch(() => undefined);
     },
     close: () => context.close(),
   };

@@ -88,7 +88,7 @@ test("each kind of content is shown in its own way", async () => {
   await image.waitFor();
   expect(await image.evaluate((element: HTMLImageElement) => element.decode().then(() => element.naturalWidth))).toBe(120);
   await page.getByRole("button", { name: "Bytes", exact: true }).click();
-  await page.getByRole("region", { name: "Bytes of the file" }).getByText("89 50 4e 47").waitFor();
+  await page.getByRole("region", { name: "Bytes of the file" }).getByText("89504e470d0a1a0a").waitFor();
   await page.goto(new URL(`/file?path=${file("picture.png")}&tab=difference`, stage.url).href);
   await page.getByText("pixels differ").waitFor();
   expect(await page.locator(".frame").count()).toBe(2);

@@ -12,6 +12,26 @@ export interface Graph {
 
 export const EMPTY: Graph = { roots: new Set(), nodes: new Map(), links: [] };
 
+/**
+ * Names each command by its run and start: the id of a command holds within one answer only.
+ * `asked` gets the id by which the server knows it.
+ */
+export function named<Part extends Pick<LineageAnswer, "nodes" | "links">>(part: Part, asked: Map<string, string>): Part {
+  const names = new Map<string, string>();
+  for (const node of part.nodes) {
+    if (node.type !== "command") continue;
+    const name = `${node.run} ${String(node.start)} ${node.line}`;
+    names.set(node.id, name);
+    asked.set(name, node.id);
+  }
+  const name = (id: string) => names.get(id) ?? id;
+  return {
+    ...part,
+    nodes: part.nodes.map((node) => ({ ...node, id: name(node.id) })),
+    links: part.links.map((link) => ({ ...link, from: name(link.from), to: name(link.to) })),
+  };
+}
+
 const key = (link: GraphLink) => `${link.from} ${link.to} ${link.flow} ${link.certainty}`;
 
 /** Adds an answer to a graph. A node that both have is kept as it was, so that nothing jumps. */
