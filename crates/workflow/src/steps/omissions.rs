@@ -44,27 +44,27 @@ pub fn leave_out_superseded(
 }
 
 /// Leaves out commands that `rerun` has repeated in a later run. The later command counts, also if
-/// it changed a file that the earlier one had made.
+/// it changed a file that the earlier one had made, or found a file of it up to date.
 pub fn leave_out_repeated(parts: &mut Vec<Part>, runs: &[&RunCommands]) {
     if runs.iter().all(|run| run.repeats.is_none()) {
         return;
     }
     let text = |part: &Part| -> Vec<String> { part.lines.iter().map(Line::headline).collect() };
     let texts: Vec<Vec<String>> = parts.iter().map(text).collect();
-    // Temporary files have other names each time.
-    let lasting = lasting(parts);
-    let is_repeated = |at: usize| {
-        let makes_all = |later: &Part| {
-            let paths = parts[at].effects.made.keys();
-            let mut paths = paths.filter(|path| lasting.contains(*path));
-            paths.all(|path| later.effects.made.contains_key(path))
+    let mut keep = vec![true; parts.len()];
+    for at in 0..parts.len() {
+        let again = |&later: &usize| {
+            texts[later] == texts[at] && repeats(runs, parts[later].run, parts[at].run)
         };
-        let mut all = parts.iter().zip(&texts);
-        all.any(|(later, text)| {
-            repeats(runs, later.run, parts[at].run) && *text == texts[at] && makes_all(later)
-        })
-    };
-    let keep: Vec<bool> = (0..parts.len()).map(|at| !is_repeated(at)).collect();
+        let Some(later) = (at + 1..parts.len()).rev().find(again) else {
+            continue;
+        };
+        keep[at] = false;
+        let made = std::mem::take(&mut parts[at].effects.made);
+        for (path, how) in made {
+            parts[later].effects.made.entry(path).or_insert(how);
+        }
+    }
     let mut keep = keep.into_iter();
     parts.retain(|_| keep.next().unwrap_or(true));
 }

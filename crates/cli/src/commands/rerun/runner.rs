@@ -157,8 +157,7 @@ impl StepRunner for StepRecorder {
 /// incomplete, although the step ended with status 0.
 fn killed(store: &Path, summary: &Path) -> Result<Option<String>, Failure> {
     let text = std::fs::read(summary)?;
-    let read: serde_json::Value =
-        serde_json::from_slice(&text).map_err(Failure::not_found)?;
+    let read: serde_json::Value = serde_json::from_slice(&text).map_err(Failure::not_found)?;
     let current = CurrentStore::open(Some(store))?;
     // A run whose daemons are still recorded is not in the store.
     let Some(record) = read["run"].as_str().map(|run| current.store.run(run)) else {
