@@ -1,6 +1,6 @@
 //! The facts of a recorded run that build systems and the comparison need.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -45,9 +45,18 @@ pub struct BuildRun {
     pub own: BTreeSet<Bytes>,
     /// All other files that the run read.
     pub provided: BTreeSet<Bytes>,
+    /// The other names that the run used for files, such as names through symbolic links. The keys
+    /// are the names in the steps.
+    pub aliases: BTreeMap<Bytes, BTreeSet<Bytes>>,
 }
 
 impl BuildRun {
+    /// All names that the run used for the file of a step.
+    pub fn names<'r>(&'r self, path: &'r Bytes) -> impl Iterator<Item = &'r [u8]> {
+        let others = self.aliases.get(path).into_iter().flatten();
+        std::iter::once(path).chain(others).map(|name| &**name)
+    }
+
     /// Collects the facts of a run. `programs`: names of build systems' programs.
     pub fn of(recording: &Recording, ownership: &mut Ownership, programs: &[&str]) -> BuildRun {
         let none = Globs::default();
@@ -72,6 +81,10 @@ impl BuildRun {
             files.insert(path.clone());
         }
         run.steps = steps;
+        for entity in recording.entities.iter().filter(|e| !e.aliases.is_empty()) {
+            let others = run.aliases.entry(entity.path.clone()).or_default();
+            others.extend(entity.aliases.iter().cloned());
+        }
         run
     }
 }

@@ -52,7 +52,7 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
                 .collect(),
         };
         let declared = |path: &Bytes| {
-            allowed.contains(&**path)
+            run.names(path).any(|name| allowed.contains(name))
                 || listed.is_some_and(|listed| listed.names(path))
                 // A file that a step without a target made, such as a temporary one.
                 || run.made.contains(path) && !rules.makes(path) && !everything.contains(&**path)
@@ -74,7 +74,8 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
         }
         // Commands that could not be told apart are one step, which reads what it made.
         let read: HashSet<&[u8]> = reads(step)
-            .chain(step.outputs.iter().map(|path| &**path))
+            .chain(&step.outputs)
+            .flat_map(|path| run.names(path))
             .collect();
         for target in targets {
             let idle = rules.inputs(target).filter(|input| {
@@ -114,14 +115,16 @@ fn is_builders(step: &Step) -> bool {
     programs.next().is_some_and(|name| is_one(name, builders)) && programs.next().is_none()
 }
 
-fn reads(step: &Step) -> impl Iterator<Item = &[u8]> {
-    step.inputs.iter().chain(&step.tools).map(|path| &**path)
+fn reads(step: &Step) -> impl Iterator<Item = &Bytes> {
+    step.inputs.iter().chain(&step.tools)
 }
 
 /// The files that steps without a target read. A rule of several commands has such steps.
 fn read_by_helpers<'r>(run: &'r BuildRun, rules: &DeclaredRules) -> HashSet<&'r [u8]> {
     let helper = |step: &&Step| !step.outputs.iter().any(|path| rules.makes(path));
-    run.steps.iter().filter(helper).flat_map(reads).collect()
+    let steps = run.steps.iter().filter(helper);
+    let read = steps.flat_map(reads);
+    read.flat_map(|path| run.names(path)).collect()
 }
 
 /// True for an input that is a regular file. The names of phony targets and directories are not

@@ -79,6 +79,22 @@ fn a_header_that_a_makefile_forgets_is_undeclared_and_one_too_many_is_unread() {
 }
 
 #[test]
+fn a_file_is_declared_by_each_name_that_the_build_uses_for_it() {
+    if !needs("inputs through links", &["make"]) {
+        return;
+    }
+    let place = Place::new();
+    assert_eq!(place.command_line("mkdir real; ln -s real link").status, 0);
+    place.write_aged("real/in", "text\n");
+    place.write_aged(
+        "Makefile",
+        "all: first out\nfirst: real/in\n\tcat real/in > $@\nout: link/in\n\tcat link/in > $@\n",
+    );
+    place.record("make");
+    assert_eq!(compared(&place, &[]), (0, vec![], vec![]));
+}
+
+#[test]
 fn ninjas_rules_and_the_inputs_that_its_compilers_report_are_declarations() {
     if !needs("undeclared inputs of ninja", &["ninja", "gcc"]) {
         return;
