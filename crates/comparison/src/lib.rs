@@ -3,7 +3,8 @@
 //! In: a file's name and two contents in memory. Out: a [`ContentDifference`]: lines of a text,
 //! cells of a table, pixels of an image, else bytes.
 //!
-//! The kind is found from the name's ending and from the bytes. A content that is not what its name
+//! A table is a CSV file, by its name, or a Parquet file, by its bytes. The kind is found from the
+//! name's ending and from the bytes. A content that is not what its name
 //! says is compared as a text or as bytes. Absent: reading files, and printing.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -11,12 +12,14 @@
 mod binary;
 mod image;
 mod origins;
+mod parquet_table;
 mod table;
 mod text;
 
 pub use binary::BinaryDifference;
 pub use image::{ImageDifference, PixelBox};
 pub use origins::line_origins;
+use table::Table;
 pub use table::{CellChange, TableDifference};
 pub use text::{Hunk, LineMark, TextDifference, lines};
 
@@ -48,9 +51,14 @@ pub fn compare(name: &[u8], a: &[u8], b: &[u8]) -> ContentDifference {
         if let Some(found) = image::compare(a, b) {
             return ContentDifference::Image(found);
         }
+        if let (Some(a), Some(b)) = (parquet_table::read(a), parquet_table::read(b)) {
+            return ContentDifference::Table(table::compare(&a, &b));
+        }
         if is_text(a) && is_text(b) {
-            return match separator(name).and_then(|by| table::compare(a, b, by)) {
-                Some(found) => ContentDifference::Table(found),
+            let tables =
+                separator(name).and_then(|by| Some((Table::read(a, by)?, Table::read(b, by)?)));
+            return match tables {
+                Some((a, b)) => ContentDifference::Table(table::compare(&a, &b)),
                 None => ContentDifference::Text(text::compare(a, b)),
             };
         }

@@ -53,14 +53,23 @@ pub struct CellChange {
 
 type Row = Vec<Vec<u8>>;
 
-struct Table {
+/// A table with a heading.
+pub struct Table {
     heading: Row,
     rows: Vec<Row>,
 }
 
 impl Table {
+    /// A table of rows that are as long as its heading. `None` if the heading is empty, or has a
+    /// name twice.
+    pub fn new(heading: Row, rows: Vec<Row>) -> Option<Table> {
+        let names: HashSet<&Vec<u8>> = heading.iter().collect();
+        let is_table = !heading.is_empty() && names.len() == heading.len();
+        is_table.then_some(Table { heading, rows })
+    }
+
     /// `None` if the text is no table: a single column, or rows of different lengths.
-    fn read(text: &[u8], separator: u8) -> Option<Table> {
+    pub fn read(text: &[u8], separator: u8) -> Option<Table> {
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(separator)
             .has_headers(false)
@@ -73,8 +82,7 @@ impl Table {
             return None;
         }
         let heading = rows.remove(0);
-        let names: HashSet<&Vec<u8>> = heading.iter().collect();
-        (names.len() == heading.len()).then_some(Table { heading, rows })
+        Table::new(heading, rows)
     }
 
     /// The position of each value of the first column. `None` if a value is there twice.
@@ -85,9 +93,8 @@ impl Table {
     }
 }
 
-/// Compares two tables. `None` if one of them is no table.
-pub fn compare(a: &[u8], b: &[u8], separator: u8) -> Option<TableDifference> {
-    let (a, b) = (Table::read(a, separator)?, Table::read(b, separator)?);
+/// Compares two tables.
+pub fn compare(a: &Table, b: &Table) -> TableDifference {
     let only = |one: &Table, other: &Table| -> Vec<Vec<u8>> {
         let names = one.heading.iter();
         names
@@ -105,8 +112,8 @@ pub fn compare(a: &[u8], b: &[u8], separator: u8) -> Option<TableDifference> {
     let mut found = TableDifference {
         a: a.rows.len(),
         b: b.rows.len(),
-        columns_removed: only(&a, &b),
-        columns_added: only(&b, &a),
+        columns_removed: only(a, b),
+        columns_added: only(b, a),
         columns_moved: !both.is_sorted_by_key(|(_, other)| *other),
         ..TableDifference::default()
     };
@@ -120,7 +127,7 @@ pub fn compare(a: &[u8], b: &[u8], separator: u8) -> Option<TableDifference> {
                 match new.get(&*row[0]) {
                     Some(&other) => {
                         places.push(other);
-                        found.pair(&a, at, &b.rows[other], &both, true);
+                        found.pair(a, at, &b.rows[other], &both, true);
                     }
                     None => found.rows_removed += 1,
                 }
@@ -132,9 +139,9 @@ pub fn compare(a: &[u8], b: &[u8], separator: u8) -> Option<TableDifference> {
                 .filter(|row| !old.contains_key(&*row[0]))
                 .count();
         }
-        _ => found.align(&a, &b, &both),
+        _ => found.align(a, b, &both),
     }
-    Some(found)
+    found
 }
 
 impl TableDifference {
@@ -185,8 +192,12 @@ impl TableDifference {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Option<Table> {
+        Table::read(text.as_bytes(), b',')
+    }
+
     fn of(a: &str, b: &str) -> TableDifference {
-        compare(a.as_bytes(), b.as_bytes(), b',').unwrap()
+        compare(&read(a).unwrap(), &read(b).unwrap())
     }
 
     #[test]
@@ -231,7 +242,7 @@ mod tests {
     fn quoted_fields_are_read_and_a_text_without_columns_is_no_table() {
         let found = of("id,t\n1,\"a, b\"\n", "id,t\n1,\"a, c\"\n");
         assert_eq!(found.cells[0].b, b"a, c");
-        assert_eq!(compare(b"one\ntwo\n", b"one\n", b','), None);
-        assert_eq!(compare(b"a,b\n1\n", b"a,b\n1,2\n", b','), None);
+        assert!(read("one\ntwo\n").is_none());
+        assert!(read("a,b\n1\n").is_none());
     }
 }
