@@ -94,3 +94,25 @@ fn a_file_that_no_run_has_seen_is_found_by_its_content() {
     place.write("elsewhere", "new\n");
     place.run(&["of", "elsewhere"]).is_error(1, &["elsewhere"]);
 }
+
+/// The contents of packages' files are not stored, but their files are there.
+#[test]
+fn a_packages_file_is_found_by_its_sha_256_digest() {
+    if !needs("a package's file", &["dpkg", "sha256sum"]) {
+        return;
+    }
+    let place = Place::new();
+    place.keep("base64 /usr/share/common-licenses/BSD > out", &[]);
+    let sum = Command::new("sha256sum")
+        .arg("/usr/share/common-licenses/BSD")
+        .output()
+        .unwrap();
+    let sha256 = String::from_utf8(sum.stdout).unwrap()[..64].to_owned();
+    for digest in [sha256.clone(), format!("sha256:{}", &sha256[..12])] {
+        let uses = place.run(&["uses", &digest]);
+        assert!(
+            uses.err.contains("/usr/share/common-licenses/BSD") && uses.out.contains("base64"),
+            "{uses:?}"
+        );
+    }
+}
