@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
-use backstory_workflow::paths::is_option_file;
+use backstory_workflow::paths::{is_option_file, is_record};
 use backstory_workflow::steps::{Step, Word, is_one};
 use backstory_workflow::tools::knowledge;
 
@@ -41,7 +41,9 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
             .iter()
             .filter(|path| rules.makes(path))
             .collect();
-        if targets.is_empty() && is_builders(step) {
+        if targets.is_empty() && is_of(step, &knowledge().programs.builders)
+            || is_of(step, &knowledge().programs.configurers)
+        {
             continue;
         }
         let allowed: HashSet<&[u8]> = match targets.is_empty() {
@@ -82,6 +84,7 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
                 !read.contains(&***input)
                     && !helpers.contains(&***input)
                     && !is_option_file(input)
+                    && !is_record(input)
                     && is_file(input)
             });
             for input in idle {
@@ -104,15 +107,16 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
     }
 }
 
-/// True if a build system's program is the step: `cmake` reads `CMakeLists.txt`, which declares.
-fn is_builders(step: &Step) -> bool {
+/// True if one of these programs alone is the step. A builder reads the rules: `cmake` reads
+/// `CMakeLists.txt`, which declares. A configurer makes the rules of what it finds: `configure`,
+/// `autoreconf`.
+fn is_of(step: &Step, programs: &[String]) -> bool {
     let words = step.lines.iter().flat_map(|line| &line.words);
-    let mut programs = words.filter_map(|word| match word {
+    let mut called = words.filter_map(|word| match word {
         Word::Program(name) => Some(name),
         _ => None,
     });
-    let builders = &knowledge().programs.builders;
-    programs.next().is_some_and(|name| is_one(name, builders)) && programs.next().is_none()
+    called.next().is_some_and(|name| is_one(name, programs)) && called.next().is_none()
 }
 
 fn reads(step: &Step) -> impl Iterator<Item = &Bytes> {

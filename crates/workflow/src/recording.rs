@@ -78,6 +78,26 @@ impl Recording {
     ///
     /// If there is no such run, or the store fails.
     pub fn load(store: &dyn Store, run: &str) -> Result<Recording> {
+        Recording::load_edges(store, run, |_| true)
+    }
+
+    /// Reads a run without its look-ups of single paths, which no step depends on. They are most of
+    /// the edges of a build.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Recording::load`].
+    pub fn without_lookups(store: &dyn Store, run: &str) -> Result<Recording> {
+        use Relation::{Link, Missing, Stat};
+        let is_lookup = |edge: &Edge| matches!(edge.relation, Stat | Missing | Link);
+        Recording::load_edges(store, run, |edge| !is_lookup(edge))
+    }
+
+    fn load_edges(
+        store: &dyn Store,
+        run: &str,
+        wanted: impl Fn(&Edge) -> bool,
+    ) -> Result<Recording> {
         let details = backstory_query::details(store, run)?;
         let record = store
             .run(run)?
@@ -87,7 +107,9 @@ impl Recording {
         let mut entities = store.entities(key)?;
         let (mut edges, mut derived, mut informs) = (Vec::new(), Vec::new(), Vec::new());
         for activity in &activities {
-            let stream = store.stream(ActivityKey::new(key, activity.id))?;
+            let mut stream = store.stream(ActivityKey::new(key, activity.id))?;
+            stream.edges.retain(&wanted);
+            stream.edges.shrink_to_fit();
             edges.push(stream.edges);
             derived.extend(stream.derived);
             informs.extend(stream.informed_by);

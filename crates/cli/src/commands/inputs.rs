@@ -31,9 +31,10 @@ const NAMED: usize = 5;
 pub fn run(args: InputsArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let id = current.run(args.run.run.as_deref())?;
-    let recording = Recording::load(&current.store, &id)?;
+    let recording = Recording::without_lookups(&current.store, &id)?;
     let mut ownership = Ownership::new(Path::new("/"), [recording.cwd()]);
     let build = BuildRun::of(&recording, &mut ownership, &PROGRAMS);
+    drop(recording);
     if !args.undeclared {
         let tally = ownership.tally(build.provided.iter().map(|path| &**path));
         return listing(&args, &build, &tally);

@@ -12,9 +12,9 @@ use super::programs::is_builder;
 use crate::paths::{is_dependency_file, is_record};
 use crate::recording::Recording;
 
-/// True if an activity read the file at `path` only to find out which commands must run: a
-/// builder's record of its own work, or a dependency file that a builder read. For a compiler that
-/// reads it, a dependency file is a file like others.
+/// True if an activity read the file at `path` only to find out which commands must run. Such a
+/// file is a builder's record of its own work, or a dependency file that a builder read. For a
+/// compiler that reads it, a dependency file is a file like others.
 pub fn is_bookkeeping(recording: &Recording, at: usize, path: &[u8]) -> bool {
     is_record(path) || is_dependency_file(path) && is_builder(recording, at)
 }
