@@ -181,3 +181,77 @@ fn a_version_manager_that_is_installed_here_is_looked_through() {
         assert_eq!(last, Some("cp in.txt out.txt"), "{found:?}");
     }
 }
+
+#[test]
+fn a_compiler_that_distcc_starts_is_the_step() {
+    if !needs("a distributing compiler launcher", &["distcc", "gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("m.c", "int main(void) { return 0; }\n");
+    let script = "DISTCC_DIR=$PWD/.distcc DISTCC_HOSTS=localhost distcc gcc -c m.c -o m.o\n";
+    record_script(&place, &[], script);
+    let of = place.run(&["of", "m.o"]).out;
+    assert!(of.contains("\n  gcc -c m.c -o m.o\n"), "{of}");
+    assert!(of.contains("sources: m.c\n"), "{of}");
+}
+
+#[test]
+fn a_script_that_uv_runs_is_the_step() {
+    let Some(uv) = crate::engines::engine("a launcher of Python", "uv") else {
+        return;
+    };
+    let place = Place::new();
+    place.write_aged("in.txt", "a\n");
+    place.write_aged(
+        "p.py",
+        "open('out.txt', 'w').write(open('in.txt').read().upper())\n",
+    );
+    let script = format!(
+        "UV_CACHE_DIR=$PWD/.cache UV_OFFLINE=1 {} run --quiet --no-project python p.py\n",
+        uv.canonicalize().unwrap().display()
+    );
+    record_script(&place, &[], &script);
+    let of = place.run(&["of", "out.txt"]).out;
+    let step = of.lines().nth(1).unwrap();
+    assert!(step.ends_with(" p.py") && !step.contains("uv"), "{of}");
+    assert!(of.contains("sources: in.txt, p.py\n"), "{of}");
+}
+
+#[test]
+fn a_program_of_a_package_that_npx_runs_is_the_step() {
+    if !needs("a launcher of Node.js", &["npx", "node"]) {
+        return;
+    }
+    let place = Place::new();
+    directories(
+        &place,
+        &["node_modules", "node_modules/.bin", "node_modules/shout"],
+    );
+    place.write_aged("in.txt", "a\n");
+    place.write_aged(
+        "package.json",
+        "{\"name\": \"x\", \"version\": \"1.0.0\"}\n",
+    );
+    place.write_aged(
+        "node_modules/shout/package.json",
+        "{\"name\": \"shout\", \"version\": \"1.2.3\", \"bin\": {\"shout\": \"shout.js\"}}\n",
+    );
+    program(
+        &place,
+        "node_modules/shout/shout.js",
+        "#!/usr/bin/env node\nconst fs = require('fs');\n\
+         fs.writeFileSync('out.txt', fs.readFileSync('in.txt', 'utf8').toUpperCase());\n",
+    );
+    let bin = place.path("node_modules/.bin/shout");
+    std::os::unix::fs::symlink("../shout/shout.js", bin).unwrap();
+    let script = "npm_config_cache=$PWD/.npm npx --offline shout 2> log\n";
+    record_script(&place, &[], script);
+    let of = place.run(&["of", "out.txt"]).out;
+    let step = of.lines().nth(1).unwrap();
+    assert!(step.contains("shout") && !step.contains("npx"), "{of}");
+    let inputs = place.run(&["of", "out.txt", "--inputs"]).out;
+    assert!(inputs.lines().any(|line| line == "in.txt"), "{inputs}");
+    let packages = place.run(&["of", "out.txt", "--packages"]).out;
+    assert!(packages.contains("shout 1.2.3 (npm)"), "{packages}");
+}

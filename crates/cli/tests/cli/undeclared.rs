@@ -264,3 +264,30 @@ fn a_run_without_declarations_is_no_answer_and_inputs_alone_lists_its_own_files(
     assert!(listed.out.starts_with("in.txt\n"), "{listed:?}");
     assert!(!listed.out.contains("mid"), "{listed:?}");
 }
+
+/// The workflow engine itself, and not its files written by hand.
+#[test]
+fn a_file_that_a_rule_of_snakemake_reads_and_does_not_name_is_undeclared() {
+    let Some(snakemake) = crate::engines::engine("rules of Snakemake", "snakemake") else {
+        return;
+    };
+    let place = Place::new();
+    place.write_aged("in.txt", "a\n");
+    place.write_aged("extra.txt", "b\n");
+    place.write_aged(
+        "Snakefile",
+        "rule up:\n    input: 'in.txt'\n    output: 'out.txt'\n    \
+         shell: 'cat {input} extra.txt | tr a-z A-Z > {output}'\n",
+    );
+    let snakemake = snakemake.canonicalize().unwrap();
+    place.record(&format!("{} -c1 --quiet all 2> log", snakemake.display()));
+    assert_eq!(
+        compared(&place, &[]),
+        (1, vec!["extra.txt by out.txt".to_owned()], vec![])
+    );
+    let of = place.run(&["of", "out.txt"]).out;
+    assert!(
+        of.contains("cat in.txt extra.txt | tr a-z A-Z > out.txt"),
+        "{of}"
+    );
+}
