@@ -49,15 +49,11 @@ pub fn moved_with_directory(
 pub fn directory_moves(store: &dyn Store, path: &[u8]) -> Result<Vec<DirectoryMove>> {
     let mut found = Vec::new();
     let slashes = (1..path.len()).filter(|&at| path[at] == b'/');
-    for end in slashes {
+    // Nearly every run looks at the directories in the root directory, and none renames them.
+    for end in slashes.skip(1) {
         let (directory, rest) = path.split_at(end);
         for key in store.at_path(directory)? {
-            let entity = store.entity(key)?;
-            // A directory that is at its first name, and there when the run ended, was not renamed.
-            let is_moved = entity.version > 0 || !entity.last;
-            if is_moved {
-                moves_of(store, key, rest, &mut found)?;
-            }
+            moves_of(store, key, rest, &mut found)?;
         }
     }
     Ok(found)
@@ -74,7 +70,8 @@ fn moves_of(
         let directory = store.entity(EntityKey::new(key.run(), entity))?.path;
         Ok([&directory, rest].concat().into())
     };
-    for (activity, _) in store.touching(key)? {
+    let touching = store.touching(key)?.into_iter();
+    for (activity, _) in touching.filter(|(_, changed)| *changed) {
         let doer = ActivityKey::new(key.run(), activity);
         let stream = store.stream(doer)?;
         let is_it = |one: &&Derived| one.entity == key.local() || one.from == key.local();

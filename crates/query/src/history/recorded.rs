@@ -181,8 +181,8 @@ impl<'v> VersionEvents<'v> {
         Ok(())
     }
 
-    /// Links and copies that the kernel made have no write. Neither has a file that got another name
-    /// because a directory above it was renamed.
+    /// Links and copies that the kernel made have no write. Neither has a file that got another
+    /// name because a directory above it was renamed.
     fn add_derived(&mut self, store: &dyn Store, doer: ActivityKey, stream: &Stream) -> Result<()> {
         let of_this =
             |one: &&Derived| one.entity == self.key.local() || one.from == self.key.local();
