@@ -41,9 +41,7 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
             .iter()
             .filter(|path| rules.makes(path))
             .collect();
-        if targets.is_empty() && is_of(step, &knowledge().programs.builders)
-            || is_of(step, &knowledge().programs.configurers)
-        {
+        if targets.is_empty() && is_builders(step) || makes_rules(step) {
             continue;
         }
         let allowed: HashSet<&[u8]> = match targets.is_empty() {
@@ -107,16 +105,25 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
     }
 }
 
-/// True if one of these programs alone is the step. A builder reads the rules: `cmake` reads
-/// `CMakeLists.txt`, which declares. A configurer makes the rules of what it finds: `configure`,
-/// `autoreconf`.
-fn is_of(step: &Step, programs: &[String]) -> bool {
+/// True if a build system's program is the step: `cmake` reads `CMakeLists.txt`, which declares.
+fn is_builders(step: &Step) -> bool {
+    let builders = &knowledge().programs.builders;
+    let mut programs = programs(step);
+    programs.next().is_some_and(|name| is_one(name, builders)) && programs.next().is_none()
+}
+
+/// True if a configurer is part of the step: `configure`, `autoreconf`. It makes the rules of what
+/// it finds.
+fn makes_rules(step: &Step) -> bool {
+    programs(step).any(|name| is_one(name, &knowledge().programs.configurers))
+}
+
+fn programs(step: &Step) -> impl Iterator<Item = &Bytes> {
     let words = step.lines.iter().flat_map(|line| &line.words);
-    let mut called = words.filter_map(|word| match word {
+    words.filter_map(|word| match word {
         Word::Program(name) => Some(name),
         _ => None,
-    });
-    called.next().is_some_and(|name| is_one(name, programs)) && called.next().is_none()
+    })
 }
 
 fn reads(step: &Step) -> impl Iterator<Item = &Bytes> {
