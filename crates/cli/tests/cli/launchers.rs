@@ -202,6 +202,15 @@ fn a_script_that_uv_runs_is_the_step() {
         return;
     };
     let place = Place::new();
+    let allowed = place
+        .stage
+        .command(uv.to_str().unwrap())
+        .arg("--version")
+        .output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        backstory_testkit::need::skipped("a launcher of Python", "the stage's user may not run uv");
+        return;
+    }
     place.write_aged("in.txt", "a\n");
     place.write_aged(
         "p.py",
