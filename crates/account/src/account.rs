@@ -63,6 +63,8 @@ pub struct PathNode {
     pub own: bool,
     /// It is joined to another version by content alone.
     pub by_content: bool,
+    /// A run made this version, and from no other version.
+    pub begun: bool,
 }
 
 /// A command with its flow.
@@ -143,6 +145,7 @@ impl Account {
     /// True if no recorded command made the file.
     pub fn is_source(&self, file: usize) -> bool {
         self.files[file].makers.is_empty()
+            && !self.files[file].begun
             && matches!(
                 self.files[file].kind,
                 EntityKind::File | EntityKind::Symlink

@@ -15,6 +15,7 @@
 //! - [`patterns`] writes many paths as one.
 //! - [`weights`] says which steps a reader needs most.
 //! - [`command_touches`] joins the processes that touched a file to commands.
+//! - [`run_files`] lists the files of a run with the commands that used them.
 //! - [`packages`] counts the files of packages.
 //!
 //! Invariant: only the activities and entities on the lineage are read, and the activities above
@@ -31,6 +32,7 @@ mod importance;
 mod narrow;
 mod packages;
 mod patterns;
+mod run_files;
 mod siblings;
 mod touched;
 mod why;
@@ -42,6 +44,7 @@ pub use importance::{Weight, weights};
 pub use narrow::Narrowing;
 pub use packages::packages;
 pub use patterns::{pattern, pattern_text};
+pub use run_files::{CommandFile, RunFiles, run_files};
 pub use siblings::{CommonWord, Siblings, siblings};
 pub use touched::{CommandTouch, command_touches};
 pub use why::WayStep;

@@ -16,7 +16,7 @@ use backstory_workflow::steps::{Line, call, outside};
 use crate::Result;
 use crate::commands::commands;
 
-/// What a command did to a file.
+/// The acts of a command on a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandTouch {
     /// The run's id.

@@ -1,8 +1,9 @@
 //! The shortest way between the subject and another file, step by step.
 //!
 //! In: an account and a file of it. Out: the commands on the way, from the subject to the file. A
-//! way of the data is preferred. If there is none, a file that only decided which commands ran, as a
-//! Makefile did, is found, too. What a starter read through a pipe decided nothing.
+//! way of the data is preferred. A file may have decided only which commands ran, as a Makefile
+//! does. Such a file is found if no data flowed from it. The pipes that a starter read do not
+//! count.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -12,6 +12,10 @@ impl FlowBuilder<'_> {
     pub(super) fn finish(mut self, direction: Direction, ownership: &mut Ownership) -> Account {
         let mut files = Files {
             lineage: self.lineage,
+            derived: (self.lineage.links.iter())
+                .filter(|link| link.flow == Flow::Derived)
+                .map(|link| self.class[link.to])
+                .collect(),
             numbers: HashMap::new(),
             files: Vec::new(),
         };
@@ -206,6 +210,8 @@ fn places(drafts: &[Draft]) -> Vec<usize> {
 /// The files of an account, by the node that stands for them.
 struct Files<'l> {
     lineage: &'l Lineage,
+    /// The nodes of versions that came from other versions.
+    derived: HashSet<usize>,
     numbers: HashMap<usize, usize>,
     files: Vec<PathNode>,
 }
@@ -220,6 +226,7 @@ impl Files<'_> {
                 path,
                 kind,
                 ident,
+                version,
                 ..
             } = &self.lineage.nodes[node]
         {
@@ -233,6 +240,7 @@ impl Files<'_> {
                 users: Vec::new(),
                 own: false,
                 by_content: false,
+                begun: *version > 0 && !self.derived.contains(&node),
             });
         }
         number

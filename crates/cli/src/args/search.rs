@@ -16,6 +16,7 @@ pub const FILES: &str = "Examples:\n  \
     backstory files --written --sort size    results, the largest first\n  \
     backstory files --by cc1 --under src     what the compiler used there\n  \
     backstory files nightly --exclude '/usr/**'\n  \
+    backstory files --level step             which command made or used each file\n  \
     backstory files --all                    also system files, one by one\n  \
     backstory files --json | jq -r '.[]|select(.access|index(\"write\")).path'";
 
@@ -84,6 +85,16 @@ pub struct FilesArgs {
     /// crosses directories)
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
+
+    /// `step`: the files that commands used, made and removed, with these commands. `process` or
+    /// `all`: all that processes did to each path
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "process",
+        hide_possible_values = true
+    )]
+    pub level: Level,
 
     /// The order: by path, the largest first, or the last used first
     #[arg(long, value_name = "KEY", default_value = "path")]

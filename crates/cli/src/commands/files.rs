@@ -8,8 +8,10 @@ use backstory_query as query;
 use backstory_query::answer::{Access, FileUse};
 
 use super::file_choice::{self, Hiding, OwnFilter};
+use super::step_files::StepFiles;
 use super::stored_contents::Versions;
-use super::{Outcome, answer};
+use super::{Outcome, answer, here};
+use crate::args::lineage::Level;
 use crate::args::search::{FilesArgs, SortKey};
 use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
@@ -23,15 +25,34 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     filter.exclude = query::Globs::new(&args.exclude)?;
     let current = CurrentStore::open(store)?;
     let run = current.run(args.run.run.as_deref())?;
+    let directory = query::facts(&current.store, &run)?.summary.cwd;
+    let filter_own = OwnFilter::new(&directory);
+    let hiding = match args.level {
+        Level::All => Hiding::Nothing,
+        _ => file_choice::hiding(&args.which),
+    };
+    if args.level == Level::Step {
+        let answered = StepFiles {
+            files: &backstory_account::run_files(&current.store, &run, &filter)?,
+            own: &filter_own,
+            hiding: match args.run.json && !args.which.own {
+                true => Hiding::Nothing,
+                false => hiding,
+            },
+            sort: args.sort,
+            here: &here(),
+        };
+        return answer(|out| match args.run.json {
+            true => json::lines(out, answered.json()),
+            false => answered.print(Style::of_stdout(), out),
+        });
+    }
     let mut files = query::files_where(&current.store, &run, &filter)?;
     match args.sort {
         SortKey::Path => {}
         SortKey::Size => files.sort_by_key(|file| std::cmp::Reverse(size(file))),
         SortKey::Time => files.sort_by_key(|file| std::cmp::Reverse(file.last)),
     }
-    let hiding = file_choice::hiding(&args.which);
-    let directory = query::facts(&current.store, &run)?.summary.cwd;
-    let filter_own = OwnFilter::new(&directory);
     let own = |file: &FileUse| filter_own.is_own(&file.path, &file.access);
     if args.run.json {
         if args.which.own {

@@ -28,6 +28,7 @@ pub mod rerun;
 mod run_summary;
 pub mod show;
 pub mod status;
+mod step_files;
 pub mod store;
 mod stored_contents;
 pub mod tag;

@@ -18,14 +18,14 @@ use crate::current_store::CurrentStore;
 use crate::error::one_line;
 use crate::json::{self, Value};
 use crate::text::account;
+use crate::text::command::text_of;
 use crate::text::line::{Line, columns};
 use crate::text::paths::shown;
 use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
-use backstory_workflow::paths::{base_name, is_system, relative};
-use backstory_workflow::steps::{Line as StepLine, Word};
+use backstory_workflow::paths::relative;
 
 /// Prints the commands or processes that touched the file.
 pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
@@ -81,19 +81,6 @@ pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
     });
     current.tell_left_running();
     done
-}
-
-/// A command for a reader. A program of the system is called by its name alone.
-fn text_of(line: &StepLine) -> String {
-    let mut line = line.clone();
-    for word in &mut line.words {
-        if let Word::Program(path) = word
-            && is_system(path)
-        {
-            *path = base_name(path).into();
-        }
-    }
-    line.command()
 }
 
 fn json(touch: &FileTouch) -> Value {

@@ -334,14 +334,14 @@ impl Screen<'_> {
         if account.files.iter().any(|file| file.by_content) {
             doubts.push("a file is joined to its maker by its content alone".to_owned());
         }
-        if account.uncounted > 0 {
-            doubts.push(format!(
-                "{} only possible and not followed (--possible follows them)",
-                match account.uncounted {
-                    1 => "1 link is".to_owned(),
-                    many => format!("{many} links are"),
-                }
-            ));
+        match account.uncounted {
+            0 => {}
+            1 => doubts.push(
+                "1 link is only possible and not followed (--possible follows it)".to_owned(),
+            ),
+            many => doubts.push(format!(
+                "{many} links are only possible and not followed (--possible follows them)"
+            )),
         }
         let text = format!("uncertain: {}", doubts.join("; "));
         (!doubts.is_empty()).then(|| line::excerpt(&text, 2 * self.sheet.width))

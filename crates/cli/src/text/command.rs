@@ -1,6 +1,8 @@
 //! Shortens a command to the width of a line.
 
 use backstory_account::CommonWord;
+use backstory_workflow::paths::{base_name, is_system};
+use backstory_workflow::steps::{Line, Word};
 use backstory_workflow::tools::knowledge;
 
 use super::line::{excerpt, width};
@@ -41,6 +43,19 @@ fn without_options(words: &[CommonWord], longest: usize) -> String {
         }
     }
     shown.join(" ")
+}
+
+/// A command for a reader, in full. A program of the system is called by its name alone.
+pub fn text_of(line: &Line) -> String {
+    let mut line = line.clone();
+    for word in &mut line.words {
+        if let Word::Program(path) = word
+            && is_system(path)
+        {
+            *path = base_name(path).into();
+        }
+    }
+    line.command()
 }
 
 #[cfg(test)]

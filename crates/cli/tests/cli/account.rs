@@ -242,8 +242,8 @@ fn of_names_the_commit_of_its_sources_and_the_changed_files() {
     assert_eq!(json["git"][0]["changed"], serde_json::json!(["b"]));
 }
 
-/// The step that made a file also made it under the name that it got with its directory. A file that
-/// a program opened in a directory of temporary files, and that is gone, was none of the user's.
+/// The step that made a file also made it under the name that it got with its directory. A file in
+/// a directory of temporary files that is gone was not the user's own.
 #[test]
 fn what_a_run_made_and_moved_or_removed_is_no_source() {
     let place = Place::new();
@@ -264,4 +264,50 @@ fn what_a_run_made_and_moved_or_removed_is_no_source() {
     assert_eq!(own, ["in", "run.sh"], "{inputs}");
     let of = place.run(&["of", "out"]).out;
     assert!(of.contains("sort in -o t/x"), "{of}");
+}
+
+/// A program opened the file for another one, which was not seen to write to it. The run made the
+/// file all the same.
+#[test]
+fn a_file_that_a_run_made_without_a_seen_writer_is_no_source() {
+    if !backstory_testkit::need::needs("a compiler cache", &["ccache", "gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("m.c", "int main(void) { return 0; }\n");
+    let compile = |object: &str| format!("CCACHE_DIR=$PWD/cc ccache gcc -c m.c -o {object}");
+    place.record(&compile("a.o"));
+    place.record(&compile("b.o"));
+    for object in ["a.o", "b.o"] {
+        let of = place.run(&["of", object]).out;
+        assert!(of.contains("gcc -c m.c -o a.o"), "{of}");
+        let inputs = place.run(&["of", object, "--inputs"]).out;
+        let own: Vec<&str> = inputs
+            .lines()
+            .take_while(|line| !line.starts_with('('))
+            .collect();
+        assert_eq!(own, ["m.c"], "{object}: {inputs}");
+    }
+}
+
+/// The second program had the pipe, too, and was not seen to write to it.
+#[test]
+fn of_counts_the_links_that_are_only_possible_and_names_the_option() {
+    let place = Place::new();
+    place.write("in", "a\n");
+    place.record("(cat in; true) | sort > out");
+    let possible = |options: &[&str]| {
+        let of = place.json(&[&["of", "out", "--json"], options].concat());
+        let links = of["links"].as_array().unwrap().iter();
+        links.filter(|link| link["certainty"] == "possible").count()
+    };
+    let of = place.json(&["of", "out", "--json", "--level", "step"]);
+    let text = place.run(&["of", "out"]).out;
+    let said = "1 link is only possible and not followed (--possible follows it)";
+    assert!(text.contains(said), "{text}");
+    assert_eq!(of["uncounted"], 1, "{of}");
+    assert!(of["uncounted"].as_u64().unwrap() as usize <= possible(&[]));
+    assert_eq!(possible(&["--no-possible"]), 0);
+    let followed = place.run(&["of", "out", "--possible"]).out;
+    assert!(!followed.contains("not followed"), "{followed}");
 }

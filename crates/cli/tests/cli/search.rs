@@ -358,6 +358,77 @@ fn every_process_that_touched_a_file_is_listed_newest_first() {
     place.run(&["who", "never"]).is_error(1, &["never"]);
 }
 
+/// Temporary files of the compiler live within its command.
+#[test]
+fn files_at_the_level_of_steps_name_the_commands_that_made_and_used_them() {
+    if !need::needs("a compiler", &["gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("m.c", "int main(void) { return 0; }\n");
+    place.record("gcc -c m.c -o m.o; gcc m.o -o m; rm m.o");
+    let text = place.run(&["files", "--own", "--level", "step"]).out;
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+                .collect()
+        })
+        .collect();
+    assert_eq!(lines[0], ["made", "m", "gcc m.o -o m"], "{text}");
+    assert_eq!(lines[1], ["used", "m.c", "gcc -c m.c -o m.o"], "{text}");
+    assert_eq!(
+        lines[2],
+        [
+            "made, used, removed",
+            "m.o",
+            "gcc -c m.c -o m.o",
+            "(and 2 other commands)"
+        ],
+        "{text}"
+    );
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(
+        lines[3].concat().contains("that lived within one step"),
+        "{text}"
+    );
+    let json = place.json(&["files", "--level", "step", "--json", "--own", "--written"]);
+    assert_eq!(json[0]["made_by"][0], "gcc m.o -o m", "{json}");
+    assert_eq!(json[0]["remains"], true, "{json}");
+}
+
+/// The compiler, its passes and the assembler are one command.
+#[test]
+fn the_processes_of_one_command_are_one_line_of_who() {
+    if !need::needs("a compiler", &["gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("m.c", "int main(void) { return 0; }\n");
+    place.record("gcc -c m.c -o m.o");
+    place.record("gcc m.o -o m");
+    let lines = |options: &[&str]| -> Vec<String> {
+        let who = place.run(&[&["who", "m.o"], options].concat()).out;
+        let listed = who.lines().filter(|line| !line.starts_with('…'));
+        listed.map(str::to_owned).collect()
+    };
+    let steps = lines(&[]);
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    assert!(steps[0].contains("gcc m.o -o m"), "{steps:?}");
+    assert!(
+        steps[1].contains("wrote") && steps[1].contains("gcc -c m.c -o m.o"),
+        "{steps:?}"
+    );
+    assert_eq!(lines(&["-n", "1"]), steps[..1]);
+    let processes = lines(&["--level", "process"]);
+    assert!(
+        processes.iter().any(|line| line.contains("as ")) && processes[0].contains("ld "),
+        "{processes:?}"
+    );
+}
+
 #[test]
 fn tags_find_a_run_until_they_are_removed() {
     let place = Place::new();

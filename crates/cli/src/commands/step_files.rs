@@ -1,0 +1,158 @@
+//! `files` at the level of steps: what the commands of a run used, made and removed.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use backstory_account::{CommandFile, RunFiles};
+use backstory_workflow::paths::relative;
+
+use super::file_choice::{Hiding, OwnFilter, is_change};
+use crate::args::search::SortKey;
+use crate::error::one_line;
+use crate::json::Value;
+use crate::text::account::screen;
+use crate::text::command::text_of;
+use crate::text::line::Line;
+use crate::text::paths::{Groups, is_system, shown};
+use crate::text::style::{Role, Style};
+use crate::text::when;
+use crate::text::words::counted;
+
+/// The answer and how to print it.
+pub struct StepFiles<'f> {
+    /// The files and commands.
+    pub files: &'f RunFiles,
+    /// Says which files are the user's own.
+    pub own: &'f OwnFilter,
+    /// The files that are counted instead of listed.
+    pub hiding: Hiding,
+    /// The order, which decides what stands before each path.
+    pub sort: SortKey,
+    /// The current directory.
+    pub here: &'f [u8],
+}
+
+impl StepFiles<'_> {
+    /// Prints one line for each file.
+    pub fn print(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        let mut hidden = Groups::default();
+        let (width, _) = screen();
+        for file in self.sorted() {
+            match self.is_hidden(file) {
+                true => hidden.add(&file.path),
+                false => writeln!(out, "{}", self.line(file).text(style, Some(width)))?,
+            }
+        }
+        let mut notes = Vec::new();
+        if !hidden.is_empty() {
+            notes.push(hidden.text());
+        }
+        if self.files.within > 0 {
+            let files = counted(self.files.within, "file", "files");
+            notes.push(format!("{files} that lived within one step"));
+        }
+        if !notes.is_empty() {
+            let note = format!("… and {} (--all lists them)", notes.join("; "));
+            writeln!(out, "{}", style.paint(Role::Dim, &note))?;
+        }
+        Ok(())
+    }
+
+    /// The files in the requested order.
+    fn sorted(&self) -> Vec<&CommandFile> {
+        let mut files: Vec<&CommandFile> = self.files.files.iter().collect();
+        match self.sort {
+            SortKey::Path => {}
+            SortKey::Size => files.sort_by_key(|file| std::cmp::Reverse(file.size)),
+            SortKey::Time => files.sort_by_key(|file| std::cmp::Reverse(file.last)),
+        }
+        files
+    }
+
+    fn is_hidden(&self, file: &CommandFile) -> bool {
+        let access = file.access();
+        match self.hiding {
+            Hiding::Nothing => false,
+            Hiding::System => is_system(&file.path) && !access.iter().any(is_change),
+            Hiding::NotOwn => !self.own.is_own(&file.path, &access),
+        }
+    }
+
+    /// `made, used       src/m.o  gcc -c m.c -o m.o (and 1 other command)`
+    fn line(&self, file: &CommandFile) -> Line {
+        let mut line = Line::default();
+        match self.sort {
+            SortKey::Path => {}
+            SortKey::Size => {
+                let size = file.size.map(|size| when::size(size.max(0) as u64));
+                line.add(Role::Dim, format!("{:>9}  ", size.unwrap_or_default()));
+            }
+            SortKey::Time => {
+                line.add(Role::Dim, format!("{}  ", when::moment(file.last)));
+            }
+        }
+        let role = match file.made_by.is_empty() {
+            true => Role::Dim,
+            false => Role::Subject,
+        };
+        line.add(role, format!("{:<14}  ", words(file)));
+        line.add(
+            None::<Role>,
+            shown(relative(&file.path, self.here)).to_string(),
+        );
+        let by = [&file.made_by, &file.removed_by, &file.used_by];
+        let named = by.iter().find_map(|by| by.first());
+        if let Some(&named) = named {
+            let command = one_line(&text_of(&self.files.commands[named]));
+            line.add(None::<Role>, "  ");
+            line.add_flexible(Role::Command, &command);
+            let all: BTreeSet<&usize> = by.into_iter().flatten().collect();
+            if all.len() > 1 {
+                let others = counted(all.len() - 1, "other command", "other commands");
+                line.add(Role::Dim, format!("  (and {others})"));
+            }
+        }
+        line
+    }
+
+    /// The files as JSON, one object for each.
+    pub fn json(&self) -> Vec<Value> {
+        let sorted = self.sorted().into_iter();
+        let listed = sorted.filter(|file| self.hiding != Hiding::NotOwn || !self.is_hidden(file));
+        listed.map(|file| self.object(file)).collect()
+    }
+
+    fn object(&self, file: &CommandFile) -> Value {
+        let commands = |by: &BTreeSet<usize>| {
+            let lines = by.iter().map(|&at| &self.files.commands[at]);
+            Value::array(lines.map(|line| Value::from(line.command().as_str())))
+        };
+        Value::Object(vec![
+            ("path", (&file.path).into()),
+            ("made_by", commands(&file.made_by)),
+            ("used_by", commands(&file.used_by)),
+            ("removed_by", commands(&file.removed_by)),
+            ("remains", file.remains.into()),
+            ("size", file.size.into()),
+            ("last_used", Value::Time(file.last)),
+        ])
+    }
+}
+
+/// The acts of the commands on a file.
+fn words(file: &CommandFile) -> String {
+    let mut words = Vec::new();
+    if !file.made_by.is_empty() {
+        words.push("made");
+    }
+    if file.used_by.iter().any(|by| !file.made_by.contains(by)) {
+        words.push("used");
+    }
+    if !file.removed_by.is_empty() && !file.remains {
+        words.push("removed");
+    }
+    match words.is_empty() {
+        true => "used".to_owned(),
+        false => words.join(", "),
+    }
+}
