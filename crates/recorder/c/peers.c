@@ -108,7 +108,7 @@ void bs_log_open_connections(void)
 /* ---- datagrams ------------------------------------------------------------------------------- */
 
 /* What was logged last, as hashes: an address of a socket is logged once while it stays here. */
-static u64 logged[256];
+static u64 logged[8];
 
 static u64 hash_of(u64 hash, const u8 *bytes, u32 size)
 {

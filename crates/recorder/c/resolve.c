@@ -74,8 +74,8 @@ static BS_COLD void log_host(const char *name, const struct host *host)
 int getaddrinfo(const char *name, const char *service, const struct address_info *hints,
                 struct address_info **found);
 
-BS_API int getaddrinfo(const char *name, const char *service, const struct address_info *hints,
-                       struct address_info **found)
+BS_INTERCEPTED int getaddrinfo(const char *name, const char *service,
+                               const struct address_info *hints, struct address_info **found)
 {
     int result = BS_NEXT(getaddrinfo)(name, service, hints, found);
     if (name && result == 0)
@@ -87,7 +87,7 @@ BS_API int getaddrinfo(const char *name, const char *service, const struct addre
 
 struct host *gethostbyname(const char *name);
 
-BS_API struct host *gethostbyname(const char *name)
+BS_INTERCEPTED struct host *gethostbyname(const char *name)
 {
     struct host *found = BS_NEXT(gethostbyname)(name);
     log_host(name, found);
@@ -96,7 +96,7 @@ BS_API struct host *gethostbyname(const char *name)
 
 struct host *gethostbyname2(const char *name, int family);
 
-BS_API struct host *gethostbyname2(const char *name, int family)
+BS_INTERCEPTED struct host *gethostbyname2(const char *name, int family)
 {
     struct host *found = BS_NEXT(gethostbyname2)(name, family);
     log_host(name, found);
@@ -106,8 +106,8 @@ BS_API struct host *gethostbyname2(const char *name, int family)
 int gethostbyname_r(const char *name, struct host *host, char *room, size_t size,
                     struct host **found, int *error);
 
-BS_API int gethostbyname_r(const char *name, struct host *host, char *room, size_t size,
-                           struct host **found, int *error)
+BS_INTERCEPTED int gethostbyname_r(const char *name, struct host *host, char *room, size_t size,
+                                   struct host **found, int *error)
 {
     int result = BS_NEXT(gethostbyname_r)(name, host, room, size, found, error);
     if (result != BS_ERANGE) /* the program tries again with more room */
@@ -118,8 +118,8 @@ BS_API int gethostbyname_r(const char *name, struct host *host, char *room, size
 int gethostbyname2_r(const char *name, int family, struct host *host, char *room, size_t size,
                      struct host **found, int *error);
 
-BS_API int gethostbyname2_r(const char *name, int family, struct host *host, char *room,
-                            size_t size, struct host **found, int *error)
+BS_INTERCEPTED int gethostbyname2_r(const char *name, int family, struct host *host, char *room,
+                                    size_t size, struct host **found, int *error)
 {
     int result = BS_NEXT(gethostbyname2_r)(name, family, host, room, size, found, error);
     if (result != BS_ERANGE)
