@@ -72,6 +72,8 @@ pub struct PathNode {
 pub struct Command {
     /// The index of its run.
     pub run: usize,
+    /// The id of its first program in the store.
+    pub activity: u64,
     /// The command as a person would have written it.
     pub line: Line,
     /// The begin of its program.

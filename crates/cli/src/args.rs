@@ -21,6 +21,7 @@ pub mod replay;
 pub mod runs;
 pub mod scope;
 pub mod search;
+pub mod serve;
 pub mod store;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
+use serve::ServeArgs;
 use store::StoreCommand;
 
 /// Records how files come to be, and answers questions about it.
@@ -167,6 +169,10 @@ pub enum Command {
     /// Write the stored content of a file: of the newest recorded version of a path, or of a digest
     #[command(after_help = export::CONTENTS)]
     Contents(ContentsArgs),
+
+    /// Show runs, files and their origins as a page in the browser
+    #[command(after_help = serve::SERVE)]
+    Serve(ServeArgs),
 
     /// Manage the store: its size, its integrity, free space, exchange runs
     #[command(subcommand, after_help = store::EXAMPLES)]

@@ -72,6 +72,7 @@ fn main() -> ExitCode {
         Command::Index(args) => commands::manage::index(args, store),
         Command::Blame(args) => commands::blame::run(args, store),
         Command::Contents(args) => commands::contents::run(args, store),
+        Command::Serve(args) => commands::serve::run(args, store),
         Command::Store(command) => commands::store::run(command, store),
         Command::Tui(args) => commands::tui::run(args, store),
         Command::Doctor(args) => commands::doctor::run(args, store),

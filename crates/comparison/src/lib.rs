@@ -13,6 +13,7 @@ mod binary;
 mod image;
 mod origins;
 mod parquet_table;
+mod summary;
 mod table;
 mod text;
 

@@ -254,6 +254,10 @@ pub struct Lineage {
     pub roots: usize,
     /// Edges.
     pub links: Vec<Link>,
+    /// For each node the time that matters there. Backwards it is the latest moment at which its
+    /// content can have flowed to the subject. Forwards it is the earliest moment at which the
+    /// subject's content can be in it. [`crate::hop`] takes it to go on from the node.
+    pub reach: Vec<Time>,
     /// True if the answer was cut at the requested depth or size.
     pub cut: bool,
 }
@@ -267,6 +271,9 @@ pub struct Scope {
     pub lookups: bool,
     /// Most activities on a path.
     pub depth: Option<usize>,
+    /// Most nodes of the answer. The search takes those first that can have influenced the subject
+    /// last (or that it can have influenced first).
+    pub most: Option<usize>,
     /// Only this run.
     pub run: Option<String>,
     /// Only this run and newer ones.

@@ -77,31 +77,33 @@ pub fn follow(
 ) -> Result<Lineage> {
     let _one_state = store.reading()?;
     let exclude = Globs::new(&scope.exclude)?;
-    let mut search = Search {
-        store,
-        neighbours: NeighbourFinder::new(store, direction, scope, run),
-        direction,
-        depth: scope.depth,
-        exclude,
-        answer: Lineage::default(),
-        index: FxHashMap::default(),
-        labels: Vec::new(),
-        links: FxHashSet::default(),
-        queue: BinaryHeap::new(),
-        runs: FxHashMap::default(),
-    };
-    let always = match direction {
-        Direction::Back => Time::MAX,
-        Direction::Forth => Time::MIN,
-    };
+    let mut search = Search::new(store, direction, scope, run, exclude);
     for root in roots {
-        if let Some(node) = search.node(Key::Entity(*root), true)? {
-            search.visit(node, Key::Entity(*root), always, 0);
-        }
+        search.start(Key::Entity(*root), direction.always())?;
     }
-    search.answer.roots = search.answer.nodes.len();
     search.run()?;
-    Ok(search.answer)
+    Ok(search.finished())
+}
+
+/// The neighbours of one node, which is the only subject of the answer. `reach`: the time that
+/// matters at the node, as [`Lineage::reach`] has it; by default any time.
+///
+/// # Errors
+///
+/// If the store fails, or does not have the node.
+pub fn hop(
+    store: &dyn Store,
+    from: Key,
+    reach: Option<Time>,
+    direction: Direction,
+    scope: &Scope,
+) -> Result<Lineage> {
+    let _one_state = store.reading()?;
+    let (run, exclude) = (within(store, scope)?, Globs::new(&scope.exclude)?);
+    let mut search = Search::new(store, direction, scope, run, exclude);
+    search.start(from, reach.unwrap_or(direction.always()))?;
+    search.step()?;
+    Ok(search.finished())
 }
 
 /// How a node was reached. More remaining time is better, and then fewer activities.
@@ -126,6 +128,7 @@ struct Search<'s> {
     neighbours: NeighbourFinder<'s>,
     direction: Direction,
     depth: Option<usize>,
+    most: Option<usize>,
     exclude: Globs,
     answer: Lineage,
     /// The index of a node in the answer. `None` if it is left out.
@@ -136,21 +139,74 @@ struct Search<'s> {
     runs: FxHashMap<RunKey, String>,
 }
 
-impl Search<'_> {
-    fn run(&mut self) -> Result<()> {
-        while let Some((label, Reverse(node), key, time)) = self.queue.pop() {
-            if !self.labels[node].contains(&label) {
-                continue;
-            }
-            let seen = match self.answer.nodes[node] {
-                Node::Entity { ident, version, .. } => Some(Seen { ident, version }),
-                Node::Activity { .. } => None,
-            };
-            for neighbour in self.neighbours.around(key, seen, time)? {
-                self.take(node, label.depth.0, neighbour)?;
-            }
+impl<'s> Search<'s> {
+    fn new(
+        store: &'s dyn Store,
+        direction: Direction,
+        scope: &Scope,
+        run: Option<RunKey>,
+        exclude: Globs,
+    ) -> Search<'s> {
+        Search {
+            store,
+            neighbours: NeighbourFinder::new(store, direction, scope, run),
+            direction,
+            depth: scope.depth,
+            most: scope.most,
+            exclude,
+            answer: Lineage::default(),
+            index: FxHashMap::default(),
+            labels: Vec::new(),
+            links: FxHashSet::default(),
+            queue: BinaryHeap::new(),
+            runs: FxHashMap::default(),
         }
+    }
+
+    /// Adds a subject.
+    fn start(&mut self, key: Key, time: Time) -> Result<()> {
+        if let Some(node) = self.node(key, true)? {
+            self.visit(node, key, time, 0);
+        }
+        self.answer.roots = self.answer.nodes.len();
         Ok(())
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while self.step()? {}
+        Ok(())
+    }
+
+    /// Expands the best node of the queue. False if the queue is empty.
+    fn step(&mut self) -> Result<bool> {
+        let Some((label, Reverse(node), key, time)) = self.queue.pop() else {
+            return Ok(false);
+        };
+        if !self.labels[node].contains(&label) {
+            return Ok(true);
+        }
+        let seen = match self.answer.nodes[node] {
+            Node::Entity { ident, version, .. } => Some(Seen { ident, version }),
+            Node::Activity { .. } => None,
+        };
+        for neighbour in self.neighbours.around(key, seen, time)? {
+            self.take(node, label.depth.0, neighbour)?;
+        }
+        Ok(true)
+    }
+
+    /// The answer, with the time that matters at each node.
+    fn finished(mut self) -> Lineage {
+        let best = |labels: &Vec<Label>| labels.iter().map(|label| label.rank).max();
+        let time = |rank: Time| match self.direction {
+            Direction::Back => rank,
+            Direction::Forth => !rank,
+        };
+        let reach = self.labels.iter();
+        self.answer.reach = reach
+            .map(|labels| best(labels).map_or(self.direction.always(), time))
+            .collect();
+        self.answer
     }
 
     /// Follows one step from `node`.
@@ -159,6 +215,13 @@ impl Search<'_> {
         let crosses = matches!(step.to, Key::Activity(_)) || step.flow == Flow::Derived;
         let depth = depth + usize::from(crosses);
         if self.depth.is_some_and(|most| depth > most) {
+            self.answer.cut = true;
+            return Ok(());
+        }
+        let full = self
+            .most
+            .is_some_and(|most| self.answer.nodes.len() >= most);
+        if full && !self.index.contains_key(&step.to) {
             self.answer.cut = true;
             return Ok(());
         }

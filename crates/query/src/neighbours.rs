@@ -39,10 +39,22 @@ pub enum Direction {
     Forth,
 }
 
+impl Direction {
+    /// The time that matters at a subject: it restricts nothing.
+    pub(crate) fn always(self) -> Time {
+        match self {
+            Direction::Back => Time::MAX,
+            Direction::Forth => Time::MIN,
+        }
+    }
+}
+
 /// A node of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
+    /// A version.
     Entity(EntityKey),
+    /// An exec epoch.
     Activity(ActivityKey),
 }
 

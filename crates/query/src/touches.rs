@@ -47,6 +47,37 @@ pub fn touches(
     if by_run.is_empty() {
         return Err(Error::NotFound(Asked::new(path)?.absolute));
     }
+    collect(store, by_run, wanted)
+}
+
+/// The processes that touched a version, under any name and in any run that knows it. In the order
+/// of [`touches`].
+pub fn version_touches(
+    store: &dyn Store,
+    version: EntityKey,
+    wanted: &Touches,
+) -> Result<(Vec<FileTouch>, usize)> {
+    let _one_state = store.reading()?;
+    let mut by_run = VersionsByRun::new();
+    let mut keys = vec![version];
+    if let Some(ident) = store.entity(version)?.ident {
+        keys.extend(store.same(&ident, VersionMatch::Any)?);
+    }
+    for key in keys {
+        by_run.entry(Reverse(key.run())).or_default().insert(key);
+    }
+    collect(store, by_run, wanted)
+}
+
+/// Versions by run, the latest run first.
+type VersionsByRun = BTreeMap<Reverse<RunKey>, BTreeSet<EntityKey>>;
+
+/// The touches of versions, and how many others only looked them up.
+fn collect(
+    store: &dyn Store,
+    by_run: VersionsByRun,
+    wanted: &Touches,
+) -> Result<(Vec<FileTouch>, usize)> {
     let (mut found, mut looked) = (Vec::new(), 0);
     for (Reverse(run), entities) in by_run {
         let left = wanted.most.map(|most| most.saturating_sub(found.len()));
@@ -67,10 +98,7 @@ pub fn touches(
 }
 
 /// The versions of the file in each run, the latest run first.
-fn versions(
-    store: &dyn Store,
-    path: &Path,
-) -> Result<BTreeMap<Reverse<RunKey>, BTreeSet<EntityKey>>> {
+fn versions(store: &dyn Store, path: &Path) -> Result<VersionsByRun> {
     let asked = Asked::new(path)?;
     let mut keys = Vec::new();
     for name in asked.names() {
@@ -79,7 +107,7 @@ fn versions(
     if let Some(ident) = now::ident(&asked.absolute, false) {
         keys.extend(store.same(&ident, VersionMatch::Any)?);
     }
-    let mut by_run: BTreeMap<Reverse<RunKey>, BTreeSet<EntityKey>> = BTreeMap::new();
+    let mut by_run = VersionsByRun::new();
     for key in keys {
         by_run.entry(Reverse(key.run())).or_default().insert(key);
     }

@@ -9,8 +9,8 @@
 //!                     └──── live                  the logs of runs in progress
 //! ```
 //!
-//! - [`serve`] binds the port and answers until the process ends. [`Site`] is the application
-//!   without a port, for tests.
+//! - [`serve`] binds the port and answers until the process ends. [`router`] is the
+//!   application without a port.
 //! - `gate` refuses every request without the token, from another host name, or from another site.
 //! - `readers` runs questions on a few threads. A question ends when its time is over, or when the
 //!   client has left.
@@ -31,17 +31,27 @@ pub mod api;
 mod channel_body;
 mod gate;
 mod live_runs;
+mod live_tail;
+mod media_type;
 mod page;
 mod params;
 mod path_text;
+mod preview;
 mod problem;
+mod process_tree;
 mod readers;
+mod refresher;
 mod reply;
 mod run_list;
+mod server;
 mod setup;
 mod site;
+mod version_bytes;
+mod web_app;
 
 pub use gate::AccessToken;
 pub use page::is_built as has_page;
-pub use setup::{Hooks, ServeError, Setup, Start, serve};
+pub use server::{ServeError, serve};
+pub use setup::{Hooks, Setup, Start};
 pub use site::Site;
+pub use web_app::router;

@@ -12,11 +12,11 @@ use utoipa::ToSchema;
 /// The body of every answer that is no success.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ProblemBody {
-    /// What went wrong.
+    /// The failure.
     pub error: Problem,
 }
 
-/// What went wrong.
+/// The failure.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Problem {
     /// The HTTP status.
@@ -30,7 +30,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// The answer of a question, or why there is none.
+/// The answer of a question, or the reason why it has no answer.
 pub type Answer<T> = Result<T, Problem>;
 
 impl Problem {
@@ -62,7 +62,7 @@ impl Problem {
         Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
-    /// The request is not allowed, whoever sends it.
+    /// The request is not allowed from any client.
     pub fn forbidden(message: impl Into<String>) -> Problem {
         Problem::new(StatusCode::FORBIDDEN, "forbidden", message)
     }

@@ -6,14 +6,18 @@
 //!
 //! Invariant: a connection holds no transaction between two questions.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use backstory_store::{Home, SqliteStore};
+use backstory_workflow::ownership::Ownership;
 use tokio::sync::oneshot;
 
 use crate::problem::{Answer, Problem};
@@ -41,9 +45,30 @@ pub struct Reading<'r> {
     /// Its directory.
     pub home: &'r Home,
     stop: &'r StopSign,
+    owners: &'r RefCell<HashMap<Projects, Ownership>>,
 }
 
+/// The directories of projects.
+type Projects = BTreeSet<Vec<u8>>;
+
+/// Sets of projects whose files' owners are remembered.
+const REMEMBERED: usize = 16;
+
 impl Reading<'_> {
+    /// Calls `ask` with what decides whether a file is the user's own, where the user works in
+    /// these directories. It remembers the lists of packages, which take long to read.
+    pub fn with_owners<T>(&self, projects: Projects, ask: impl FnOnce(&mut Ownership) -> T) -> T {
+        let mut owners = self.owners.borrow_mut();
+        if owners.len() >= REMEMBERED && !owners.contains_key(&projects) {
+            owners.clear();
+        }
+        let owner = owners.entry(projects).or_insert_with_key(|projects| {
+            let projects = projects.iter().map(Vec::as_slice);
+            Ownership::new(Path::new("/"), projects)
+        });
+        ask(owner)
+    }
+
     /// Fails if the question should stop. The store checks it by itself; a long computation without
     /// the store asks here.
     pub fn check(&self) -> Answer<()> {
@@ -83,7 +108,7 @@ impl StoreReaders {
         for number in 0..threads.clamp(2, THREADS) {
             let (queue, home) = (queue.clone(), home.clone());
             let thread = std::thread::Builder::new().name(format!("reader {number}"));
-            thread.spawn(move || work(&queue, StoreConnection { home, open: None }))?;
+            thread.spawn(move || work(&queue, StoreConnection::new(home)))?;
         }
         Ok(StoreReaders { queue })
     }
@@ -132,7 +157,7 @@ fn work(queue: &JobQueue, mut connection: StoreConnection) {
     loop {
         match queue.next() {
             NextJob::Job(job) => job(&mut connection),
-            NextJob::Idle => connection.open = None,
+            NextJob::Idle => connection = StoreConnection::new(connection.home),
             NextJob::Closed => return,
         }
     }
@@ -183,15 +208,24 @@ struct StoreConnection {
     home: Home,
     /// The open store, and the device and inode of its database.
     open: Option<(SqliteStore, (u64, u64))>,
+    owners: Rc<RefCell<HashMap<Projects, Ownership>>>,
 }
 
 impl StoreConnection {
+    fn new(home: Home) -> StoreConnection {
+        StoreConnection {
+            home,
+            open: None,
+            owners: Rc::default(),
+        }
+    }
+
     fn answer<T>(
         &mut self,
         stop: &Arc<StopSign>,
         question: impl FnOnce(&Reading<'_>) -> Answer<T>,
     ) -> Answer<T> {
-        let home = self.home.clone();
+        let (home, owners) = (self.home.clone(), self.owners.clone());
         let store = self.store()?;
         let sign = stop.clone();
         store.interrupt_when(Some(Box::new(move || sign.is_set())));
@@ -199,6 +233,7 @@ impl StoreConnection {
             store,
             home: &home,
             stop,
+            owners: &owners,
         });
         store.interrupt_when(None);
         let spoilt = answer.as_ref().is_err_and(Problem::spoils_connection);

@@ -1,13 +1,12 @@
-//! The application: routes, the gate before them, and what they share.
+//! The state that all requests share: the set-up, the threads that ask the store, and what is
+//! remembered.
 
 use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::header::SET_COOKIE;
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use backstory_eventlog::run::RunHeader;
 use backstory_query as query;
 use backstory_query::answer::RunSummary;
 use backstory_store::Home;
@@ -15,19 +14,20 @@ use serde::Serialize;
 
 use crate::gate::Gate;
 use crate::live_runs::LiveRuns;
+use crate::live_tail::{LiveTails, TailCounts};
 use crate::problem::{Answer, Problem};
 use crate::readers::{Reading, StoreReaders};
+use crate::reply;
 use crate::run_list::RunList;
 use crate::setup::Setup;
-use crate::{api, page, reply};
 
-/// The application without a port.
+/// The state that all requests share.
 #[derive(Clone)]
 pub struct Site {
     shared: Arc<SharedState>,
 }
 
-/// What all requests share.
+/// The parts of a [`Site`].
 pub struct SharedState {
     /// How the server was set up.
     pub setup: Setup,
@@ -37,7 +37,9 @@ pub struct SharedState {
     pub runs: RunList,
     /// The runs in progress.
     pub live: LiveRuns,
-    gate: Gate,
+    tails: Mutex<LiveTails>,
+    /// It admits requests.
+    pub gate: Gate,
 }
 
 impl std::ops::Deref for Site {
@@ -60,20 +62,12 @@ impl Site {
                 readers: StoreReaders::start(&setup.home)?,
                 runs: RunList::default(),
                 live: LiveRuns::default(),
+                tails: Mutex::default(),
                 gate: Gate::new(setup.token.clone(), port),
                 setup,
             }),
         };
         Ok(site)
-    }
-
-    /// The routes.
-    pub fn router(&self) -> Router {
-        Router::new()
-            .nest("/api/v1", api::router())
-            .fallback(page_file)
-            .layer(middleware::from_fn_with_state(self.clone(), admit))
-            .with_state(self.clone())
     }
 
     /// The store's directory.
@@ -90,6 +84,18 @@ impl Site {
             .collect()
     }
 
+    /// The runs in progress, with what their logs have by now. Reads from disk.
+    pub fn follow_running(&self) -> Vec<(RunHeader, TailCounts)> {
+        let live = self.live.read(self.home(), self.setup.hooks.is_recording);
+        let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        tails.keep(|run| live.iter().any(|(_, header)| header.id == run));
+        let follow = |(part, header): (PathBuf, RunHeader)| {
+            let counts = tails.follow(&header.id, &part)?;
+            Some((header, counts))
+        };
+        live.into_iter().filter_map(follow).collect()
+    }
+
     /// Asks the store, and writes the answer as JSON on the same thread.
     pub async fn answer<T: Serialize>(
         &self,
@@ -103,29 +109,4 @@ impl Site {
         });
         Ok(reply::of_bytes(written.await?, "application/json"))
     }
-}
-
-async fn page_file(request: Request) -> Response {
-    page::file(request.uri().path(), request.headers())
-}
-
-/// Lets a request pass, or answers it. Every answer gets the headers that protect the page.
-async fn admit(State(site): State<Site>, request: Request, next: Next) -> Response {
-    let admitted = site
-        .gate
-        .admit(request.method(), request.uri(), request.headers());
-    let of_api = request.uri().path().starts_with("/api/");
-    let mut response = match admitted {
-        Ok(cookie) => {
-            let mut response = next.run(request).await;
-            if let Some(cookie) = cookie {
-                response.headers_mut().insert(SET_COOKIE, cookie);
-            }
-            response
-        }
-        Err(problem) if of_api => problem.into_response(),
-        Err(problem) => page::refused(&problem),
-    };
-    page::protect(&mut response);
-    response
 }

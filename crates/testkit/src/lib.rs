@@ -9,6 +9,7 @@
 pub mod answer;
 pub mod busybox;
 pub mod fixtures;
+pub mod http;
 pub mod need;
 pub mod oracle;
 pub mod page;

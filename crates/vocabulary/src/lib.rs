@@ -12,7 +12,10 @@
 mod modes;
 mod tone;
 
+mod number_words;
+
 pub use modes::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+pub use number_words::{counted, grouped, noun};
 pub use tone::Tone;
 
 /// A value that has a fixed word.

@@ -151,6 +151,7 @@ impl FlowBuilder<'_> {
         writes.sort_unstable();
         Command {
             run: draft.run,
+            activity: recording.activity_key(root).0,
             line: backstory_workflow::steps::Line {
                 cwd: b"/".as_slice().into(),
                 words: Vec::new(),

@@ -214,6 +214,7 @@ mod tests {
                 roots: 1,
                 links,
                 cut: false,
+                reach: Vec::new(),
             },
             &mut out,
         )

@@ -26,6 +26,11 @@ mod reference;
 pub mod replay;
 pub mod rerun;
 mod run_summary;
+#[cfg(feature = "serve")]
+pub mod serve;
+#[cfg(not(feature = "serve"))]
+#[path = "serve_absent.rs"]
+pub mod serve;
 pub mod show;
 pub mod status;
 mod step_files;

@@ -1,6 +1,8 @@
 //! The words for what activities do to entities, read in either direction, and for numbers of
 //! things.
 
+pub use backstory_vocabulary::{counted, grouped, noun};
+
 use backstory_query::answer::Flow;
 
 /// The direction in which a lineage is read.
@@ -28,29 +30,6 @@ pub fn step(flow: &Flow, direction: Direction) -> &'static str {
         (Flow::Informed(how), Direction::Of) => how.words().cause,
         (Flow::Informed(how), Direction::Uses) => how.words().effect,
     }
-}
-
-/// A number of things: `1 step`, `16,184 files`.
-pub fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), noun(number, one, many))
-}
-
-/// The noun in the form that agrees with the number.
-pub fn noun<'w>(number: usize, one: &'w str, many: &'w str) -> &'w str {
-    if number == 1 { one } else { many }
-}
-
-/// A natural number with its thousands set apart: `16,184`.
-pub fn grouped(number: impl std::fmt::Display) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// The name of a signal that kills programs.

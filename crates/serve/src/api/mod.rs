@@ -5,15 +5,33 @@
 //! page, which a test keeps equal.
 
 mod activity_bars;
+mod comparison_view;
+mod content_view;
+mod difference;
+mod file_states;
+mod file_view;
+mod finder;
+mod ids;
+mod lineage;
+mod live;
+mod marks;
+mod mending;
+mod peers;
+mod processes;
 mod row_stream;
+mod run_files;
 mod run_row;
 mod run_search;
+mod run_view;
 mod runs;
 mod store_info;
+mod touch_row;
+mod version_content;
+mod version_view;
 
 use axum::Router;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use utoipa::OpenApi;
 
 use crate::problem::Problem;
@@ -31,7 +49,32 @@ use crate::site::Site;
         license(name = "MIT OR Apache-2.0")
     ),
     servers((url = "/api/v1")),
-    paths(store_info::store_info, runs::run_page, activity_bars::run_activity),
+    paths(
+        store_info::store_info,
+        runs::run_page,
+        activity_bars::run_activity,
+        run_view::run_view,
+        processes::process_page,
+        processes::wait_page,
+        marks::mark_page,
+        run_files::run_file_page,
+        peers::peer_list,
+        file_view::file_view,
+        version_view::version_view,
+        version_view::touch_page,
+        version_content::version_content,
+        content_view::content_view,
+        difference::difference_view,
+        lineage::lineage_view,
+        lineage::lineage_hop,
+        lineage::lineage_fold,
+        comparison_view::comparison_view,
+        file_states::status_list,
+        finder::search,
+        live::live_list,
+        live::live_events,
+        mending::mend,
+    ),
     components(schemas(crate::problem::ProblemBody))
 )]
 struct InterfaceDocument;
@@ -48,6 +91,33 @@ pub fn router() -> Router<Site> {
         .route("/store", get(store_info::store_info))
         .route("/runs", get(runs::run_page))
         .route("/runs/activity", get(activity_bars::run_activity))
+        .route("/runs/{run}", get(run_view::run_view))
+        .route("/runs/{run}/processes", get(processes::process_page))
+        .route("/runs/{run}/waits", get(processes::wait_page))
+        .route("/runs/{run}/marks", get(marks::mark_page))
+        .route("/runs/{run}/files", get(run_files::run_file_page))
+        .route("/runs/{run}/peers", get(peers::peer_list))
+        .route("/file", get(file_view::file_view))
+        .route("/versions/{version}", get(version_view::version_view))
+        .route("/versions/{version}/users", get(version_view::touch_page))
+        .route(
+            "/versions/{version}/content",
+            get(version_content::version_content),
+        )
+        .route(
+            "/versions/{version}/preview",
+            get(content_view::content_view),
+        )
+        .route("/diff", get(difference::difference_view))
+        .route("/lineage", get(lineage::lineage_view))
+        .route("/lineage/hop", get(lineage::lineage_hop))
+        .route("/lineage/fold", get(lineage::lineage_fold))
+        .route("/compare", get(comparison_view::comparison_view))
+        .route("/status", get(file_states::status_list))
+        .route("/search", get(finder::search))
+        .route("/live", get(live::live_list))
+        .route("/live/events", get(live::live_events))
+        .route("/rerun", post(mending::mend))
         .fallback(unknown_route)
 }
 

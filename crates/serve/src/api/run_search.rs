@@ -140,7 +140,7 @@ fn users(reading: &Reading<'_>, file: &FilePattern) -> Answer<HashSet<String>> {
 }
 
 /// True if the text, in lower case, is anywhere in the summary.
-fn mentions(run: &RunSummary, text: &str) -> bool {
+pub fn mentions(run: &RunSummary, text: &str) -> bool {
     let has = |part: &str| part.to_lowercase().contains(text);
     let tag = |(key, value): &(String, String)| has(&format!("{key}={value}"));
     run.id.starts_with(text)

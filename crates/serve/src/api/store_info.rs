@@ -34,7 +34,7 @@ pub struct StoreInfo {
     pub hosts: Vec<String>,
     /// The directory of the project, in which the status of files is judged. `null`: everywhere.
     pub scope: Option<PathText>,
-    /// What the page opens with. `null`: the list of runs.
+    /// The subject that the page opens with. `null`: the list of runs.
     pub start: Option<StartSubject>,
     /// True if `POST /rerun` is allowed.
     pub allow_rerun: bool,

@@ -191,8 +191,8 @@ impl Cache {
         self.indexed += more;
     }
 
-    /// Forgets everything if another process has written since. A process that removes runs may give
-    /// numbers of texts and directories to others.
+    /// Forgets everything if another process has written since. A process that removes runs may
+    /// give numbers of texts and directories to others.
     pub fn renew(&mut self, data_version: i64) {
         if self.data_version != data_version {
             *self = Cache {

@@ -120,8 +120,8 @@ impl SqliteStore {
         done.map_err(fail)
     }
 
-    /// Calls `stop` again and again while a question reads. When it returns true, the question fails
-    /// with [`Error::Interrupted`]. `None` ends that.
+    /// Calls `stop` again and again while a question reads. When it returns true, the question
+    /// fails with [`Error::Interrupted`]. `None` ends that.
     pub fn interrupt_when(&self, stop: Option<Box<dyn FnMut() -> bool + Send>>) {
         self.conn.progress_handler(OPERATIONS, stop);
     }

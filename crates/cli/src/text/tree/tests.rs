@@ -70,6 +70,7 @@ fn lineage(nodes: Vec<Node>, links: Vec<Link>) -> Lineage {
         roots: 1,
         links,
         cut: false,
+        reach: Vec::new(),
     }
 }
 

@@ -1,0 +1,145 @@
+//! `serve`: the page in the browser.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use backstory_query::subject as versions;
+use backstory_serve::{self as server, AccessToken, Hooks, Setup, Start};
+use backstory_session as session;
+use backstory_store::{self as store, Home, SqliteStore};
+use backstory_workflow::paths::absolute;
+use tempfile::NamedTempFile;
+
+use super::{Outcome, here};
+use crate::args::serve::ServeArgs;
+use crate::current_store::CurrentStore;
+use crate::error::{Failure, chain, complain};
+use crate::index::{self, Busy};
+use crate::scope::ProjectScope;
+use crate::text::paths::shown;
+
+/// Serves the page until the process is ended.
+pub fn run(args: ServeArgs, store: Option<&Path>) -> Outcome {
+    let current = CurrentStore::open(store)?;
+    let start = match &args.subject {
+        Some(subject) => start(&current, subject)?,
+        None => Start::Home,
+    };
+    let home = current.home.clone();
+    drop(current);
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::not_found(format!("cannot find this program's own file: {error}"))
+    })?;
+    let token = AccessToken::random().map_err(|error| {
+        Failure::not_found(format!("the kernel gives no random numbers: {error}"))
+    })?;
+    let scope = ProjectScope::new(&args.scope)?;
+    let setup = Setup {
+        hooks: Hooks {
+            refresh: Arc::new({
+                let home = home.clone();
+                move || refresh(&home).map_err(|failure| failure.line)
+            }),
+            is_recording: session::is_recording,
+            program,
+        },
+        home,
+        port: args.port,
+        token,
+        allow_rerun: args.allow_rerun,
+        start,
+        project: scope.directory().map(Path::to_owned),
+    };
+    if !server::has_page() {
+        complain(
+            "this program was built without the page, so the address answers with JSON only; \
+             install Node 20 and build it with `make build`",
+        );
+    }
+    // Keeps the file of the address until the server ends.
+    let mut opened = None;
+    let served = server::serve(setup, |address| {
+        let mut out = std::io::stdout().lock();
+        // Without a reader of the address, the server is still there for the browser.
+        let _ = writeln!(out, "{address}").and_then(|()| out.flush());
+        if args.open {
+            opened = open(address);
+        }
+    });
+    drop(opened);
+    match served {
+        Ok(()) => Ok(0),
+        Err(error) => Err(Failure::not_found(chain(&error))),
+    }
+}
+
+/// A file if one exists or was recorded at the path, else a run.
+fn start(current: &CurrentStore, subject: &OsStr) -> Result<Start, Failure> {
+    let path = absolute(subject.as_bytes(), &here());
+    let file = Path::new(subject);
+    let is_file =
+        file.symlink_metadata().is_ok() || versions::newest(&current.store, file, None).is_ok();
+    if is_file {
+        return Ok(Start::File(path));
+    }
+    let run = subject.to_str().map(|name| current.run(Some(name)));
+    match run {
+        Some(Ok(run)) => Ok(Start::Run(run)),
+        _ => Err(Failure::not_found(format!(
+            "{} is neither a recorded file nor a run; `backstory log` lists the runs",
+            shown(subject.as_bytes())
+        ))),
+    }
+}
+
+/// Adds what was recorded since to the store.
+fn refresh(home: &Home) -> Result<(), Failure> {
+    let mut store = SqliteStore::open(home)?;
+    store.leave_log()?;
+    // A log that cannot be indexed is marked, and `log` reports it.
+    index::bring_up_to_date(home, &mut store, Busy::Leave, false)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    store::catch_up(home, &mut store)?;
+    store::catch_up_annotations(home, &mut store)?;
+    Ok(())
+}
+
+/// Opens the address in the user's browser. Other users can read the arguments of a process.
+/// Therefore the browser gets a file that leads to the address and that only this user can read.
+fn open(address: &str) -> Option<NamedTempFile> {
+    let page = format!(
+        "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
+         <meta http-equiv=\"refresh\" content=\"0;url={address}\"><title>backstory</title>"
+    );
+    let written = tempfile::Builder::new()
+        .prefix("backstory-")
+        .suffix(".html")
+        .tempfile()
+        .and_then(|mut file| file.write_all(page.as_bytes()).map(|()| file));
+    let started = written.and_then(|file| {
+        Command::new("xdg-open")
+            .arg(file.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map(|mut child| {
+                // It ends when the browser has the file. Nobody needs its status.
+                std::thread::spawn(move || child.wait());
+                file
+            })
+    });
+    match started {
+        Ok(file) => Some(file),
+        Err(error) => {
+            complain(&format!(
+                "cannot open a browser with xdg-open ({error}); open the address yourself"
+            ));
+            None
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! `serve`: real servers over stores of real runs, asked by a client that also sends what no browser
+//! would.
+#![cfg(feature = "serve")]
+#![allow(clippy::unwrap_used)]
+
+#[path = "serve/crowd.rs"]
+mod crowd;
+#[path = "serve/documented.rs"]
+mod documented;
+#[path = "serve/failures.rs"]
+mod failures;
+#[path = "serve/running.rs"]
+mod running;
+#[path = "serve/security.rs"]
+mod security;
+#[path = "serve/server.rs"]
+mod server;
+#[path = "serve/views.rs"]
+mod views;

@@ -1,0 +1,163 @@
+//! The answers of the routes about real runs, compared with the acts of the test.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::server::{ServedPlace, encoded};
+
+#[test]
+fn a_hostile_name_comes_back_as_it_is_and_is_found_by_its_bytes() {
+    let place = ServedPlace::new();
+    let name = OsStr::from_bytes(b"\xff<script>alert(1)<\n\xe2\x80\xae.txt");
+    place.write("a", "text\n");
+    place.record(&[OsStr::new("cp"), OsStr::new("a"), name]);
+    let server = place.serve(&[]);
+    let path = place.path(Path::new(name));
+    let answer = server.ask("GET", &format!("/file?path={}", encoded(&path)), &[]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let text = answer.text();
+    assert!(
+        text.contains("\\udcff<script>alert(1)<\\u000a\u{202e}.txt"),
+        "{text}"
+    );
+    assert_eq!(answer.header("content-type"), "application/json");
+    let id = text
+        .split("\"version\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let content = server.ask("GET", &format!("/versions/{id}/content"), &[]);
+    assert_eq!(content.body, b"text\n");
+    assert!(!content.header("content-disposition").contains('<'));
+}
+
+#[test]
+fn the_lineage_of_a_file_leads_over_runs_and_its_noise_is_counted_and_opened() {
+    let place = ServedPlace::new();
+    place.write("a", "b\na\n");
+    place.record(&["sh", "-c", "sort a > s"]);
+    place.record(&["sh", "-c", "head -n 1 s > r"]);
+    let server = place.serve(&[]);
+    let query = format!("path={}&direction=of", encoded(place.path("r")));
+    let graph = server.get(&format!("/lineage?{query}"));
+    let nodes = graph["nodes"].as_array().unwrap();
+    let of = |kind: &str| {
+        nodes
+            .iter()
+            .filter(|node| node["type"] == kind)
+            .collect::<Vec<_>>()
+    };
+    let paths: Vec<&str> = of("file")
+        .iter()
+        .filter_map(|node| node["path"].as_str())
+        .collect();
+    for name in ["a", "s", "r"] {
+        assert!(
+            paths.contains(&place.path(name).to_str().unwrap()),
+            "{paths:?}"
+        );
+    }
+    assert_eq!(of("command").len(), 2, "{graph}");
+    assert_eq!(graph["runs"].as_array().unwrap().len(), 2);
+    assert!(
+        !paths.iter().any(|path| path.starts_with("/usr/")),
+        "{paths:?}"
+    );
+    let fold = of("fold")[0];
+    let id = fold["id"].as_str().unwrap();
+    let opened = server.get(&format!("/lineage/fold?{query}&fold={id}"));
+    assert_eq!(opened["total"], fold["count"]);
+    assert_eq!(opened["members"].as_array().unwrap().len(), opened["total"]);
+    // Forwards, one hop at a time, at the level of processes.
+    let version = server.version(&place.path("a"));
+    let near = format!("/lineage/hop?node={version}&direction=uses&level=process");
+    let near = server.get(&near);
+    let reader = near["nodes"].as_array().unwrap().iter();
+    let mut reader = reader.filter(|node| node["type"] == "process");
+    let reader = reader.next().unwrap();
+    let next = format!(
+        "/lineage/hop?node={}&direction=uses&level=process&reach={}",
+        reader["id"].as_str().unwrap(),
+        reader["reach"].as_str().unwrap()
+    );
+    let written = server.get(&next);
+    assert!(
+        written
+            .to_string()
+            .contains(place.path("s").to_str().unwrap()),
+        "{written}"
+    );
+}
+
+#[test]
+fn a_content_is_shown_by_its_kind_and_two_versions_are_compared() {
+    let place = ServedPlace::new();
+    place.write("a.csv", "k,v\nx,1\ny,2\n");
+    place.record(&["cp", "a.csv", "t.csv"]);
+    let server = place.serve(&[]);
+    let first = server.version(&place.path("t.csv"));
+    place.write("a.csv", "k,v\nx,1\ny,3\n");
+    place.record(&["cp", "a.csv", "t.csv"]);
+    let second = server.version(&place.path("t.csv"));
+    assert_ne!(first, second);
+    let view = server.get(&format!("/versions/{first}/preview"));
+    assert_eq!(view["body"]["view"], "table", "{view}");
+    assert_eq!(view["body"]["total"], 2);
+    assert_eq!(view["body"]["rows"][1][1], "2");
+    assert_eq!(view["body"]["columns"][1]["type"], "integer");
+    let text = server.get(&format!(
+        "/versions/{first}/preview?view=text&first=1&limit=1"
+    ));
+    assert_eq!(text["body"]["lines"], serde_json::json!(["x,1"]));
+    let hex = server.get(&format!("/versions/{first}/preview?view=hex"));
+    assert_eq!(hex["body"]["rows"][0]["text"], "k,v.x,1.y,2.");
+    let diff = server.get(&format!("/diff?a={first}&b={second}"));
+    assert_eq!(diff["body"]["kind"], "table");
+    assert_eq!(diff["body"]["cells"][0]["b"], "3");
+    let content = format!("/versions/{first}/content");
+    let part = server.ask("GET", &content, &[("Range", "bytes=4-6")]);
+    assert_eq!((part.status, part.body.as_slice()), (206, &b"x,1"[..]));
+    assert_eq!(part.header("content-range"), "bytes 4-6/12");
+    let compared = server.get(&format!("/compare?a={first}&b={second}"));
+    assert_eq!(compared["same"], false, "{compared}");
+    assert!(!compared["aligned"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn runs_are_searched_sorted_and_paged_and_streamed_one_a_line() {
+    let place = ServedPlace::new();
+    place.write("a", "x");
+    for name in ["b", "c", "d"] {
+        place.record(&["cp", "a", name]);
+    }
+    let server = place.serve(&[]);
+    let first = server.get("/runs?limit=2");
+    assert_eq!(
+        (&first["total"], first["runs"].as_array().unwrap().len()),
+        (&3.into(), 2)
+    );
+    assert_eq!(first["runs"][0]["line"], "cp a d");
+    let next = format!("/runs?limit=2&cursor={}", first["next"].as_str().unwrap());
+    let second = server.get(&next);
+    assert_eq!(second["runs"][0]["line"], "cp a b");
+    assert!(second["next"].is_null());
+    assert_eq!(server.get("/runs?text=A%20C")["total"], 1);
+    assert_eq!(server.get("/runs?command=cp")["total"], 3);
+    assert_eq!(server.get("/runs?file=c")["total"], 1);
+    assert_eq!(server.get("/runs?status=failed")["total"], 0);
+    let oldest = server.get("/runs?sort=started&order=asc");
+    assert_eq!(oldest["runs"][0]["line"], "cp a b");
+    let bars = server.get("/runs/activity?buckets=5");
+    let bars = bars["bars"].as_array().unwrap().iter();
+    assert_eq!(
+        bars.map(|bar| bar["runs"].as_u64().unwrap()).sum::<u64>(),
+        3
+    );
+    let lines = server.ask("GET", "/runs", &[("Accept", "application/x-ndjson")]);
+    assert_eq!(lines.text().lines().count(), 3);
+    let found = server.get("/search?text=work/c");
+    assert_eq!(found["files"][0]["path"], place.path("c").to_str().unwrap());
+}

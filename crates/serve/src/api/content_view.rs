@@ -1,0 +1,130 @@
+//! `GET /versions/{version}/preview`: a part of a content, as its kind is shown.
+
+use std::io::Read;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ids;
+use crate::media_type::{HEAD, MediaType};
+use crate::params::Params;
+use crate::preview::{HexView, ImageView, NotebookView, TableView, TextView};
+use crate::problem::{Answer, Problem, ProblemBody};
+use crate::readers::Reading;
+use crate::site::Site;
+use crate::version_bytes::VersionBytes;
+
+/// Rows of a part, usually and at most.
+const USUAL: usize = 200;
+const MOST: usize = 5000;
+
+/// A part of a content.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ContentView {
+    /// The guessed media type.
+    pub media_type: &'static str,
+    /// Bytes of the whole content.
+    pub size: u64,
+    /// The views that this content has, the best first.
+    pub views: Vec<&'static str>,
+    /// The part.
+    pub body: ContentBody,
+}
+
+/// A part of a content, by the kind of its view.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "view", rename_all = "lowercase")]
+pub enum ContentBody {
+    /// Lines.
+    Text(TextView),
+    /// Rows and columns.
+    Table(TableView),
+    /// An image: its bytes are at `/versions/{version}/content`.
+    Image(ImageView),
+    /// Cells of a notebook.
+    Notebook(NotebookView),
+    /// Bytes.
+    Hex(HexView),
+}
+
+/// A part of a content: from line, row, cell or block of 16 bytes number `first`, `limit` of them.
+#[utoipa::path(
+    get,
+    path = "/versions/{version}/preview",
+    params(
+        ("version" = String, Path),
+        ("view" = Option<String>, Query, description = "auto, text, table, image, notebook or hex"),
+        ("first" = Option<usize>, Query), ("limit" = Option<usize>, Query),
+    ),
+    responses((status = 200, body = ContentView), (status = "4XX", body = ProblemBody))
+)]
+pub async fn content_view(
+    State(site): State<Site>,
+    Path(version): Path<String>,
+    params: Params,
+) -> Answer<Response> {
+    params.only(&["view", "first", "limit"])?;
+    let words = ["auto", "text", "table", "image", "notebook", "hex"];
+    let wanted = params.word("view", &words)?.unwrap_or("auto");
+    let first = params.number("first", 0, usize::MAX)?;
+    let limit = params.number("limit", USUAL, MOST)?;
+    site.answer(move |_, reading| {
+        let key = ids::version(reading, &version)?;
+        let open = || VersionBytes::open(reading, key);
+        view(reading, &open, wanted, (first, limit))
+    })
+    .await
+}
+
+fn view(
+    reading: &Reading<'_>,
+    open: &dyn Fn() -> Answer<VersionBytes>,
+    wanted: &str,
+    (first, limit): (usize, usize),
+) -> Answer<ContentView> {
+    let mut content = open()?;
+    let size = content.size;
+    let mut head = Vec::new();
+    let read = content.by_ref().take(HEAD as u64).read_to_end(&mut head);
+    read.map_err(|error| Problem::failed(error.to_string()))?;
+    let media = MediaType::of(&content.path, &head);
+    let views = media.views();
+    let view = match wanted {
+        "auto" => views[0],
+        wanted if views.contains(&wanted) => wanted,
+        wanted => {
+            return Err(Problem::bad_request(format!(
+                "this content has no view '{wanted}', only {}",
+                views.join(", ")
+            )));
+        }
+    };
+    let shown = match (view, media) {
+        ("text", _) => TextView::read(open()?, first, limit).map(ContentBody::Text),
+        ("image", _) => Ok(ContentBody::Image(ImageView::of(&head))),
+        ("notebook", _) => NotebookView::read(open()?, first, limit).map(ContentBody::Notebook),
+        ("table", MediaType::Parquet) => {
+            TableView::of_parquet(reading, open()?, first, limit).map(ContentBody::Table)
+        }
+        ("table", MediaType::Table(separator)) => {
+            TableView::of_text(open()?, separator, first, limit).map(ContentBody::Table)
+        }
+        _ => HexView::read(open()?, first, limit).map(ContentBody::Hex),
+    };
+    // A content that is not what its name says is shown by its lines or bytes.
+    let body = match shown {
+        Err(problem) if wanted == "auto" && problem.code == "bad_request" => match media {
+            MediaType::Parquet => ContentBody::Hex(HexView::read(open()?, first, limit)?),
+            _ => ContentBody::Text(TextView::read(open()?, first, limit)?),
+        },
+        shown => shown?,
+    };
+    Ok(ContentView {
+        media_type: media.name(),
+        size,
+        views: views.to_vec(),
+        body,
+    })
+}
