@@ -92,6 +92,7 @@ pub async fn peer_list(
                 .map(|one| PeerNameRow {
                     name: one.name.clone(),
                     source: match one.source {
+                        NameSource::Lookup => "lookup",
                         NameSource::HostsFile => "hosts_file",
                         NameSource::Arguments => "arguments",
                     },
