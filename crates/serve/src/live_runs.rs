@@ -11,19 +11,18 @@ use backstory_store::Home;
 /// A list is used for so long before the directory is read again.
 const FRESH: Duration = Duration::from_millis(300);
 
+/// The log of a run in progress, and its header.
+type LiveRun = (PathBuf, RunHeader);
+
 /// The headers of runs in progress, as last read.
 #[derive(Default)]
 pub struct LiveRuns {
-    known: Mutex<Option<(Instant, Vec<(PathBuf, RunHeader)>)>>,
+    known: Mutex<Option<(Instant, Vec<LiveRun>)>>,
 }
 
 impl LiveRuns {
     /// The runs in progress, the newest first: their logs and headers.
-    pub fn read(
-        &self,
-        home: &Home,
-        is_recording: fn(&std::path::Path) -> bool,
-    ) -> Vec<(PathBuf, RunHeader)> {
+    pub fn read(&self, home: &Home, is_recording: fn(&std::path::Path) -> bool) -> Vec<LiveRun> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, runs)) = &*known
             && at.elapsed() < FRESH

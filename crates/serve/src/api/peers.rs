@@ -55,7 +55,7 @@ pub struct PeerRow {
 pub struct PeerNameRow {
     /// The name.
     pub name: String,
-    /// `hosts_file` or `arguments`: where it stands.
+    /// `lookup`, `hosts_file` or `arguments`: how the name is known.
     pub source: &'static str,
 }
 
