@@ -1,5 +1,5 @@
-//! `serve`: real servers over stores of real runs, asked by a client that also sends what no browser
-//! would.
+//! `serve`: real servers over stores of real runs. Their client also sends requests that no browser
+//! sends.
 #![cfg(feature = "serve")]
 #![allow(clippy::unwrap_used)]
 

@@ -1,8 +1,8 @@
 //! The newest runs that used a file, for an answer of one screen.
 //!
 //! In: the versions of a file in all runs, and a number of processes. Out: the versions in the
-//! newest runs, as many as have that number of processes between them, at least one run. A file that
-//! every compiler reads is thus answered without reading the whole store.
+//! newest runs, as many as have that number of processes between them, at least one run. So a file
+//! that every compiler reads is answered without reading the whole store.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The names of the addresses that a run's processes talked to.
 //!
-//! In: the processes, the names that they looked up, `/etc/hosts`. Out: for a contact, the names that
-//! its address had for the process.
+//! In: the processes, the names that they looked up, `/etc/hosts`. Out: the names that the address
+//! of a contact had for the process.
 //!
 //! Invariant: if the process, or one that started it, looked up names with this address as the
 //! answer, these are the names. Otherwise they are inferred: see [`NameSource`].

@@ -107,13 +107,19 @@ void bs_log_open_connections(void)
 
 /* ---- datagrams ------------------------------------------------------------------------------- */
 
-/* What was logged last, as hashes: an address of a socket is logged once while it stays here. */
+/* Hashes of sockets with an address, as logged last. A pair is logged once while it stays here. */
 static u64 logged[8];
+
+/* A step of FNV-1a, with a word in the place of a byte. */
+static u64 mixed(u64 hash, u64 word)
+{
+    return (hash ^ word) * 0x100000001b3ull;
+}
 
 static u64 hash_of(u64 hash, const u8 *bytes, u32 size)
 {
     for (u32 i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+        hash = mixed(hash, bytes[i]);
     return hash;
 }
 
@@ -122,11 +128,8 @@ void bs_log_datagram(int fd, bool received, bool first, const void *address, u32
     u32 bytes = telling_bytes(address, size);
     if (!bytes)
         return;
-    struct {
-        u64 epoch;
-        u32 fd, received;
-    } socket = {bs_process->epoch, (u32)fd, received};
-    u64 hash = hash_of(0xcbf29ce484222325ull, (const u8 *)&socket, sizeof socket);
+    u64 hash = mixed(0xcbf29ce484222325ull, bs_process->epoch);
+    hash = mixed(hash, (u64)(u32)fd << 1 | received);
     /* The rest of an IPv4 address is padding, which programs leave as it was. */
     hash = hash_of(hash, address, bytes == 16 ? 8 : 24);
     u64 *place = &logged[(hash >> 32) % (sizeof logged / sizeof *logged)];

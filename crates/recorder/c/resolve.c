@@ -1,7 +1,7 @@
 /*
  * Records which names the program looks up, and the addresses that it gets: `getaddrinfo`,
- * `gethostbyname` and their kin. Where libc finds the answer (a name server, a file, a daemon) makes
- * no difference.
+ * `gethostbyname` and their kin. It makes no difference where libc finds the answer: a name server,
+ * a file, a daemon.
  */
 #include "bs.h"
 

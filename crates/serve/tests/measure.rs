@@ -1,5 +1,5 @@
-//! Measures a server over its port: the first view with ten thousand runs, and single questions to a
-//! store of ten million edges.
+//! Measures a server over its port: the first view with ten thousand runs, and single questions to
+//! a store of ten million edges.
 //!
 //! ```text
 //! cargo test --release -p backstory-serve --test measure -- --ignored --nocapture

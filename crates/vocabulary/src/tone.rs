@@ -1,4 +1,4 @@
-//! What a text is, and how good it is: the colours of the page and of the terminal's views.
+//! The tones of texts: the page and the terminal's views colour a text by its kind and its verdict.
 
 use crate::vocabulary;
 

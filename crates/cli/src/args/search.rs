@@ -32,7 +32,7 @@ pub const PROCESSES: &str = "Examples:\n  \
 pub const WHO: &str = "Examples:\n  \
     backstory who report.txt                 also a file that is gone\n  \
     backstory who report.txt -n 5\n  \
-    backstory who report.txt --level process each process, with its whole command line\n  \
+    backstory who report.txt --level process  each process, in full\n  \
     backstory who /etc/hosts --lookups --json";
 
 /// The text after the options in the help of `peers`.

@@ -381,7 +381,7 @@ fn a_file_that_never_had_a_name_is_not_said_to_be_removed() {
     );
     let answer = place.run(&["status"]);
     assert_eq!(answer.status, 0, "{answer:?}");
-    assert!(answer.out.contains("/b"), "{answer:?}");
+    assert!(answer.out.starts_with("current    b "), "{answer:?}");
     assert_eq!(answer.out.lines().count(), 1, "{answer:?}");
 }
 

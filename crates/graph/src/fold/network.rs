@@ -3,7 +3,7 @@
 //! In: what the recorder knows of internet sockets beside their connections. Out: edges to the
 //! address of a datagram, and extended records ([`crate::network_facts`]).
 //!
-//! Invariant: a socket that was bound to a port is that of a server, and all its datagrams belong to
+//! Invariant: a socket that was bound to a port is that of a server. All its datagrams belong to
 //! its own address. Any other socket is that of a client, and a datagram belongs to the address of
 //! the other end. So the datagrams of a client and its server meet at the server's address.
 

@@ -6,10 +6,10 @@ use crate::paths::absolute;
 use crate::recording::Recording;
 use crate::tools::knowledge;
 
-/// The absolute path of the script that an activity runs: the executed file with a `#!` line, or
-/// the first argument of a shell or interpreter that is no option. `None` for other programs. The
-/// caller compares the path with the files that the activity read: a program text in an argument
-/// (`awk '{print}'`) is the path of none of them.
+/// The absolute path of the script that an activity runs. That is the executed file with a `#!`
+/// line, or the first argument of a shell or interpreter that is no option. `None` for other
+/// programs. The caller compares the path with the files that the activity read. A program text in
+/// an argument (`awk '{print}'`) is the path of none of them.
 pub fn script(recording: &Recording, at: usize) -> Option<Vec<u8>> {
     let activity = &recording.activities[at];
     let name = program(recording, at);
