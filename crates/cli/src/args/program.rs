@@ -24,10 +24,10 @@ pub const TUI: &str = "Examples:\n  \
 pub const DOCTOR: &str = "Examples:\n  \
     backstory doctor\n  \
     backstory doctor --json\n\n\
-    It tries what a recording does: it installs a filter, makes shared memory, enters\n\
-    namespaces, and records a command into a store that it removes. Nothing is changed.\n\
-    Each line says what works, what is limited and what fails. The consequence and the\n\
-    remedy follow. Exit status 1 if recording cannot work here.";
+    It tries what a recording does: it installs a filter, makes shared memory,\n\
+    enters namespaces, and records a command into a store that it removes. Nothing\n\
+    is changed. Each line says what works, what is limited and what fails. The\n\
+    consequence and the remedy follow. Exit status 1 if recording cannot work here.";
 
 /// The text after the options in the help of `completions`.
 pub const COMPLETIONS: &str = "Examples:\n  \

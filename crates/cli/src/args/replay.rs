@@ -31,8 +31,8 @@ pub const RERUN: &str = "Examples:\n  \
     Only steps with an output in the project's directory tree are run. rerun asks\n\
     before it runs a step that writes outside of it, deletes files, uses the network\n\
     or takes privilege. The old outputs of a step that fails are put back.\n\
-    Exit status: 0 if the files are up to date; 1 if a step failed, was not run, or is\n\
-    stale with --dry-run; 2 if --yes is missing.";
+    Exit status: 0 if the files are up to date; 1 if a step failed, did not run, or\n\
+    is stale with --dry-run; 2 if --yes is missing.";
 
 /// The text after the options in the help of the processes of a replay.
 pub const REPLAY_PROCESS: &str = "Examples:\n  backstory replay    starts it";

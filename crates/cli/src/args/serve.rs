@@ -8,7 +8,7 @@ use super::scope::ScopeArgs;
 
 /// The text after the options in the help of `serve`.
 pub const SERVE: &str = "Examples:\n  \
-    backstory serve --open                    the page of all runs, in your browser\n  \
+    backstory serve --open                    the page of all runs, in a browser\n  \
     backstory serve --open figure.png         the page of a file\n  \
     backstory serve --port 8010 nightly       the page of a run, at a fixed port\n\n\
     The page is for this machine and this user only. Its address has a secret\n\

@@ -54,7 +54,7 @@ impl ServedPlace {
         let mut command = self.backstory(&["record", "--wait", "--contents", "all", "--"]);
         let status = command.args(argv).stderr(Stdio::null()).status().unwrap();
         assert!(status.success(), "{status:?}");
-        let indexed = self.backstory(&["index"]).status().unwrap();
+        let indexed = self.backstory(&["index", "--wait"]).status().unwrap();
         assert!(indexed.success(), "{indexed:?}");
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::{EntityId, EntityKind};
+use backstory_graph::model::{Entity, EntityId, EntityKind};
 use backstory_query::Globs;
 use backstory_redaction as redaction;
 
@@ -28,14 +28,8 @@ pub fn whole_line(recording: &Recording, printed: &[(u32, Bytes)]) -> Line {
         _ => Word::Text(word.clone()),
     });
     let mut words: Vec<Word> = words.collect();
-    let root = recording.roots().next();
-    let input = root.and_then(|root| recording.standard[root].input);
-    let input = input.map(|end| recording.entity(end.entity));
     let file = |path: &[u8]| Word::Text(relative(path, recording.cwd()).into());
-    if let Some(input) = input
-        && input.kind == EntityKind::File
-        && input.path.starts_with(b"/")
-    {
+    if let Some(input) = standard_input(recording) {
         words.extend([Word::Operator("<"), file(&input.path)]);
     }
     for (number, path) in printed {
@@ -49,6 +43,14 @@ pub fn whole_line(recording: &Recording, printed: &[(u32, Bytes)]) -> Line {
     }
 }
 
+/// The file that the user redirected to the command's standard input.
+fn standard_input(recording: &Recording) -> Option<&Entity> {
+    let root = recording.roots().next()?;
+    let input = recording.entity(recording.standard[root].input?.entity);
+    let is_file = input.kind == EntityKind::File && input.path.starts_with(b"/");
+    is_file.then_some(input)
+}
+
 impl RunCommands {
     /// The run's command as the only one, which makes the files that it printed into. Files that
     /// match `exclude` are its inputs and outputs neither.
@@ -58,7 +60,8 @@ impl RunCommands {
             printed.iter().any(|(_, file)| file == path)
         };
         let mut outside: HashSet<EntityId> = outside(recording);
-        outside.retain(|id| !is_printed(id));
+        let input = standard_input(recording).map(|input| input.id);
+        outside.retain(|id| !is_printed(id) && input != Some(*id));
         let members: Vec<usize> = (0..recording.activities.len()).collect();
         let summary = &recording.details.summary;
         let part = Part {

@@ -39,9 +39,9 @@ fn few_descriptors_are_enough() {
 
 #[test]
 fn little_memory_is_enough() {
-    // A build without optimization is itself 10 MB larger.
+    // A build without optimization is itself 40 MB larger.
     let least = if cfg!(debug_assertions) {
-        60_000
+        80_000
     } else {
         40_000
     };
