@@ -119,6 +119,9 @@ fn handle_watched<S: RecordSink>(
     }
     let effect = pending_effect(state, &mut logger.resolver, &caller, &decoded, time);
     let reads = may_read(&decoded);
+    if effect.change.is_some() {
+        time = logger.time_of_change(state, time);
+    }
     logger.log(state, notification, caller, time, (decoded, effect.prior));
     state.count(reads, !logger.deferred.is_empty());
     match effect.change {

@@ -134,6 +134,15 @@ impl<S: RecordSink> CallLogger<S> {
         write_call(&mut self.out, stamp, decoded, conclusion, environments);
     }
 
+    /// The time of a call that is about to change a file and was received at `time`. The processes
+    /// that have ended until then get their exits in the log, before this time.
+    pub(crate) fn time_of_change(&mut self, state: &GuardState, time: u64) -> u64 {
+        match state.hooks.preserver() {
+            Some(_) => state.exits.write_ended(time, &mut self.out),
+            None => time,
+        }
+    }
+
     /// Preserves the content that a call changes, or parks the call until that is done.
     pub(crate) fn preserve(
         &mut self,
@@ -145,7 +154,6 @@ impl<S: RecordSink> CallLogger<S> {
         if state.hooks.preserver().is_none() {
             return Response::Continue;
         }
-        state.exits.write_ended(time, &mut self.out);
         let at = ChangingCall {
             notification,
             time,

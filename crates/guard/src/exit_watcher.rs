@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, p
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Processes followed at a time. The exit status of further processes may stay unknown.
@@ -37,6 +37,8 @@ pub struct ExitWatcher {
     followed: Mutex<HashMap<u32, Arc<OwnedFd>>>,
     hangup_tells: bool,
     any: AtomicBool,
+    /// The time of the latest exit that was written. It changes only while `followed` is locked.
+    last_end: AtomicU64,
 }
 
 impl ExitWatcher {
@@ -66,6 +68,7 @@ impl ExitWatcher {
             followed: Mutex::default(),
             hangup_tells,
             any: AtomicBool::new(false),
+            last_end: AtomicU64::new(0),
         })
     }
 
@@ -159,27 +162,31 @@ impl ExitWatcher {
         }
     }
 
-    /// Writes the exits that have happened and were not written yet. Their time is just before
-    /// `time`.
+    /// Writes the exits that have happened and were not written yet. Returns the time of the call:
+    /// `time`, or a later one if [`ExitWatcher::watch`] has written an exit since `time`.
     ///
-    /// The caller is about to let a call that began at `time` change a file. A process that has
-    /// ended cannot write to the file after this call. If its exit were written later, the graph
-    /// would take what it wrote and the change for one version.
-    pub fn write_ended<S: RecordSink>(&self, time: u64, out: &mut RecordWriter<S>) {
-        if self.followed().is_empty() {
-            return;
+    /// The caller is about to let a call that was received at `time` change a file. A process that
+    /// has ended cannot write to the file after this call. If its exit were written later, the
+    /// graph would take what it wrote and the change for one version.
+    pub fn write_ended<S: RecordSink>(&self, time: u64, out: &mut RecordWriter<S>) -> u64 {
+        if !self.was_used() {
+            return time;
         }
         let (at_once, mut events) = (Timespec::default(), Vec::with_capacity(64));
         let room = rustix::buffer::spare_capacity(&mut events);
-        if epoll::wait(&self.epoll, room, Some(&at_once)).is_err() {
-            return;
-        }
-        for event in events {
-            match event.data.u64() {
-                STOP | LISTENER => {}
-                pid => self.write_end(pid as u32, Some(time.saturating_sub(1)), out),
+        if epoll::wait(&self.epoll, room, Some(&at_once)).is_ok() {
+            for event in events {
+                match event.data.u64() {
+                    STOP | LISTENER => {}
+                    pid => self.write_end(pid as u32, Some(time.saturating_sub(1)), out),
+                }
             }
         }
+        // The other thread may have taken an exit's time later than `time`. It has released the
+        // lock since then, or it is awaited here.
+        let _followed = self.followed();
+        let last = self.last_end.load(Ordering::Relaxed);
+        if last < time { time } else { last + 1 }
     }
 
     /// Returns after [`GATHER`], or when no process is left, or when stopped.
@@ -198,8 +205,9 @@ impl ExitWatcher {
         let Some(pidfd) = followed.remove(&pid) else {
             return;
         };
-        // The lock is still held: a thread that finds the process missing acts after this time.
+        // The lock is still held: a thread that finds the process missing reads this time.
         let time = time.unwrap_or_else(sys::clock::counter);
+        self.last_end.fetch_max(time, Ordering::Relaxed);
         drop(followed);
         // Closing the pidfd is not enough while a forked child of the supervisor that has not
         // executed yet has a copy.

@@ -34,7 +34,10 @@ pub(crate) fn respond_to_recorder<S: RecordSink>(
             }
             None => Response::Value(0),
         },
-        MAGIC_PRESERVE => logger.preserve(state, notification, time, ChangeSource::Recorder),
+        MAGIC_PRESERVE => {
+            let time = logger.time_of_change(state, time);
+            logger.preserve(state, notification, time, ChangeSource::Recorder)
+        }
         _ => Response::Continue,
     }
 }

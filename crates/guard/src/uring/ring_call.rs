@@ -190,6 +190,8 @@ impl<S: RecordSink> RingCall<'_, S> {
                 return Response::Continue;
             }
         };
+        // An entry may change a file.
+        self.time = self.logger.time_of_change(self.state, self.time);
         let tracked = self
             .state
             .tracked(self.caller, self.notification, self.time);
