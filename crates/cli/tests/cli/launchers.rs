@@ -224,7 +224,7 @@ fn a_script_that_uv_runs_is_the_step() {
     let of = place.run(&["of", "out.txt"]).out;
     let step = of.lines().nth(1).unwrap();
     assert!(step.ends_with(" p.py") && !step.contains("uv"), "{of}");
-    assert!(of.contains("sources: in.txt, p.py\n"), "{of}");
+    assert!(of.contains("sources: p.py, in.txt\n"), "{of}");
 }
 
 #[test]
