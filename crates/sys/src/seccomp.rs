@@ -24,6 +24,18 @@ pub fn install_filter(program: &[libc::sock_filter], flags: c_ulong) -> io::Resu
     check(fd).map(own)
 }
 
+/// Restricts the calling thread, and the threads and children that it starts, to the calls that
+/// `program` allows. It takes [`set_no_new_privs`] before. Nothing lifts the restriction.
+pub fn restrict_calls(program: &[libc::sock_filter]) -> io::Result<()> {
+    let prog = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: `prog` and the instructions it points to outlive the call, which only reads them.
+    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &prog) })
+        .map(drop)
+}
+
 /// The bit in the number of an x32 call.
 const X32_BIT: u32 = 0x4000_0000;
 

@@ -23,6 +23,17 @@ pub fn come_first() -> bool {
     }
 }
 
+/// Gives the calling process the lowest priority: it runs while no other process wants to. A
+/// refusal leaves its priority as it is.
+pub fn come_last() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter outlives the call, which only reads it; 0 is the caller.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &none);
+    }
+}
+
 /// The signal that interrupts a receiver in a blocking call.
 pub fn wake_signal() -> c_int {
     libc::SIGRTMIN() + 5

@@ -1,0 +1,335 @@
+//! Compares the facts of two contents, and says in plain sentences what changed.
+
+use std::collections::HashMap;
+
+use backstory_comparison::{ContentDifference, LineMark, TextDifference, compare};
+use backstory_vocabulary::counted;
+use serde_json::{Map, Value, json};
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use crate::assignment::{self, ChangedSetting};
+use crate::facts::{FileFacts, FilePart, PartList, TextBody};
+use crate::visible;
+
+/// The most parts that a sentence names.
+const NAMED: usize = 3;
+
+/// The most parts that are listed in detail.
+const LISTED: usize = 500;
+
+/// What changed from one content to another.
+#[derive(Debug, Clone, Default)]
+pub struct FileChanges {
+    sentences: Vec<String>,
+    details: Map<String, Value>,
+}
+
+impl FileChanges {
+    /// The changes in plain sentences, the most telling first. Empty if nothing changed that the
+    /// inspector knows of.
+    pub fn sentences(&self) -> Vec<String> {
+        self.sentences.clone()
+    }
+
+    /// The changes in detail.
+    pub fn json(&self) -> Map<String, Value> {
+        self.details.clone()
+    }
+
+    /// Adds a sentence.
+    pub(crate) fn say(&mut self, sentence: impl AsRef<str>) {
+        self.sentences.push(visible::cut(sentence.as_ref(), 500));
+    }
+
+    /// Adds a detail.
+    pub(crate) fn detail(&mut self, name: &str, value: &Value) {
+        self.details.insert(name.to_owned(), visible::value(value));
+    }
+
+    /// Adds settings that have another value.
+    pub(crate) fn settings(&mut self, settings: &[ChangedSetting]) {
+        for one in settings.iter().take(NAMED) {
+            self.say(format!("`{}` {} → {}", one.name, one.from, one.to));
+        }
+        if settings.is_empty() {
+            return;
+        }
+        let all = settings.iter().take(LISTED);
+        let all = all.map(|one| json!({"name": one.name, "from": one.from, "to": one.to}));
+        self.detail("settings", &all.collect());
+    }
+}
+
+/// What differs between the facts of two contents.
+pub fn between(old: &FileFacts, new: &FileFacts) -> FileChanges {
+    let mut changes = FileChanges::default();
+    let mut settings = Vec::new();
+    let empty = |words| PartList {
+        words,
+        parts: Vec::new(),
+        is_keyed: true,
+    };
+    for list in &old.lists {
+        let other = new.lists.iter().find(|other| other.words == list.words);
+        let other = other.cloned().unwrap_or_else(|| empty(list.words));
+        lists(list, &other, &mut changes, &mut settings);
+    }
+    for list in &new.lists {
+        if !old.lists.iter().any(|other| other.words == list.words) {
+            lists(&empty(list.words), list, &mut changes, &mut settings);
+        }
+    }
+    for text in &new.texts {
+        let before = old.texts.iter().find(|other| other.words == text.words);
+        let before = before.map_or(&[][..], |before| &before.lines);
+        texts(before, text, &mut changes, &mut settings);
+    }
+    changes.settings(&settings);
+    values(old, new, &mut changes);
+    changes
+}
+
+fn values(old: &FileFacts, new: &FileFacts, changes: &mut FileChanges) {
+    let of = |facts: &FileFacts, name: &str| {
+        let mut all = facts.values.iter();
+        all.find(|(other, _)| other == name)
+            .map_or(Value::Null, |(_, value)| value.clone())
+    };
+    let mut names: Vec<&String> = old.values.iter().map(|(name, _)| name).collect();
+    names.extend(new.values.iter().map(|(name, _)| name));
+    let mut seen = std::collections::HashSet::new();
+    let mut details = Vec::new();
+    for name in names.into_iter().filter(|name| seen.insert(*name)) {
+        let (from, to) = (of(old, name), of(new, name));
+        if from != to {
+            changes.say(format!(
+                "{} {} → {}",
+                name.replace('_', " "),
+                visible::word(&from),
+                visible::word(&to)
+            ));
+            details.push(json!({"name": name, "from": from, "to": to}));
+        }
+    }
+    if !details.is_empty() {
+        changes.detail("values", &Value::Array(details));
+    }
+}
+
+/// Parts of both contents that belong together, and parts that only one has.
+#[derive(Default)]
+struct PairedParts<'p> {
+    removed: Vec<&'p FilePart>,
+    added: Vec<&'p FilePart>,
+    changed: Vec<(&'p FilePart, &'p FilePart)>,
+    is_moved: bool,
+}
+
+fn lists(
+    old: &PartList,
+    new: &PartList,
+    changes: &mut FileChanges,
+    settings: &mut Vec<ChangedSetting>,
+) {
+    let paired = match old.is_keyed && new.is_keyed {
+        true => by_name(old, new),
+        false => by_value(old, new),
+    };
+    let (one, many) = old.words;
+    for (parts, verb) in [(&paired.removed, "removed"), (&paired.added, "added")] {
+        if !parts.is_empty() {
+            let names = named(parts.iter().map(|part| format!("`{}`", part.name)));
+            changes.say(format!(
+                "{} {verb}: {names}",
+                counted(parts.len(), one, many)
+            ));
+        }
+    }
+    if !paired.changed.is_empty() {
+        let number = counted(paired.changed.len(), one, many);
+        let told = paired.changed.iter().map(|(old, new)| told(old, new));
+        changes.say(format!("{number} changed: {}", named(told)));
+        for (old, new) in &paired.changed {
+            settings.extend(settings_in(&old.value, &new.value));
+        }
+    }
+    if paired.is_moved {
+        changes.say(format!("{many} in another order"));
+    }
+    let names = |parts: &[&FilePart]| -> Value {
+        let names = parts.iter().take(LISTED);
+        names.map(|part| Value::String(part.name.clone())).collect()
+    };
+    let changed = paired
+        .changed
+        .iter()
+        .take(LISTED)
+        .map(|(old, new)| json!({"name": new.name, "from": old.value, "to": new.value}));
+    if !(paired.removed.is_empty() && paired.added.is_empty() && paired.changed.is_empty()) {
+        let details = json!({
+            "removed": names(&paired.removed),
+            "added": names(&paired.added),
+            "changed": changed.collect::<Value>(),
+        });
+        changes.detail(&many.replace(' ', "_"), &details);
+    }
+}
+
+/// The first few of them in one line.
+fn named(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = if all.len() > NAMED { ", …" } else { "" };
+    let shown: Vec<String> = all.take(NAMED).collect();
+    format!("{}{more}", shown.join(", "))
+}
+
+/// A changed part in a few words: its values, or the fields that differ.
+fn told(old: &FilePart, new: &FilePart) -> String {
+    let name = &new.name;
+    match (&old.value, &new.value) {
+        (Value::Object(from), Value::Object(to)) => {
+            let differing: Vec<&String> = to
+                .keys()
+                .filter(|key| from.get(*key) != to.get(*key))
+                .collect();
+            let short = |value: Option<&Value>| {
+                value.is_some_and(|value| {
+                    let text = value.to_string();
+                    text.chars().count() <= 30 && !text.contains("\\n")
+                })
+            };
+            match differing.as_slice() {
+                [key] if short(from.get(*key)) && short(to.get(*key)) => format!(
+                    "`{name}` {key} {} → {}",
+                    visible::word(&from[*key]),
+                    visible::word(&to[*key])
+                ),
+                keys => {
+                    let keys: Vec<&str> = keys.iter().map(|key| key.as_str()).collect();
+                    format!("`{name}` ({})", keys.join(", "))
+                }
+            }
+        }
+        (from, to) => format!("`{name}` {} → {}", visible::word(from), visible::word(to)),
+    }
+}
+
+/// Settings in the texts of a changed part.
+fn settings_in(old: &Value, new: &Value) -> Vec<ChangedSetting> {
+    match (old, new) {
+        (Value::String(old), Value::String(new)) if old != new => {
+            match compare(b"", old.as_bytes(), new.as_bytes()) {
+                ContentDifference::Text(text) => assignment::changed(&text),
+                _ => Vec::new(),
+            }
+        }
+        (Value::Object(old), Value::Object(new)) => {
+            let both = new
+                .iter()
+                .filter_map(|(key, new)| Some((old.get(key)?, new)));
+            both.flat_map(|(old, new)| settings_in(old, new)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn by_name<'p>(old: &'p PartList, new: &'p PartList) -> PairedParts<'p> {
+    let before: HashMap<&str, (usize, &FilePart)> = old
+        .parts
+        .iter()
+        .enumerate()
+        .map(|(at, part)| (&*part.name, (at, part)))
+        .collect();
+    let after: HashMap<&str, ()> = new.parts.iter().map(|part| (&*part.name, ())).collect();
+    let mut paired = PairedParts::default();
+    let mut last = None;
+    for part in &new.parts {
+        match before.get(&*part.name) {
+            None => paired.added.push(part),
+            Some(&(at, other)) => {
+                paired.is_moved |= last.is_some_and(|last| last > at);
+                last = Some(at);
+                if other.value != part.value {
+                    paired.changed.push((other, part));
+                }
+            }
+        }
+    }
+    let gone = old.parts.iter();
+    paired.removed = gone
+        .filter(|part| !after.contains_key(&*part.name))
+        .collect();
+    paired
+}
+
+fn by_value<'p>(old: &'p PartList, new: &'p PartList) -> PairedParts<'p> {
+    let keys = |list: &PartList| -> Vec<String> {
+        list.parts
+            .iter()
+            .map(|part| part.value.to_string())
+            .collect()
+    };
+    let mut paired = PairedParts::default();
+    for op in capture_diff_slices(Algorithm::Myers, &keys(old), &keys(new)) {
+        if matches!(op, DiffOp::Equal { .. }) {
+            continue;
+        }
+        let (gone, come) = (&old.parts[op.old_range()], &new.parts[op.new_range()]);
+        let both = gone.len().min(come.len());
+        paired.changed.extend(gone.iter().zip(come));
+        paired.removed.extend(&gone[both..]);
+        paired.added.extend(&come[both..]);
+    }
+    paired
+}
+
+fn texts(
+    before: &[String],
+    after: &TextBody,
+    changes: &mut FileChanges,
+    settings: &mut Vec<ChangedSetting>,
+) {
+    // A line break inside of a piece would make two of it.
+    let joined = |lines: &[String]| -> Vec<u8> {
+        let lines: Vec<String> = lines.iter().map(|line| line.replace('\n', " ")).collect();
+        lines.join("\n").into_bytes()
+    };
+    let (old, new) = (joined(before), joined(&after.lines));
+    // A name without an ending: texts are compared by lines.
+    let ContentDifference::Text(text) = compare(b"", &old, &new) else {
+        return;
+    };
+    settings.extend(assignment::changed(&text));
+    text_changes(&text, after.words, changes);
+}
+
+/// The sentence and the details of a difference between texts.
+pub(crate) fn text_changes(
+    text: &TextDifference,
+    (one, many): (&'static str, &'static str),
+    changes: &mut FileChanges,
+) {
+    let pieces = |number| counted(number, one, many);
+    match (text.removed, text.added) {
+        (0, 0) => return,
+        (0, added) => changes.say(format!("{} added", pieces(added))),
+        (removed, 0) => changes.say(format!("{} removed", pieces(removed))),
+        (removed, added) if removed == added => {
+            changes.say(format!("{} of {} changed", removed, pieces(text.a)));
+        }
+        (removed, added) => {
+            changes.say(format!(
+                "{} removed, {} added",
+                pieces(removed),
+                pieces(added)
+            ));
+        }
+    }
+    let lines = text.hunks.iter().flat_map(|hunk| &hunk.lines);
+    let changed = lines.filter(|(mark, _)| *mark != LineMark::Both);
+    let shown = changed.take(LISTED).map(|(mark, line)| {
+        json!({"mark": mark.sign().to_string(), "text": String::from_utf8_lossy(line)})
+    });
+    let details =
+        json!({"removed": text.removed, "added": text.added, "lines": shown.collect::<Value>()});
+    changes.detail(&many.replace(' ', "_"), &details);
+}

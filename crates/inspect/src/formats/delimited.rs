@@ -1,0 +1,135 @@
+//! Tables of separated values (CSV, TSV): columns with statistics, rows, and changed cells.
+
+use backstory_comparison::{ContentDifference, TableDifference, compare};
+use serde_json::{Value, json};
+
+use super::plain_text::PlainText;
+use crate::changes::FileChanges;
+use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
+
+pub struct Delimited;
+
+/// The most distinct values of a column that are counted.
+const DISTINCT: usize = 10_000;
+
+/// The most changed cells that a sentence shows.
+const SHOWN: usize = 3;
+
+/// What the values of a column are.
+#[derive(Default)]
+struct ColumnStatistics<'t> {
+    empty: usize,
+    numbers: usize,
+    texts: usize,
+    sum: f64,
+    least: Option<f64>,
+    most: Option<f64>,
+    distinct: std::collections::HashSet<&'t [u8]>,
+}
+
+impl<'t> ColumnStatistics<'t> {
+    fn add(&mut self, cell: &'t [u8]) {
+        if self.distinct.len() <= DISTINCT {
+            self.distinct.insert(cell);
+        }
+        let text = std::str::from_utf8(cell).unwrap_or("?").trim();
+        match text.parse::<f64>() {
+            _ if text.is_empty() => self.empty += 1,
+            Ok(number) if number.is_finite() => {
+                self.numbers += 1;
+                self.sum += number;
+                self.least = Some(self.least.map_or(number, |least| least.min(number)));
+                self.most = Some(self.most.map_or(number, |most| most.max(number)));
+            }
+            _ => self.texts += 1,
+        }
+    }
+
+    fn json(&self) -> Value {
+        let kind = match (self.numbers, self.texts) {
+            (0, 0) => "empty",
+            (_, 0) => "number",
+            (0, _) => "text",
+            _ => "mixed",
+        };
+        let mut object = json!({"type": kind, "empty": self.empty});
+        if self.distinct.len() <= DISTINCT {
+            object["distinct"] = json!(self.distinct.len());
+        }
+        if let (Some(least), Some(most)) = (self.least, self.most) {
+            object["min"] = json!(least);
+            object["max"] = json!(most);
+            object["mean"] = json!(self.sum / self.numbers as f64);
+        }
+        object
+    }
+}
+
+impl Inspector for Delimited {
+    fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
+        let is_comma = content.name.to_ascii_lowercase().ends_with(".csv");
+        let separator = if is_comma { b',' } else { b'\t' };
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(separator)
+            .has_headers(false)
+            .from_reader(content.bytes);
+        let rows: Result<Vec<csv::ByteRecord>, _> = reader.byte_records().collect();
+        let rows = rows.map_err(UnreadableContent::of)?;
+        let mut facts = FileFacts::default();
+        let Some((heading, rows)) = rows.split_first() else {
+            facts.value("rows", 0);
+            return Ok(facts);
+        };
+        facts.value("rows", rows.len());
+        let columns = heading.iter().enumerate().map(|(at, name)| {
+            let mut column = ColumnStatistics::default();
+            rows.iter()
+                .filter_map(|row| row.get(at))
+                .for_each(|cell| column.add(cell));
+            (String::from_utf8_lossy(name).into_owned(), column.json())
+        });
+        facts.parts(("column", "columns"), columns);
+        Ok(facts)
+    }
+
+    fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
+        match compare(new.name.as_bytes(), old.bytes, new.bytes) {
+            ContentDifference::Table(table) => Ok(of_table(&table)),
+            _ => PlainText.changes(old, new),
+        }
+    }
+}
+
+/// The changes between two tables, whatever they were stored in.
+pub(super) fn of_table(table: &TableDifference) -> FileChanges {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut changes = FileChanges::default();
+    changes
+        .say(ContentDifference::Table(table.clone()).summary(&|name| format!("`{}`", text(name))));
+    for cell in table.cells.iter().take(SHOWN) {
+        let [row, column, a, b] =
+            [&cell.row, &cell.column, &cell.a, &cell.b].map(|part| text(part));
+        changes.say(format!("`{column}` of {row} {a} → {b}"));
+    }
+    let names = |names: &[Vec<u8>]| -> Value { names.iter().map(|name| text(name)).collect() };
+    let cells = table.cells.iter().map(|cell| {
+        json!({
+            "row": text(&cell.row),
+            "column": text(&cell.column),
+            "from": text(&cell.a),
+            "to": text(&cell.b),
+        })
+    });
+    for (name, value) in [
+        ("columns_removed", names(&table.columns_removed)),
+        ("columns_added", names(&table.columns_added)),
+        ("rows_removed", json!(table.rows_removed)),
+        ("rows_added", json!(table.rows_added)),
+        ("rows_changed", json!(table.rows_changed)),
+        ("cells_changed", json!(table.cells_changed)),
+        ("cells", cells.collect()),
+    ] {
+        changes.detail(name, &value);
+    }
+    changes
+}

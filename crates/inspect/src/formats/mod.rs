@@ -1,0 +1,59 @@
+//! One file for each format. `inspectors.toml` of crate `inspection` has the same names.
+
+mod delimited;
+mod elf;
+mod git_object;
+mod markup;
+mod notebook;
+mod opendocument;
+mod pickle;
+mod pickle_opcodes;
+mod plain_text;
+mod tar_archive;
+mod tensors;
+mod word;
+mod workbook;
+mod zip_archive;
+
+use crate::Inspector;
+
+/// Each inspector with its name.
+const ALL: &[(&str, &dyn Inspector)] = &[
+    ("csv", &delimited::Delimited),
+    ("docx", &word::WordDocument),
+    ("elf", &elf::ElfFile),
+    ("git", &git_object::GitObject),
+    ("ipynb", &notebook::Notebook),
+    ("odt", &opendocument::OpenDocument),
+    ("pickle", &pickle::PickleFile),
+    ("safetensors", &tensors::TensorFile),
+    ("tar", &tar_archive::TarArchive),
+    ("text", &plain_text::PlainText),
+    ("xlsx", &workbook::Workbook),
+    ("zip", &zip_archive::ZipArchive),
+];
+
+/// The inspector with this name.
+pub fn by_name(name: &str) -> Option<&'static dyn Inspector> {
+    let found = ALL.iter().find(|(other, _)| *other == name);
+    found.map(|(_, inspector)| *inspector)
+}
+
+/// The names of all inspectors.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use backstory_inspection::Catalogue;
+
+    #[test]
+    fn every_listed_inspector_exists_and_every_inspector_is_listed() {
+        let listed = Catalogue::built_in();
+        let mut listed: Vec<&str> = listed.entries().iter().map(|entry| &*entry.name).collect();
+        listed.sort_unstable();
+        assert_eq!(names().collect::<Vec<_>>(), listed);
+    }
+}

@@ -1,0 +1,92 @@
+//! The instructions of pickles, as Python's `pickletools` lists them.
+
+/// The argument that follows an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Argument {
+    /// No argument.
+    None,
+    /// An unsigned number of this many bytes, the least first.
+    Number(u64),
+    /// A signed number of 4 bytes, the least first.
+    Signed,
+    /// A floating-point number of 8 bytes, the greatest first.
+    Float,
+    /// A string or bytes, after a length of this many bytes.
+    Counted(u64),
+    /// A whole number of any size, after a length of this many bytes.
+    Integer(u64),
+    /// This many lines.
+    Lines(usize),
+}
+
+/// Code, name and argument of each instruction.
+pub const OPCODES: &[(u8, &str, Argument)] = &[
+    (0x49, "INT", Argument::Lines(1)),
+    (0x4a, "BININT", Argument::Signed),
+    (0x4b, "BININT1", Argument::Number(1)),
+    (0x4d, "BININT2", Argument::Number(2)),
+    (0x4c, "LONG", Argument::Lines(1)),
+    (0x8a, "LONG1", Argument::Integer(1)),
+    (0x8b, "LONG4", Argument::Integer(4)),
+    (0x53, "STRING", Argument::Lines(1)),
+    (0x54, "BINSTRING", Argument::Counted(4)),
+    (0x55, "SHORT_BINSTRING", Argument::Counted(1)),
+    (0x42, "BINBYTES", Argument::Counted(4)),
+    (0x43, "SHORT_BINBYTES", Argument::Counted(1)),
+    (0x8e, "BINBYTES8", Argument::Counted(8)),
+    (0x96, "BYTEARRAY8", Argument::Counted(8)),
+    (0x97, "NEXT_BUFFER", Argument::None),
+    (0x98, "READONLY_BUFFER", Argument::None),
+    (0x4e, "NONE", Argument::None),
+    (0x88, "NEWTRUE", Argument::None),
+    (0x89, "NEWFALSE", Argument::None),
+    (0x56, "UNICODE", Argument::Lines(1)),
+    (0x8c, "SHORT_BINUNICODE", Argument::Counted(1)),
+    (0x58, "BINUNICODE", Argument::Counted(4)),
+    (0x8d, "BINUNICODE8", Argument::Counted(8)),
+    (0x46, "FLOAT", Argument::Lines(1)),
+    (0x47, "BINFLOAT", Argument::Float),
+    (0x5d, "EMPTY_LIST", Argument::None),
+    (0x61, "APPEND", Argument::None),
+    (0x65, "APPENDS", Argument::None),
+    (0x6c, "LIST", Argument::None),
+    (0x29, "EMPTY_TUPLE", Argument::None),
+    (0x74, "TUPLE", Argument::None),
+    (0x85, "TUPLE1", Argument::None),
+    (0x86, "TUPLE2", Argument::None),
+    (0x87, "TUPLE3", Argument::None),
+    (0x7d, "EMPTY_DICT", Argument::None),
+    (0x64, "DICT", Argument::None),
+    (0x73, "SETITEM", Argument::None),
+    (0x75, "SETITEMS", Argument::None),
+    (0x8f, "EMPTY_SET", Argument::None),
+    (0x90, "ADDITEMS", Argument::None),
+    (0x91, "FROZENSET", Argument::None),
+    (0x30, "POP", Argument::None),
+    (0x32, "DUP", Argument::None),
+    (0x28, "MARK", Argument::None),
+    (0x31, "POP_MARK", Argument::None),
+    (0x67, "GET", Argument::Lines(1)),
+    (0x68, "BINGET", Argument::Number(1)),
+    (0x6a, "LONG_BINGET", Argument::Number(4)),
+    (0x70, "PUT", Argument::Lines(1)),
+    (0x71, "BINPUT", Argument::Number(1)),
+    (0x72, "LONG_BINPUT", Argument::Number(4)),
+    (0x94, "MEMOIZE", Argument::None),
+    (0x82, "EXT1", Argument::Number(1)),
+    (0x83, "EXT2", Argument::Number(2)),
+    (0x84, "EXT4", Argument::Signed),
+    (0x63, "GLOBAL", Argument::Lines(2)),
+    (0x93, "STACK_GLOBAL", Argument::None),
+    (0x52, "REDUCE", Argument::None),
+    (0x62, "BUILD", Argument::None),
+    (0x69, "INST", Argument::Lines(2)),
+    (0x6f, "OBJ", Argument::None),
+    (0x81, "NEWOBJ", Argument::None),
+    (0x92, "NEWOBJ_EX", Argument::None),
+    (0x80, "PROTO", Argument::Number(1)),
+    (0x2e, "STOP", Argument::None),
+    (0x95, "FRAME", Argument::Number(8)),
+    (0x50, "PERSID", Argument::Lines(1)),
+    (0x51, "BINPERSID", Argument::None),
+];

@@ -1,0 +1,119 @@
+//! The inspectors: what is inside of a file of a known format, and what changed in it.
+//!
+//! In: a file's name, and one or two contents in memory. Out: [`FileFacts`] of one content, or
+//! [`FileChanges`] between two: plain sentences, and the same as JSON.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`facts`] | the form of facts that all formats share |
+//! | [`changes`] | compares the facts of two contents |
+//! | `formats` | one file for each format |
+//! | [`sandbox`] | takes this process's rights away |
+//! | [`plugin`] | starts a user's inspector in place of this process |
+//!
+//! Invariant: an inspector reads nothing but the bytes that it is given. It may crash or run
+//! forever on hostile bytes; the caller in crate `inspection` limits that. Absent: files, stores,
+//! and the choice of an inspector.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod assignment;
+pub mod changes;
+pub mod facts;
+mod formats;
+pub mod plugin;
+pub mod sandbox;
+mod visible;
+
+pub use changes::FileChanges;
+pub use facts::FileFacts;
+pub use formats::{by_name, names};
+
+use backstory_inspection::Answer;
+use backstory_inspection::question::ReadQuestion;
+
+/// A content of a file, with the file's name.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedContent<'c> {
+    /// The name or path.
+    pub name: &'c str,
+    /// All bytes.
+    pub bytes: &'c [u8],
+}
+
+/// Why a content cannot be read as the format that its name or first bytes promise.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnreadableContent(pub String);
+
+impl UnreadableContent {
+    /// From the error of a reader.
+    pub fn of(error: impl std::fmt::Display) -> UnreadableContent {
+        UnreadableContent(error.to_string())
+    }
+}
+
+/// The result of reading a content.
+pub type Read<T> = Result<T, UnreadableContent>;
+
+/// Reads one format. Its name, version, and the files that it takes stand in `inspectors.toml` of
+/// crate `inspection`.
+pub trait Inspector: Sync {
+    /// What one content is.
+    ///
+    /// # Errors
+    /// The content is not of this format, or damaged.
+    fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts>;
+
+    /// What changed from one content to the other: by default, the facts that differ.
+    ///
+    /// # Errors
+    /// One of the contents is not of this format, or damaged.
+    fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
+        let side = |which: &str, content| {
+            self.facts(content)
+                .map_err(|error| UnreadableContent(format!("the {which} content: {error}")))
+        };
+        Ok(changes::between(
+            &side("first", old)?,
+            &side("second", new)?,
+        ))
+    }
+}
+
+/// Answers a question.
+pub fn answer(question: &ReadQuestion<'_>) -> Answer {
+    let head = &question.head;
+    let mut answer = Answer {
+        inspector: head.inspector.clone(),
+        version: head.version,
+        facts: serde_json::Map::new(),
+        sentences: Vec::new(),
+        changes: serde_json::Map::new(),
+        error: None,
+    };
+    let Some(inspector) = by_name(&head.inspector) else {
+        answer.error = Some(format!("this worker has no inspector {:?}", head.inspector));
+        return answer;
+    };
+    let content = |bytes| NamedContent {
+        name: &head.name,
+        bytes,
+    };
+    let read = match *question.contents {
+        [one] => inspector
+            .facts(content(one))
+            .map(|facts| answer.facts = facts.json()),
+        [old, new] => inspector
+            .changes(content(old), content(new))
+            .map(|changes| {
+                answer.sentences = changes.sentences();
+                answer.changes = changes.json();
+            }),
+        _ => Err(UnreadableContent("there is nothing to inspect".to_owned())),
+    };
+    answer.error = read
+        .err()
+        .map(|error| visible::cut(&error.to_string(), 300));
+    answer
+}

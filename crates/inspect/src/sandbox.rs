@@ -1,0 +1,161 @@
+//! Takes this process's rights away, before it reads anything of foreign origin.
+//!
+//! | right | how it is taken |
+//! | --- | --- |
+//! | memory over 256 MiB, 2 s of processor time, files, core dumps | `setrlimit(2)` |
+//! | to run while another process wants to | `nice`, `SCHED_IDLE` |
+//! | to open files, to connect | `landlock(7)`, where the kernel has it |
+//! | all system calls but those for memory, and for the answer | `seccomp(2)` |
+//!
+//! A plug-in is a program of the user's own. It needs more system calls: it keeps the right to read
+//! and execute files, and gets no filter.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use backstory_inspection::worker::PROCESSOR_SECONDS;
+use libc::{
+    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, c_long, sock_filter,
+};
+
+/// The most bytes of address space.
+pub const MEMORY: u64 = 256 << 20;
+
+/// The audit architecture of this program's calls.
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// Calls for memory, for the answer, and for the end.
+const ALLOWED: &[c_long] = &[
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_close,
+    libc::SYS_brk,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_futex,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_sigaltstack,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_sched_yield,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+];
+
+/// Calls that libraries try, and do without: they fail with `EACCES`.
+const REFUSED: &[c_long] = &[
+    libc::SYS_openat,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_fstat,
+    libc::SYS_lseek,
+    libc::SYS_ioctl,
+    libc::SYS_prctl,
+    libc::SYS_getcwd,
+    libc::SYS_readlinkat,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sysinfo,
+    libc::SYS_uname,
+    libc::SYS_clone3,
+    libc::SYS_clone,
+];
+
+/// Calls that may map memory, but not memory that can be executed. The third argument is the
+/// protection.
+const MAPPING: &[c_long] = &[libc::SYS_mmap, libc::SYS_mprotect];
+
+/// Limits memory, time and files, and gives this process the lowest priority.
+pub fn limit(files: u64) {
+    let set = |resource, soft: u64, hard: u64| {
+        let limit = libc::rlimit {
+            rlim_cur: soft,
+            rlim_max: hard,
+        };
+        backstory_sys::set_limit(resource, &limit);
+    };
+    set(libc::RLIMIT_AS, MEMORY, MEMORY);
+    set(libc::RLIMIT_CPU, PROCESSOR_SECONDS, PROCESSOR_SECONDS + 1);
+    set(libc::RLIMIT_CORE, 0, 0);
+    set(libc::RLIMIT_FSIZE, 0, 0);
+    set(libc::RLIMIT_NOFILE, files, files);
+    backstory_sys::come_last();
+}
+
+/// Leaves this process its memory and its open descriptors.
+///
+/// # Errors
+/// The kernel refused the filter: nothing may be read then.
+pub fn enter() -> io::Result<()> {
+    backstory_sys::set_no_new_privs()?;
+    backstory_sys::forbid_files(None)?;
+    limit(3);
+    backstory_sys::restrict_calls(&filter(backstory_sys::own_pid()))
+}
+
+/// Leaves a plug-in the right to read and execute files.
+///
+/// # Errors
+/// The kernel refused a restriction.
+pub fn enter_for_plugin() -> io::Result<()> {
+    backstory_sys::set_no_new_privs()?;
+    let root = std::fs::File::open("/")?;
+    backstory_sys::forbid_files(Some(root.as_fd()))?;
+    drop(root);
+    limit(64);
+    Ok(())
+}
+
+/// The program of the filter. `own` may signal itself: `abort(3)` does.
+fn filter(own: i32) -> Vec<sock_filter> {
+    let statement = |code: u32, k: u32| sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    };
+    let load = |offset: u32| statement(BPF_LD | BPF_W | BPF_ABS, offset);
+    let jump = |code: u32, k: u32, yes: u8, no: u8| sock_filter {
+        code: (BPF_JMP | code | BPF_K) as u16,
+        jt: yes,
+        jf: no,
+        k,
+    };
+    let end = |action: u32| statement(BPF_RET | BPF_K, action);
+    let kill = end(libc::SECCOMP_RET_KILL_PROCESS);
+    let allow = end(libc::SECCOMP_RET_ALLOW);
+    // struct seccomp_data: the number, the architecture, then arguments of 8 bytes from 16.
+    let mut program = vec![load(4), jump(BPF_JEQ, ARCHITECTURE, 1, 0), kill, load(0)];
+    for &call in ALLOWED {
+        program.extend([jump(BPF_JEQ, call as u32, 0, 1), allow]);
+    }
+    for &call in REFUSED {
+        let refuse = end(libc::SECCOMP_RET_ERRNO | libc::EACCES as u32);
+        program.extend([jump(BPF_JEQ, call as u32, 0, 1), refuse]);
+    }
+    for &call in MAPPING {
+        program.extend([
+            jump(BPF_JEQ, call as u32, 0, 4),
+            load(16 + 2 * 8),
+            jump(BPF_JSET, libc::PROT_EXEC as u32, 0, 1),
+            kill,
+            allow,
+        ]);
+    }
+    program.extend([
+        jump(BPF_JEQ, libc::SYS_tgkill as u32, 0, 3),
+        load(16),
+        jump(BPF_JEQ, own as u32, 0, 1),
+        allow,
+        kill,
+    ]);
+    program
+}

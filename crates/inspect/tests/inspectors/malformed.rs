@@ -1,0 +1,78 @@
+//! Damaged files: the worker answers, or says why not, and never hurts its caller.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstory_inspection::Trouble;
+
+use super::{Samples, ask_entry};
+
+/// Numbers that are the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        // Marsaglia's xorshift64.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % most as u64) as usize
+    }
+}
+
+/// Damaged forms of a content: cut, with flipped bits, with bytes repeated.
+fn damaged(content: &[u8], many: usize) -> Vec<Vec<u8>> {
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let cut = |dice: &mut Dice| content[..dice.below(content.len())].to_vec();
+    let flipped = |dice: &mut Dice| {
+        let mut content = content.to_vec();
+        for _ in 0..=dice.below(8) {
+            let at = dice.below(content.len());
+            content[at] ^= 1 << dice.below(8);
+        }
+        content
+    };
+    let repeated = |dice: &mut Dice| {
+        let at = dice.below(content.len());
+        [&content[..at], &content[at / 2..]].concat()
+    };
+    let all = (0..many).map(|at| match at % 4 {
+        0 => cut(&mut dice),
+        1 => repeated(&mut dice),
+        _ => flipped(&mut dice),
+    });
+    all.collect()
+}
+
+/// Asks about each damaged form. Returns how many of them were answered.
+fn try_all(many: usize) {
+    let Some(samples) = Samples::made() else {
+        return;
+    };
+    for sample in samples.each() {
+        let inspector = sample.format.split(' ').next().unwrap();
+        let all = damaged(&sample.old, many);
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while let Some(content) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let found = ask_entry(inspector, sample.name, &sample.old, Some(content));
+                        let is_fair = matches!(found, Ok(_) | Err(Trouble::Unreadable { .. }));
+                        assert!(is_fair, "{}: {found:?}", sample.format);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_damaged_file_is_answered_or_refused_by_its_inspector() {
+    try_all(24);
+}
+
+#[test]
+#[ignore = "half an hour"]
+fn thousands_of_damaged_files_are_answered_or_refused_by_their_inspector() {
+    try_all(3000);
+}

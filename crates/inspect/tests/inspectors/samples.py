@@ -1,0 +1,283 @@
+"""Makes samples of every format with the format's own tools, and says what is inside of them.
+
+usage: samples.py DIRECTORY
+
+For each format: two files, `old.EXT` and `new.EXT`, and in `expected.json` the facts of the first
+as another reader than ours finds them, and the sentences that tell the change to the second.
+"""
+
+import csv
+import json
+import pickle
+import pickletools
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import docx
+import nbformat
+import numpy
+import odf.opendocument
+import odf.teletype
+import odf.text
+import openpyxl
+import safetensors
+import safetensors.numpy
+from elftools.elf.elffile import ELFFile
+
+EXPECTED = {}
+
+
+def expect(format_name, old, new, facts, sentences):
+    EXPECTED[format_name] = {"old": old, "new": new, "facts": facts, "sentences": sentences}
+
+
+def text():
+    Path("old.py").write_text("dt = 0.1\nn = 3\nprint(dt)\n")
+    Path("new.py").write_text("dt = 0.01\nn = 3\nprint(dt)\n")
+    lines = subprocess.run(["wc", "-l", "old.py"], capture_output=True, text=True, check=True).stdout
+    words = subprocess.run(["wc", "-w", "old.py"], capture_output=True, text=True, check=True).stdout
+    facts = {"lines": int(lines.split()[0]), "words": int(words.split()[0]), "encoding": "ASCII"}
+    expect("text", "old.py", "new.py", facts, ["1 of 3 lines changed", "`dt` 0.1 → 0.01"])
+
+
+def table():
+    rows = [["id", "name", "dose"], ["1", "Ada, B.", "0.5"], ["2", "Bob", "1.5"], ["3", "Cy", ""]]
+    with open("old.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    rows[2][2] = "2.5"
+    with open("new.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows + [["4", "Di", "1"]])
+    with open("old.csv", newline="") as file:
+        read = list(csv.DictReader(file))
+    doses = [float(row["dose"]) for row in read if row["dose"]]
+    columns = [
+        {"name": "id", "type": "number", "min": 1.0, "max": 3.0, "mean": 2.0, "empty": 0, "distinct": 3},
+        {"name": "name", "type": "text", "empty": 0, "distinct": 3},
+        {
+            "name": "dose",
+            "type": "number",
+            "min": min(doses),
+            "max": max(doses),
+            "mean": sum(doses) / len(doses),
+            "empty": 1,
+            "distinct": 3,
+        },
+    ]
+    sentences = ["1 row added, 1 cell changed in 1 of 3 rows", "`dose` of 2 1.5 → 2.5"]
+    expect("csv", "old.csv", "new.csv", {"rows": len(read), "columns": columns}, sentences)
+
+
+def notebook():
+    def cells(dt):
+        made = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+        output = nbformat.v4.new_output("stream", text=f"{dt}\n")
+        made.cells = [
+            nbformat.v4.new_markdown_cell("# Title", id="title"),
+            nbformat.v4.new_code_cell(f"dt = {dt}\nn = 3", id="setup", execution_count=2),
+            nbformat.v4.new_code_cell("print(dt)", id="show", execution_count=1, outputs=[output]),
+        ]
+        return made
+
+    nbformat.write(cells("0.1"), "old.ipynb")
+    nbformat.write(cells("0.01"), "new.ipynb")
+    read = nbformat.read("old.ipynb", as_version=4)
+    counts = [(c.execution_count, at + 1) for at, c in enumerate(read.cells) if c.get("execution_count")]
+    facts = {
+        "kernel": read.metadata.kernelspec.name,
+        "format": f"{read.nbformat}.{read.nbformat_minor}",
+        "cells": [{"name": c.id, "type": c.cell_type, "source": c.source.replace("\n", " ")} for c in read.cells],
+        "execution_order": [at for _, at in sorted(counts)],
+    }
+    sentences = [
+        "1 cell changed: `setup` (source)",
+        "1 cell's output changed: `show` (outputs)",
+        "`dt` 0.1 → 0.01",
+    ]
+    expect("ipynb", "old.ipynb", "new.ipynb", facts, sentences)
+
+
+def word():
+    def make(path, author, second):
+        document = docx.Document()
+        document.core_properties.author = author
+        document.core_properties.title = "A letter & more"
+        for paragraph in ["Dear reader", second, "Yours <truly>"]:
+            document.add_paragraph(paragraph)
+        document.save(path)
+
+    make("old.docx", "Ada", "The dose is small.")
+    make("new.docx", "Bob", "The dose is large.")
+    read = docx.Document("old.docx")
+    facts = {
+        "author": read.core_properties.author,
+        "title": read.core_properties.title,
+        "paragraphs": [paragraph.text for paragraph in read.paragraphs],
+    }
+    expect("docx", "old.docx", "new.docx", facts, ["1 of 3 paragraphs changed", "author Ada → Bob"])
+
+
+def workbook():
+    def make(path, author, value):
+        book = openpyxl.Workbook()
+        book.properties.creator = author
+        sheet = book.active
+        sheet.title = "Doses"
+        for row in [["name", "dose"], ["Ada", value], ["Bob", 2]]:
+            sheet.append(row)
+        sheet["D7"] = True
+        book.save(path)
+
+    make("old.xlsx", "Ada", 0.1)
+    make("new.xlsx", "Ada", 0.01)
+    read = openpyxl.load_workbook("old.xlsx")
+    cells = [
+        {"name": f"{sheet.title}!{cell.coordinate}", "value": float(cell.value) if type(cell.value) is int else cell.value}
+        for sheet in read
+        for row in sheet.iter_rows()
+        for cell in row
+        if cell.value is not None
+    ]
+    facts = {"author": read.properties.creator, "cells": cells}
+    times = ["created", "modified"]
+    expect("xlsx", "old.xlsx", "new.xlsx", facts, ["1 cell changed: `Doses!B2` 0.1 → 0.01"])
+    EXPECTED["xlsx"]["ignored"] = times
+
+
+def opendocument():
+    def make(path, second):
+        document = odf.opendocument.OpenDocumentText()
+        document.text.addElement(odf.text.H(outlinelevel=1, text="Heading"))
+        document.text.addElement(odf.text.P(text=second))
+        document.save(path)
+
+    make("old.odt", "A first text")
+    make("new.odt", "Another text")
+    read = odf.opendocument.load("old.odt")
+    found = [odf.teletype.extractText(node) for node in read.text.childNodes]
+    expect("odt", "old.odt", "new.odt", {"paragraphs": found}, ["1 of 2 paragraphs changed"])
+
+
+def archives():
+    def files(value):
+        return {"a.txt": b"one\n", "dir/b.txt": value}
+
+    for path, value in [("old.zip", b"two\n"), ("new.zip", b"three\n")]:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files(value).items():
+                archive.writestr(zipfile.ZipInfo(name), content)
+    with zipfile.ZipFile("old.zip") as archive:
+        members = [{"name": i.filename, "size": i.file_size, "crc32": f"{i.CRC:08x}"} for i in archive.infolist()]
+    sentences = ["1 member changed: `dir/b.txt` (crc32, size)"]
+    expect("zip", "old.zip", "new.zip", {"members": members}, sentences)
+    Path("tree/dir").mkdir(parents=True)
+    Path("tree/a.txt").write_bytes(b"one\n")
+    Path("tree/link").symlink_to("a.txt")
+    subprocess.run(["tar", "-C", "tree", "-czf", "old.tar.gz", "a.txt", "dir", "link"], check=True)
+    Path("tree/dir/new").write_bytes(b"1")
+    subprocess.run(["tar", "-C", "tree", "-czf", "new.tar.gz", "a.txt", "dir", "link"], check=True)
+    with tarfile.open("old.tar.gz") as archive:
+        found = {member.name: member.size for member in archive if member.isfile()}
+    facts = {"members_number": 3, "sizes": found}
+    expect("tar", "old.tar.gz", "new.tar.gz", facts, ["1 member added: `dir/new`"])
+
+
+def elf():
+    Path("a.c").write_text("int answer(void) { return 42; }\nint asked;\n")
+    Path("b.c").write_text("int answer(void) { return 42; }\nint asked;\nint also;\n")
+    build = ["gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o"]
+    subprocess.run([*build, "old.so", "a.c"], check=True)
+    subprocess.run([*build, "new.so", "b.c"], check=True)
+    with open("old.so", "rb") as file:
+        read = ELFFile(file)
+        build_id = read.get_section_by_name(".note.gnu.build-id")
+        build_id = next(build_id.iter_notes())["n_desc"]
+        producers = {
+            unit.get_top_DIE().attributes["DW_AT_producer"].value.decode()
+            for unit in read.get_dwarf_info().iter_CUs()
+            if "DW_AT_producer" in unit.get_top_DIE().attributes
+        }
+        names = {
+            symbol.name
+            for section in (".symtab", ".dynsym")
+            for symbol in read.get_section_by_name(section).iter_symbols()
+            if symbol["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK") and symbol.name
+        }
+    facts = {
+        "build_id": build_id,
+        "machine": "x86-64",
+        "producers": [{"name": name, "value": None} for name in sorted(producers)],
+        "names_of_symbols": sorted(names),
+    }
+    expect("elf", "old.so", "new.so", facts, ["1 symbol added: `also`"])
+
+
+def tensors():
+    arrays = {"w": numpy.arange(6, dtype=numpy.float32).reshape(2, 3), "b": numpy.zeros(3, dtype=numpy.int64)}
+    safetensors.numpy.save_file(arrays, "old.safetensors", metadata={"epoch": "1"})
+    arrays["b"] = numpy.ones(3, dtype=numpy.int64)
+    safetensors.numpy.save_file(arrays, "new.safetensors", metadata={"epoch": "2"})
+    with safetensors.safe_open("old.safetensors", framework="numpy") as read:
+        shapes = {name: read.get_slice(name).get_shape() for name in read.keys()}
+        parameters = sum(read.get_tensor(name).size for name in read.keys())
+    facts = {"parameters": parameters, "shapes": shapes, "metadata epoch": "1"}
+    sentences = ["1 tensor changed: `b` (values)", "metadata epoch 1 → 2"]
+    expect("safetensors", "old.safetensors", "new.safetensors", facts, sentences)
+
+
+def pickles():
+    class_of_protocol = {"set": {1, 2}, "path": Path("x"), "numbers": [1, 2.5, 2**80, None, True], "text": "ä" * 300}
+    Path("old.pkl").write_bytes(pickle.dumps(class_of_protocol, 4))
+    class_of_protocol["path"] = complex(1, 2)
+    Path("new.pkl").write_bytes(pickle.dumps(class_of_protocol, 4))
+    names = [opcode.name for opcode, _, _ in pickletools.genops(Path("old.pkl").read_bytes())]
+    counts = {name: names.count(name) for name in set(names)}
+    facts = {"protocol": 4, "opcodes": counts, "instructions_number": len(names)}
+    expect("pickle", "old.pkl", "new.pkl", facts, ["1 imported name added: `builtins.complex`"])
+    for protocol in range(6):
+        content = pickle.dumps([class_of_protocol, {"a": b"bytes", "b": bytearray(b"x"), (1, -70000): 1 << 70}], protocol)
+        Path(f"protocol-{protocol}.pkl").write_bytes(content)
+        names = [opcode.name for opcode, _, _ in pickletools.genops(content)]
+        facts = {"opcodes": {name: names.count(name) for name in set(names)}}
+        file = f"protocol-{protocol}.pkl"
+        expect(f"pickle of protocol {protocol}", file, file, facts, [])
+
+
+def git():
+    def run(*words):
+        made = subprocess.run(["git", "-C", "repository", *words], capture_output=True, text=True, check=True)
+        return made.stdout.strip()
+
+    Path("repository").mkdir()
+    run("init", "-q", "-b", "main")
+    run("config", "user.name", "Ada")
+    run("config", "user.email", "ada@example.org")
+    objects = []
+    for value in ["one", "two"]:
+        Path("repository/file").write_text(value)
+        run("add", "file")
+        run("commit", "-q", "-m", f"Add {value}")
+        commit = run("rev-parse", "HEAD")
+        objects.append((commit, f"repository/.git/objects/{commit[:2]}/{commit[2:]}"))
+    (first, old), (_, new) = objects
+    facts = {
+        "type": run("cat-file", "-t", first),
+        "tree": run("rev-parse", f"{first}^{{tree}}"),
+        "message": run("log", "-1", "--format=%B", first),
+    }
+    expect("git", old, new, facts, ["message Add one → Add two"])
+
+
+def main():
+    for make in [text, table, notebook, word, workbook, opendocument, archives, elf, tensors, pickles, git]:
+        make()
+    Path("expected.json").write_text(json.dumps(EXPECTED))
+
+
+if __name__ == "__main__":
+    import os
+
+    os.chdir(sys.argv[1])
+    main()

@@ -1,0 +1,42 @@
+//! Asks inspectors what a file contains, and what changed between two contents of it.
+//!
+//! In: a file's name, and one or two contents in memory. Out: an [`Answer`]: facts of one content,
+//! or changes between two as plain sentences and as JSON.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`catalogue`] | lists the inspectors, and chooses one by a file's name and bytes |
+//! | [`question`] | the bytes that a worker reads |
+//! | [`worker`] | starts the worker, and limits its time and its answer |
+//! | [`answer`] | checks what came back |
+//! | [`answer_cache`] | keeps answers by digest, inspector and version |
+//!
+//! File formats are hostile input. Their readers run in another process, the worker
+//! `backstory-inspect`, which may call the kernel for nothing but memory. Its answer is data of
+//! hostile origin, too.
+//!
+//! Invariant: a worker that crashes, hangs or lies costs the caller a [`Trouble`] and a limited time.
+//! Absent: readers of formats (crate `inspect`), and stores.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod answer;
+pub mod answer_cache;
+pub mod catalogue;
+mod name_pattern;
+pub mod question;
+mod trouble;
+pub mod worker;
+
+pub use answer::Answer;
+pub use answer_cache::AnswerCache;
+pub use catalogue::{Catalogue, InspectorEntry};
+pub use question::Question;
+pub use trouble::Trouble;
+pub use worker::InspectionWorker;
+
+/// The name of the worker's executable.
+pub const WORKER: &str = "backstory-inspect";
+
+/// The most bytes of a content that is inspected. Two of them fit into the worker's memory.
+pub const LARGEST_CONTENT: usize = 64 << 20;

@@ -1,0 +1,102 @@
+//! A question to an inspector, and the bytes in which a worker reads it.
+//!
+//! The bytes are one line of JSON, then the contents one after the other:
+//!
+//! ```text
+//! {"inspector": "csv", "version": 1, "name": "results.csv", "lengths": [120, 130]}\n
+//! first content, second content
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// One question: about one content, or about the changes from the first to the second.
+#[derive(Debug, Clone)]
+pub struct Question<'q> {
+    /// The file's name or path.
+    pub name: &'q [u8],
+    /// The content, or the older one of two.
+    pub first: &'q [u8],
+    /// The newer one of two contents.
+    pub second: Option<&'q [u8]>,
+}
+
+/// The first line of the bytes.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionHead {
+    /// The inspector's name.
+    pub inspector: String,
+    /// The version that the caller knows.
+    pub version: u32,
+    /// The file's name or path. Bytes that are not UTF-8 are replaced.
+    pub name: String,
+    /// The length of each content, in bytes.
+    pub lengths: Vec<usize>,
+    /// The command of a plug-in. Empty for a built-in inspector.
+    #[serde(default)]
+    pub command: Vec<String>,
+}
+
+/// A question as a worker reads it.
+#[derive(Debug)]
+pub struct ReadQuestion<'q> {
+    /// The first line.
+    pub head: QuestionHead,
+    /// One or two contents.
+    pub contents: Vec<&'q [u8]>,
+}
+
+/// The plug-in's command in the first line, of which `bytes` need not contain more. `None` if that
+/// line is not whole.
+pub fn command_of(bytes: &[u8]) -> Option<Vec<String>> {
+    let end = bytes.iter().position(|&byte| byte == b'\n')?;
+    let head: QuestionHead = serde_json::from_slice(&bytes[..end]).ok()?;
+    Some(head.command)
+}
+
+/// Reads a question.
+///
+/// # Errors
+/// What is wrong with the bytes.
+pub fn read(bytes: &[u8]) -> Result<ReadQuestion<'_>, String> {
+    let end = bytes.iter().position(|&byte| byte == b'\n');
+    let end = end.ok_or("the question has no first line")?;
+    let head: QuestionHead =
+        serde_json::from_slice(&bytes[..end]).map_err(|error| format!("the question: {error}"))?;
+    let mut rest = &bytes[end + 1..];
+    let mut contents = Vec::new();
+    for &length in &head.lengths {
+        let (content, after) = rest
+            .split_at_checked(length)
+            .ok_or("the question ends within a content")?;
+        contents.push(content);
+        rest = after;
+    }
+    match contents.len() {
+        1 | 2 if rest.is_empty() => Ok(ReadQuestion { head, contents }),
+        _ => Err("the question must have one or two contents, and nothing after them".to_owned()),
+    }
+}
+
+impl Question<'_> {
+    /// The contents, in order.
+    pub fn contents(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.first).chain(self.second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn a_question_is_read_only_if_it_is_whole() {
+        let whole = b"{\"inspector\":\"csv\",\"version\":1,\"name\":\"a\",\"lengths\":[2,1]}\nabc";
+        let question = read(whole).unwrap();
+        assert_eq!(question.contents, [&b"ab"[..], b"c"]);
+        for cut in 0..whole.len() {
+            assert!(read(&whole[..cut]).is_err(), "{cut}");
+        }
+        assert!(read(&[whole, &b"d"[..]].concat()).is_err());
+    }
+}
