@@ -18,13 +18,14 @@ pub type Pid = u32;
 /// each represents one process of one log.
 pub const UNNUMBERED: Pid = 1 << 30;
 
-/// The observer of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Via {
-    /// The recorder in the process.
-    Library,
-    /// The guard's supervisor, through a notification.
-    Kernel,
+backstory_vocabulary::vocabulary! {
+    /// The observer of an event.
+    pub enum Via: "observer" {
+        /// The recorder in the process.
+        Library = "library",
+        /// The guard's supervisor, through a notification.
+        Kernel = "kernel",
+    }
 }
 
 /// The outcome of a call.

@@ -24,14 +24,15 @@ pub struct Interval {
     pub end: Time,
 }
 
-/// Whether something happened or only can have happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Certainty {
-    /// It can have happened: the file was open for it, but it was not observed, or the outcome is
-    /// unknown.
-    Possible,
-    /// It happened.
-    Seen,
+backstory_vocabulary::vocabulary! {
+    /// Whether something happened or only can have happened.
+    pub enum Certainty: "certainty" {
+        /// It can have happened: the file was open for it, but it was not observed, or the outcome
+        /// is unknown.
+        Possible = "possible",
+        /// It happened.
+        Seen = "seen",
+    }
 }
 
 /// One exec epoch of one process.

@@ -7,11 +7,11 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 use backstory_query::Direction;
 use backstory_query::answer::{Flow, Lineage, Link, Node};
+use backstory_vocabulary::Word;
 use pyo3::prelude::*;
 
 use crate::columns::Columns;
 use crate::failure::Failure;
-use crate::run_tables::certainty;
 use crate::step_tables;
 use crate::table::Table;
 
@@ -188,10 +188,7 @@ fn links(links: &[Link]) -> Result<Table, Failure> {
     columns.numbers::<UInt32Type>("to", all().map(|link| link.to as u32));
     columns.labels("flow", all().map(|link| Some(flow(&link.flow).0)));
     columns.labels("how", all().map(|link| flow(&link.flow).1));
-    columns.labels(
-        "certainty",
-        all().map(|link| Some(certainty(link.certainty))),
-    );
+    columns.labels("certainty", all().map(|link| Some(link.certainty.word())));
     columns.times("start", all().map(|link| Some(link.interval.start)));
     columns.times("end", all().map(|link| Some(link.interval.end)));
     Ok(columns.table()?)

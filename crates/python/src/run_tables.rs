@@ -2,11 +2,10 @@
 //! the fields of `backstory log`, `files` and `processes` with `--json`.
 
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
-use backstory_eventlog::event::Via;
-use backstory_graph::model::Certainty;
 use backstory_query as query;
-use backstory_query::answer::{Access, FileUse, ProcessLine, RunSummary};
+use backstory_query::answer::{FileUse, ProcessLine, RunSummary};
 use backstory_store::{ActivityKey, EntityKey, GraphStore, SqliteStore};
+use backstory_vocabulary::Word;
 
 use crate::columns::Columns;
 use crate::failure::Failure;
@@ -52,16 +51,13 @@ pub fn files(files: &[FileUse]) -> Result<Table, Failure> {
     let mut columns = Columns::default();
     let all = || files.iter();
     columns.paths("path", all().map(|file| Some(&file.path)));
-    let words = |file: &FileUse| file.access.iter().map(|&access| word(access)).collect();
+    let words = |file: &FileUse| file.access.iter().map(|access| access.word()).collect();
     columns.lists(
         "access",
         all().map(words as fn(&FileUse) -> Vec<&'static str>),
     );
-    columns.labels("via", all().map(|file| Some(via(file.via))));
-    columns.labels(
-        "certainty",
-        all().map(|file| Some(certainty(file.certainty))),
-    );
+    columns.labels("via", all().map(|file| Some(file.via.word())));
+    columns.labels("certainty", all().map(|file| Some(file.certainty.word())));
     let size = |file: &FileUse| file.ident.map(|ident| ident.size);
     columns.optional::<Int64Type>("size", all().map(size));
     columns.times("last_used", all().map(|file| Some(file.last)));
@@ -88,7 +84,7 @@ pub fn processes(lines: &[ProcessLine]) -> Result<Table, Failure> {
     columns.bools("execed", activities().map(|one| Some(one.execed)));
     columns.times("start", activities().map(|one| Some(one.interval.start)));
     columns.times("end", activities().map(|one| Some(one.interval.end)));
-    columns.labels("via", activities().map(|one| Some(via(one.via))));
+    columns.labels("via", activities().map(|one| Some(one.via.word())));
     columns.bools("marked", all().map(|line| Some(line.marked)));
     columns.bools(
         "lookups_known",
@@ -139,42 +135,10 @@ pub fn edges(store: &SqliteStore, run: &str) -> Result<Table, Failure> {
     columns.labels("how", all().map(|one| Some(one.edge.relation.words().word)));
     columns.labels(
         "certainty",
-        all().map(|one| Some(certainty(one.edge.certainty))),
+        all().map(|one| Some(one.edge.certainty.word())),
     );
-    columns.labels("via", all().map(|one| Some(via(one.edge.via))));
+    columns.labels("via", all().map(|one| Some(one.edge.via.word())));
     columns.times("start", all().map(|one| Some(one.edge.interval.start)));
     columns.times("end", all().map(|one| Some(one.edge.interval.end)));
     Ok(columns.table()?)
-}
-
-/// The word of an access.
-fn word(access: Access) -> &'static str {
-    match access {
-        Access::Read => "read",
-        Access::Write => "write",
-        Access::Delete => "delete",
-        Access::Rename => "rename",
-        Access::Exec => "exec",
-        Access::Stat => "stat",
-        Access::Dir => "dir",
-        Access::Missing => "missing",
-        Access::Link => "link",
-        Access::Meta => "meta",
-    }
-}
-
-/// The word of an observer.
-fn via(via: Via) -> &'static str {
-    match via {
-        Via::Library => "library",
-        Via::Kernel => "kernel",
-    }
-}
-
-/// The word of a certainty.
-pub fn certainty(certainty: Certainty) -> &'static str {
-    match certainty {
-        Certainty::Seen => "seen",
-        Certainty::Possible => "possible",
-    }
 }

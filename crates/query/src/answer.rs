@@ -157,20 +157,21 @@ pub enum Derivation {
     Copied,
 }
 
-/// The words of `files --json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum Access {
-    Read,
-    Write,
-    Delete,
-    Rename,
-    Exec,
-    Stat,
-    Dir,
-    Missing,
-    Link,
-    Meta,
+backstory_vocabulary::vocabulary! {
+    /// How a run used a file: the words of `files --json`.
+    #[allow(missing_docs)]
+    pub enum Access: "kind of access" {
+        Read = "read",
+        Write = "write",
+        Delete = "delete",
+        Rename = "rename",
+        Exec = "exec",
+        Stat = "stat",
+        Dir = "dir",
+        Missing = "missing",
+        Link = "link",
+        Meta = "meta",
+    }
 }
 
 /// An exec epoch in a list. Ids are unique in the store.

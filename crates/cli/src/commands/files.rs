@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use backstory_eventlog::event::Via;
 use backstory_graph::model::Certainty;
 use backstory_query as query;
 use backstory_query::answer::{Access, FileUse};
+use backstory_vocabulary::Word;
 
 use super::file_choice::{self, Hiding, OwnFilter};
 use super::step_files::StepFiles;
@@ -83,46 +83,14 @@ fn json(file: &FileUse, versions: Value) -> Value {
         ("path", (&file.path).into()),
         (
             "access",
-            Value::array(file.access.iter().map(|&access| word(access))),
+            Value::array(file.access.iter().map(|access| access.word())),
         ),
-        ("via", via(file.via).into()),
-        ("certainty", certainty(file.certainty).into()),
+        ("via", file.via.word().into()),
+        ("certainty", file.certainty.word().into()),
         ("versions", versions),
         ("size", size(file).into()),
         ("last_used", Value::Time(file.last)),
     ])
-}
-
-/// The word of an access.
-pub fn word(access: Access) -> &'static str {
-    match access {
-        Access::Read => "read",
-        Access::Write => "write",
-        Access::Delete => "delete",
-        Access::Rename => "rename",
-        Access::Exec => "exec",
-        Access::Stat => "stat",
-        Access::Dir => "dir",
-        Access::Missing => "missing",
-        Access::Link => "link",
-        Access::Meta => "meta",
-    }
-}
-
-/// The word of an observer.
-pub fn via(via: Via) -> &'static str {
-    match via {
-        Via::Library => "library",
-        Via::Kernel => "kernel",
-    }
-}
-
-/// The word of a certainty.
-pub fn certainty(certainty: Certainty) -> &'static str {
-    match certainty {
-        Certainty::Seen => "seen",
-        Certainty::Possible => "possible",
-    }
 }
 
 /// The lines of the answer, and what is only counted.
@@ -177,7 +145,7 @@ impl<'f> Table<'f> {
             SortKey::Time => format!("{}  ", when::moment(file.last)),
         };
         for file in &self.lines {
-            let words: Vec<&str> = file.access.iter().map(|&access| word(access)).collect();
+            let words: Vec<&str> = file.access.iter().map(|access| access.word()).collect();
             let maybe = if file.certainty == Certainty::Possible {
                 " (possible)"
             } else {
@@ -212,6 +180,8 @@ fn is_lookup(access: &Access) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use backstory_eventlog::event::Via;
+
     use super::*;
 
     fn file(path: &str, access: &[Access]) -> FileUse {

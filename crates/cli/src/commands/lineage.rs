@@ -7,8 +7,8 @@ use std::path::Path;
 use backstory_files::Ident;
 use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
+use backstory_vocabulary::Word;
 
-use super::files::certainty;
 use super::{Outcome, account, answer, here};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
@@ -192,7 +192,7 @@ fn link(link: &Link, fields: &mut Fields<'_>) {
     fields.number("to", link.to);
     fields.bytes("flow", Some(flow));
     fields.bytes("how", how);
-    fields.bytes("certainty", Some(certainty(link.certainty)));
+    fields.bytes("certainty", Some(link.certainty.word()));
     fields.time("start", link.interval.start);
     fields.time("end", link.interval.end);
 }

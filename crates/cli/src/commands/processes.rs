@@ -7,9 +7,9 @@ use std::path::Path;
 
 use backstory_query as query;
 use backstory_query::answer::{ProcessFiles, ProcessLine};
+use backstory_vocabulary::Word;
 
 use super::file_choice::{self, Hiding, OwnFilter};
-use super::files::via;
 use super::{Outcome, answer, here};
 use crate::args::search::{ProcessesArgs, SortKey};
 use crate::current_store::CurrentStore;
@@ -70,7 +70,7 @@ fn json(line: &ProcessLine) -> Value {
         ("execed", activity.execed.into()),
         ("start", Value::Time(activity.interval.start)),
         ("end", Value::Time(activity.interval.end)),
-        ("via", via(activity.via).into()),
+        ("via", activity.via.word().into()),
         ("lookups_known", activity.lookups_known.into()),
         ("marked", line.marked.into()),
     ])

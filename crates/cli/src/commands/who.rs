@@ -9,8 +9,8 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::Certainty;
 use backstory_query::answer::{Access, Derivation, FileTouch};
 use backstory_query::{self as query, Touches};
+use backstory_vocabulary::Word;
 
-use super::files::{certainty, word};
 use super::{Outcome, answer, here};
 use crate::args::lineage::Level;
 use crate::args::search::WhoArgs;
@@ -95,9 +95,9 @@ fn json(touch: &FileTouch) -> Value {
         ("path", (&touch.path).into()),
         (
             "access",
-            Value::array(touch.access.iter().map(|&access| word(access))),
+            Value::array(touch.access.iter().map(|access| access.word())),
         ),
-        ("certainty", certainty(touch.certainty).into()),
+        ("certainty", touch.certainty.word().into()),
         ("start", Value::Time(touch.interval.start)),
         ("end", Value::Time(touch.interval.end)),
         ("to", names(&touch.to)),

@@ -6,8 +6,8 @@ use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::view::Endpoint;
 use crate::{Result, View};
-use backstory_graph::model::Certainty;
 use backstory_query::answer::Flow;
+use backstory_vocabulary::Word;
 
 /// `graphml`
 pub struct GraphMl;
@@ -99,13 +99,9 @@ fn edge(out: &mut dyn Write, link: &crate::view::ViewLink) -> Result<()> {
         Flow::Informed(_) => format!("informed: {}", super::word(link.flow)),
         flow => super::word(flow).to_owned(),
     };
-    let certainty = match link.certainty {
-        Certainty::Seen => "seen",
-        Certainty::Possible => "possible",
-    };
     let facts = [
         ("flow", flow),
-        ("certainty", certainty.to_owned()),
+        ("certainty", link.certainty.word().to_owned()),
         ("from", link.interval.start.to_string()),
         ("until", link.interval.end.to_string()),
     ];

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use backstory_graph::model::{Certainty, EntityKind, Relation};
 use backstory_query::answer::Flow;
+use backstory_vocabulary::Word;
 use serde_json::{Value, json};
 
 use super::notation::{self, moment, text, uuid};
@@ -163,10 +164,6 @@ fn datasets(view: &View, activity: usize) -> (Vec<Value>, Vec<Value>) {
 
 fn dataset(view: &View, at: usize, certainty: Certainty, facets: &str) -> Value {
     let entity = &view.entities[at];
-    let certainty = match certainty {
-        Certainty::Seen => "seen",
-        Certainty::Possible => "possible",
-    };
     let content = view.contents.of(entity.run, &entity.path, entity.version);
     let digest = content
         .and_then(|content| content.digest)
@@ -174,7 +171,7 @@ fn dataset(view: &View, at: usize, certainty: Certainty, facets: &str) -> Value 
     let version = digest.clone().unwrap_or_else(|| entity.id.clone());
     let mut own = facet(
         "",
-        json!({"entity": entity.id, "certainty": certainty, "blake3": digest}),
+        json!({"entity": entity.id, "certainty": certainty.word(), "blake3": digest}),
     );
     let sort = if facets == "inputFacets" {
         "InputDatasetFacet"

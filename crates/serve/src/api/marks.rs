@@ -6,8 +6,9 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::{Certainty, Entity, EntityId, EntityKind};
+use backstory_graph::model::{Entity, EntityId, EntityKind};
 use backstory_store::{ActivityKey, EntityKey, GraphStore};
+use backstory_vocabulary::Word;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -53,14 +54,6 @@ pub struct MarkRow {
     pub end: f64,
     /// `seen` or `possible`.
     pub certainty: &'static str,
-}
-
-/// The word for a certainty.
-pub fn certainty(certainty: Certainty) -> &'static str {
-    match certainty {
-        Certainty::Seen => "seen",
-        Certainty::Possible => "possible",
-    }
 }
 
 /// When which process read or changed which file. Without look-ups. `own=false` includes the files
@@ -141,7 +134,7 @@ fn marks(
                     relation: edge.relation.words().word,
                     start: seconds(edge.interval.start),
                     end: seconds(edge.interval.end),
-                    certainty: certainty(edge.certainty),
+                    certainty: edge.certainty.word(),
                 };
                 found.push((edge.interval.start, mark));
             }

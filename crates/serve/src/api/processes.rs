@@ -3,11 +3,11 @@
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use backstory_eventlog::event::Via;
 use backstory_graph::model::Activity;
 use backstory_query as query;
 use backstory_query::answer::ProcessLine;
 use backstory_store::{ActivityKey, GraphStore};
+use backstory_vocabulary::Word;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -121,10 +121,7 @@ impl ProcessRow {
             signal: activity.signal,
             execed: activity.execed,
             lookups_known: activity.lookups_known,
-            via: match activity.via {
-                Via::Library => "library",
-                _ => "kernel",
-            },
+            via: activity.via.word(),
             env_set: PathText::list(&activity.env_set),
             env_unset: PathText::list(&activity.env_unset),
         }

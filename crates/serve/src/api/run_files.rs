@@ -3,16 +3,15 @@
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use backstory_eventlog::event::Via;
 use backstory_query as query;
 use backstory_query::FileFilter;
 use backstory_query::answer::{Access, FileUse};
 use backstory_store::GraphStore;
+use backstory_vocabulary::Word;
 use backstory_workflow::ownership::Ownership;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::marks::certainty;
 use super::row_stream::{self, RowRange};
 use super::run_row::seconds;
 use super::run_view::run_id;
@@ -54,26 +53,6 @@ pub struct RunFileRow {
     pub size: Option<i64>,
     /// The file is the user's own, and not of a package, of the system or of a cache.
     pub own: bool,
-}
-
-/// The words of accesses, in the order of the terminal.
-const ACCESSES: [(Access, &str); 10] = [
-    (Access::Read, "read"),
-    (Access::Write, "write"),
-    (Access::Delete, "delete"),
-    (Access::Rename, "rename"),
-    (Access::Exec, "exec"),
-    (Access::Stat, "stat"),
-    (Access::Dir, "dir"),
-    (Access::Missing, "missing"),
-    (Access::Link, "link"),
-    (Access::Meta, "meta"),
-];
-
-/// The word for an access.
-pub fn access_word(access: Access) -> &'static str {
-    let found = ACCESSES.iter().find(|(own, _)| *own == access);
-    found.map_or("", |(_, word)| word)
 }
 
 /// The files that a run used. `access` has words with commas between, `under` is a directory,
@@ -143,9 +122,8 @@ fn accesses(params: &Params) -> Answer<Vec<Access>> {
     let words = params.text("access")?.unwrap_or_default().split(',');
     let words = words.filter(|word| !word.is_empty());
     let access = |word: &str| {
-        let found = ACCESSES.iter().find(|(_, own)| *own == word);
-        found.map(|(access, _)| *access).ok_or_else(|| {
-            let known: Vec<&str> = ACCESSES.iter().map(|(_, word)| *word).collect();
+        Access::from_word(word).map_err(|_| {
+            let known: Vec<&str> = Access::ALL.iter().map(|access| access.word()).collect();
             Problem::bad_request(format!("'{word}' is no access; give {}", known.join(", ")))
         })
     };
@@ -155,12 +133,9 @@ fn accesses(params: &Params) -> Answer<Vec<Access>> {
 fn row(file: &FileUse, ownership: &mut Ownership) -> RunFileRow {
     RunFileRow {
         path: (&file.path).into(),
-        access: file.access.iter().copied().map(access_word).collect(),
-        via: match file.via {
-            Via::Library => "library",
-            _ => "kernel",
-        },
-        certainty: certainty(file.certainty),
+        access: file.access.iter().map(|access| access.word()).collect(),
+        via: file.via.word(),
+        certainty: file.certainty.word(),
         last: seconds(file.last),
         size: file.ident.map(|ident| ident.size),
         own: ownership.is_own(&file.path),

@@ -2,12 +2,11 @@
 
 use backstory_query::answer::{Derivation, FileTouch};
 use backstory_store::ActivityKey;
+use backstory_vocabulary::Word;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
-use super::marks::certainty;
-use super::run_files::access_word;
 use super::run_row::{seconds, shell_line};
 use crate::path_text::PathText;
 
@@ -62,8 +61,8 @@ impl From<&FileTouch> for TouchRow {
             program: touch.activity.exec_path.as_ref().map(Into::into),
             line: shell_line(&touch.activity.argv),
             path: (&touch.path).into(),
-            access: touch.access.iter().copied().map(access_word).collect(),
-            certainty: certainty(touch.certainty),
+            access: touch.access.iter().map(|access| access.word()).collect(),
+            certainty: touch.certainty.word(),
             start: seconds(touch.interval.start),
             end: seconds(touch.interval.end),
             to: names(&touch.to),

@@ -9,7 +9,7 @@ use backstory_graph::model::Certainty;
 use backstory_query::answer::{Access, FileUse};
 use backstory_query::files;
 use backstory_store::Store;
-use backstory_vocabulary::Tone;
+use backstory_vocabulary::{Tone, Word};
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::shell::quote;
 
@@ -55,33 +55,18 @@ fn interest(file: &FileUse) -> u8 {
 }
 
 fn row(file: &FileUse, tone: Tone) -> Row {
-    let access: Vec<&str> = file.access.iter().map(|access| word(*access)).collect();
-    let certainty = match file.certainty {
-        Certainty::Seen => Cell::new(Tone::Quiet, "seen"),
-        Certainty::Possible => Cell::new(Tone::Warn, "possible"),
+    let access: Vec<&str> = file.access.iter().map(|access| access.word()).collect();
+    let tone_of_certainty = match file.certainty {
+        Certainty::Seen => Tone::Quiet,
+        Certainty::Possible => Tone::Warn,
     };
     let path = Path::new(OsStr::from_bytes(&file.path));
     Row {
         cells: vec![
             Cell::new(Tone::Ink, access.join(" ")),
-            certainty,
+            Cell::new(tone_of_certainty, file.certainty.word()),
             Cell::new(tone, quote(&file.path)),
         ],
         opens: Some(Destination::File(path.to_owned())),
-    }
-}
-
-fn word(access: Access) -> &'static str {
-    match access {
-        Access::Read => "read",
-        Access::Write => "write",
-        Access::Delete => "delete",
-        Access::Rename => "rename",
-        Access::Exec => "exec",
-        Access::Stat => "stat",
-        Access::Dir => "dir",
-        Access::Missing => "missing",
-        Access::Link => "link",
-        Access::Meta => "meta",
     }
 }

@@ -1,8 +1,8 @@
 //! The four tables of a view.
 
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::Certainty;
 use backstory_query::answer::Flow;
+use backstory_vocabulary::Word;
 
 use super::column::{Column, Columns};
 use crate::View;
@@ -190,10 +190,6 @@ pub fn edges(view: &View) -> Columns {
         Flow::Same | Flow::Alike => "same",
         Flow::Informed(_) => "informed",
     };
-    let certainty = |certainty: Certainty| match certainty {
-        Certainty::Seen => "seen",
-        Certainty::Possible => "possible",
-    };
     vec![
         (
             "source",
@@ -213,7 +209,7 @@ pub fn edges(view: &View) -> Columns {
         ),
         (
             "certainty",
-            Column::of_text(all().map(|link| Some(certainty(link.certainty)))),
+            Column::of_text(all().map(|link| Some(link.certainty.word()))),
         ),
         (
             "began",

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{Certainty, Interval, Relation};
 use backstory_query::answer::Flow;
+use backstory_vocabulary::Word;
 
 use super::name;
 use super::statement::{Literal, Statement};
@@ -40,8 +41,14 @@ impl Pair {
             };
             statement = statement.and(attribute, Literal::Name(name));
         }
-        let certainty = if self.seen { "seen" } else { "possible" };
-        statement = statement.and("backstory:certainty", Literal::Text(certainty.to_owned()));
+        let certainty = match self.seen {
+            true => Certainty::Seen,
+            false => Certainty::Possible,
+        };
+        statement = statement.and(
+            "backstory:certainty",
+            Literal::Text(certainty.word().to_owned()),
+        );
         if let Some(interval) = self.interval {
             statement = statement
                 .and("backstory:from", Literal::Moment(interval.start))

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use backstory_account::{Account, Siblings, siblings};
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::EntityKind;
+use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::{Lineage, Node};
 use backstory_store::EntityKey;
+use backstory_vocabulary::Word as _;
 use backstory_workflow::steps::Word;
 
 use super::draft::GraphDraft;
@@ -68,7 +69,7 @@ impl Builder<'_> {
             to,
             flow,
             relation: Some(relation),
-            certainty: "seen",
+            certainty: Certainty::Seen.word(),
             start,
             end,
         };

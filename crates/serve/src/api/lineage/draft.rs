@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_account::pattern_text;
+use backstory_graph::model::Certainty;
 use backstory_packages::{PackageId, PackageTally};
+use backstory_vocabulary::Word;
 use backstory_workflow::ownership::Ownership;
 
 use super::graph_rows::{FoldNode, GraphLink, GraphNode};
@@ -203,8 +205,8 @@ impl Fold {
             Some(known) => {
                 known.start = known.start.min(link.start);
                 known.end = known.end.max(link.end);
-                if link.certainty == "seen" {
-                    known.certainty = "seen";
+                if link.certainty == Certainty::Seen.word() {
+                    known.certainty = link.certainty;
                 }
             }
             None => self.links.push(GraphLink {

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 use backstory_store::{ActivityKey, EntityKey};
+use backstory_vocabulary::Word;
 use backstory_workflow::ownership::Ownership;
 
 use super::draft::GraphDraft;
 use super::graph_rows::{FileNode, GraphLink, GraphNode, ProcessNode};
 use crate::api::ids;
-use crate::api::marks::certainty;
 use crate::api::run_row::{seconds, shell_line};
 
 /// The draft of a lineage.
@@ -103,7 +103,7 @@ fn link_row(link: &Link, from: String, to: String) -> GraphLink {
         to,
         flow,
         relation,
-        certainty: certainty(link.certainty),
+        certainty: link.certainty.word(),
         start: seconds(link.interval.start),
         end: seconds(link.interval.end),
     }
