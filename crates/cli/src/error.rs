@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+pub use backstory_vocabulary::error_chain as chain;
+
 /// Kinds of failure, by exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -85,22 +87,6 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// An error and its causes in one line, each once. Many libraries repeat the cause in their own
-/// message.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            line.push_str(": ");
-            line.push_str(&text);
-        }
-        cause = error.source();
-    }
-    line
-}
-
 /// A usage error of the parser, in one line.
 pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     use clap::error::{ContextKind, ErrorKind};
@@ -178,27 +164,5 @@ mod tests {
         let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         assert!(Failure::from(gone).is_silent());
         assert!(!Failure::from(std::io::Error::other("disk")).is_silent());
-    }
-
-    #[test]
-    fn a_reported_cause_is_not_repeated() {
-        let inner = std::io::Error::other("no space");
-        let outer = std::io::Error::other(Wrapped(inner));
-        assert_eq!(chain(&outer), "append: no space");
-    }
-
-    #[derive(Debug)]
-    struct Wrapped(std::io::Error);
-
-    impl Display for Wrapped {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(f, "append: {}", self.0)
-        }
-    }
-
-    impl std::error::Error for Wrapped {
-        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-            Some(&self.0)
-        }
     }
 }

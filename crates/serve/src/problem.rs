@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use backstory_query as query;
 use backstory_store as store;
+use backstory_vocabulary::error_chain;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -97,25 +98,10 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The error and its causes, in one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            line.push_str(": ");
-            line.push_str(&text);
-        }
-        cause = error.source();
-    }
-    line
-}
-
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Problem {
         use store::Error::*;
-        let line = chain(&error);
+        let line = error_chain(&error);
         match error {
             Interrupted(_) => Problem::timeout(
                 "the question took too long and was stopped; narrow it, or ask in the terminal",
@@ -132,7 +118,7 @@ impl From<store::Error> for Problem {
 
 impl From<query::Error> for Problem {
     fn from(error: query::Error) -> Problem {
-        let line = chain(&error);
+        let line = error_chain(&error);
         match error {
             query::Error::Store(error) => error.into(),
             query::Error::BadPattern(..) | query::Error::Ambiguous(..) => {
@@ -148,7 +134,7 @@ impl From<backstory_workflow::Error> for Problem {
         match error {
             backstory_workflow::Error::Query(error) => error.into(),
             backstory_workflow::Error::Store(error) => error.into(),
-            other => Problem::not_found(chain(&other)),
+            other => Problem::not_found(error_chain(&other)),
         }
     }
 }
@@ -160,7 +146,7 @@ impl From<backstory_currency::Error> for Problem {
             Error::Query(error) => error.into(),
             Error::Store(error) => error.into(),
             Error::Workflow(error) => error.into(),
-            other => Problem::not_found(chain(&other)),
+            other => Problem::not_found(error_chain(&other)),
         }
     }
 }
@@ -174,6 +160,6 @@ impl From<backstory_replay::Error> for Problem {
             }
             cause = inner.source();
         }
-        Problem::not_found(chain(&error))
+        Problem::not_found(error_chain(&error))
     }
 }

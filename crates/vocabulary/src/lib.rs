@@ -9,11 +9,12 @@
 //!
 //! Absent on purpose: what a value does. Each crate decides that with a `match` over the enum.
 
+mod error_chain;
 mod modes;
+mod number_words;
 mod tone;
 
-mod number_words;
-
+pub use error_chain::error_chain;
 pub use modes::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 pub use number_words::{counted, grouped, noun};
 pub use tone::Tone;
