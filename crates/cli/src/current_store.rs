@@ -152,20 +152,18 @@ fn still_recording(run: &str) -> String {
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
-        let line = chain(&error);
-        match error {
-            store::Error::NoHome | store::Error::NotADirectory(_) => Failure::misuse(line),
-            _ => Failure::not_found(line),
+        match error.is_misuse() {
+            true => Failure::misuse(chain(&error)),
+            false => Failure::not_found(chain(&error)),
         }
     }
 }
 
 impl From<query::Error> for Failure {
     fn from(error: query::Error) -> Failure {
-        let line = chain(&error);
-        match error {
-            query::Error::BadPattern(..) => Failure::misuse(line),
-            _ => Failure::not_found(line),
+        match error.is_misuse() {
+            true => Failure::misuse(chain(&error)),
+            false => Failure::not_found(chain(&error)),
         }
     }
 }

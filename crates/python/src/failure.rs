@@ -1,10 +1,9 @@
 //! Errors become Python exceptions with the wording of the command line.
 
-use std::error::Error;
-
 use arrow_schema::ArrowError;
 use backstory_query as query;
 use backstory_store as store;
+use backstory_vocabulary::error_chain;
 use pyo3::prelude::*;
 use pyo3::types::PyAnyMethods;
 
@@ -35,21 +34,6 @@ impl Failure {
     }
 }
 
-/// An error and its causes in one line, each once.
-pub fn chain(error: &dyn Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            line.push_str(": ");
-            line.push_str(&text);
-        }
-        cause = error.source();
-    }
-    line
-}
-
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         Python::attach(|py| {
@@ -66,20 +50,18 @@ impl From<Failure> for PyErr {
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
-        let line = chain(&error);
-        match error {
-            store::Error::NoHome | store::Error::NotADirectory(_) => Failure::misuse(line),
-            _ => Failure::not_found(line),
+        match error.is_misuse() {
+            true => Failure::misuse(error_chain(&error)),
+            false => Failure::not_found(error_chain(&error)),
         }
     }
 }
 
 impl From<query::Error> for Failure {
     fn from(error: query::Error) -> Failure {
-        let line = chain(&error);
-        match error {
-            query::Error::BadPattern(..) => Failure::misuse(line),
-            _ => Failure::not_found(line),
+        match error.is_misuse() {
+            true => Failure::misuse(error_chain(&error)),
+            false => Failure::not_found(error_chain(&error)),
         }
     }
 }
@@ -88,7 +70,7 @@ macro_rules! is_not_found {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Failure {
-                Failure::not_found(chain(&error))
+                Failure::not_found(error_chain(&error))
             }
         }
     )*};

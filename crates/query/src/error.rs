@@ -39,3 +39,10 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] backstory_store::Error),
 }
+
+impl Error {
+    /// True if the question itself is wrong, whatever the store contains: a pattern cannot be parsed.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self, Error::BadPattern(..))
+    }
+}

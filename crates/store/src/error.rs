@@ -132,6 +132,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// True if the user has to give another argument or variable: the store was not found out, or is
+    /// no directory.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self, Error::NoHome | Error::NotADirectory(_))
+    }
+
     /// Wraps the error of the caller that produces the graph.
     pub fn source_failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::Source(error.into())
