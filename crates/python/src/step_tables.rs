@@ -6,9 +6,8 @@ use std::path::Path;
 
 use arrow_array::types::{UInt32Type, UInt64Type};
 use backstory_account::{Account, Command};
-use backstory_query::Direction;
-use backstory_query::answer::{Lineage, Node};
-use backstory_store::{GraphStore, SqliteStore};
+use backstory_query::answer::Lineage;
+use backstory_query::{Direction, projects};
 use backstory_workflow::ownership::Ownership;
 
 use crate::columns::Columns;
@@ -35,7 +34,7 @@ pub fn steps(
     direction: Direction,
 ) -> Result<StepTables, Failure> {
     let opened = OpenedStore::open(directory)?;
-    let directories = directories(&opened.store, lineage)?;
+    let directories = projects(&opened.store, lineage)?;
     let projects = directories.iter().map(|directory| &**directory);
     let mut ownership = Ownership::new(Path::new("/"), projects);
     let account = Account::new(&opened.store, lineage, direction, false, &mut ownership)?;
@@ -95,19 +94,4 @@ fn step_table(
     );
     columns.bools("own", all().map(|(at, _)| Some(account.concerns(at))));
     Ok(columns.table()?)
-}
-
-/// The directories in which the runs of a lineage were started.
-fn directories(store: &SqliteStore, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>, Failure> {
-    let nodes = lineage.nodes.iter();
-    let runs: BTreeSet<&String> = nodes
-        .map(|node| match node {
-            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
-        })
-        .collect();
-    let mut found = BTreeSet::new();
-    for run in runs {
-        found.extend(store.run(run)?.map(|record| record.header.cwd));
-    }
-    Ok(found)
 }

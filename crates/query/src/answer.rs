@@ -1,5 +1,7 @@
 //! Answers to questions: plain data, ready to be printed or serialized. Paths are bytes.
 
+use std::collections::BTreeSet;
+
 use backstory_eventlog::event::{Bytes, Time, Via};
 use backstory_files::Digest;
 use backstory_files::Ident;
@@ -261,6 +263,18 @@ pub struct Lineage {
     pub reach: Vec<Time>,
     /// True if the answer was cut at the requested depth or size.
     pub cut: bool,
+}
+
+impl Lineage {
+    /// The ids of the runs that its nodes belong to.
+    pub fn runs(&self) -> BTreeSet<&str> {
+        let nodes = self.nodes.iter();
+        nodes
+            .map(|node| match node {
+                Node::Activity { run, .. } | Node::Entity { run, .. } => &**run,
+            })
+            .collect()
+    }
 }
 
 /// Options of `of` and `uses`.

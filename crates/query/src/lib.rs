@@ -57,7 +57,7 @@ pub use replaced::replaced;
 pub use results::{RunResult, results};
 pub use root::{Asked, RealDirectories};
 pub use run_filter::{RunFilter, TagPattern};
-pub use runs::{details, facts, processes, resolve, running, runs, runs_where};
+pub use runs::{details, facts, processes, projects, resolve, running, runs, runs_where};
 pub use text_pattern::TextPattern;
 pub use touches::{Touches, touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};

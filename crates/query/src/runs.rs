@@ -8,7 +8,7 @@ use backstory_graph::model::{Activity, ActivityId, EntityKind};
 use backstory_graph::nested;
 use backstory_store::{ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store};
 
-use crate::answer::{ProcessLine, RunDetails, RunSummary};
+use crate::answer::{Lineage, ProcessLine, RunDetails, RunSummary};
 use crate::file_pattern::FileUsers;
 use crate::run_filter::RunFilter;
 use crate::{Error, Result};
@@ -91,6 +91,15 @@ pub fn resolve(store: &dyn Store, wanted: Option<&str>) -> Result<String> {
         _ if wanted.is_empty() => Err(Error::NoRun(wanted.to_owned())),
         _ => Err(Error::Ambiguous(wanted.to_owned(), begins.join(", "))),
     }
+}
+
+/// The directories in which the runs of a lineage were started: the user's projects.
+pub fn projects(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>> {
+    let mut found = BTreeSet::new();
+    for run in lineage.runs() {
+        found.extend(store.run(run)?.map(|record| record.header.cwd));
+    }
+    Ok(found)
 }
 
 /// The record of a run by its id.

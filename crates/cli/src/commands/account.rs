@@ -8,7 +8,7 @@ use std::path::Path;
 use backstory_account::{Account, Narrowing, packages};
 use backstory_packages::PackageTally;
 use backstory_query as query;
-use backstory_query::answer::{Lineage, Node};
+use backstory_query::answer::Lineage;
 use backstory_query::{Checkout, Globs};
 use backstory_store::Store;
 use backstory_workflow::ownership::Ownership;
@@ -37,7 +37,7 @@ pub fn print(
         Direction::Uses => query::Direction::Forth,
     };
     let here = here();
-    let directories = directories(store, lineage)?;
+    let directories = query::projects(store, lineage)?;
     let projects = directories.iter().map(|directory| &**directory);
     let mut ownership = Ownership::new(Path::new("/"), projects);
     let mut account = Account::new(store, lineage, toward, args.possible, &mut ownership)?;
@@ -135,21 +135,6 @@ fn globs(patterns: &[String], here: &[u8]) -> Result<Option<Globs>, Failure> {
         }
     });
     Ok(Some(Globs::new(&whole.collect::<Vec<_>>())?))
-}
-
-/// The directories in which the runs of a lineage were started.
-fn directories(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>, Failure> {
-    let nodes = lineage.nodes.iter();
-    let runs: BTreeSet<&String> = nodes
-        .map(|node| match node {
-            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
-        })
-        .collect();
-    let mut found = BTreeSet::new();
-    for run in runs {
-        found.extend(store.run(run)?.map(|record| record.header.cwd));
-    }
-    Ok(found)
 }
 
 /// Writes the account as one object: the files, the steps between them by index, the packages.

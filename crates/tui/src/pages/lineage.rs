@@ -7,8 +7,8 @@ use std::path::Path;
 
 use backstory_account::{Account, Siblings, packages, siblings};
 use backstory_graph::model::EntityKind;
-use backstory_query::answer::{Lineage, Node, Scope};
-use backstory_query::{Direction, ancestry_of, influence_of, subject};
+use backstory_query::answer::Scope;
+use backstory_query::{Direction, ancestry_of, influence_of, projects, subject};
 use backstory_store::Store;
 use backstory_vocabulary::Tone;
 use backstory_workflow::ownership::Ownership;
@@ -31,7 +31,7 @@ pub fn page(store: &dyn Store, path: &Path, direction: Direction) -> Result<Page
         }
         Direction::Forth => influence_of(store, &subject::all(store, path, None)?, &scope)?,
     };
-    let directories = directories(store, &lineage)?;
+    let directories = projects(store, &lineage)?;
     let projects = directories.iter().map(|directory| &**directory);
     let mut ownership = Ownership::new(Path::new("/"), projects);
     let account = Account::new(store, &lineage, direction, false, &mut ownership)?;
@@ -47,22 +47,6 @@ pub fn page(store: &dyn Store, path: &Path, direction: Direction) -> Result<Page
         columns: vec!["run", "", "steps and files"],
         rows,
     })
-}
-
-/// The directories in which the runs of a lineage were started: the user's projects.
-fn directories(store: &dyn Store, lineage: &Lineage) -> Result<BTreeSet<Vec<u8>>> {
-    let runs: BTreeSet<&String> = lineage
-        .nodes
-        .iter()
-        .map(|node| match node {
-            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
-        })
-        .collect();
-    let mut found = BTreeSet::new();
-    for run in runs {
-        found.extend(store.run(run)?.map(|record| record.header.cwd));
-    }
-    Ok(found)
 }
 
 fn facts(account: &Account, ownership: &mut Ownership, others: usize) -> Vec<Cell> {

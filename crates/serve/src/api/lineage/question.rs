@@ -1,12 +1,11 @@
 //! The question of a request about the lineage of a file, and its answer.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_account::{Account, Narrowing};
-use backstory_query::answer::{Lineage, Node, Scope};
+use backstory_query::answer::{Lineage, Scope};
 use backstory_query::{self as query, Direction, Globs, LineageKey, subject};
 use backstory_store::{EntityKey, GraphStore};
 
@@ -208,7 +207,7 @@ impl LineageQuestion {
         lineage: &Lineage,
     ) -> Answer<(GraphDraft, Vec<Fold>, bool)> {
         reading.check()?;
-        let projects = projects(reading, lineage)?;
+        let projects = query::projects(reading.store, lineage)?;
         let globs = |patterns: &[String]| match patterns.is_empty() {
             true => Ok(None),
             false => Globs::new(patterns).map(Some),
@@ -274,28 +273,9 @@ impl LineageQuestion {
     }
 }
 
-/// The ids of the runs of a lineage.
-fn run_ids(lineage: &Lineage) -> BTreeSet<&String> {
-    let nodes = lineage.nodes.iter();
-    nodes
-        .map(|node| match node {
-            Node::Activity { run, .. } | Node::Entity { run, .. } => run,
-        })
-        .collect()
-}
-
-/// The directories in which the runs of a lineage were started.
-fn projects(reading: &Reading<'_>, lineage: &Lineage) -> Answer<BTreeSet<Vec<u8>>> {
-    let mut found = BTreeSet::new();
-    for run in run_ids(lineage) {
-        found.extend(reading.store.run(run)?.map(|record| record.header.cwd));
-    }
-    Ok(found)
-}
-
 fn runs(reading: &Reading<'_>, lineage: &Lineage) -> Answer<Vec<RunRow>> {
     let mut found = Vec::new();
-    for run in run_ids(lineage) {
+    for run in lineage.runs() {
         found.push(RunRow::from(&query::facts(reading.store, run)?.summary));
     }
     found.sort_by(|a, b| a.started.total_cmp(&b.started));
