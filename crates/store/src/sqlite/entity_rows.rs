@@ -37,12 +37,7 @@ impl SqliteStore {
 
     pub(super) fn one_entity(&self, key: EntityKey) -> Result<Entity> {
         let block = self.block(key)?;
-        let place = (key.local().0 % BLOCK) as usize;
-        let member = block
-            .members
-            .get(place)
-            .ok_or(Error::Damaged("entity (it is missing)"))?;
-        self.as_entity(key.local(), member)
+        self.as_entity(key.local(), member_of(&block, key)?)
     }
 
     fn as_entity(&self, id: EntityId, member: &Member) -> Result<Entity> {
@@ -196,6 +191,13 @@ impl SqliteStore {
         }
         Ok(())
     }
+}
+
+/// The entity in its block.
+pub(super) fn member_of(block: &Block, key: EntityKey) -> Result<&Member> {
+    let position = (key.local().0 % BLOCK) as usize;
+    let member = block.members.get(position);
+    member.ok_or(Error::Damaged("entity (it is missing)"))
 }
 
 /// The key of the first entity of the block that `key` is in.

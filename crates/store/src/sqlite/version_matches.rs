@@ -5,11 +5,11 @@ use std::rc::Rc;
 use backstory_files::Ident;
 
 use super::cache::{Inodes, Members};
-use super::entity_rows::MEMBERS_IN;
+use super::entity_rows::{MEMBERS_IN, member_of};
 use super::{SqliteStore, bucket, version_key};
-use crate::codec::members::{self, BLOCK};
+use crate::codec::members;
 use crate::same_version;
-use crate::{EntityKey, Error, Result};
+use crate::{EntityKey, Result};
 
 impl SqliteStore {
     pub(super) fn made_as(&self, ident: &Ident) -> Result<Vec<EntityKey>> {
@@ -21,12 +21,8 @@ impl SqliteStore {
         let mut found = Vec::new();
         for key in keys.into_iter().map(|key| EntityKey(key as u64)) {
             let block = self.block(key)?;
-            let place = (key.local().0 % BLOCK) as usize;
-            let member = block
-                .members
-                .get(place)
-                .ok_or(Error::Damaged("entity (it is missing)"))?;
-            if self.version(member.version, |version| {
+            let version = member_of(&block, key)?.version;
+            if self.version(version, |version| {
                 version
                     .ident
                     .is_some_and(|known| same_version(&known, ident))
