@@ -93,15 +93,21 @@ pub fn processes() -> Finding {
     };
     let used = threads_of(user.as_raw());
     let found = format!("{used} of at most {most} (`ulimit -u`)");
-    if used + OWN < most {
-        return Finding::works(NAME, found);
+    let remedy = "End other processes of this user, or raise the limit (`ulimit -u`).";
+    left_of(NAME, found, most.saturating_sub(used), remedy)
+}
+
+/// Whether so many more processes and threads are enough for a recording.
+fn left_of(name: &'static str, found: String, left: u64, remedy: &str) -> Finding {
+    if left > OWN {
+        return Finding::works(name, found);
     }
     Finding::limited(
-        NAME,
+        name,
         found,
         "A recording needs up to 8 processes and threads of its own. Without them the run is not \
          complete; without one for the command, `record` exits with 125.",
-        "End other processes of this user, or raise the limit (`ulimit -u`).",
+        remedy,
     )
 }
 
@@ -159,16 +165,8 @@ pub fn cgroup_processes() -> Finding {
         return Finding::works(NAME, "no limit");
     };
     let found = format!("{used} of at most {most} (pids.max)");
-    if used + OWN < most {
-        return Finding::works(NAME, found);
-    }
-    Finding::limited(
-        NAME,
-        found,
-        "A recording needs up to 8 processes and threads of its own. Without them the run is not \
-         complete; without one for the command, `record` exits with 125.",
-        "Raise pids.max of the cgroup; in a container: --pids-limit.",
-    )
+    let remedy = "Raise pids.max of the cgroup; in a container: --pids-limit.";
+    left_of(NAME, found, most.saturating_sub(used), remedy)
 }
 
 pub fn locked_memory() -> Finding {
