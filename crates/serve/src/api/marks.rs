@@ -78,17 +78,8 @@ pub async fn mark_page(
     let own = params.flag("own")?.unwrap_or(true);
     let process = params.text("process")?.map(str::to_owned);
     let find = move |reading: &Reading<'_>| marks(reading, &run, own, process.as_deref());
-    if row_stream::is_wanted(&headers) {
-        let rows = site.readers.ask(find).await?;
-        return Ok(row_stream::of(rows.into_iter()));
-    }
-    site.answer(move |_, reading| {
-        let rows = find(reading)?;
-        let total = rows.len();
-        let (marks, next) = range.cut(rows);
-        Ok(MarkPage { marks, total, next })
-    })
-    .await
+    let page = |marks, total, next| MarkPage { marks, total, next };
+    row_stream::lines_or_page(&site, &headers, range, find, page).await
 }
 
 fn marks(

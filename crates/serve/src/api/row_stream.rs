@@ -9,7 +9,9 @@ use serde::Serialize;
 use crate::channel_body::channel;
 use crate::params::Params;
 use crate::problem::{Answer, Problem};
+use crate::readers::Reading;
 use crate::reply::{self, NDJSON};
+use crate::site::Site;
 
 /// Bytes that are sent together.
 const PIECE: usize = 64 << 10;
@@ -42,6 +44,31 @@ pub fn of<T: Serialize>(rows: impl Iterator<Item = T> + Send + 'static) -> Respo
         drop(sender.blocking_send(Bytes::from(piece)));
     });
     reply::of_body(body, NDJSON)
+}
+
+/// The rows of a list as the client wants them: all, one a line, or the page of `range`. `page`
+/// makes the answer of the rows of a page, the number of all rows, and the next cursor.
+pub async fn lines_or_page<T, P>(
+    site: &Site,
+    headers: &HeaderMap,
+    range: RowRange,
+    find: impl FnOnce(&Reading<'_>) -> Answer<Vec<T>> + Send + 'static,
+    page: impl FnOnce(Vec<T>, usize, Option<String>) -> P + Send + 'static,
+) -> Answer<Response>
+where
+    T: Serialize + Send + 'static,
+    P: Serialize,
+{
+    if is_wanted(headers) {
+        return Ok(of(site.readers.ask(find).await?.into_iter()));
+    }
+    site.answer(move |_, reading| {
+        let rows = find(reading)?;
+        let total = rows.len();
+        let (rows, next) = range.cut(rows);
+        Ok(page(rows, total, next))
+    })
+    .await
 }
 
 /// A place in a list that does not change.

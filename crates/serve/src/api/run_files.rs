@@ -105,17 +105,8 @@ pub async fn run_file_page(
                 .collect::<Vec<_>>()
         }))
     };
-    if row_stream::is_wanted(&headers) {
-        let rows = site.readers.ask(find).await?;
-        return Ok(row_stream::of(rows.into_iter()));
-    }
-    site.answer(move |_, reading| {
-        let rows = find(reading)?;
-        let total = rows.len();
-        let (files, next) = range.cut(rows);
-        Ok(RunFilePage { files, total, next })
-    })
-    .await
+    let page = |files, total, next| RunFilePage { files, total, next };
+    row_stream::lines_or_page(&site, &headers, range, find, page).await
 }
 
 fn accesses(params: &Params) -> Answer<Vec<Access>> {
