@@ -23,6 +23,7 @@ mod doctor;
 mod engines;
 mod export;
 mod exported_steps;
+mod exported_workflows;
 mod generated;
 mod history;
 mod kept;
@@ -32,6 +33,7 @@ mod names;
 mod orphans;
 mod packaging;
 mod peers;
+mod pipeline;
 mod reasons;
 mod record;
 mod replay;
@@ -105,6 +107,16 @@ impl Place {
         let path = self.work().join(name);
         std::fs::write(&path, text).unwrap();
         self.stage.user().owns(&path).unwrap();
+    }
+
+    /// Runs git in `work`, and returns what it printed.
+    fn git(&self, args: &[&str]) -> String {
+        let mut git = self.stage.command("git");
+        git.current_dir(self.work())
+            .args(["-c", "user.name=n", "-c", "user.email=e"]);
+        let output = git.args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     /// Writes a program into `work`, owned by the stage's user, and waits as `write_aged` does.

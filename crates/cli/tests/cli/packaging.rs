@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::Place;
-use super::export::{made_again, text, tool};
+use super::pipeline::{made_again, text, tool};
 use backstory_testkit::need::needs;
 
 #[test]
