@@ -217,20 +217,12 @@ fn of_names_the_commit_of_its_sources_and_the_changed_files() {
         return;
     }
     let place = Place::new();
-    let git = |args: &[&str]| {
-        let mut git = place.stage.command("git");
-        git.current_dir(place.work())
-            .args(["-c", "user.name=n", "-c", "user.email=e"]);
-        let output = git.args(args).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
-    git(&["init", "-q", "-b", "main"]);
+    place.git(&["init", "-q", "-b", "main"]);
     place.write("a", "text");
     place.write("b", "text");
-    git(&["add", "a", "b"]);
-    git(&["commit", "-qm", "first"]);
-    let commit = git(&["rev-parse", "HEAD"]);
+    place.git(&["add", "a", "b"]);
+    place.git(&["commit", "-qm", "first"]);
+    let commit = place.git(&["rev-parse", "HEAD"]);
     place.write("b", "changed");
     place.record("cat a b > out");
     place.run(&["index", "--wait"]);

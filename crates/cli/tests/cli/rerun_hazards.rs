@@ -12,12 +12,7 @@ fn a_step_that_executes_a_set_user_id_program_needs_consent() {
     let place = Place::new();
     let helper = place.work().join("helper");
     fs::copy("/bin/cat", &helper).unwrap();
-    fs::set_permissions(&helper, fs::Permissions::from_mode(0o4755)).unwrap();
-    place.age("helper");
-    place.write_aged("in", "one\n");
-    place.sh("record sh -c './helper in > out'");
-    place.write_aged("in", "two\n");
-    is_refused_without_yes(&place, ".", "out", "takes privilege: helper");
+    is_refused_with_mode(&place, 0o4755);
 }
 
 #[test]
@@ -26,12 +21,18 @@ fn a_step_that_executes_a_set_group_id_program_needs_consent() {
     let helper = place.work().join("helper");
     fs::copy("/bin/cat", &helper).unwrap();
     place.stage.user().owns(&helper).unwrap();
-    fs::set_permissions(&helper, fs::Permissions::from_mode(0o2755)).unwrap();
+    is_refused_with_mode(&place, 0o2755);
+}
+
+/// A step executes `helper` with this mode, and is not run again without consent.
+fn is_refused_with_mode(place: &Place, mode: u32) {
+    let helper = place.work().join("helper");
+    fs::set_permissions(&helper, fs::Permissions::from_mode(mode)).unwrap();
     place.age("helper");
     place.write_aged("in", "one\n");
     place.sh("record sh -c './helper in > out'");
     place.write_aged("in", "two\n");
-    is_refused_without_yes(&place, ".", "out", "takes privilege: helper");
+    is_refused_without_yes(place, ".", "out", "takes privilege: helper");
 }
 
 /// The run of an ordinary user came into root's store with `store import`.

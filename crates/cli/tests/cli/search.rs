@@ -582,21 +582,13 @@ fn the_git_state_of_the_directories_used_is_a_fact_of_the_run() {
         return;
     }
     let place = Place::new();
-    let git = |args: &[&str]| {
-        let mut git = place.stage.command("git");
-        git.current_dir(place.work())
-            .args(["-c", "user.name=n", "-c", "user.email=e"]);
-        let output = git.args(args).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
     place.record("true outside");
-    git(&["init", "-q", "-b", "main"]);
+    place.git(&["init", "-q", "-b", "main"]);
     place.write("a", "text");
     place.write("b", "text");
-    git(&["add", "a", "b"]);
-    git(&["commit", "-qm", "first"]);
-    let first = git(&["rev-parse", "HEAD"]);
+    place.git(&["add", "a", "b"]);
+    place.git(&["commit", "-qm", "first"]);
+    let first = place.git(&["rev-parse", "HEAD"]);
     place.write("a", "changed");
     place.record("cat a; echo new > b");
     place.run(&["index", "--wait"]);
@@ -613,7 +605,7 @@ fn the_git_state_of_the_directories_used_is_a_fact_of_the_run() {
         text.contains(&format!("main @ {}, changed: a", &first[..10])),
         "{text}"
     );
-    git(&["commit", "-qam", "second"]);
+    place.git(&["commit", "-qam", "second"]);
     place.record("true second");
     place.run(&["index", "--wait"]);
     let second = place.json(&["show", "--json"])["git"].clone();
