@@ -15,8 +15,8 @@
 //! ```no_run
 //! use backstory_workflow::ownership::Ownership;
 //!
-//! let mut ownership = Ownership::new("/".as_ref(), [b"/home/u/work".as_slice()]);
-//! assert!(ownership.is_own(b"/home/u/work/main.c"));
+//! let mut ownership = Ownership::new("/".as_ref(), [b"/home/ada/work".as_slice()]);
+//! assert!(ownership.is_own(b"/home/ada/work/main.c"));
 //! assert!(!ownership.is_own(b"/usr/include/stdio.h"));
 //! ```
 //!
@@ -214,17 +214,17 @@ mod tests {
     fn what_is_no_package_no_system_file_no_cache_and_not_temporary_is_the_users_own() {
         use FileOwner::{Cache, System, Temporary, User};
         let found = owners(
-            &["/home/u/work"],
+            &["/home/ada/work"],
             &[
-                "/home/u/work/main.c",
-                "/home/u/data/in.csv",
+                "/home/ada/work/main.c",
+                "/home/ada/data/in.csv",
                 "/tmp/data.csv",
                 "/usr/include/stdio.h",
                 "/etc/ld.so.cache",
                 "/proc/self/maps",
                 "/usr/local/lib/libx.so",
-                "/home/u/work/__pycache__/a.cpython-311.pyc",
-                "/home/u/.cache/pip/x",
+                "/home/ada/work/__pycache__/a.cpython-311.pyc",
+                "/home/ada/.cache/pip/x",
                 "/tmp/ccAbCd12.s",
                 "/tmp/tmp.A1b2C3d4E5/x",
             ],
