@@ -67,11 +67,12 @@ pub fn send_fd(socket: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
         message.msg_iov = &mut iov;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+        // The C libraries differ in the type of both lengths.
+        message.msg_controllen = libc::CMSG_SPACE(4) as _;
         let header = libc::CMSG_FIRSTHDR(&message);
         (*header).cmsg_level = libc::SOL_SOCKET;
         (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as _;
         libc::CMSG_DATA(header)
             .cast::<RawFd>()
             .write_unaligned(fd.as_raw_fd());
@@ -94,7 +95,7 @@ pub fn receive_fd(socket: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
         message.msg_iov = &mut iov;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = CONTROL;
+        message.msg_controllen = CONTROL as _;
         let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
         if libc::recvmsg(socket.as_raw_fd(), &mut message, flags) <= 0 {
             return None;

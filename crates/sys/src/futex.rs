@@ -14,7 +14,7 @@ pub fn futex_wait(word: &AtomicU32, value: u32) {
 /// As [`futex_wait`], for at most this long.
 pub fn futex_wait_for(word: &AtomicU32, value: u32, at_most: Duration) {
     let at_most = libc::timespec {
-        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_sec: at_most.as_secs() as i64,
         tv_nsec: c_long::from(at_most.subsec_nanos()),
     };
     wait(word, value, Some(&at_most));

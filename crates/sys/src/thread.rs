@@ -16,22 +16,22 @@ pub fn gettid() -> u32 {
 /// It takes root, `CAP_SYS_NICE` or `ulimit -r 1`. Threads with a higher real-time priority run
 /// first.
 pub fn come_first() -> bool {
-    let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter outlives the call, which only reads it; 0 is the calling thread.
-    unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &lowest) == 0
-    }
+    set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
 }
 
 /// Gives the calling process the lowest priority: it runs while no other process wants to. A
 /// refusal leaves its priority as it is.
 pub fn come_last() {
-    let none = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameter outlives the call, which only reads it; 0 is the caller.
-    unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &none);
-    }
+    // SAFETY: takes numbers; 0 is the caller.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    set_scheduler(libc::SCHED_IDLE, 0);
+}
+
+/// Sets the calling thread's policy and real-time priority by the kernel's own call. The kernel's
+/// `struct sched_param` is one number; musl has a larger one, and its function always fails.
+fn set_scheduler(policy: c_int, priority: c_int) -> bool {
+    // SAFETY: the priority outlives the call, which only reads it; 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 /// The signal that interrupts a receiver in a blocking call.
