@@ -1,6 +1,7 @@
 //! Puts the built page where `rust-embed` takes it from: each file of `web/dist`, compressed, into
 //! `$OUT_DIR/page`. Without `web/dist` the directory stays empty, and the program says that it was
-//! built without the page. The page is built by `scripts/page`, which needs Node.
+//! built without the page. The page is built by `scripts/page`, which needs Node. The description
+//! of the interface, `web/openapi.json`, is compressed into `$OUT_DIR/openapi.json.gz`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,7 +14,11 @@ fn main() -> io::Result<()> {
     let dist = Path::new("web/dist");
     println!("cargo::rerun-if-changed={}", dist.display());
     println!("cargo::rerun-if-changed=build.rs");
+    let description = "web/openapi.json";
+    println!("cargo::rerun-if-changed={description}");
     let out = std::env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
+    let compressed = Path::new(&out).join("openapi.json.gz");
+    fs::write(compressed, gzip(&fs::read(description)?)?)?;
     let page = Path::new(&out).join("page");
     if page.exists() {
         fs::remove_dir_all(&page)?;
@@ -41,9 +46,13 @@ fn compress(from: &Path, to: &Path) -> io::Result<()> {
         }
         let mut target = name;
         target.push(".gz");
-        let mut writer = GzEncoder::new(Vec::new(), Compression::best());
-        writer.write_all(&fs::read(&path)?)?;
-        fs::write(to.join(target), writer.finish()?)?;
+        fs::write(to.join(target), gzip(&fs::read(&path)?)?)?;
     }
     Ok(())
+}
+
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut writer = GzEncoder::new(Vec::new(), Compression::best());
+    writer.write_all(bytes)?;
+    writer.finish()
 }

@@ -78,23 +78,29 @@ pub fn file(path: &str, headers: &HeaderMap) -> Response {
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;
     };
+    let mut response = of_gzip(&file.data, media_type(name), headers);
+    if is_asset {
+        // Their names have a digest of their content.
+        let forever = HeaderValue::from_static("private, max-age=31536000, immutable");
+        response.headers_mut().insert(CACHE_CONTROL, forever);
+    }
+    response
+}
+
+/// An answer that the build compressed. A client that does not take gzip gets it uncompressed.
+pub fn of_gzip(bytes: &[u8], media_type: &'static str, headers: &HeaderMap) -> Response {
     let accepted = headers.get(ACCEPT_ENCODING).map(HeaderValue::as_bytes);
     let zipped = accepted.is_some_and(|all| all.windows(4).any(|word| word == b"gzip"));
     let bytes = match zipped {
-        true => file.data.into_owned(),
-        false => unzipped(&file.data),
+        true => bytes.to_vec(),
+        false => unzipped(bytes),
     };
-    let mut response = reply::of_bytes(bytes, media_type(name));
+    let mut response = reply::of_bytes(bytes, media_type);
     let headers = response.headers_mut();
     if zipped {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    if is_asset {
-        // Their names have a digest of their content.
-        let forever = HeaderValue::from_static("private, max-age=31536000, immutable");
-        headers.insert(CACHE_CONTROL, forever);
-    }
     response
 }
 

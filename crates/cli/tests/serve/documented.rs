@@ -13,6 +13,10 @@ fn every_route_answers_as_the_description_says() {
     place.record(&["sh", "-c", "sort a > b"]);
     let server = place.serve(&[]);
     let document = server.get("/openapi.json");
+    // Another test holds the copy in the source against the code of the server.
+    let copy: Value =
+        serde_json::from_str(include_str!("../../../serve/web/openapi.json")).unwrap();
+    assert!(document == copy, "the server sends another description");
     let version = server.version(&place.path("b"));
     let path = encoded(place.path("b"));
     let runs = server.get("/runs");

@@ -1,8 +1,9 @@
 //! The JSON interface: one file for each resource. Each has the types of its answers, its routes,
 //! and the questions that they ask.
 //!
-//! [`document`] is the description of the whole as OpenAPI. `web/openapi.json` is a copy for the
-//! page, which a test keeps equal.
+//! [`document`] is the description of the whole as OpenAPI. `web/openapi.json` is a copy, which a
+//! test keeps equal. The server sends the copy, and the page is built with it. The code behind
+//! [`document`] takes half a megabyte, and so stays out of the program.
 
 mod activity_bars;
 mod comparison_view;
@@ -30,12 +31,13 @@ mod version_content;
 mod version_view;
 
 use axum::Router;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::{get, post};
 use utoipa::OpenApi;
 
+use crate::page;
 use crate::problem::Problem;
-use crate::reply;
 use crate::site::Site;
 
 /// The description of the interface.
@@ -121,8 +123,11 @@ pub fn router() -> Router<Site> {
         .fallback(unknown_route)
 }
 
-async fn openapi() -> Response {
-    reply::json(&document())
+/// The copy, compressed by `build.rs`.
+const DESCRIPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json.gz"));
+
+async fn openapi(headers: HeaderMap) -> Response {
+    page::of_gzip(DESCRIPTION, "application/json", &headers)
 }
 
 async fn unknown_route() -> Problem {
