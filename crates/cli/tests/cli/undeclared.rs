@@ -79,6 +79,18 @@ fn a_header_that_a_makefile_forgets_is_undeclared_and_one_too_many_is_unread() {
 }
 
 #[test]
+fn a_source_of_a_rule_that_make_has_built_in_is_declared() {
+    if !needs("undeclared inputs of make", &["make", "gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    project(&place);
+    place.write_aged("Makefile", "m: m.o\nm.o: m.h old.h\n");
+    place.record("make");
+    found(&place, &[], "m.o");
+}
+
+#[test]
 fn a_file_is_declared_by_each_name_that_the_build_uses_for_it() {
     if !needs("inputs through links", &["make"]) {
         return;

@@ -45,7 +45,7 @@ fn database(call: &ToolCall) -> Result<String> {
         .map(|word| OsStr::from_bytes(word));
     let mut command = Command::new("make");
     command
-        .args(["-pnw", "--no-builtin-rules"])
+        .arg("-pnw")
         .args(arguments.filter(|word| !is_noisy(word)))
         .env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
