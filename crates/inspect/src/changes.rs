@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 /// The most parts that are listed in detail.
 const LISTED: usize = 500;
 
-/// What changed from one content to another.
+/// The changes from one content to another.
 #[derive(Debug, Clone, Default)]
 pub struct FileChanges {
     sentences: Vec<String>,
@@ -60,7 +60,7 @@ impl FileChanges {
     }
 }
 
-/// What differs between the facts of two contents.
+/// The differences between the facts of two contents.
 pub fn between(old: &FileFacts, new: &FileFacts) -> FileChanges {
     let mut changes = FileChanges::default();
     let mut settings = Vec::new();

@@ -13,7 +13,7 @@ use crate::visible;
 /// The most parts, and the most lines of a text, that an answer lists.
 const LISTED: usize = 500;
 
-/// What one content is.
+/// The facts about one content.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FileFacts {
     pub(crate) values: Vec<(String, Value)>,

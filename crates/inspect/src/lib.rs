@@ -59,13 +59,13 @@ pub type Read<T> = Result<T, UnreadableContent>;
 /// Reads one format. Its name, version, and the files that it takes stand in `inspectors.toml` of
 /// crate `inspection`.
 pub trait Inspector: Sync {
-    /// What one content is.
+    /// The facts about one content.
     ///
     /// # Errors
     /// The content is not of this format, or damaged.
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts>;
 
-    /// What changed from one content to the other: by default, the facts that differ.
+    /// The changes from one content to the other: by default, the facts that differ.
     ///
     /// # Errors
     /// One of the contents is not of this format, or damaged.

@@ -1,10 +1,11 @@
 //! Starts a user's inspector in place of this process.
 //!
-//! The plug-in reads one line of JSON from its standard input, and the contents from descriptors 3
-//! and 4. It writes one line of JSON, an answer, to its standard output.
+//! The plug-in reads one line of JSON (here in two) from its standard input, and the contents from
+//! descriptors 3 and 4. It writes one line of JSON, an answer, to its standard output.
 //!
 //! ```text
-//! {"backstory_inspect": 1, "inspector": "mesh", "version": 2, "name": "part.mesh", "contents": ["/proc/self/fd/3"]}
+//! {"backstory_inspect": 1, "inspector": "mesh", "version": 2, "name": "part.mesh",
+//!  "contents": ["/proc/self/fd/3"]}
 //! ```
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! An inspector's answer, and the checks that it passes before anybody sees it.
+//! An inspector's answer, and the checks that it passes before it is printed or stored.
 //!
 //! The answer is one JSON object:
 //!
@@ -19,7 +19,7 @@ pub const LONGEST: usize = 1 << 20;
 const SENTENCES: usize = 1000;
 const SENTENCE: usize = 2000;
 
-/// What an inspector says about one content, or about the changes between two.
+/// An inspector's report about one content, or about the changes between two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
@@ -45,7 +45,7 @@ impl Answer {
     /// Reads and checks the bytes that a worker wrote.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A sentence that says which part of the answer is wrong.
     pub fn read(bytes: &[u8], inspector: &str, version: u32) -> Result<Answer, String> {
         let answer: Answer =
             serde_json::from_slice(bytes).map_err(|error| format!("it is malformed: {error}"))?;

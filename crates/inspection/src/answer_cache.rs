@@ -1,8 +1,8 @@
 //! Keeps answers in a directory of the store, by the contents' digests, inspector and version.
 //!
 //! A file of the cache is an answer as the worker wrote it. Its name is a digest of everything that
-//! the answer depends on, so that no entry ever becomes wrong; a new version of an inspector uses
-//! other names. The cache may be removed at any time.
+//! the answer depends on, so no entry becomes wrong. A new version of an inspector uses other
+//! names. The cache may be removed at any time.
 
 use std::fs;
 use std::io::Write;

@@ -89,7 +89,7 @@ impl Catalogue {
     /// `path`.
     ///
     /// # Errors
-    /// What is wrong with the file, in one line.
+    /// The mistake in the file, in one line.
     pub fn extended(text: &str, path: &Path) -> Result<Catalogue, String> {
         let wrong = |why: &str| format!("{} is ignored: {why}", path.display());
         let mut entries = read(text).map_err(|error| wrong(&error.replace('\n', " ")))?;

@@ -15,7 +15,8 @@
 //! `backstory-inspect`, which may call the kernel for nothing but memory. Its answer is data of
 //! hostile origin, too.
 //!
-//! Invariant: a worker that crashes, hangs or lies costs the caller a [`Trouble`] and a limited time.
+//! Invariant: a worker that crashes, hangs or lies costs the caller a [`Trouble`] and a limited
+//! time.
 //! Absent: readers of formats (crate `inspect`), and stores.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]

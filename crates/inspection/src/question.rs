@@ -57,7 +57,7 @@ pub fn command_of(bytes: &[u8]) -> Option<Vec<String>> {
 /// Reads a question.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// A sentence that says which part of the bytes is wrong.
 pub fn read(bytes: &[u8]) -> Result<ReadQuestion<'_>, String> {
     let end = bytes.iter().position(|&byte| byte == b'\n');
     let end = end.ok_or("the question has no first line")?;

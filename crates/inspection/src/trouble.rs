@@ -1,4 +1,4 @@
-//! What can go wrong while a file is inspected.
+//! The failures of an inspection.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ pub enum Trouble {
         inspector: String,
         /// The file.
         object: String,
-        /// What is wrong with it.
+        /// The reason of the refusal.
         because: String,
     },
 }

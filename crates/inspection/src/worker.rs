@@ -102,7 +102,7 @@ impl InspectionWorker {
     }
 }
 
-/// The question in a memory file that nobody can change.
+/// The question in a memory file that no process can change.
 fn memory_file(entry: &InspectorEntry, question: &Question<'_>) -> io::Result<std::fs::File> {
     let head = QuestionHead {
         inspector: entry.name.clone(),
@@ -201,7 +201,7 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A worker that is killed when nobody waits for it any more.
+/// A worker that is killed when its caller stops waiting for it.
 struct RunningWorker {
     child: Child,
 }
@@ -221,7 +221,7 @@ enum Stopped {
     Long,
 }
 
-/// What the worker wrote.
+/// The output of the worker.
 struct Written {
     answer: Vec<u8>,
     errors: Vec<u8>,

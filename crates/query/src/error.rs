@@ -41,7 +41,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if the question itself is wrong, whatever the store contains: a pattern cannot be parsed.
+    /// True if the question itself is wrong, whatever the store contains: a pattern cannot be
+    /// parsed.
     pub fn is_misuse(&self) -> bool {
         matches!(self, Error::BadPattern(..))
     }

@@ -132,8 +132,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if the user has to give another argument or variable: the store was not found out, or is
-    /// no directory.
+    /// True if the user has to give another argument or variable: the path of the store is not
+    /// known, or is not a directory.
     pub fn is_misuse(&self) -> bool {
         matches!(self, Error::NoHome | Error::NotADirectory(_))
     }

@@ -69,7 +69,7 @@ pub fn forbid_files(readable: Option<BorrowedFd<'_>>) -> io::Result<bool> {
             allowed: READ,
             parent: readable.as_raw_fd(),
         };
-        // SAFETY: the kernel reads the packed structure that `LANDLOCK_RULE_PATH_BENEATH` (1) names.
+        // SAFETY: the kernel reads the packed structure of `LANDLOCK_RULE_PATH_BENEATH` (1).
         check(unsafe {
             libc::syscall(
                 libc::SYS_landlock_add_rule,

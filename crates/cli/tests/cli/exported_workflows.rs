@@ -1,5 +1,5 @@
-//! Exports for workflow engines, each proved by its engine: the engine makes the recorded results
-//! again, byte for byte, and after a change only what depends on it.
+//! Exports for workflow engines. Each engine makes the recorded results again, byte for byte. After
+//! a change, the engine makes only the files that depend on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

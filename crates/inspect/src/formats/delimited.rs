@@ -15,7 +15,7 @@ const DISTINCT: usize = 10_000;
 /// The most changed cells that a sentence shows.
 const SHOWN: usize = 3;
 
-/// What the values of a column are.
+/// Counts and limits of the values of a column.
 #[derive(Default)]
 struct ColumnStatistics<'t> {
     empty: usize,

@@ -1,4 +1,4 @@
-//! What inspectors say is what the formats' own tools say.
+//! Inspectors and the formats' own tools report the same facts.
 
 use serde_json::{Map, Value, json};
 
