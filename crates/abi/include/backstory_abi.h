@@ -312,7 +312,9 @@ struct bs_ident {
       "fd, arg: low, high half of the environment's hash; aux as in ARGS. Without strings: the " \
       "environment that was logged before with this hash") \
     X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if the child stays waitable (WNOWAIT)") \
-    X(EXIT, 47, 0, "arg exit status") \
+    X(EXIT, 47, 0, \
+      "arg exit status; fd, aux: high, low half of the processor time of the process in " \
+      "microseconds, 0 if unknown; result -1 if the status is not known, since main returned") \
     X(THREAD, 48, 0, "fd, arg: low, high half of the handle; aux BS_THREAD_*") \
     X(KILL, 49, 0, "fd pid, arg signal") \
     X(PIPE, 60, 0, "fd read end, arg write end, aux flags") \

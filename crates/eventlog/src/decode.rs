@@ -74,7 +74,10 @@ pub fn operation(raw: &RawRecord<'_>) -> Option<Op> {
             status: arg,
             looked: aux == 1,
         },
-        op::EXIT => Op::Exit { status: arg },
+        op::EXIT => Op::Exit {
+            status: arg,
+            processor_time: processor_time(fd as u32, aux),
+        },
         op::THREAD => thread(raw)?,
         op::KILL => Op::Kill {
             pid: fd,
@@ -101,6 +104,13 @@ pub fn operation(raw: &RawRecord<'_>) -> Option<Op> {
         op::RESOLVE => resolve(raw)?,
         _ => named(raw)?,
     })
+}
+
+/// The processor time of an exit in ns, from its two halves in microseconds. Logs of older recorders
+/// have 0 there.
+fn processor_time(high: u32, low: u32) -> Option<i64> {
+    let microseconds = i64::from(high & 0x7fff_ffff) << 32 | i64::from(low);
+    (microseconds > 0).then(|| microseconds.saturating_mul(1000))
 }
 
 fn thread(raw: &RawRecord<'_>) -> Option<Op> {

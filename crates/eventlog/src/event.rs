@@ -295,8 +295,10 @@ pub enum Op {
         status: i32,
         looked: bool,
     },
+    /// `processor_time` of the process so far, in ns, if the recorder could ask for it.
     Exit {
         status: i32,
+        processor_time: Option<i64>,
     },
     Thread {
         handle: u64,

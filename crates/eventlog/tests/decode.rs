@@ -245,7 +245,13 @@ fn process_operations_keep_their_fields() {
             looked: true
         }
     );
-    assert_eq!(plain(op::EXIT), Op::Exit { status: 4 });
+    assert_eq!(
+        plain(op::EXIT),
+        Op::Exit {
+            status: 4,
+            processor_time: Some((3 << 32 | 1) * 1000)
+        }
+    );
     assert_eq!(
         plain(op::THREAD),
         Op::Thread {

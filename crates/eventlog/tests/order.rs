@@ -20,7 +20,7 @@ fn name(op: &Op) -> String {
         Op::Exec { path, .. } => format!("exec {}", String::from_utf8_lossy(path)),
         Op::Fork { .. } => "fork".to_owned(),
         Op::Start { .. } => "start".to_owned(),
-        Op::Exit { status } => format!("exit {status}"),
+        Op::Exit { status, .. } => format!("exit {status}"),
         other => format!("{other:?}")
             .split([' ', '{'])
             .next()

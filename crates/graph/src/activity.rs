@@ -154,6 +154,8 @@ pub struct Epoch {
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub execed: bool,
+    /// Processor time of the process when it exited, in ns.
+    pub processor_time: Option<i64>,
     /// The program marked it: it is a part of the process's work.
     pub is_nested: bool,
     /// The epoch is an activity of its own, whatever program its process runs next: it had

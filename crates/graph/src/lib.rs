@@ -13,6 +13,7 @@ pub mod lineage;
 pub mod memory;
 pub mod model;
 pub mod nested;
+pub mod processor_time;
 pub mod standard;
 pub mod words;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, ActivityId, EntityKind};
-use backstory_graph::nested;
+use backstory_graph::{nested, processor_time};
 use backstory_store::{ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store};
 
 use crate::answer::{Lineage, ProcessLine, RunDetails, RunSummary};
@@ -270,11 +270,15 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     let _one_state = store.reading()?;
     let key = record(store, run)?.key;
     let activities = store.activities(key)?;
-    let records = store.extended(key)?.into_iter();
-    let marked: HashSet<ActivityId> = records
-        .filter(|(.., kind, _)| **kind == *nested::KIND)
-        .map(|(activity, ..)| activity)
-        .collect();
+    let mut marked = HashSet::new();
+    let mut processor_times = HashMap::new();
+    for (activity, _, kind, payload) in store.extended(key)? {
+        if *kind == *nested::KIND {
+            marked.insert(activity);
+        } else if let Some(time) = processor_time::decode(&kind, &payload) {
+            processor_times.insert(activity, time);
+        }
+    }
     let mut lines: Vec<ProcessLine> = activities
         .iter()
         .map(|activity| ProcessLine {
@@ -284,6 +288,7 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
                 .map(|parent| ActivityKey::new(key, parent).0),
             parent_pid: parent_pid(&activities, activity),
             marked: marked.contains(&activity.id),
+            processor_time: processor_times.get(&activity.id).copied(),
             activity: activity.clone(),
         })
         .collect();

@@ -327,6 +327,8 @@ void bs_mark_accepted(int fd);
 /* If the descriptor is a connection, logs how much it carried. It is about to be closed. */
 bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */
+/* process.c: logs that the process ends, unless the program called `exit`. */
+void bs_log_return_of_main(void);
 /* A datagram was sent or received. `first`: it is the socket's first in this direction. */
 void bs_log_datagram(int fd, bool received, bool first, const void *address, u32 size);
 

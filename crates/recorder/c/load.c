@@ -98,6 +98,7 @@ static void at_end(void)
 {
     bs_log_open_connections();
     bs_log_new_libraries();
+    bs_log_return_of_main();
 }
 
 __attribute__((section(".fini_array"), used)) static void (*const ending)(void) = at_end;

@@ -161,15 +161,43 @@ BS_INTERCEPTED int waitid(int kind, u32 id, struct child_info *info, int options
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
+enum { CLOCK_PROCESS_CPUTIME_ID = 2 };
+
+/*
+ * The processor time of the process in microseconds. 0 if it is unknown: a process that limited its
+ * calls may not be allowed this one.
+ */
+static u64 processor_time(void)
+{
+    s64 time[2] = {0, 0};
+    if (bs_modes & BS_MODE_SANDBOX ||
+        bs_raw(__NR_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, time) < 0)
+        return 0;
+    return (u64)time[0] * 1000000 + (u64)time[1] / 1000;
+}
+
 static void log_exit(int status)
 {
-    bs_note(0, BS_OP_EXIT, 0, status, 0, 0);
+    u64 used = processor_time();
+    bs_note(0, BS_OP_EXIT, (s32)(used >> 32), status, (u32)used, 0);
+}
+
+/* The program called `exit`: its status was logged before its handlers ran. */
+static bool exit_is_logged;
+
+void bs_log_return_of_main(void)
+{
+    if (exit_is_logged)
+        return;
+    u64 used = processor_time();
+    bs_note(0, BS_OP_EXIT, (s32)(used >> 32), 0, (u32)used, -1);
 }
 
 BS_API void exit(int status)
 {
     bs_log_new_libraries();
     log_exit(status);
+    exit_is_logged = true;
     BS_NEXT(exit)(status);
     __builtin_unreachable();
 }

@@ -73,6 +73,7 @@ fn json(line: &ProcessLine) -> Value {
         ("via", activity.via.word().into()),
         ("lookups_known", activity.lookups_known.into()),
         ("marked", line.marked.into()),
+        ("processor_ns", line.processor_time.into()),
     ])
 }
 

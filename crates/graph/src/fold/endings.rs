@@ -50,8 +50,20 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn exit(&mut self, call: CallContext, status: i32) -> Result<(), S::Error> {
-        if let Some(process) = self.processes.get_mut(&call.pid) {
+    pub(super) fn exit(
+        &mut self,
+        call: CallContext,
+        status: i32,
+        processor_time: Option<i64>,
+    ) -> Result<(), S::Error> {
+        if let (Some(epoch), Some(time)) = (&mut self.epochs[call.epoch as usize], processor_time) {
+            // Handlers of the exit run after the first record, so that the last one counts.
+            epoch.processor_time = Some(time);
+        }
+        // The status of a program whose main function returned is known from its parent.
+        if let Some(process) = self.processes.get_mut(&call.pid)
+            && !call.outcome.failed()
+        {
             process.status.get_or_insert((status & 0xff) << 8);
         }
         Ok(())

@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 use super::{CallContext, Fold};
 use crate::activity::{EntityUse, Epoch, EpochEdges};
 use crate::model::{Activity, ActivityId, Edge, Inform, Informed, Interval, Sink};
+use crate::processor_time;
 use crate::serial::Serial;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -92,6 +93,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         epoch.last = epoch.last.max(end);
         let Some(id) = epoch.id else { return Ok(()) };
+        if let Some(time) = epoch.processor_time {
+            let payload = processor_time::encode(time);
+            self.sink
+                .extended(id, epoch.last, processor_time::KIND, &payload)?;
+        }
         self.sink
             .activity(&epoch.activity(id, self.header.modes.lookups == Some(LookupsMode::All)))?;
         for edge in epoch.edges.iter() {
@@ -134,6 +140,7 @@ impl Epoch {
             exit: None,
             signal: None,
             execed: false,
+            processor_time: None,
             is_nested: false,
             lasting: false,
             recorded: false,

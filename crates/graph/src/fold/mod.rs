@@ -317,7 +317,10 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 ..
             } => self.exec(call, dir, &path, args, env),
             Op::Wait { status, looked } => self.wait(call, status, looked),
-            Op::Exit { status } => self.exit(call, status),
+            Op::Exit {
+                status,
+                processor_time,
+            } => self.exit(call, status, processor_time),
             Op::Kill { pid, signal } => self.kill(call, pid, signal),
             Op::Pipe { read, write, flags } => self.pipe(call, read, write, flags),
             Op::Socket { domain, kind } => self.socket(call, domain, kind),
