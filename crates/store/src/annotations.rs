@@ -30,15 +30,19 @@ pub enum AnnotationKind {
     Metric = 2,
     /// The state of a git work tree: the key is its directory, the value is JSON.
     Checkout = 3,
+    /// The verdict of a replay of the run: the key is when it ended, in nanoseconds since 1970; the
+    /// value is JSON.
+    Replay = 4,
 }
 
 impl AnnotationKind {
     /// All kinds, each at the index of its number.
-    pub const ALL: [AnnotationKind; 4] = [
+    pub const ALL: [AnnotationKind; 5] = [
         AnnotationKind::Tag,
         AnnotationKind::Parameter,
         AnnotationKind::Metric,
         AnnotationKind::Checkout,
+        AnnotationKind::Replay,
     ];
 }
 

@@ -20,6 +20,7 @@ use backstory_export::unfinished::CleanupPath;
 use backstory_files::Digest;
 use backstory_replay::plan::{self, Deviations, Plan, Stdin};
 use backstory_replay::verdict;
+use backstory_store::annotations::{self, AnnotationRecord};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ use super::diff::store_contents;
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork, Workers};
-use crate::error::{Failure, complain};
+use crate::error::{Failure, chain, complain};
 use crate::text::progress::Progress;
 
 /// The result that the process inside reports.
@@ -107,6 +108,11 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
         verdict,
         directory: &own,
     };
+    // The verdict is worth more than its place in the store: a store that cannot be written keeps none.
+    let said = AnnotationRecord::Set(report.kept().annotation(&run));
+    if let Err(error) = annotations::append(&current.home, &[said]) {
+        complain(&format!("the verdict is not stored: {}", chain(&error)));
+    }
     for note in &plan.notes {
         complain(note);
     }

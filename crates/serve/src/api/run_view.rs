@@ -1,10 +1,13 @@
 //! `GET /runs/{run}`: everything about a run but its files and processes.
 
+use std::cmp::Reverse;
+use std::time::Duration;
+
 use axum::extract::{Path, State};
 use axum::response::Response;
 use backstory_eventlog::reason::ROWS;
-use backstory_query as query;
 use backstory_query::answer::RunDetails;
+use backstory_query::{self as query, ReplayVerdict};
 use backstory_store::AnnotationKind;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -43,6 +46,8 @@ pub struct RunView {
     pub log_bytes: u64,
     /// The runs that repeat it, the newest first.
     pub repeated_by: Vec<RunRow>,
+    /// The verdicts of its replays, the newest first.
+    pub replays: Vec<ReplayRow>,
 }
 
 /// A reason why a record is not complete.
@@ -93,6 +98,48 @@ pub struct AnnotationRow {
     pub key: String,
     /// Its value. For a checkout, JSON.
     pub value: Option<String>,
+}
+
+/// The verdict of a replay.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReplayRow {
+    /// When it ended.
+    pub ended: f64,
+    /// No output is known to differ, and the exit status is the recorded one.
+    pub identical: bool,
+    /// The user changed neither the command nor its inputs for this replay.
+    pub faithful: bool,
+    /// The exit status of the replayed command.
+    pub exit: i32,
+    /// The recorded outputs.
+    pub outputs: usize,
+    /// Outputs whose recorded content is not known.
+    pub unknown: usize,
+    /// Outputs with another content: the first 100 paths, as text.
+    pub different: Vec<String>,
+    /// Outputs that the replay did not leave: the first 100 paths, as text.
+    pub missing: Vec<String>,
+    /// Files that the replay left and the recorded run did not.
+    pub new: usize,
+    /// Seconds that the command ran.
+    pub seconds: f64,
+}
+
+impl From<ReplayVerdict> for ReplayRow {
+    fn from(verdict: ReplayVerdict) -> ReplayRow {
+        ReplayRow {
+            ended: seconds(verdict.ended),
+            identical: verdict.identical,
+            faithful: verdict.faithful,
+            exit: verdict.exit,
+            outputs: verdict.outputs,
+            unknown: verdict.unknown,
+            different: verdict.different,
+            missing: verdict.missing,
+            new: verdict.new,
+            seconds: Duration::from_nanos(verdict.took).as_secs_f64(),
+        }
+    }
 }
 
 /// The resources that a run used.
@@ -153,7 +200,11 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
             value: value.get(1..).unwrap_or_default().into(),
         }
     };
+    let replays = details.annotations.iter();
+    let mut replays: Vec<ReplayVerdict> = replays.filter_map(ReplayVerdict::of).collect();
+    replays.sort_by_key(|verdict| Reverse(verdict.ended));
     let annotations = details.annotations.into_iter();
+    let annotations = annotations.filter(|one| one.kind != AnnotationKind::Replay);
     let modes = details.modes;
     RunView {
         reasons: reasons.collect(),
@@ -179,6 +230,7 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
                     AnnotationKind::Parameter => "parameter",
                     AnnotationKind::Metric => "metric",
                     AnnotationKind::Checkout => "checkout",
+                    AnnotationKind::Replay => "replay",
                 },
                 key: one.key,
                 value: one.value,
@@ -193,6 +245,7 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
         }),
         log_bytes: details.log_bytes,
         repeated_by,
+        replays: replays.into_iter().map(ReplayRow::from).collect(),
         summary,
     }
 }

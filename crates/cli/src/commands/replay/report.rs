@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
+use backstory_query::ReplayVerdict;
 use backstory_replay::plan::Plan;
 use backstory_replay::root::results::FILES;
 use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
@@ -10,6 +12,7 @@ use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
 use super::{Played, STORE};
 use crate::commands::{Outcome, answer};
 use crate::json::{self, Value};
+use crate::text::paths::shown;
 use crate::text::shell::quote;
 use crate::text::style::{Role, Style};
 use crate::text::words::noun;
@@ -53,6 +56,29 @@ impl Report<'_> {
             }
         }
         Ok(u8::from(!self.is_identical()))
+    }
+
+    /// The verdict as the store keeps it.
+    pub fn kept(&self) -> ReplayVerdict {
+        let outputs = &self.verdict.outputs;
+        let paths = |state: &OutputState| {
+            let of = outputs.iter().filter(|output| output.state == *state);
+            let of = of.take(ReplayVerdict::PATHS);
+            of.map(|output| shown(&output.path).to_string()).collect()
+        };
+        let unknown = |output: &&OutputVerdict| matches!(output.state, OutputState::Unknown(_));
+        ReplayVerdict {
+            ended: now(),
+            identical: self.is_identical(),
+            faithful: self.faithful,
+            exit: self.played.status,
+            outputs: outputs.len(),
+            unknown: outputs.iter().filter(unknown).count(),
+            different: paths(&OutputState::Different),
+            missing: paths(&OutputState::Missing),
+            new: self.verdict.new.len(),
+            took: self.played.took,
+        }
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
@@ -222,6 +248,12 @@ impl Report<'_> {
         }
         Ok(())
     }
+}
+
+/// Nanoseconds since 1970.
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// Lines of one kind that are printed one by one.
