@@ -34,7 +34,7 @@ use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
-use serve::ServeArgs;
+use serve::{RehearsalArgs, ServeArgs};
 use store::StoreCommand;
 
 /// Records how files come to be, and answers questions about it.
@@ -133,6 +133,10 @@ pub enum Command {
     /// The second process of a replay
     #[command(hide = true, after_help = replay::REPLAY_PROCESS)]
     ReplayInside(ReplayProcessArgs),
+
+    /// The process of `serve` that reads a content of another project's format first
+    #[command(hide = true, after_help = serve::REHEARSAL)]
+    RehearseContent(RehearsalArgs),
 
     /// Write a run, or all that a file came from, in a format of other tools
     #[command(after_help = export::EXPORT)]

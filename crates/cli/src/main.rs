@@ -73,6 +73,7 @@ fn main() -> ExitCode {
         Command::Blame(args) => commands::blame::run(args, store),
         Command::Contents(args) => commands::contents::run(args, store),
         Command::Serve(args) => commands::serve::run(args, store),
+        Command::RehearseContent(args) => commands::serve::rehearse(&args),
         Command::Store(command) => commands::store::run(command, store),
         Command::Tui(args) => commands::tui::run(args, store),
         Command::Doctor(args) => commands::doctor::run(args, store),
@@ -95,6 +96,7 @@ fn uses_tools(command: &Command) -> bool {
         Command::Record(_)
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
+            | Command::RehearseContent(_)
             | Command::Doctor(_)
             | Command::Completions(_)
             | Command::CompleteWords(_)

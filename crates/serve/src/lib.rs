@@ -41,6 +41,7 @@ mod problem;
 mod process_tree;
 mod readers;
 mod refresher;
+mod rehearsal;
 mod reply;
 mod run_list;
 mod server;
@@ -51,6 +52,7 @@ mod web_app;
 
 pub use gate::AccessToken;
 pub use page::is_built as has_page;
+pub use rehearsal::perform as rehearse_content;
 pub use server::{ServeError, serve};
 pub use setup::{Hooks, Setup, Start};
 pub use site::Site;

@@ -70,16 +70,18 @@ pub async fn content_view(
     let wanted = params.word("view", &words)?.unwrap_or("auto");
     let first = params.number("first", 0, usize::MAX)?;
     let limit = params.number("limit", USUAL, MOST)?;
-    site.answer(move |_, reading| {
+    site.answer(move |site, reading| {
         let key = ids::version(reading, &version)?;
         let open = || VersionBytes::open(reading, key);
-        view(reading, &open, wanted, (first, limit))
+        let program = &site.setup.hooks.program;
+        view(reading, program, &open, wanted, (first, limit))
     })
     .await
 }
 
 fn view(
     reading: &Reading<'_>,
+    program: &std::path::Path,
     open: &dyn Fn() -> Answer<VersionBytes>,
     wanted: &str,
     (first, limit): (usize, usize),
@@ -106,7 +108,7 @@ fn view(
         ("image", _) => Ok(ContentBody::Image(ImageView::of(&head))),
         ("notebook", _) => NotebookView::read(open()?, first, limit).map(ContentBody::Notebook),
         ("table", MediaType::Parquet) => {
-            TableView::of_parquet(reading, open()?, first, limit).map(ContentBody::Table)
+            TableView::of_parquet(reading, open()?, program, (first, limit)).map(ContentBody::Table)
         }
         ("table", MediaType::Table(separator)) => {
             TableView::of_text(open()?, separator, first, limit).map(ContentBody::Table)

@@ -12,6 +12,7 @@ use crate::params::Params;
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem, ProblemBody};
 use crate::readers::Reading;
+use crate::rehearsal::{self, Rehearsal, rehearse};
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
 
@@ -185,11 +186,16 @@ pub async fn difference_view(State(site): State<Site>, params: Params) -> Answer
     params.only(&["a", "b"])?;
     let name = |key| Answer::Ok(String::from_utf8_lossy(params.needed(key)?).into_owned());
     let (a, b) = (name("a")?, name("b")?);
-    site.answer(move |_, reading| {
+    site.answer(move |site, reading| {
         let a = ids::version(reading, &a)?;
         let b = ids::version(reading, &b)?;
         let (before, after) = (bytes(reading, a)?, bytes(reading, b)?);
         let entity = reading.store.entity(b)?;
+        let small = before.len().max(after.len()) <= backstory_comparison::LARGEST;
+        if small && (rehearsal::is_needed(&before) || rehearsal::is_needed(&after)) {
+            let both = Rehearsal::Comparison(&entity.path, &before, &after);
+            rehearse(&site.setup.hooks.program, both)?;
+        }
         let found = compare(&entity.path, &before, &after);
         let printable = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         Ok(DifferenceView {

@@ -7,7 +7,7 @@
 mod hex;
 mod image;
 mod notebook;
-mod parquet_rows;
+pub mod parquet_rows;
 mod table;
 mod text;
 

@@ -1,5 +1,7 @@
 //! A content by its rows and columns.
 
+use std::path::Path;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -7,6 +9,7 @@ use super::{MOST, parquet_rows};
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem};
 use crate::readers::Reading;
+use crate::rehearsal::{Rehearsal, rehearse};
 use crate::version_bytes::VersionBytes;
 
 /// Rows that decide the type of a column.
@@ -94,12 +97,13 @@ impl TableView {
     pub fn of_parquet(
         reading: &Reading<'_>,
         content: VersionBytes,
-        first: usize,
-        limit: usize,
+        program: &Path,
+        (first, limit): (usize, usize),
     ) -> Answer<TableView> {
         let not = |why: String| Problem::bad_request(format!("the content is no table: {why}"));
         let bytes = content.read_all(4 * MOST)?;
         let bytes = bytes.ok_or_else(|| not("it is larger than 256 MiB".to_owned()))?;
+        rehearse(program, Rehearsal::Rows(&bytes, first, limit))?;
         let (columns, total, rows) =
             parquet_rows::read(bytes, first, limit, &|| reading.check().is_ok()).map_err(not)?;
         let columns = columns.into_iter().map(|(name, kind)| ColumnHeading {
