@@ -7,6 +7,10 @@
 //!
 //! - `BACKSTORY_MEASURE_EDGES`: size of the synthetic store (10,000,000 edges).
 //! - `BACKSTORY_MEASURE_RUNS`: number of runs of the other store (10,000).
+//! - `BACKSTORY_MEASURE_PROGRAM`: a program whose `serve` is measured instead of the server of this
+//!   build. So a small build of this test can measure a release.
+//! - `BACKSTORY_MEASURE_KEEP`: a directory where the stores are made and stay: `runs` and `edges`.
+//!   A store that is there already is used as it is. `npm run measure` can use it, too.
 //!
 //! `docs/performance.md` has the figures.
 #![allow(clippy::unwrap_used, clippy::print_stdout, dead_code)]
@@ -16,6 +20,10 @@ mod report;
 #[path = "../../query/tests/measure/synthetic.rs"]
 mod synthetic;
 
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,14 +32,47 @@ use backstory_serve::{AccessToken, Hooks, Setup, Start, serve};
 use backstory_store::{GraphStore, Home, SqliteStore};
 use backstory_testkit::http::{HttpAnswer, request};
 
-/// A server in this process.
+/// A server in this process, or of another program.
 struct MeasuredServer {
     port: u16,
     bearer: String,
+    other: Option<Child>,
+}
+
+impl Drop for MeasuredServer {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.other {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 impl MeasuredServer {
     fn start(home: Home) -> MeasuredServer {
+        match std::env::var_os("BACKSTORY_MEASURE_PROGRAM") {
+            Some(program) => MeasuredServer::of(&program, &home),
+            None => MeasuredServer::here(home),
+        }
+    }
+
+    fn of(program: &OsStr, home: &Home) -> MeasuredServer {
+        let mut command = Command::new(program);
+        command.arg("serve").env("BACKSTORY_STORE", home.dir());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut address = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut address).unwrap();
+        let port = address.split([':', '/']).nth(4).unwrap().parse().unwrap();
+        let token = address.trim().split("token=").nth(1).unwrap();
+        MeasuredServer {
+            port,
+            bearer: format!("Bearer {token}"),
+            other: Some(child),
+        }
+    }
+
+    fn here(home: Home) -> MeasuredServer {
         let token = AccessToken::random().unwrap();
         let bearer = format!("Bearer {}", token.as_str());
         let setup = Setup {
@@ -53,7 +94,11 @@ impl MeasuredServer {
         });
         let address: String = address.recv().unwrap();
         let port = address.split([':', '/']).nth(4).unwrap().parse().unwrap();
-        MeasuredServer { port, bearer }
+        MeasuredServer {
+            port,
+            bearer,
+            other: None,
+        }
     }
 
     fn ask(&self, route: &str) -> (HttpAnswer, Duration) {
@@ -70,6 +115,24 @@ impl MeasuredServer {
     }
 }
 
+/// A store, filled if it is new. It is removed with the guard, unless the user wants to keep it.
+fn store(name: &str, fill: impl FnOnce(&mut SqliteStore)) -> (Home, Option<tempfile::TempDir>) {
+    let (directory, guard) = match std::env::var_os("BACKSTORY_MEASURE_KEEP") {
+        Some(kept) => (PathBuf::from(kept).join(name), None),
+        None => {
+            let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            (tmp.path().to_owned(), Some(tmp))
+        }
+    };
+    std::fs::create_dir_all(&directory).unwrap();
+    let home = Home::open(&directory).unwrap();
+    let mut store = SqliteStore::open(&home).unwrap();
+    if store.run_ids().unwrap().is_empty() {
+        fill(&mut store);
+    }
+    (home, guard)
+}
+
 /// Prints median, 99th percentile and longest time.
 fn print_times(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
@@ -83,13 +146,7 @@ fn print_times(what: &str, mut times: Vec<Duration>) {
     );
 }
 
-#[test]
-#[ignore = "a measurement, of some minutes"]
-fn the_first_view_is_measured_with_ten_thousand_runs() {
-    let runs = std::env::var("BACKSTORY_MEASURE_RUNS").map_or(10_000, |n| n.parse().unwrap());
-    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let home = Home::open(tmp.path()).unwrap();
-    let mut store = SqliteStore::open(&home).unwrap();
+fn append_runs(store: &mut SqliteStore, runs: u32) {
     for number in 0..runs {
         let header = RunHeader {
             id: format!("run{number:07}"),
@@ -114,7 +171,13 @@ fn the_first_view_is_measured_with_ten_thousand_runs() {
         };
         store.append(&header, &end, 1000, &mut |_| Ok(())).unwrap();
     }
-    drop(store);
+}
+
+#[test]
+#[ignore = "a measurement, of some minutes"]
+fn the_first_view_is_measured_with_ten_thousand_runs() {
+    let runs = std::env::var("BACKSTORY_MEASURE_RUNS").map_or(10_000, |n| n.parse().unwrap());
+    let (home, _guard) = store("runs", |store| append_runs(store, runs));
     let server = MeasuredServer::start(home);
     let view = ["/store", "/runs?limit=100", "/runs/activity"];
     let all = || {
@@ -138,12 +201,10 @@ fn the_first_view_is_measured_with_ten_thousand_runs() {
 #[ignore = "a measurement, of some minutes"]
 fn one_hop_is_measured_on_a_store_of_ten_million_edges() {
     let edges = std::env::var("BACKSTORY_MEASURE_EDGES").map_or(10_000_000, |n| n.parse().unwrap());
-    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let home = Home::open(tmp.path()).unwrap();
-    let mut store = SqliteStore::open(&home).unwrap();
-    let (total, _) = synthetic::fill(&mut store, edges);
-    drop(store);
-    println!("{total} edges");
+    let (home, _guard) = store("edges", |store| {
+        let (total, _) = synthetic::fill(store, edges);
+        println!("{total} edges");
+    });
     let server = MeasuredServer::start(home);
     let path = |n: u64| {
         use synthetic::{LIBRARIES, PROJECTS};
