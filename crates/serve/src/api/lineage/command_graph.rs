@@ -7,7 +7,7 @@ use backstory_account::{Account, Siblings, siblings};
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::{Lineage, Node};
-use backstory_store::EntityKey;
+use backstory_store::{ActivityKey, EntityKey};
 use backstory_vocabulary::Word as _;
 use backstory_workflow::steps::Word;
 
@@ -111,7 +111,7 @@ impl Builder<'_> {
         });
         let run = first.map(|first| &self.account.runs[first.run].details.summary.id);
         CommandNode {
-            id: format!("c{}", first.map_or(0, |first| first.activity)),
+            id: ids::of_commands(commands().map(|one| ActivityKey(one.activity))),
             run: run.cloned().unwrap_or_default(),
             line,
             program,

@@ -122,7 +122,7 @@ pub struct ProcessNode {
 /// A command as a person would have written it, or several alike.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct CommandNode {
-    /// The id of its first program.
+    /// Its id: the same in each answer, and that of no other command or group of commands.
     pub id: String,
     /// Its run.
     pub run: String,

@@ -112,10 +112,7 @@ impl LineageQuestion {
         let _one_state = reading.store.reading()?;
         let key = match node.chars().next() {
             Some('v') => LineageKey::Entity(ids::version(reading, node)?),
-            Some('c') => {
-                let name = node.replacen('c', "p", 1);
-                LineageKey::Activity(ids::process(reading, &name)?)
-            }
+            Some('c') => LineageKey::Activity(ids::first_command(reading, node)?),
             _ => LineageKey::Activity(ids::process(reading, node)?),
         };
         if let (true, LineageKey::Entity(version)) = (self.of_commands, key) {
