@@ -9,6 +9,10 @@ mod crowd;
 mod documented;
 #[path = "serve/failures.rs"]
 mod failures;
+#[path = "serve/hostile_contents.rs"]
+mod hostile_contents;
+#[path = "serve/run_facts.rs"]
+mod run_facts;
 #[path = "serve/running.rs"]
 mod running;
 #[path = "serve/security.rs"]

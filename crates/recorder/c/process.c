@@ -187,7 +187,7 @@ static bool exit_is_logged;
 
 void bs_log_return_of_main(void)
 {
-    if (exit_is_logged)
+    if (exit_is_logged || !bs_me.chunk) /* a process that logged nothing takes no chunk for this */
         return;
     u64 used = processor_time();
     bs_note(0, BS_OP_EXIT, (s32)(used >> 32), 0, (u32)used, -1);

@@ -28,13 +28,15 @@ struct ProcessStat {
     state: char,
 }
 
-/// The processes that descend from the launcher of a run, without the launcher.
+/// The processes that descend from the launcher of a run, without those that record it. The
+/// supervisor and the keeper are forks of the launcher, with the launcher's arguments.
 pub fn descendants(launcher: u32) -> Vec<RunningProcess> {
     let all = all_processes();
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (pid, stat) in &all {
         children.entry(stat.parent).or_default().push(*pid);
     }
+    let recorder = all.get(&launcher).map(|stat| arguments(launcher, stat));
     let (mut found, mut seen) = (Vec::new(), BTreeSet::from([launcher]));
     let mut waiting = children.get(&launcher).cloned().unwrap_or_default();
     while let Some(pid) = waiting.pop() {
@@ -42,10 +44,13 @@ pub fn descendants(launcher: u32) -> Vec<RunningProcess> {
             continue;
         }
         let own = children.get(&pid).cloned().unwrap_or_default();
-        if let Some(stat) = all.get(&pid) {
+        let argv = all.get(&pid).map(|stat| arguments(pid, stat));
+        if let (Some(stat), Some(argv)) = (all.get(&pid), argv)
+            && Some(&argv) != recorder.as_ref()
+        {
             found.push(RunningProcess {
                 pid,
-                argv: arguments(pid, stat),
+                argv,
                 state: stat.state,
                 waits_for: waits_for(pid, stat.state, &own),
             });

@@ -38,6 +38,11 @@ fn a_run_in_progress_appears_with_what_it_waits_for_and_then_in_the_store() {
         std::thread::sleep(Duration::from_millis(20));
     };
     assert_eq!(live["runs"][0]["name"], "slow");
+    // The processes that record the run are no processes of the run.
+    let running = live["runs"][0]["running"].as_array().unwrap();
+    let lines = running.iter().filter_map(|one| one["line"].as_str());
+    let recorders = lines.filter(|line| line.contains("record"));
+    assert_eq!(recorders.count(), 0, "{live}");
     let id = live["runs"][0]["run"].as_str().unwrap().to_owned();
     let listed = server.get("/runs?status=running");
     assert_eq!(listed["runs"][0]["run"], id.as_str());

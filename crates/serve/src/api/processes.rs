@@ -3,7 +3,6 @@
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use backstory_graph::model::Activity;
 use backstory_query as query;
 use backstory_query::answer::ProcessLine;
 use backstory_store::{ActivityKey, GraphStore};
@@ -62,8 +61,14 @@ pub struct ProcessRow {
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// It ended by executing another program.
+    /// It ended by executing another program, or by a mark of its program.
     pub execed: bool,
+    /// It began by a mark of its program, and is a part of that program's work: a cell, a test, a
+    /// block.
+    pub marked: bool,
+    /// Seconds of processor time of its process, from the process's start to its exit. `null` if
+    /// that is not known, or if this is not the last activity of the process.
+    pub processor_seconds: Option<f64>,
     /// True if its look-ups are known.
     pub lookups_known: bool,
     /// `library` or `kernel`: what saw it begin.
@@ -100,15 +105,10 @@ pub struct WaitRow {
 
 impl From<&ProcessLine> for ProcessRow {
     fn from(line: &ProcessLine) -> ProcessRow {
-        ProcessRow::of(&line.activity, ActivityKey(line.id), line.parent_id)
-    }
-}
-
-impl ProcessRow {
-    fn of(activity: &Activity, key: ActivityKey, parent: Option<u64>) -> ProcessRow {
+        let (activity, key) = (&line.activity, ActivityKey(line.id));
         ProcessRow {
             id: ids::of_process(key),
-            parent: parent.map(|id| ids::of_process(ActivityKey(id))),
+            parent: line.parent_id.map(|id| ids::of_process(ActivityKey(id))),
             pid: activity.pid,
             epoch: activity.epoch,
             program: activity.exec_path.as_ref().map(Into::into),
@@ -120,6 +120,8 @@ impl ProcessRow {
             exit: activity.exit,
             signal: activity.signal,
             execed: activity.execed,
+            marked: line.marked,
+            processor_seconds: line.processor_time.map(seconds),
             lookups_known: activity.lookups_known,
             via: activity.via.word(),
             env_set: PathText::list(&activity.env_set),

@@ -57,7 +57,10 @@ export async function serve(stage: Pick<Stage, "program" | "store" | "project">,
 export default async function setup(project: TestProject): Promise<() => void> {
   const program = process.env["BACKSTORY"];
   if (!program) throw new Error("BACKSTORY must name the program to test");
-  const directory = mkdtempSync(join(tmpdir(), "backstory-page-"));
+  // For the documentation, a directory with an ordinary name: see scripts/page.
+  const asked = process.env["BACKSTORY_STAGE"];
+  if (asked) mkdirSync(asked, { recursive: true });
+  const directory = asked ?? mkdtempSync(join(tmpdir(), "backstory-page-"));
   const stage: Stage = { program, store: join(directory, "store"), project: join(directory, "heights"), url: "" };
   mkdirSync(stage.project);
   cpSync(join(import.meta.dirname, "project"), stage.project, { recursive: true });

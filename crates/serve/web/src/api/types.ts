@@ -8,6 +8,7 @@ export type RunRow = Schemas["RunRow"];
 export type StoreFacts = Schemas["StoreInfo"];
 export type RunPage = Schemas["RunPage"];
 export type Activity = Schemas["RunActivity"];
+export type ReplayRow = Schemas["ReplayRow"];
 export type RunDetail = Schemas["RunView"];
 export type ProcessRow = Schemas["ProcessRow"];
 export type Wait = Schemas["WaitRow"];

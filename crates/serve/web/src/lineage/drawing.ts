@@ -69,7 +69,11 @@ export function svg(graph: Graph, seen: Layout, palette: Palette, dots = false):
     }
     parts.push(
       `<g><title>${xml(fullLabel(node))}</title><rect x="${(box.x - box.width / 2).toFixed(1)}" y="${(box.y - box.height / 2).toFixed(1)}" width="${box.width.toFixed(1)}" height="${String(box.height)}" rx="${node.type === "file" ? "3" : "9"}" fill="${fill}" stroke="${stroke}" stroke-width="${graph.roots.has(id) ? "2.5" : "1.2"}"${node.type === "fold" ? ' stroke-dasharray="3 3"' : ""}/>`,
-      `<text x="${box.x.toFixed(1)}" y="${(box.y + 4).toFixed(1)}" text-anchor="middle" fill="${own || node.type !== "file" ? palette.ink : palette.system}">${xml(box.label)}</text></g>`,
+      ...box.label.split("\n").map((line, index, lines) => {
+        const y = box.y + 4 + (index - (lines.length - 1) / 2) * 15;
+        return `<text x="${box.x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="middle" fill="${own || node.type !== "file" ? palette.ink : palette.system}">${xml(line)}</text>`;
+      }),
+      "</g>",
     );
   }
   parts.push("</svg>\n");

@@ -102,7 +102,7 @@ export function programs(graph: Graph): string[] {
   return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([program]) => program);
 }
 
-/** What stands in the node's box. Files with the same name get their directory's name, too. */
+/** What stands in the node's box, in one or two lines. Files with the same name get their directory's name, too. */
 export function labels(graph: Graph): Map<string, string> {
   const names = new Map<string, Set<string>>();
   for (const node of graph.nodes.values()) {
@@ -116,8 +116,12 @@ export function labels(graph: Graph): Map<string, string> {
       const { directory, name } = split(node.path);
       const ambiguous = (names.get(name)?.size ?? 0) > 1;
       result.set(node.id, middle(visible(ambiguous ? split(directory).name + name : name), 40));
-    } else if (node.type === "fold") result.set(node.id, middle(visible(node.label), 44));
-    else result.set(node.id, middle(visible(shortLine(node.line)), 34));
+    } else if (node.type === "fold") {
+      // The number and the packages stand in two lines, so that counted nodes do not widen a layer.
+      const [number, ...packages] = visible(node.label).split(": ");
+      const lines = [number ?? "", ...(packages.length > 0 ? [packages.join(": ")] : [])];
+      result.set(node.id, lines.map((line) => middle(line, 30)).join("\n"));
+    } else result.set(node.id, middle(visible(shortLine(node.line)), 34, 0.3));
   }
   return result;
 }

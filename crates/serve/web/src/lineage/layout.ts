@@ -21,7 +21,8 @@ const CHARACTER = 7.25;
 function boxes(graph: Graph): Layout {
   const result: Layout = new Map();
   for (const [id, label] of labels(graph)) {
-    result.set(id, { x: 0, y: 0, width: Math.max(48, [...label].length * CHARACTER + 22), height: 30, label });
+    const lines = label.split("\n").map((line) => [...line].length);
+    result.set(id, { x: 0, y: 0, width: Math.max(48, Math.max(...lines) * CHARACTER + 22), height: 14 + lines.length * 16, label });
   }
   return result;
 }
@@ -30,7 +31,7 @@ function boxes(graph: Graph): Layout {
 export function layered(graph: Graph): Layout {
   const result = boxes(graph);
   const drawing = new dagre.graphlib.Graph();
-  drawing.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 40, edgesep: 8, marginx: 20, marginy: 20 });
+  drawing.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 32, edgesep: 8, marginx: 20, marginy: 20 });
   drawing.setDefaultEdgeLabel(() => ({}));
   for (const [id, box] of result) drawing.setNode(id, { width: box.width, height: box.height });
   for (const link of graph.links) if (link.from !== link.to) drawing.setEdge(link.from, link.to);

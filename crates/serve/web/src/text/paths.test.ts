@@ -22,4 +22,5 @@ test("the directory that paths share ends at a slash", () => {
 test("a long text keeps its start and its end", () => {
   expect(middle("abcdefghij", 7)).toBe("ab…ghij");
   expect(middle("abc", 7)).toBe("abc");
+  expect(middle("abcdefghij", 7, 0.3)).toBe("abcd…ij");
 });

@@ -27,9 +27,12 @@ export function sharedDirectory(paths: readonly string[]): string {
   return shared.replace(/\/$/, "");
 }
 
-/** Keeps the start and the end of a text that is longer than `most` characters. */
-export function middle(text: string, most: number): string {
+/**
+ * Keeps the start and the end of a text that is longer than `most` characters. `end` is the end's
+ * share: a path is known by its end, a command by its start.
+ */
+export function middle(text: string, most: number, end = 0.6): string {
   if (text.length <= most) return text;
-  const tail = Math.ceil((most - 1) * 0.6);
+  const tail = Math.ceil((most - 1) * end);
   return `${text.slice(0, most - 1 - tail)}…${text.slice(text.length - tail)}`;
 }

@@ -1,0 +1,77 @@
+//! The page of a run: the facts about its processes, and the verdicts of its replays.
+
+use super::server::ServedPlace;
+
+#[test]
+fn a_process_has_the_processor_time_that_it_used_until_its_exit() {
+    let place = ServedPlace::new();
+    place.write("a", "x\n");
+    // The shell computes for a while, and the other process does almost nothing.
+    let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; cat a";
+    place.record(&["dash", "-c", work]);
+    let server = place.serve(&[]);
+    let page = server.get("/runs/latest/processes");
+    let processes = page["processes"].as_array().unwrap();
+    let used = |name: &str| {
+        let mut found = processes.iter().filter(|process| {
+            let line = process["line"].as_str().unwrap();
+            line.starts_with(name)
+        });
+        found.find_map(|process| process["processor_seconds"].as_f64())
+    };
+    let (shell, other) = (used("dash").unwrap(), used("cat a").unwrap());
+    assert!(other > 0.0 && shell > other, "{page}");
+    // The kernel counts the same for the whole run, to its clock's tick.
+    let usage = &server.get("/runs/latest")["usage"];
+    let all = usage["user"].as_f64().unwrap() + usage["system"].as_f64().unwrap();
+    assert!(shell <= all + 0.05, "{shell} of {all}");
+}
+
+#[test]
+fn a_part_that_a_program_marked_is_named_in_the_rows_of_processes() {
+    let place = ServedPlace::new();
+    let marks = ": 2>/dev/null </dev/null/backstory/begin/cell/one; cat a >/dev/null; \
+                 : 2>/dev/null </dev/null/backstory/end";
+    place.write("a", "x\n");
+    place.record(&["bash", "-c", &format!("{marks}; true")]);
+    let server = place.serve(&[]);
+    let page = server.get("/runs/latest/processes");
+    let processes = page["processes"].as_array().unwrap();
+    let marked = processes.iter().filter(|process| process["marked"] == true);
+    let lines: Vec<&str> = marked
+        .filter_map(|process| process["line"].as_str())
+        .collect();
+    assert!(lines.contains(&"cell one"), "{page}");
+    assert!(processes.iter().any(|process| process["marked"] == false));
+}
+
+#[test]
+fn the_verdict_of_a_replay_is_told_with_its_run() {
+    let place = ServedPlace::new();
+    place.write("a", "x\n");
+    place.record(&["sh", "-c", "cat a > b; echo $$ > c"]);
+    let mut replay = place.backstory(&["replay", "--json"]);
+    let replayed = replay.output().unwrap();
+    let printed = String::from_utf8_lossy(&replayed.stdout);
+    let Ok(report) = serde_json::from_str::<serde_json::Value>(&printed) else {
+        let why = String::from_utf8_lossy(&replayed.stderr);
+        assert!(why.contains("namespace"), "{why}");
+        eprintln!("SKIPPED: this machine allows no replay: {why}");
+        return;
+    };
+    let server = place.serve(&[]);
+    let run = server.get("/runs/latest");
+    let replays = run["replays"].as_array().unwrap();
+    assert_eq!(replays.len(), 1, "{run}");
+    assert_eq!(replays[0]["identical"], report["identical"]);
+    let outputs = report["outputs"].as_array().unwrap();
+    assert_eq!(replays[0]["outputs"], outputs.len());
+    let differing = outputs
+        .iter()
+        .filter(|output| output["state"] == "different");
+    assert_eq!(
+        replays[0]["different"].as_array().unwrap().len(),
+        differing.count()
+    );
+    assert!(run["annotations"].as_array().unwrap().is_empty());
+}
