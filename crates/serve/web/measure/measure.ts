@@ -1,18 +1,19 @@
 /**
  * Times the page in headless Chromium, against a running server. Prints one line for each figure.
  *
- * usage: npm run measure -- URL PATH [REPEATS]
+ * usage: npm run measure -- URL PATH [REPEATS [WIDE]]
  *
- * URL: as `backstory serve` prints it; PATH: a file of the store with a large lineage.
+ * URL: as `backstory serve` prints it; PATH: a file of the store with a large lineage; WIDE: a file
+ * that thousands of processes used, for the last figure.
  * - first view: from the start of the navigation until the first rows of the runs are painted;
  * - click to answer: from a click on a link or a node until the view shows the answer;
  * - pan: frames a second while the view of up to 5,000 nodes is dragged for two seconds.
  */
 import { chromium, type Page } from "playwright-core";
 
-const [url, path, repeats = "7"] = process.argv.slice(2);
+const [url, path, repeats = "7", wide] = process.argv.slice(2);
 if (!url || !path) {
-  console.error("usage: npm run measure -- URL PATH [REPEATS]");
+  console.error("usage: npm run measure -- URL PATH [REPEATS [WIDE]]");
   process.exit(2);
 }
 
@@ -74,7 +75,7 @@ for (let time = 0; time < Number(repeats); time += 1) {
 }
 for (const [view, times] of Object.entries(clicks)) report(`click to answer, ${view}`, times, "ms");
 
-await page.goto(new URL(`/lineage?path=${encodeURIComponent(path)}&level=process&nodes=5000`, url).href);
+await page.goto(new URL(`/lineage?path=${encodeURIComponent(wide ?? path)}&direction=${wide ? "uses" : "of"}&level=process&nodes=5000`, url).href);
 await page.waitForSelector(".drawing canvas", { timeout: 60_000 });
 await page.waitForTimeout(3000);
 const nodes = await page.locator("p > span").first().innerText();
