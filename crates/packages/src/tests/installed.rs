@@ -15,7 +15,7 @@ fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
     found.next()
 }
 
-/// Says so and is false where a program is missing.
+/// True if the program is installed. If not, a line says that the test is skipped.
 pub fn there(program: &str, what: &str) -> bool {
     let found = Command::new(program).arg("--version").output();
     let found = found.is_ok_and(|output| output.status.success());
