@@ -12,7 +12,9 @@ use backstory_eventlog::event::{Bytes, CWD, Pid, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptors::O_CLOEXEC;
-use super::socket_address::{Transport, plain, readable, unix_path};
+use super::socket_address::{
+    Transport, beside, destination, is_loopback, is_wildcard, loopbacks, plain, readable, unix_path,
+};
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
@@ -265,7 +267,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 .sink
                 .extended(activity, call.time, refused::KIND, &payload);
         }
-        let address = self.address(call, address);
+        let address = destination(self.address(call, address));
         let (to, from) = self.directions(transport, &address, call.time);
         let end = self.end(call, from, to, true, true);
         let cloexec = self.descriptor(call, fd).is_some_and(|h| h.cloexec);
@@ -300,6 +302,22 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
+    /// The address under which a client reached a server that was bound to `bound`. A server of all
+    /// addresses has several. A client of the same machine uses the loopback address, or the
+    /// address that is the client's own, too. `peer`: the client's address, if known.
+    pub(super) fn served(&self, transport: Transport, bound: Bytes, peer: &[u8]) -> Bytes {
+        if !is_wildcard(&bound) {
+            return bound;
+        }
+        let is_known =
+            |own: &Bytes| (self.channels.addresses).contains_key(&(transport, own.clone()));
+        let own = match beside(&plain(peer), &bound) {
+            Some(own) => Some(own).filter(|own| is_loopback(own) || is_known(own)),
+            None => loopbacks(&bound).into_iter().find(is_known),
+        };
+        own.unwrap_or(bound)
+    }
+
     pub(super) fn accept(
         &mut self,
         call: CallContext,
@@ -314,7 +332,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .map(|(object, _)| object);
         let bound = listening.and_then(|l| self.channels.bound.get(&l)).cloned();
         let address = match bound {
-            Some(address) => address,
+            Some(bound) => self.served(Transport::Stream, bound, address),
             None => self.address(call, address),
         };
         let (to, from) = self.directions(Transport::Stream, &address, call.time);

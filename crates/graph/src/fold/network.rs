@@ -4,12 +4,13 @@
 //! address of a datagram, and extended records ([`crate::network_facts`]).
 //!
 //! Invariant: a socket that was bound to a port is that of a server. All its datagrams belong to
-//! its own address. Any other socket is that of a client, and a datagram belongs to the address of
-//! the other end. So the datagrams of a client and its server meet at the server's address.
+//! its own address. A server of all addresses has the one that a client of its machine used. Any
+//! other socket is that of a client, and a datagram belongs to the address of the other end. So the
+//! datagrams of a client and its server meet at the server's address.
 
 use std::rc::Rc;
 
-use super::socket_address::{Transport, has_no_port};
+use super::socket_address::{Transport, destination, has_no_port};
 use super::{CallContext, Fold};
 use crate::model::Sink;
 use crate::network_facts::{NAME, TRAFFIC, encode_name, encode_traffic};
@@ -36,8 +37,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let bound = socket.and_then(|(socket, _)| self.channels.bound.get(&socket));
         let own = bound.filter(|bound| !has_no_port(bound)).cloned();
         let (address, serves) = match own {
-            Some(own) => (own, true),
-            None => (self.address(call, address), false),
+            Some(own) => (self.served(Transport::Datagrams, own, address), true),
+            None => (destination(self.address(call, address)), false),
         };
         let (to, from) = self.directions(Transport::Datagrams, &address, call.time);
         let (source, target) = if serves { (to, from) } else { (from, to) };

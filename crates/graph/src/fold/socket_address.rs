@@ -70,6 +70,58 @@ pub(super) fn has_no_port(address: &[u8]) -> bool {
         if [AF_INET, AF_INET6].contains(&u16::from(*family)))
 }
 
+/// The part of a plain internet address that is not its family and port.
+fn host(address: &[u8]) -> Option<&[u8]> {
+    let family = u16::from_le_bytes([*address.first()?, *address.get(1)?]);
+    match (family, address.len()) {
+        (AF_INET, 8) | (AF_INET6, 20) => Some(&address[4..]),
+        _ => None,
+    }
+}
+
+/// True for a plain address that stands for each address of the machine: `0.0.0.0`, `::`.
+pub(super) fn is_wildcard(address: &[u8]) -> bool {
+    host(address).is_some_and(|host| host.iter().all(|&byte| byte == 0))
+}
+
+/// True for a plain address of the loopback interface.
+pub(super) fn is_loopback(address: &[u8]) -> bool {
+    host(address).is_some_and(|host| match host.len() {
+        4 => host[0] == 127,
+        _ => host[..15].iter().all(|&byte| byte == 0) && host[15] == 1,
+    })
+}
+
+/// The plain addresses of the loopback interface with the port of `address`.
+pub(super) fn loopbacks(address: &[u8]) -> [Bytes; 2] {
+    let port = address.get(2..4).unwrap_or(&[0, 0]);
+    let four = [&AF_INET.to_le_bytes()[..], port, &[127, 0, 0, 1]].concat();
+    let mut six = [&AF_INET6.to_le_bytes()[..], port, &[0; 16]].concat();
+    six[19] = 1;
+    [four.into(), six.into()]
+}
+
+/// The loopback address that the kernel takes for a wildcard to connect to; else the address.
+pub(super) fn destination(address: Bytes) -> Bytes {
+    if !is_wildcard(&address) {
+        return address;
+    }
+    let [four, six] = loopbacks(&address);
+    if address.len() == 8 { four } else { six }
+}
+
+/// The host of `peer` with the port of `bound`: the address of a server on the peer's machine. An
+/// IPv4 host in an IPv6 address is an IPv4 address.
+pub(super) fn beside(peer: &[u8], bound: &[u8]) -> Option<Bytes> {
+    const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+    let (host, port) = (host(peer)?, bound.get(2..4)?);
+    let (family, host) = match host.strip_prefix(&MAPPED) {
+        Some(four) => (&AF_INET.to_le_bytes()[..], four),
+        None => (&peer[..2], host),
+    };
+    Some([family, port, host].concat().into())
+}
+
 /// A plain address for people: `unix:/run/x`, `tcp:127.0.0.1:80`.
 pub(super) fn readable(address: &[u8], transport: Transport) -> Vec<u8> {
     let word = transport.word();
