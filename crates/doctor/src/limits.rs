@@ -19,7 +19,7 @@ fn hard(resource: Resource) -> Option<u64> {
 pub fn descriptors() -> Finding {
     const NAME: &str = "open files";
     /// With fewer, the command cannot start.
-    const NEEDED: u64 = 16;
+    const NEEDED: u64 = 14;
     /// With fewer, the guard cannot start.
     const GUARD: u64 = 32;
     const ENOUGH: u64 = 256;

@@ -27,6 +27,14 @@ pub enum Error {
         /// Bytes that are needed beside those in use.
         bytes: usize,
     },
+    /// The limit of open files leaves too few descriptors.
+    #[error("cannot record: Too many open files: {free} more may be open, and {needed} are needed; raise the limit (`ulimit -n`) by {}", needed - free)]
+    Descriptors {
+        /// Descriptors that this process may still open.
+        free: usize,
+        /// Descriptors that are needed to start a command.
+        needed: usize,
+    },
     /// An empty command.
     #[error("no command to record")]
     NoCommand,

@@ -23,6 +23,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Descriptors that launcher, keeper and supervisor need to start a command. The guard needs more:
+/// without them the command runs, and its record is not complete.
+const DESCRIPTORS: usize = 11;
+
 /// Runs a command and records it. Returns when the command has ended.
 ///
 /// The caller must have one thread. Afterwards its standard input and output are `/dev/null` and
@@ -34,6 +38,13 @@ pub fn record(mut options: Options) -> Result<RecordingResult, Error> {
     options.log = absolute(&options.log)?;
     let (run, log) = (options.id.clone(), options.log.clone());
     let inherited_state = InheritedState::take();
+    let free = sys::free_descriptors(DESCRIPTORS);
+    if free < DESCRIPTORS {
+        return Err(Error::Descriptors {
+            free,
+            needed: DESCRIPTORS,
+        });
+    }
     let end = match launch::search(&name) {
         Ok(program) => start(options, program, inherited_state)?,
         Err(errno) => not_found(&options, errno)?,

@@ -114,9 +114,15 @@ impl Start<'_> {
         to_keeper: &OwnedFd,
     ) -> io::Result<Started> {
         let options = &self.job.options;
-        let to_keeper = to_keeper.try_clone()?;
-        let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let bells = [self.watch.bell()?, done.try_clone()?];
+        let (to_keeper, done, bells) = match self.descriptors(to_keeper) {
+            Ok(descriptors) => descriptors,
+            Err(error) => {
+                guarding::unguarded(self.stock);
+                let error = error.to_string();
+                self.watch.add_reason(&Reason::NoGuard { error });
+                return self.plain(&launch);
+            }
+        };
         let launch = Arc::new(launch);
         let begun = match guarding::start(options, &launch, self.control, self.stock, bells) {
             Ok(begun) => begun,
@@ -159,6 +165,18 @@ impl Start<'_> {
             }
             Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
         }
+    }
+}
+
+/// The guard's way to the keeper, the descriptor that signals its end, and its bells.
+type GuardDescriptors = (OwnedFd, OwnedFd, [OwnedFd; 2]);
+
+impl Start<'_> {
+    /// The descriptors of the guard. Few may be left, and the command runs without a guard then.
+    fn descriptors(&self, to_keeper: &OwnedFd) -> io::Result<GuardDescriptors> {
+        let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let bells = [self.watch.bell()?, done.try_clone()?];
+        Ok((to_keeper.try_clone()?, done, bells))
     }
 }
 

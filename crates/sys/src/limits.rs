@@ -55,6 +55,20 @@ pub fn raise_limit(resource: LimitNumber) -> libc::rlimit {
     was
 }
 
+/// The number of descriptors that this process may still open, counted up to `most`.
+pub fn free_descriptors(most: usize) -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the structure is a plain local.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    let end = libc::c_int::try_from(limit.rlim_cur).unwrap_or(libc::c_int::MAX);
+    // SAFETY: no pointers. A number without an open file is an error, and nothing else.
+    let is_free = |fd: &libc::c_int| unsafe { libc::fcntl(*fd, libc::F_GETFD) } < 0;
+    (0..end).filter(is_free).take(most).count()
+}
+
 /// Sets a limit. May be called between a vfork and an exec.
 pub fn set_limit(resource: LimitNumber, limit: &libc::rlimit) {
     // SAFETY: the structure is only read. A refusal leaves the limit, which was possible before, as

@@ -71,8 +71,24 @@ fn limits_under_which_nothing_can_be_recorded_are_an_error_before_the_command_ru
         .is_error(125, &["File too large"]);
     place
         .shell("ulimit -n 8; exec $B record -- touch ran")
-        .is_error(125, &["Too many open files"]);
+        .is_error(125, &["Too many open files", "ulimit -n"]);
     assert!(!place.work().join("ran").exists());
+}
+
+#[test]
+fn a_command_runs_with_few_descriptors_or_its_user_hears_what_to_do() {
+    for most in 9..24 {
+        let place = Place::new();
+        let line = format!("ulimit -n {most}; exec $B record -- sh -c 'echo ran; exit 3'");
+        let answer = place.shell(&line);
+        match answer.status {
+            3 => assert_eq!(answer.out, "ran\n", "{most}: {answer:?}"),
+            _ => answer.is_error(125, &["Too many open files", "ulimit -n"]),
+        }
+        // The tests may have inherited some, too.
+        let enough = most >= 20;
+        assert!(!enough || answer.status == 3, "{most}: {answer:?}");
+    }
 }
 
 #[test]
