@@ -10,7 +10,8 @@ use backstory_query::Globs;
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::paths::base_name;
 use backstory_workflow::recording::Recording;
-use backstory_workflow::steps::{Step, workflow};
+use backstory_workflow::steps::{Step, is_one, workflow};
+use backstory_workflow::tools::knowledge;
 
 /// A program that the run executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct BuildRun {
     /// The programs of build systems that no program of the same name started, in directories that
     /// still exist.
     pub calls: Vec<ToolCall>,
+    /// The source tree of a package that the run built. `None` if it built no package.
+    pub source_tree: Option<Bytes>,
     /// Its steps.
     pub steps: Vec<Step>,
     /// Files that the run made and that exist at its end.
@@ -57,6 +60,14 @@ impl BuildRun {
         std::iter::once(path).chain(others).map(|name| &**name)
     }
 
+    /// True for a file of the source package that the run built. The whole tree declares it, as the
+    /// package is always built from all of it.
+    pub fn is_of_package(&self, path: &[u8]) -> bool {
+        let top = self.source_tree.as_deref();
+        let rest = top.and_then(|top| path.strip_prefix(top));
+        rest.is_some_and(|rest| rest.starts_with(b"/"))
+    }
+
     /// Collects the facts of a run. `programs`: names of build systems' programs.
     pub fn of(recording: &Recording, ownership: &mut Ownership, programs: &[&str]) -> BuildRun {
         let none = Globs::default();
@@ -64,6 +75,7 @@ impl BuildRun {
         let mut run = BuildRun {
             directory: recording.cwd().into(),
             calls: calls(recording, programs),
+            source_tree: source_tree(recording),
             made: steps
                 .iter()
                 .flat_map(|step| step.outputs.iter().cloned())
@@ -87,6 +99,16 @@ impl BuildRun {
         }
         run
     }
+}
+
+/// The directory in which the run built a package first.
+fn source_tree(recording: &Recording) -> Option<Bytes> {
+    let packagers = &knowledge().programs.packagers;
+    let first = recording.activities.iter().find(|activity| {
+        let called = activity.argv.first().map(|word| base_name(word));
+        activity.epoch > 0 && called.is_some_and(|called| is_one(called, packagers))
+    });
+    first.map(|activity| activity.cwd.clone())
 }
 
 /// The calls of these programs. A `make` below another `make` is part of the outer call.

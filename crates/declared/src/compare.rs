@@ -35,6 +35,9 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
     let mut undeclared: BTreeMap<Bytes, BTreeSet<Bytes>> = BTreeMap::new();
     let mut unread: BTreeMap<Bytes, BTreeSet<Bytes>> = BTreeMap::new();
     let helpers = read_by_helpers(run, rules);
+    // The makefiles of a configured build may exist only while it runs.
+    let configurers = run.steps.iter().filter(|step| makes_rules(step));
+    let configured: HashSet<&Bytes> = configurers.flat_map(|step| &step.outputs).collect();
     for step in &run.steps {
         let targets: Vec<&Bytes> = step
             .outputs
@@ -54,8 +57,12 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
         let declared = |path: &Bytes| {
             run.names(path).any(|name| allowed.contains(name))
                 || listed.is_some_and(|listed| listed.names(path))
+                || configured.contains(path)
+                || run.is_of_package(path)
                 // A file that a step without a target made, such as a temporary one.
                 || run.made.contains(path) && !rules.makes(path) && !everything.contains(&**path)
+                // No rule is known for the reader, and another step made the file.
+                || targets.is_empty() && run.made.contains(path)
         };
         let own = step
             .inputs
@@ -84,6 +91,7 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
                     && !is_option_file(input)
                     && !is_record(input)
                     && is_file(input)
+                    && !(run.is_of_package(input) && run.made.contains(*input))
             });
             for input in idle {
                 unread

@@ -63,6 +63,8 @@ pub struct ProgramNames {
     /// Programs that find out what a machine offers and write a builder's rules. Everything that
     /// they start is part of their command.
     pub configurers: Vec<String>,
+    /// Programs that build a package from a whole source tree.
+    pub packagers: Vec<String>,
     /// Programs that only look after the directory of a package. A name that ends with `*` is the
     /// beginning of names.
     pub housekeepers: Vec<String>,

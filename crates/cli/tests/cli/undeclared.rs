@@ -263,6 +263,55 @@ fn a_package_beyond_the_build_dependencies_is_undeclared() {
     assert_eq!(packages(), (0, vec![], vec![]));
 }
 
+/// A package is built from its whole source tree, so that its makefiles need not name headers.
+#[test]
+fn the_source_tree_of_a_package_declares_its_files_and_no_others() {
+    if !needs("undeclared inputs of a package", &["gcc", "make"]) {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.path("pkg")).unwrap();
+    place.stage.user().owns(place.path("pkg").as_ref()).unwrap();
+    place.write_aged("pkg/m.h", "#define M 1\n");
+    place.write_aged(
+        "pkg/m.c",
+        "#include \"m.h\"\n#include \"../other.h\"\nint m = M;\n",
+    );
+    place.write_aged("other.h", "#define OTHER 1\n");
+    place.write_aged("pkg/Makefile", "m.o: m.c\n\tgcc -c m.c\n");
+    program(&place, "pkg/dpkg-buildpackage", "#!/bin/sh\nexec make\n");
+    place.record("cd pkg && ./dpkg-buildpackage");
+    let (status, undeclared, unread) = compared(&place, &[]);
+    assert_eq!((status, unread), (1, vec![]));
+    assert_eq!(undeclared, ["other.h by pkg/m.o"]);
+    place.record("rm pkg/m.o; cd pkg && make");
+    let all = ["other.h by pkg/m.o", "pkg/m.h by pkg/m.o"];
+    assert_eq!(compared(&place, &[]).1, all);
+}
+
+fn program(place: &Place, name: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    place.write_aged(name, text);
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path(name), mode).unwrap();
+}
+
+#[test]
+fn a_header_that_a_configurer_made_is_declared() {
+    if !needs("undeclared inputs of a configured build", &["gcc", "make"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("m.c", "#include \"config.h\"\nint m = M;\n");
+    let writes = "#!/bin/sh\necho '#define M 1' > config.h\n";
+    program(&place, "config.status", writes);
+    let rules = "m.o: m.c\n\tgcc -c m.c\nconfig.h: config.status\n\t./config.status\n";
+    place.write_aged("Makefile", rules);
+    place.record("./config.status && make m.o");
+    let (status, undeclared, unread) = compared(&place, &[]);
+    assert_eq!((status, undeclared, unread), (0, vec![], vec![]));
+}
+
 #[test]
 fn a_run_without_declarations_is_no_answer_and_inputs_alone_lists_its_own_files() {
     let place = Place::new();
