@@ -106,6 +106,35 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
+/// A text that ends with a file's name, cut at its beginning, so that the name stays.
+pub fn cut_before_name(text: &str, columns: usize) -> String {
+    let mut over = width(text).saturating_sub(columns);
+    if over == 0 {
+        return text.to_owned();
+    }
+    // The sign for the part that is left out takes a column.
+    over += 1;
+    let mut rest = text.char_indices();
+    let mut left_out = 0;
+    let from = rest.find_map(|(at, c)| match left_out >= over {
+        true => Some(at),
+        false => {
+            left_out += char_width(c);
+            None
+        }
+    });
+    let tail = &text[from.unwrap_or(text.len())..];
+    // Whole names of directories, unless that leaves little.
+    let slash = tail
+        .find('/')
+        .filter(|at| at + 1 < tail.len() && 2 * at <= tail.len());
+    let tail = &tail[slash.unwrap_or(0)..];
+    match columns {
+        0 => String::new(),
+        _ => format!("…{tail}"),
+    }
+}
+
 /// The columns that a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
@@ -151,6 +180,19 @@ mod tests {
     fn wide_characters_take_two_columns() {
         assert_eq!((width("日本"), width("e\u{301}")), (4, 1));
         assert_eq!(cut("日本語", 4), "日…");
+    }
+
+    #[test]
+    fn a_path_is_cut_before_its_name() {
+        let path = "/home/anna/projects/survey/results/table.csv (+2)";
+        assert_eq!(cut_before_name(path, 60), path);
+        assert_eq!(cut_before_name(path, 32), "…/survey/results/table.csv (+2)");
+        assert_eq!(
+            cut_before_name("a-long-name-without-directory", 8),
+            "…rectory"
+        );
+        assert_eq!(cut_before_name("/日本語/表.csv", 10), "…/表.csv");
+        assert_eq!(cut_before_name("abc", 0), "");
     }
 
     #[test]

@@ -132,7 +132,10 @@ fn stale_again(
     let stale = work.with(&[Standing::Stale]).into_iter();
     let sentence = |at: usize| {
         let step = &steps[at];
-        let why = step.reasons.first().map(|reason| words(reason, step));
+        let why = step
+            .reasons
+            .first()
+            .map(|reason| words(reason, step, usize::MAX));
         format!(
             "{} is stale again at once, and every rerun runs it: {}",
             file(step),

@@ -8,16 +8,21 @@ use backstory_replay::rerun::work_list::Standing;
 use backstory_replay::rerun::{PlannedStep, Reason};
 
 use super::Plan;
-use crate::commands::near;
+use crate::commands;
 use crate::error::one_line;
-use crate::text::line::{columns, cut, width};
+use crate::text::line::{columns, cut, cut_before_name, width};
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 use crate::text::words::counted;
 
-/// The most columns of a file's name, and of a step's command.
+/// The most columns of a file's name, of a step's command, and of a path in a reason.
 const FILE: usize = 32;
 const STEP: usize = 48;
+const PATH: usize = 40;
+
+/// The least columns of a step's command and of a reason on a narrow terminal.
+const LEAST: usize = 16;
+const LEAST_REASON: usize = 28;
 
 /// How many subjects of a kind of hazard are named.
 const NAMED: usize = 3;
@@ -97,17 +102,23 @@ fn table(plan: &Plan<'_>, which: &[usize], style: Style, out: &mut impl Write) -
         let widths = rows.iter().map(|row| width(&row[column]));
         widths.max().unwrap_or(0).clamp(4, most)
     };
-    let (first, second) = (widest(0, FILE), widest(1, STEP));
+    let first = widest(0, FILE);
+    let mut second = widest(1, STEP);
+    if let Some(all) = columns() {
+        // The reason matters more than the end of a long command.
+        let reasons = widest(2, usize::MAX).min(LEAST_REASON);
+        second = second.min(all.saturating_sub(first + reasons + 4).max(LEAST));
+    }
     let mut line = |row: [&str; 3], roles: [Role; 3]| {
         let [file, step, reason] = row;
         let third = columns().map_or(usize::MAX, |all| {
-            all.saturating_sub(first + second + 4).max(16)
+            all.saturating_sub(first + second + 4).max(LEAST)
         });
         writeln!(
             out,
             "{}  {}  {}",
-            style.paint(roles[0], &padded(file, first)),
-            style.paint(roles[1], &padded(step, second)),
+            style.paint(roles[0], &padded(cut_before_name(file, first), first)),
+            style.paint(roles[1], &padded(cut(step, second), second)),
             style.paint(roles[2], &cut(reason, third)),
         )
     };
@@ -119,8 +130,7 @@ fn table(plan: &Plan<'_>, which: &[usize], style: Style, out: &mut impl Write) -
     Ok(())
 }
 
-fn padded(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
+fn padded(text: String, columns: usize) -> String {
     let missing = columns.saturating_sub(width(&text));
     format!("{text}{}", " ".repeat(missing))
 }
@@ -129,8 +139,8 @@ fn padded(text: &str, columns: usize) -> String {
 pub fn file(step: &PlannedStep) -> String {
     match step.outputs.split_first() {
         None => step.name.clone(),
-        Some(((path, _), [])) => near(path),
-        Some(((path, _), more)) => format!("{} (+{})", near(path), more.len()),
+        Some(((path, _), [])) => commands::near(path),
+        Some(((path, _), more)) => format!("{} (+{})", commands::near(path), more.len()),
     }
 }
 
@@ -142,13 +152,15 @@ pub fn command(step: &PlannedStep) -> String {
 /// The reason why a step runs.
 fn reason(plan: &Plan<'_>, at: usize) -> String {
     let step = &plan.work.steps[at];
+    let most = columns().map_or(usize::MAX, |_| PATH);
+    let near = |path: &[u8]| cut_before_name(&commands::near(path), most);
     let mut reasons = step.reasons.iter();
     if let Some(first) = reasons.next() {
         let more = match reasons.len() {
             0 => String::new(),
             more => format!(" (and {})", counted(more, "more reason", "more reasons")),
         };
-        return format!("{}{more}", words(first, step));
+        return format!("{}{more}", words(first, step, most));
     }
     if let Some(path) = plan.work.differing(at) {
         return format!("{} has changed", near(path));
@@ -163,8 +175,9 @@ fn reason(plan: &Plan<'_>, at: usize) -> String {
     }
 }
 
-/// A reason in words.
-pub fn words(reason: &Reason, step: &PlannedStep) -> String {
+/// A reason in words. Paths of more than `most` columns are cut before their names.
+pub fn words(reason: &Reason, step: &PlannedStep, most: usize) -> String {
+    let near = |path: &[u8]| cut_before_name(&commands::near(path), most);
     let single = step.outputs.len() == 1;
     match reason {
         Reason::OutputGone(_) if single => "it is missing".to_owned(),
@@ -204,7 +217,7 @@ pub fn kinds(plan: &Plan<'_>) -> Vec<String> {
 fn sentence(plan: &Plan<'_>, kind: &Hazard, these: &[Hazard]) -> String {
     let subjects = these.iter().take(NAMED).map(|hazard| match hazard {
         Hazard::AsRoot(_) => one_line(&String::from_utf8_lossy(&hazard.subject())),
-        _ => near(&hazard.subject()),
+        _ => commands::near(&hazard.subject()),
     });
     let mut list = subjects.collect::<Vec<_>>().join(", ");
     if these.len() > NAMED {
