@@ -76,8 +76,8 @@ pub struct Seen {
     pub version: u32,
 }
 
-/// The operations of an activity, indexed by entity. The lists are sorted, because most are short
-/// and quickly searched.
+/// The operations of an activity that can be followed, indexed by entity. The lists are sorted,
+/// because most are short and quickly searched.
 struct ActivityIndex {
     stream: Stream,
     /// Generating edges backwards, using edges forwards.
@@ -150,7 +150,13 @@ impl<'s> NeighbourFinder<'s> {
         if let Some(index) = self.indexes.borrow().get(&key) {
             return Ok(index.clone());
         }
-        let index = Rc::new(ActivityIndex::new(self.store.stream(key)?, self.direction));
+        let mut stream = self.store.stream(key)?;
+        // Most edges of a compiler are look-ups, and a large answer has thousands of compilers.
+        stream
+            .edges
+            .retain(|edge| generates(edge.relation) || self.follows(edge));
+        stream.edges.shrink_to_fit();
+        let index = Rc::new(ActivityIndex::new(stream, self.direction));
         self.indexes.borrow_mut().insert(key, index.clone());
         Ok(index)
     }
