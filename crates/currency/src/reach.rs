@@ -19,6 +19,7 @@ use backstory_graph::lineage::uses;
 use backstory_graph::model::{ActivityId, Entity, EntityId, EntityKind};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch, same_version};
 use backstory_workflow::paths::{is_cache, is_of_kernel, is_system};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
 use crate::loaded_runs::{LoadedRun, LoadedRuns};
@@ -50,13 +51,26 @@ pub struct ReachSearch<'s> {
     runs: &'s LoadedRuns<'s>,
     present: &'s PresentFiles,
     joins: RefCell<HashMap<VersionId, Joined>>,
+    /// Each result has a search of its own, and most searches meet the same versions.
+    ways: RefCell<FxHashMap<EntityKey, Way>>,
+}
+
+/// How a search goes on from a version.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    /// It ends here: a device, or a file of the kernel.
+    ends: bool,
+    /// The whole command made what it printed into this file.
+    by_all: bool,
+    /// Another run may have made the file.
+    joins: bool,
 }
 
 /// The activities that a search has still to look at, each with the last moment that counts.
 #[derive(Default)]
 struct SearchQueue {
     waiting: Vec<(ActivityKey, Time)>,
-    seen: HashSet<EntityKey>,
+    seen: FxHashSet<EntityKey>,
 }
 
 impl<'s> ReachSearch<'s> {
@@ -71,6 +85,7 @@ impl<'s> ReachSearch<'s> {
             runs,
             present,
             joins: RefCell::default(),
+            ways: RefCell::default(),
         }
     }
 
@@ -95,7 +110,7 @@ impl<'s> ReachSearch<'s> {
 
     /// Everything behind a version.
     pub fn behind(&self, version: EntityKey) -> Result<Reached> {
-        let mut until: HashMap<ActivityKey, Time> = HashMap::new();
+        let mut until: FxHashMap<ActivityKey, Time> = FxHashMap::default();
         let mut queue = SearchQueue::default();
         self.version(version, &mut queue)?;
         while let Some((key, time)) = queue.waiting.pop() {
@@ -140,12 +155,12 @@ impl<'s> ReachSearch<'s> {
             }
             let run = self.runs.get(key.run())?;
             let entity = run.recording.entity(key.local());
-            if entity.kind == EntityKind::Device || is_of_kernel(&entity.path) {
+            let way = self.way(key, &run, entity);
+            if way.ends {
                 continue;
             }
             let id: EntityId = key.local();
-            // The whole command made what it printed into a file.
-            let all = match run.is_redirected(&entity.path) && run.is_made(entity) {
+            let all = match way.by_all {
                 true => run.recording.activities.len(),
                 false => 0,
             };
@@ -157,8 +172,7 @@ impl<'s> ReachSearch<'s> {
             }
             let origins = run.origins(id).iter();
             waiting.extend(origins.map(|&origin| EntityKey::new(key.run(), origin)));
-            let is_file = entity.kind == EntityKind::File;
-            if !is_file || is_system(&entity.path) || is_cache(&entity.path) {
+            if !way.joins {
                 continue;
             }
             for ident in self.idents(&run, entity) {
@@ -170,6 +184,21 @@ impl<'s> ReachSearch<'s> {
             }
         }
         Ok(())
+    }
+
+    fn way(&self, key: EntityKey, run: &LoadedRun, entity: &Entity) -> Way {
+        if let Some(known) = self.ways.borrow().get(&key) {
+            return *known;
+        }
+        let path = &entity.path;
+        let is_file = entity.kind == EntityKind::File;
+        let way = Way {
+            ends: entity.kind == EntityKind::Device || is_of_kernel(path),
+            by_all: run.is_redirected(path) && run.is_made(entity),
+            joins: is_file && !is_system(path) && !is_cache(path),
+        };
+        self.ways.borrow_mut().insert(key, way);
+        way
     }
 
     /// True if the command that made the version in an earlier run looked at it in this run, or
