@@ -2,14 +2,17 @@
 
 The questions are asked in three stores: one of synthetic builds (10 million edges), one of many small synthetic runs, and one with a
 run of 10,000 results and a run of 3,000 programs. `cargo test -p backstory-query --test measure` makes the first two, the last one is
-recorded here. Each question is one process. Its peak memory includes the pages of the database that it read.
+recorded here. Each question is one process. GNU time starts it: a child of Python would report the memory of Python as its own peak. The peak includes the
+pages of the database that it read.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,21 +73,36 @@ class Wait:
 
 
 def ask(backstory: str, store: Path, question: str, home: Path, rounds: int) -> Wait:
-    """Asks a question several times, after once that warms the page cache."""
+    """Asks a question several times, after once that warms the page cache.
+
+    A question whose status is not 0 and that prints an error stops the measurement: its time would be that of the error.
+    """
     command = [backstory, *question.split(), "--store", str(store)]
     if " -- " in question:
         before, _, after = question.partition(" -- ")
         command = [backstory, *before.split(), "--store", str(store), "--", *after.split()]
+    timer = shutil.which("time")
+    if timer is None:
+        raise RuntimeError("GNU time is not installed: it measures the memory of a question (package `time`)")
     walls, cpus, memory = [], [], 0.0
-    for _ in range(rounds + 1):
-        begun = time.monotonic()
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=home, env=environment()
-        )
-        _, _, used = os.wait4(process.pid, 0)
-        walls.append((time.monotonic() - begun) * 1e3)
-        cpus.append((used.ru_utime + used.ru_stime) * 1e3)
-        memory = max(memory, used.ru_maxrss / 1024)
+    with tempfile.NamedTemporaryFile("r") as peak, tempfile.TemporaryFile("w+") as errors:
+        for _ in range(rounds + 1):
+            begun = time.monotonic()
+            process = subprocess.Popen(
+                [timer, "--quiet", "-f", "%M", "-o", peak.name, *command],
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd=home,
+                env=environment(),
+            )
+            _, status, used = os.wait4(process.pid, 0)
+            walls.append((time.monotonic() - begun) * 1e3)
+            cpus.append((used.ru_utime + used.ru_stime) * 1e3)
+            errors.seek(0)
+            if status and (said := errors.read()):
+                raise RuntimeError(f"backstory {question}: {said.strip()}")
+            peak.seek(0)
+            memory = max(memory, int(peak.read()) / 1024)
     return Wait(question, statistics.median(walls[1:]), statistics.median(cpus[1:]), memory)
 
 
@@ -115,14 +133,18 @@ def table(title: str, waits: list[Wait]) -> str:
 
 def main_questions(builds: str, small_runs: str, directory: str, rounds: int) -> int:
     """Asks all questions and prints the tables."""
-    backstory, top = os.environ.get("BACKSTORY", "backstory"), Path(directory)
+    backstory, top = os.environ.get("BACKSTORY", "backstory"), Path(directory).resolve()
     top.mkdir(parents=True, exist_ok=True)
     store, home = large_runs(backstory, top)
     places = [(f"a run of {FILES:,} results, one of {PROGRAMS:,} programs", store, home, IN_LARGE_RUNS)]
     if builds:
-        places.append(("10 million edges, 256 builds", Path(builds), top, IN_SYNTHETIC))
+        places.append(("10 million edges, 256 builds", Path(builds).resolve(), top, IN_SYNTHETIC))
     if small_runs:
-        places.append(("10,000 small runs", Path(small_runs), top, IN_MANY_RUNS))
+        places.append(("10,000 small runs", Path(small_runs).resolve(), top, IN_MANY_RUNS))
     for title, store, home, questions in places:
-        print(table(title, [ask(backstory, store, question, home, rounds) for question in questions]), end="\n\n")
+        print(
+            table(title, [ask(backstory, store, question, home, rounds) for question in questions]),
+            end="\n\n",
+            flush=True,
+        )
     return 0
