@@ -194,9 +194,9 @@ impl OpenedStore {
                 )));
             }
             _ => {
+                let why = query::why_unknown(&self.store, version)?;
                 return Err(Failure::not_found(format!(
-                    "the content of {path} is unknown: it was recorded with --contents=off, or it \
-                     is not stored yet (`backstory index --wait` stores it now)"
+                    "the content of {path} is not stored: {why}"
                 )));
             }
         };

@@ -12,6 +12,7 @@ use backstory_store::{ActivityKey, Store};
 
 use crate::Result;
 use crate::runs::{is_path, record};
+use crate::why_unknown::why_not;
 
 /// The files of a run by version, and the layout of its paths.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -147,11 +148,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let surroundings = store.directory_snapshot(run)?;
     let settled = surroundings.is_some();
     let snapshot = surroundings.map(|s| s.entries).unwrap_or_default();
-    let why_not = match (record.header.modes.stores_contents(), settled) {
-        (false, _) => "the run was recorded with --contents=off",
-        (true, false) => "it has not been stored yet; `backstory index --wait` stores it now",
-        (true, true) => "which version it was could not be told for certain",
-    };
+    let stores = record.header.modes.stores_contents();
     let mut uses: HashMap<u32, Use> = HashMap::new();
     let (mut became, mut written): (HashMap<u32, Vec<u32>>, HashSet<u32>) = Default::default();
     for activity in store.activities(record.key)? {
@@ -176,6 +173,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     }
     let mut files = Vec::new();
     let entities = store.entities(record.key)?;
+    let replaced: HashSet<_> = entities.iter().filter_map(|later| later.previous).collect();
     let born = born(&entities, &record.header);
     for entity in entities.iter().cloned() {
         let Some(used) = uses
@@ -196,8 +194,11 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         let path = names.remove(stayed.first().copied().unwrap_or(0));
         let at = snapshot.binary_search_by(|place| place.path.cmp(&path));
         let place = at.ok().map(|at| &snapshot[at]);
-        let (digest, held) =
-            known.unwrap_or_else(|| (None, Availability::Missing(why_not.to_owned())));
+        let (digest, held) = known.unwrap_or_else(|| {
+            let ended = used.deleted || replaced.contains(&entity.id);
+            let why = why_not((stores, settled), &entity, ended);
+            (None, Availability::Missing(why.to_owned()))
+        });
         files.push(Content {
             role: used.role(&entity, !stayed.is_empty()),
             first_used: used.first,

@@ -39,6 +39,7 @@ pub mod subject;
 mod text_pattern;
 mod touches;
 mod undone;
+mod why_unknown;
 
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
 pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
@@ -61,5 +62,6 @@ pub use root::{Asked, RealDirectories};
 pub use run_filter::{RunFilter, TagPattern};
 pub use runs::{details, facts, processes, projects, resolve, running, runs, runs_where};
 pub use text_pattern::TextPattern;
-pub use touches::{Touches, touches, version_touches};
+pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};
+pub use why_unknown::why_unknown;

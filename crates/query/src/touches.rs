@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use backstory_graph::model::{ActivityId, Certainty, Entity, EntityId, Interval, Relation};
-use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatch};
+use backstory_store::{ActivityKey, EntityKey, ReadGuard, RunKey, Store, Stream, VersionMatch};
 
 use crate::answer::{Access, Derivation, FileTouch};
 use crate::files::word;
@@ -22,42 +22,84 @@ use crate::{Error, Result, now};
 pub struct Touches {
     /// Also those of processes that only looked the file up.
     pub lookups: bool,
-    /// At most this many, the newest.
-    pub most: Option<usize>,
     /// In this run only: its id.
     pub run: Option<String>,
 }
 
-/// The processes that touched the file at `path`, the newest run first, and in a run the latest
-/// first. Also how many others only looked it up.
-///
-/// Errors: [`Error::NotFound`] if no run has seen the path.
-pub fn touches(
-    store: &dyn Store,
-    path: &Path,
-    wanted: &Touches,
-) -> Result<(Vec<FileTouch>, usize)> {
-    let _one_state = store.reading()?;
-    let only = match &wanted.run {
-        Some(run) => Some(record(store, run)?.key),
-        None => None,
-    };
-    let mut by_run = versions(store, path)?;
-    by_run.retain(|run, _| only.is_none_or(|only| run.0 == only));
-    if by_run.is_empty() {
-        return Err(Error::NotFound(Asked::new(path)?.absolute));
-    }
-    collect(store, by_run, wanted)
+/// The processes that touched a file, one run after the other, the newest run first. So an answer
+/// of one screen does not read the whole store, and a long one is never in memory as a whole.
+pub struct TouchSearch<'s> {
+    store: &'s dyn Store,
+    _one_state: ReadGuard<'s>,
+    left: VersionsByRun,
+    lookups: bool,
+    /// The processes so far that only looked the file up, and are left out.
+    pub looked: usize,
 }
 
-/// The processes that touched a version, under any name and in any run that knows it. In the order
-/// of [`touches`].
+impl<'s> TouchSearch<'s> {
+    /// A search for the processes that touched the file at `path`.
+    ///
+    /// Errors: [`Error::NotFound`] if no run has seen the path.
+    pub fn new(store: &'s dyn Store, path: &Path, wanted: &Touches) -> Result<TouchSearch<'s>> {
+        let one_state = store.reading()?;
+        let only = match &wanted.run {
+            Some(run) => Some(record(store, run)?.key),
+            None => None,
+        };
+        let mut left = versions(store, path)?;
+        left.retain(|run, _| only.is_none_or(|only| run.0 == only));
+        if left.is_empty() {
+            return Err(Error::NotFound(Asked::new(path)?.absolute));
+        }
+        Ok(TouchSearch {
+            store,
+            _one_state: one_state,
+            left,
+            lookups: wanted.lookups,
+            looked: 0,
+        })
+    }
+
+    /// The processes of the next run, the latest first. `None` after the last run.
+    pub fn next_run(&mut self) -> Result<Option<Vec<FileTouch>>> {
+        let Some((Reverse(run), entities)) = self.left.pop_first() else {
+            return Ok(None);
+        };
+        let mut here = in_run(self.store, run, &entities)?;
+        if !self.lookups {
+            let before = here.len();
+            here.retain(|touch| !is_lookup(touch));
+            self.looked += before - here.len();
+        }
+        here.sort_by_key(|touch| Reverse((touch.interval.end, touch.id)));
+        Ok(Some(here))
+    }
+
+    /// The number of processes in the runs that are left. Those that only looked the file up count,
+    /// too: only the acts of each process would tell them apart.
+    pub fn processes_left(&self) -> Result<usize> {
+        let mut processes = 0;
+        for entities in self.left.values() {
+            let mut here = BTreeSet::new();
+            for key in entities {
+                let touching = self.store.touching(*key)?;
+                here.extend(touching.into_iter().map(|(activity, _)| activity));
+            }
+            processes += here.len();
+        }
+        Ok(processes)
+    }
+}
+
+/// The processes that touched a version, under any name and in any run that knows it. The newest
+/// run comes first, and in a run the latest. Also how many others only looked it up.
 pub fn version_touches(
     store: &dyn Store,
     version: EntityKey,
     wanted: &Touches,
 ) -> Result<(Vec<FileTouch>, usize)> {
-    let _one_state = store.reading()?;
+    let one_state = store.reading()?;
     let mut by_run = VersionsByRun::new();
     let mut keys = vec![version];
     if let Some(ident) = store.entity(version)?.ident {
@@ -66,36 +108,22 @@ pub fn version_touches(
     for key in keys {
         by_run.entry(Reverse(key.run())).or_default().insert(key);
     }
-    collect(store, by_run, wanted)
+    let mut search = TouchSearch {
+        store,
+        _one_state: one_state,
+        left: by_run,
+        lookups: wanted.lookups,
+        looked: 0,
+    };
+    let mut found = Vec::new();
+    while let Some(here) = search.next_run()? {
+        found.extend(here);
+    }
+    Ok((found, search.looked))
 }
 
 /// Versions by run, the latest run first.
 type VersionsByRun = BTreeMap<Reverse<RunKey>, BTreeSet<EntityKey>>;
-
-/// The touches of versions, and how many others only looked them up.
-fn collect(
-    store: &dyn Store,
-    by_run: VersionsByRun,
-    wanted: &Touches,
-) -> Result<(Vec<FileTouch>, usize)> {
-    let (mut found, mut looked) = (Vec::new(), 0);
-    for (Reverse(run), entities) in by_run {
-        let left = wanted.most.map(|most| most.saturating_sub(found.len()));
-        if left == Some(0) {
-            break;
-        }
-        let mut here = in_run(store, run, &entities)?;
-        if !wanted.lookups {
-            let before = here.len();
-            here.retain(|touch| !is_lookup(touch));
-            looked += before - here.len();
-        }
-        here.sort_by_key(|touch| Reverse((touch.interval.end, touch.id)));
-        here.truncate(left.unwrap_or(usize::MAX));
-        found.extend(here);
-    }
-    Ok((found, looked))
-}
 
 /// The versions of the file in each run, the latest run first.
 fn versions(store: &dyn Store, path: &Path) -> Result<VersionsByRun> {

@@ -53,8 +53,13 @@ pub fn run(args: BlameArgs, store: Option<&Path>) -> Outcome {
         .iter()
         .rposition(|version| version.content.is_some())
     else {
+        let newest = events.iter().rev().find_map(|event| event.version);
+        let why = match newest {
+            Some(version) => query::why_unknown(&current.store, version)?,
+            None => "no run recorded a version of it",
+        };
         return Err(Failure::not_found(format!(
-            "no content of {} is stored: it was recorded with --contents=off, or is not in the store any more",
+            "no content of {} is stored: {why}",
             path.display()
         )));
     };

@@ -102,10 +102,12 @@ pub fn digest_of_version(current: &CurrentStore, version: EntityKey) -> Result<D
         Some((_, Availability::Missing(why))) => Err(Failure::not_found(format!(
             "the content of {path} is not stored: {why}"
         ))),
-        _ => Err(Failure::not_found(format!(
-            "the content of {path} is unknown: it was recorded with --contents=off, or it is not stored yet \
-             (`backstory index --wait` stores it now)"
-        ))),
+        _ => {
+            let why = query::why_unknown(&current.store, version)?;
+            Err(Failure::not_found(format!(
+                "the content of {path} is not stored: {why}"
+            )))
+        }
     }
 }
 

@@ -42,11 +42,17 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     let details = query::details(&current.store, &run)?;
     let contents = query::contents(&current.store, &run)?;
     let printed = printed_to(&current, &run)?;
-    let own = OwnFiles::of(&contents.files, &details.summary.cwd, &printed);
-    let stored = match details.modes.stores_contents() {
+    let shells: Vec<Vec<u8>> = printed.iter().map(|(_, path)| path.clone()).collect();
+    let own = OwnFiles::of(&contents.files, &details.summary.cwd, &shells);
+    let mut stored = match details.modes.stores_contents() {
         true => Some(stored_contents::of_contents(&current.store, contents)?),
         false => None,
     };
+    if let Some(stored) = stored.as_mut().filter(|_| !args.run.json) {
+        // The caller redirected these files, and goes on to write there.
+        let prints = |path: &Bytes| printed.iter().any(|(fd, own)| *fd > 0 && **own == **path);
+        stored.missing.retain(|(path, _)| !prints(path));
+    }
     let shown = ShownRun {
         details: &details,
         stored: stored.as_ref(),
@@ -58,12 +64,12 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     })
 }
 
-/// The files that the run's command began with as standard input, output and errors.
-fn printed_to(current: &CurrentStore, run: &str) -> Result<Vec<Vec<u8>>, Failure> {
+/// The files that the run's command began with as standard input, output and errors, by descriptor.
+fn printed_to(current: &CurrentStore, run: &str) -> Result<Vec<(i32, Vec<u8>)>, Failure> {
     let record = current.store.run(run)?;
     let descriptors = record.map(|record| record.header.descriptors);
-    let standard = descriptors.into_iter().flatten().filter(|(fd, _)| *fd <= 2);
-    Ok(standard.map(|(_, path)| path).collect())
+    let standard = descriptors.into_iter().flatten();
+    Ok(standard.filter(|(fd, _)| (0..=2).contains(fd)).collect())
 }
 
 /// The word of a mode; empty where the log's header was lost.

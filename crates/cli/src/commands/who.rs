@@ -1,21 +1,22 @@
 //! `who`: lists every command that touched a file, the newest first, in one line each; with
-//! `--level process` every process.
+//! `--level process` every process. Text is limited to the newest, and counts the others.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_account::{CommandTouch, command_touches};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::Certainty;
 use backstory_query::answer::{Access, Derivation, FileTouch};
-use backstory_query::{self as query, Touches};
+use backstory_query::{TouchSearch, Touches};
+use backstory_store::Store;
 use backstory_vocabulary::Word;
 
 use super::{Outcome, answer, here};
 use crate::args::lineage::Level;
 use crate::args::search::WhoArgs;
 use crate::current_store::CurrentStore;
-use crate::error::one_line;
+use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
 use crate::text::account;
 use crate::text::command::text_of;
@@ -27,60 +28,180 @@ use crate::text::when;
 use crate::text::words::counted;
 use backstory_workflow::paths::relative;
 
+/// The most lines of text, unless the user gives a number or asks for all.
+const MOST: usize = 100;
+
 /// Prints the commands or processes that touched the file.
 pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let run = args.run.as_deref().map(|run| current.run(Some(run)));
-    let mut wanted = Touches {
+    let wanted = Touches {
         lookups: args.lookups,
-        most: args.most,
         run: run.transpose()?,
     };
-    let steps = args.level == Level::Step && !args.json;
-    let (mut touches, mut looked) = query::touches(&current.store, &args.path, &wanted)?;
-    let mut commands = Vec::new();
-    if steps {
-        commands = command_touches(&current.store, &touches)?;
-        // Several processes are one command: more are needed for as many commands.
-        while let Some(most) = wanted.most.filter(|most| *most == touches.len())
-            && args.most.is_some_and(|most| commands.len() < most)
-        {
-            wanted.most = Some(2 * most);
-            (touches, looked) = query::touches(&current.store, &args.path, &wanted)?;
-            commands = command_touches(&current.store, &touches)?;
-        }
-        commands.truncate(args.most.unwrap_or(usize::MAX));
-    }
+    let mut search = TouchSearch::new(&current.store, &args.path, &wanted)?;
+    let mut lines = Lines::new(&args);
+    // A failure of the store while the answer is being printed.
+    let mut failed = None;
     let done = answer(|out| {
         if args.json {
-            return json::lines(out, touches.iter().map(json));
+            return json::lines(out, Newest::of(&mut search, args.most, &mut failed));
         }
-        let (style, columns, here) = (Style::of_stdout(), columns(), here());
-        let now = columns.map(|_| when::now());
-        if steps {
-            let width = Some(account::screen().0);
-            for command in &commands {
-                let text = one_line(&text_of(&command.line));
-                let line = line(&Acts::of_command(command), &text, &here, now);
-                writeln!(out, "{}", line.text(style, width))?;
+        let mut left_out = 0;
+        while left_out == 0 {
+            let here = match search.next_run().map_err(Failure::from) {
+                Ok(Some(here)) => here,
+                Ok(None) => break,
+                Err(failure) => {
+                    failed = Some(failure);
+                    return Ok(());
+                }
+            };
+            match lines.print(&current.store, &here, out)? {
+                Ok(more) => left_out = more,
+                Err(failure) => {
+                    failed = Some(failure);
+                    return Ok(());
+                }
             }
-        } else {
-            for touch in &touches {
+        }
+        match search.processes_left() {
+            Ok(older) => lines.note(left_out + older, search.looked, out),
+            Err(error) => {
+                failed = Some(error.into());
+                Ok(())
+            }
+        }
+    });
+    current.tell_left_running();
+    match failed {
+        Some(failure) => Err(failure),
+        None => done,
+    }
+}
+
+/// The newest processes as JSON, which are read while they are printed.
+struct Newest<'s, 'f> {
+    search: &'f mut TouchSearch<'s>,
+    left: usize,
+    here: std::vec::IntoIter<FileTouch>,
+    failed: &'f mut Option<Failure>,
+}
+
+impl<'s, 'f> Newest<'s, 'f> {
+    fn of(
+        search: &'f mut TouchSearch<'s>,
+        most: Option<usize>,
+        failed: &'f mut Option<Failure>,
+    ) -> Newest<'s, 'f> {
+        Newest {
+            search,
+            left: most.unwrap_or(usize::MAX),
+            here: Vec::new().into_iter(),
+            failed,
+        }
+    }
+}
+
+impl Iterator for Newest<'_, '_> {
+    type Item = Value;
+
+    fn next(&mut self) -> Option<Value> {
+        self.left = self.left.checked_sub(1)?;
+        loop {
+            if let Some(touch) = self.here.next() {
+                return Some(json(&touch));
+            }
+            match self.search.next_run() {
+                Ok(here) => self.here = here?.into_iter(),
+                Err(error) => {
+                    *self.failed = Some(error.into());
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// Prints lines until there are enough.
+struct Lines {
+    style: Style,
+    columns: Option<usize>,
+    here: Vec<u8>,
+    now: Option<i64>,
+    steps: bool,
+    left: usize,
+}
+
+impl Lines {
+    fn new(args: &WhoArgs) -> Lines {
+        let columns = columns();
+        let most = match args.level {
+            Level::All => usize::MAX,
+            _ => MOST,
+        };
+        Lines {
+            style: Style::of_stdout(),
+            columns,
+            here: here(),
+            now: columns.map(|_| when::now()),
+            steps: args.level == Level::Step,
+            left: args.most.unwrap_or(most),
+        }
+    }
+
+    /// Prints the commands or processes of one run. Returns the number of processes that were left
+    /// out.
+    fn print(
+        &mut self,
+        store: &dyn Store,
+        touches: &[FileTouch],
+        out: &mut impl Write,
+    ) -> io::Result<Result<usize, Failure>> {
+        if !self.steps {
+            for touch in touches.iter().take(self.left) {
                 let call = Call::of(&touch.activity);
-                let text = one_line(&call.line(&here, SHORT).0);
-                let line = line(&Acts::of(touch), &text, &here, now);
-                writeln!(out, "{}", line.text(style, columns))?;
+                let text = one_line(&call.line(&self.here, SHORT).0);
+                let line = line(&Acts::of(touch), &text, &self.here, self.now);
+                writeln!(out, "{}", line.text(self.style, self.columns))?;
             }
+            let left_out = touches.len().saturating_sub(self.left);
+            self.left = self.left.saturating_sub(touches.len());
+            return Ok(Ok(left_out));
+        }
+        let commands = match command_touches(store, touches) {
+            Ok(commands) => commands,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let width = Some(account::screen().0);
+        for command in commands.iter().take(self.left) {
+            let text = one_line(&text_of(&command.line));
+            let line = line(&Acts::of_command(command), &text, &self.here, self.now);
+            writeln!(out, "{}", line.text(self.style, width))?;
+        }
+        let left_out = commands.iter().skip(self.left);
+        let left_out = left_out.map(|command| command.processes).sum();
+        self.left = self.left.saturating_sub(commands.len());
+        Ok(Ok(left_out))
+    }
+
+    /// Counts the processes that have no line.
+    fn note(&self, others: usize, looked: usize, out: &mut impl Write) -> io::Result<()> {
+        let mut notes = Vec::new();
+        if others > 0 {
+            let processes = counted(others, "other process", "other processes");
+            notes.push(format!("{processes} before these (-n N shows more)"));
         }
         if looked > 0 {
             let processes = counted(looked, "process", "processes");
-            let note = format!("… and {processes} that only looked it up (--lookups)");
-            writeln!(out, "{}", style.paint(Role::Dim, &note))?;
+            notes.push(format!("{processes} that only looked it up (--lookups)"));
         }
-        Ok(())
-    });
-    current.tell_left_running();
-    done
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let note = format!("… and {}", notes.join("; "));
+        writeln!(out, "{}", self.style.paint(Role::Dim, &note))
+    }
 }
 
 fn json(touch: &FileTouch) -> Value {

@@ -72,6 +72,66 @@ fn a_content_that_is_not_stored_has_a_reason() {
 }
 
 #[test]
+fn contents_says_why_a_content_is_not_stored() {
+    let place = Place::new();
+    let reason = |what: &str| {
+        let answer = place.run(&["contents", what]);
+        answer.is_error(1, &[what.split('@').next().unwrap(), "not stored"]);
+        answer.err
+    };
+    place.keep("echo x > off", &["--contents=off", "--name=off"]);
+    assert!(
+        reason("off").contains("--contents=off"),
+        "{}",
+        reason("off")
+    );
+    place.keep("echo 1 > gone; rm gone", &["--contents=lazy"]);
+    let why = reason("gone");
+    assert!(why.contains("changed or removed the file again"), "{why}");
+    assert!(!why.contains("--contents=off"), "{why}");
+    // Another program changes the file before it is examined.
+    place.write("lock", "");
+    let lock = File::create(place.stage.store().join("index.lock"));
+    let held =
+        lock.and_then(|lock| Ok(flock(&lock, FlockOperation::LockExclusive).map(|()| lock)?));
+    let run = place.run(&[
+        "record",
+        "--contents=lazy",
+        "--",
+        "sh",
+        "-c",
+        "echo 1 > later",
+    ]);
+    assert_eq!(run.status, 0, "{run:?}");
+    fs::remove_file(place.path("later")).unwrap();
+    drop(held);
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let why = reason("later");
+    assert!(why.contains("after the run"), "{why}");
+    assert!(!why.contains("--contents=off"), "{why}");
+}
+
+#[test]
+fn show_does_not_miss_the_output_that_its_caller_redirected() {
+    let place = Place::new();
+    place.write_aged("in", "text\n");
+    let mut record = place.command(&[
+        "record",
+        "--contents=lazy",
+        "--",
+        "sh",
+        "-c",
+        "cat in; echo new > in",
+    ]);
+    record.stdout(File::create(place.path("printed")).unwrap());
+    assert!(record.status().unwrap().success());
+    fs::write(place.path("printed"), "something else\n").unwrap();
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let shown = place.run(&["show"]).out;
+    assert!(!shown.contains("printed"), "{shown}");
+}
+
+#[test]
 fn files_shows_each_versions_digest_and_contents_all_stores_unread_ones() {
     let place = Place::new();
     place.keep(

@@ -1,0 +1,56 @@
+//! The reason why the content of a version is unknown, as far as the run's record tells it.
+//!
+//! In: a version that has no fact about its content. Out: a sentence without its subject. Absent:
+//! reasons for a content that was looked for and not found; the facts have those.
+
+use backstory_graph::model::{Edge, Entity, Relation};
+use backstory_store::{ActivityKey, EntityKey, Store};
+
+use crate::Result;
+
+/// Why the store has neither a content nor a fact for a version of a run. A sentence without its
+/// subject.
+///
+/// # Errors
+///
+/// If the store fails, or does not have the version.
+pub fn why_unknown(store: &dyn Store, version: EntityKey) -> Result<&'static str> {
+    let record = store.run_by_key(version.run())?;
+    let header = record.map(|record| record.header).unwrap_or_default();
+    let settled = store.directory_snapshot(&header.id)?.is_some();
+    let (entities, own) = (store.entities(version.run())?, version.local());
+    let mut ended = entities.iter().any(|other| other.previous == Some(own));
+    for (activity, _) in store.touching(version)? {
+        let stream = store.stream(ActivityKey::new(version.run(), activity))?;
+        let removes = |edge: &Edge| edge.entity == own && edge.relation == Relation::Delete;
+        ended |= stream.edges.iter().any(removes);
+    }
+    let entity = store.entity(version)?;
+    Ok(why_not(
+        (header.modes.stores_contents(), settled),
+        &entity,
+        ended,
+    ))
+}
+
+/// `stores`: the run was recorded with contents. `settled`: they were stored. `ended`: the run
+/// itself changed or removed the version again.
+pub(crate) fn why_not(
+    (stores, settled): (bool, bool),
+    entity: &Entity,
+    ended: bool,
+) -> &'static str {
+    match (stores, settled) {
+        (false, _) => "the run was recorded with --contents=off",
+        (true, false) => "it has not been stored yet; `backstory index --wait` stores it now",
+        _ if entity.version > 0 && ended => {
+            "the run changed or removed the file again before another program read this version \
+             (--contents=all stores such versions)"
+        }
+        _ if entity.version > 0 && entity.ident.is_none() => {
+            "the file was changed, moved or made unreadable after the run, before backstory \
+             examined it"
+        }
+        _ => "which version it was could not be told for certain",
+    }
+}
