@@ -4,6 +4,8 @@
 //! removed, each with these commands. A file that one command made, used alone and left to be
 //! removed is only counted.
 //!
+//! Directories and devices count only if a command changed them.
+//!
 //! Absent: look-ups, pipes, and links that are only possible.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -35,8 +37,10 @@ pub struct RunFiles {
 pub struct CommandFile {
     /// Its absolute path.
     pub path: Bytes,
-    /// The commands that made or changed it.
+    /// The commands that made it or changed its content.
     pub made_by: BTreeSet<usize>,
+    /// The commands that changed its mode, owner, times or attributes, or wrote to a device.
+    pub changed_by: BTreeSet<usize>,
     /// The commands that read or executed it.
     pub used_by: BTreeSet<usize>,
     /// The commands that removed it.
@@ -55,6 +59,7 @@ impl CommandFile {
         let done = [
             (Access::Read, &self.used_by),
             (Access::Write, &self.made_by),
+            (Access::Meta, &self.changed_by),
             (Access::Delete, &self.removed_by),
         ];
         let done = done.into_iter().filter(|(_, by)| !by.is_empty());
@@ -66,6 +71,7 @@ impl CommandFile {
         let all = self
             .made_by
             .iter()
+            .chain(&self.changed_by)
             .chain(&self.used_by)
             .chain(&self.removed_by);
         let all: BTreeSet<&usize> = all.collect();
@@ -110,8 +116,7 @@ pub fn run_files(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<Ru
             let Some(entity) = entities.get(edge.entity.0 as usize) else {
                 continue;
             };
-            let is_file = matches!(entity.kind, EntityKind::File | EntityKind::Symlink);
-            if !is_file
+            if !is_subject(entity.kind, edge.relation)
                 || edge.certainty != Certainty::Seen
                 || !is_touch(edge.relation)
                 || !filter.accepts_path(&entity.path)
@@ -134,6 +139,8 @@ pub fn run_files(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<Ru
             match edge.relation {
                 Relation::Read | Relation::Execute => file.used_by.insert(command),
                 Relation::Delete => file.removed_by.insert(command),
+                Relation::Meta => file.changed_by.insert(command),
+                _ if entity.kind == EntityKind::Device => file.changed_by.insert(command),
                 _ => file.made_by.insert(command),
             };
             file.last = file.last.max(edge.interval.end);
@@ -166,7 +173,16 @@ pub fn run_files(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<Ru
     Ok(found)
 }
 
-/// True if the relation concerns the content or the existence of a file.
+/// True if such an edge to an entity of this kind is about a file.
+fn is_subject(kind: EntityKind, relation: Relation) -> bool {
+    match kind {
+        EntityKind::File | EntityKind::Symlink => true,
+        EntityKind::Directory | EntityKind::Device => !relation.is_use(),
+        _ => false,
+    }
+}
+
+/// True if the relation concerns the content, the existence or the attributes of a file.
 fn is_touch(relation: Relation) -> bool {
     matches!(
         relation,
@@ -176,5 +192,6 @@ fn is_touch(relation: Relation) -> bool {
             | Relation::Make
             | Relation::Rename
             | Relation::Delete
+            | Relation::Meta
     )
 }

@@ -16,7 +16,7 @@ pub const FILES: &str = "Examples:\n  \
     backstory files --written --sort size    results, the largest first\n  \
     backstory files --by cc1 --under src     what the compiler used there\n  \
     backstory files nightly --exclude '/usr/**'\n  \
-    backstory files --level step             which command made or used each file\n  \
+    backstory files --level process          how each path was used\n  \
     backstory files --all                    also system files, one by one\n  \
     backstory files --json | jq -r '.[]|select(.access|index(\"write\")).path'";
 
@@ -87,18 +87,25 @@ pub struct FilesArgs {
     pub exclude: Vec<String>,
 
     /// `step`: the files that commands used, made and removed, with these commands. `process` or
-    /// `all`: all that processes did to each path
-    #[arg(
-        long,
-        value_name = "LEVEL",
-        default_value = "process",
-        hide_possible_values = true
-    )]
-    pub level: Level,
+    /// `all`: all that processes did to each path (the default of --json, --looked-up and --all)
+    #[arg(long, value_name = "LEVEL", hide_possible_values = true)]
+    pub level: Option<Level>,
 
     /// The order: by path, the largest first, or the last used first
     #[arg(long, value_name = "KEY", default_value = "path")]
     pub sort: SortKey,
+}
+
+impl FilesArgs {
+    /// The level of the answer. Commands do not look up: their processes do.
+    pub fn level(&self) -> Level {
+        match self.level {
+            Some(level) => level,
+            None if self.which.all => Level::All,
+            None if self.run.json || self.which.looked_up => Level::Process,
+            None => Level::Step,
+        }
+    }
 }
 
 /// `processes`
@@ -125,12 +132,12 @@ pub struct WhoArgs {
     #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub path: std::path::PathBuf,
 
-    /// At most N commands or processes, the newest
+    /// At most N commands or processes, the newest. By default 100 in text, and all in JSON
     #[arg(short = 'n', value_name = "N")]
     pub most: Option<usize>,
 
-    /// `step`: the commands that a person would have written. `process` or `all`: the processes,
-    /// each with its whole command line (the default of --json)
+    /// `step`: the commands that a person would have written. `process`: the processes, each with
+    /// its whole command line (the default of --json). `all`: all processes, however many
     #[arg(
         long,
         value_name = "LEVEL",

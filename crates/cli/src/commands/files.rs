@@ -27,11 +27,12 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     let run = current.run(args.run.run.as_deref())?;
     let directory = query::facts(&current.store, &run)?.summary.cwd;
     let filter_own = OwnFilter::new(&directory);
-    let hiding = match args.level {
+    let level = args.level();
+    let hiding = match level {
         Level::All => Hiding::Nothing,
         _ => file_choice::hiding(&args.which),
     };
-    if args.level == Level::Step {
+    if level == Level::Step {
         let answered = StepFiles {
             files: &backstory_account::run_files(&current.store, &run, &filter)?,
             own: &filter_own,

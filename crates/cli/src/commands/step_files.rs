@@ -10,9 +10,8 @@ use super::file_choice::{Hiding, OwnFilter, is_change};
 use crate::args::search::SortKey;
 use crate::error::one_line;
 use crate::json::Value;
-use crate::text::account::screen;
 use crate::text::command::text_of;
-use crate::text::line::Line;
+use crate::text::line::{Line, columns};
 use crate::text::paths::{Groups, is_system, shown};
 use crate::text::style::{Role, Style};
 use crate::text::when;
@@ -36,11 +35,11 @@ impl StepFiles<'_> {
     /// Prints one line for each file.
     pub fn print(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
         let mut hidden = Groups::default();
-        let (width, _) = screen();
+        let width = columns();
         for file in self.sorted() {
             match self.is_hidden(file) {
                 true => hidden.add(&file.path),
-                false => writeln!(out, "{}", self.line(file).text(style, Some(width)))?,
+                false => writeln!(out, "{}", self.line(file).text(style, width))?,
             }
         }
         let mut notes = Vec::new();
@@ -78,7 +77,7 @@ impl StepFiles<'_> {
         }
     }
 
-    /// `made, used       src/m.o  gcc -c m.c -o m.o (and 1 other command)`
+    /// `made, used      src/m.o  gcc -c m.c -o m.o (and 1 other command)`
     fn line(&self, file: &CommandFile) -> Line {
         let mut line = Line::default();
         match self.sort {
@@ -91,7 +90,7 @@ impl StepFiles<'_> {
                 line.add(Role::Dim, format!("{}  ", when::moment(file.last)));
             }
         }
-        let role = match file.made_by.is_empty() {
+        let role = match file.made_by.is_empty() && file.changed_by.is_empty() {
             true => Role::Dim,
             false => Role::Subject,
         };
@@ -100,7 +99,12 @@ impl StepFiles<'_> {
             None::<Role>,
             shown(relative(&file.path, self.here)).to_string(),
         );
-        let by = [&file.made_by, &file.removed_by, &file.used_by];
+        let by = [
+            &file.made_by,
+            &file.removed_by,
+            &file.changed_by,
+            &file.used_by,
+        ];
         let named = by.iter().find_map(|by| by.first());
         if let Some(&named) = named {
             let command = one_line(&text_of(&self.files.commands[named]));
@@ -132,6 +136,7 @@ impl StepFiles<'_> {
             ("made_by", commands(&file.made_by)),
             ("used_by", commands(&file.used_by)),
             ("removed_by", commands(&file.removed_by)),
+            ("changed_by", commands(&file.changed_by)),
             ("remains", file.remains.into()),
             ("size", file.size.into()),
             ("last_used", Value::Time(file.last)),
@@ -145,7 +150,10 @@ fn words(file: &CommandFile) -> String {
     if !file.made_by.is_empty() {
         words.push("made");
     }
-    if file.used_by.iter().any(|by| !file.made_by.contains(by)) {
+    if !file.changed_by.is_subset(&file.made_by) {
+        words.push("changed");
+    }
+    if !file.used_by.is_subset(&file.made_by) {
         words.push("used");
     }
     if !file.removed_by.is_empty() && !file.remains {

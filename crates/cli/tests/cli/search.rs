@@ -253,7 +253,7 @@ fn own_files_are_neither_the_systems_nor_a_tools() {
     place.record("cat a > b; echo x > /dev/null");
     let own = files(&place, &["--own", "--read", "--written"]);
     assert_eq!(own, ["a", "b"]);
-    let text = place.run(&["files", "--own"]).out;
+    let text = place.run(&["files", "--own", "--level", "process"]).out;
     assert!(
         text.contains("/a\n") && !text.contains("/dev/null"),
         "{text}"
@@ -397,6 +397,69 @@ fn files_at_the_level_of_steps_name_the_commands_that_made_and_used_them() {
     let json = place.json(&["files", "--level", "step", "--json", "--own", "--written"]);
     assert_eq!(json[0]["made_by"][0], "gcc m.o -o m", "{json}");
     assert_eq!(json[0]["remains"], true, "{json}");
+}
+
+#[test]
+fn files_names_commands_unless_json_or_look_ups_are_wanted() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cp a b; chmod 600 a; mkdir d; echo x > /dev/null");
+    let text = |options: &[&str]| place.run(&[&["files"], options].concat()).out;
+    let default = text(&["--own"]);
+    assert_eq!(default, text(&["--own", "--level", "step"]));
+    let parts = |line: &str| -> Vec<String> {
+        let parts = line.split("  ").map(|part| part.trim().to_owned());
+        parts.filter(|part| !part.is_empty()).collect()
+    };
+    let lines: Vec<Vec<String>> = default.lines().map(parts).collect();
+    assert_eq!(lines[0][..2], ["changed, used", "a"], "{default}");
+    assert_eq!(lines[1], ["made", "b", "cp a b"], "{default}");
+    assert_eq!(lines[2], ["made", "d", "mkdir d"], "{default}");
+    assert!(text(&[]).contains("/dev/null"), "{}", text(&[]));
+    let written = text(&["--own", "--written"]);
+    assert!(written.contains("chmod 600 a"), "{written}");
+    // A command looks nothing up, and the fields of JSON are an interface.
+    let looks = text(&["--looked-up", "--under", "."]);
+    assert_eq!(
+        looks,
+        text(&["--looked-up", "--under", ".", "--level", "process"])
+    );
+    assert!(looks.contains(&place.path("a")), "{looks}");
+    let json = place.json(&["files", "--json", "--under", "a"]);
+    assert!(json[0]["access"].is_array(), "{json}");
+}
+
+#[test]
+fn who_prints_the_newest_and_counts_the_others() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("ls -l a > /dev/null; cat a > /dev/null; cat a > /dev/null; head a > b");
+    let loops = "i=0; while [ $i -lt 120 ]; do i=$((i+1)); cat a > /dev/null; done";
+    place.record(loops);
+    let text = place.run(&["who", "a", "--level", "process"]).out;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 101, "{text}");
+    assert!(lines[0].contains("cat a"), "{text}");
+    // 20 of the second run, and the four of the first.
+    assert!(
+        lines[100].contains("24 other processes") && lines[100].contains("-n N"),
+        "{text}"
+    );
+    let two = place.run(&["who", "a", "-n", "2"]).out;
+    assert_eq!(two.lines().count(), 3, "{two}");
+    let all = place.run(&["who", "a", "-n", "200"]).out;
+    assert!(!all.contains("other process"), "{all}");
+    assert!(
+        all.contains("head a") && all.contains("1 process that only looked it up"),
+        "{all}"
+    );
+    let json = place.json(&["who", "a", "--json"]);
+    assert_eq!(json.as_array().unwrap().len(), 123);
+    let newest = place.json(&["who", "a", "--json", "-n", "2"]);
+    assert_eq!(
+        newest.as_array().unwrap()[..],
+        json.as_array().unwrap()[..2]
+    );
 }
 
 /// The compiler, its passes and the assembler are one command.
