@@ -84,6 +84,8 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
             .chain(&step.outputs)
             .flat_map(|path| run.names(path))
             .collect();
+        let is_made_of_package =
+            |input: &Bytes| run.is_of_package(input) && run.made.contains(input);
         for target in targets {
             let idle = rules.inputs(target).filter(|input| {
                 !read.contains(&***input)
@@ -91,7 +93,7 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
                     && !is_option_file(input)
                     && !is_record(input)
                     && is_file(input)
-                    && !(run.is_of_package(input) && run.made.contains(*input))
+                    && !is_made_of_package(input)
             });
             for input in idle {
                 unread

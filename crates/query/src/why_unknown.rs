@@ -47,7 +47,7 @@ pub(crate) fn why_not(
             "the run changed or removed the file again before another program read this version \
              (--contents=all stores such versions)"
         }
-        _ if entity.version > 0 && entity.ident.is_none() => {
+        _ if entity.version > 0 => {
             "the file was changed, moved or made unreadable after the run, before backstory \
              examined it"
         }
