@@ -11,11 +11,18 @@ use crate::args::search::SortKey;
 use crate::error::one_line;
 use crate::json::Value;
 use crate::text::command::text_of;
-use crate::text::line::{Line, columns};
+use crate::text::line::{Line, columns, cut, width};
 use crate::text::paths::{Groups, is_system, shown};
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
+
+/// The columns of the acts, and of a line whose path is short. A path is never cut in a pipe.
+const WORDS: usize = 18;
+const PIPED: usize = 100;
+
+/// The least columns of a command.
+const LEAST: usize = 16;
 
 /// The answer and how to print it.
 pub struct StepFiles<'f> {
@@ -95,10 +102,8 @@ impl StepFiles<'_> {
             false => Role::Subject,
         };
         line.add(role, format!("{:<14}  ", words(file)));
-        line.add(
-            None::<Role>,
-            shown(relative(&file.path, self.here)).to_string(),
-        );
+        let path = shown(relative(&file.path, self.here));
+        line.add(None::<Role>, path.clone());
         let by = [
             &file.made_by,
             &file.removed_by,
@@ -108,13 +113,22 @@ impl StepFiles<'_> {
         let named = by.iter().find_map(|by| by.first());
         if let Some(&named) = named {
             let command = one_line(&text_of(&self.files.commands[named]));
-            line.add(None::<Role>, "  ");
-            line.add_flexible(Role::Command, &command);
             let all: BTreeSet<&usize> = by.into_iter().flatten().collect();
-            if all.len() > 1 {
-                let others = counted(all.len() - 1, "other command", "other commands");
-                line.add(Role::Dim, format!("  (and {others})"));
-            }
+            let others = match all.len() {
+                0 | 1 => String::new(),
+                all => {
+                    let others = counted(all - 1, "other command", "other commands");
+                    format!("  (and {others})")
+                }
+            };
+            line.add(None::<Role>, "  ");
+            let used = width(&path) + width(&others) + WORDS;
+            let room = match columns() {
+                None => PIPED.saturating_sub(used).max(LEAST),
+                Some(_) => usize::MAX,
+            };
+            line.add_flexible(Role::Command, &cut(&command, room));
+            line.add(Role::Dim, others);
         }
         line
     }
