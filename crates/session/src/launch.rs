@@ -192,20 +192,9 @@ impl Launch {
         // because this thread waits until the child has executed or exited. The kernel then clears
         // `shares` in the memory that it releases. The child only reads `self`, which outlives the
         // call. It stores into atomics and into this thread's errno, which is not used meanwhile.
-        let pid = unsafe {
-            let top = stack.as_mut_ptr().add(STACK / 16);
-            libc::clone(
-                child,
-                top.cast(),
-                flags,
-                std::ptr::from_ref(self).cast_mut().cast::<c_void>(),
-                null_mut::<libc::pid_t>(),
-                null_mut::<c_void>(),
-                shares.as_ptr(),
-            )
-        };
-        if pid < 0 {
-            return Err(io::Error::last_os_error());
+        unsafe {
+            let top = stack.as_mut_ptr().add(STACK / 16).cast();
+            clone_onto(top, flags, std::ptr::from_ref(self), &shares)?;
         }
         sys::leave_session();
         self.control
@@ -245,6 +234,80 @@ impl Launch {
                 );
             }
         }
+    }
+}
+
+/// Clones this process into [`child`], on the stack that ends at `top`. With `CLONE_CHILD_CLEARTID`
+/// in `flags` the kernel clears `shares` once the child has left this memory.
+///
+/// # Safety
+///
+/// The stack, the launch and `shares` outlive the child's use of them.
+#[cfg(not(target_env = "musl"))]
+unsafe fn clone_onto(
+    top: *mut c_void,
+    flags: c_int,
+    launch: *const Launch,
+    shares: &AtomicU32,
+) -> io::Result<()> {
+    // SAFETY: as the caller promises.
+    let pid = unsafe {
+        libc::clone(
+            child,
+            top,
+            flags,
+            launch.cast_mut().cast::<c_void>(),
+            null_mut::<libc::pid_t>(),
+            null_mut::<c_void>(),
+            shares.as_ptr(),
+        )
+    };
+    match pid {
+        ..0 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The same by the kernel's own call: the function of musl refuses `CLONE_CHILD_CLEARTID`.
+///
+/// # Safety
+///
+/// As above.
+#[cfg(target_env = "musl")]
+unsafe fn clone_onto(
+    top: *mut c_void,
+    flags: c_int,
+    launch: *const Launch,
+    shares: &AtomicU32,
+) -> io::Result<()> {
+    let pid: i64;
+    // SAFETY: as the caller promises. The child starts at the aligned end of its stack with a copy
+    // of the registers, and `child` does not return.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, {launch}",
+            "call {child}",
+            "ud2",
+            "2:",
+            launch = in(reg) launch,
+            child = in(reg) child as extern "C" fn(*mut c_void) -> c_int,
+            inlateout("rax") libc::SYS_clone => pid,
+            in("rdi") i64::from(flags),
+            in("rsi") top,
+            in("rdx") 0_u64,
+            in("r10") shares.as_ptr(),
+            in("r8") 0_u64,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    match pid {
+        ..0 => Err(io::Error::from_raw_os_error(-pid as i32)),
+        _ => Ok(()),
     }
 }
 
