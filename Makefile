@@ -6,6 +6,7 @@ DESTDIR ?=
 CARGO ?= cargo
 PYTHON ?= python3
 RELEASE = target/release/backstory
+WORKER = $(dir $(RELEASE))backstory-inspect
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
@@ -34,6 +35,7 @@ setup-all:
 build: setup
 	scripts/page build
 	$(CARGO) build --release --locked -p backstory
+	$(CARGO) build --release --locked -p backstory-inspect
 
 demo: build
 	@examples/demo $(RELEASE)
@@ -83,6 +85,9 @@ install:
 	umask 022 && cd $(dir $(SYMBOLS)) && \
 		objcopy --strip-all --add-gnu-debuglink=backstory.debug $(abspath $(RELEASE)) $(abspath $(DESTDIR)$(PREFIX)/bin/backstory)
 	chmod 755 $(DESTDIR)$(PREFIX)/bin/backstory
+	@# The reader of file formats is a program of its own: `backstory` works without it, too.
+	umask 022 && test ! -x $(WORKER) || { mkdir -p $(DESTDIR)$(PREFIX)/libexec/backstory && \
+		objcopy --strip-all $(WORKER) $(DESTDIR)$(PREFIX)/libexec/backstory/backstory-inspect; }
 	umask 022 && $(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
 	umask 022 && cd $(DESTDIR)$(PREFIX)/share && \
 		mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d && \
@@ -91,6 +96,7 @@ install:
 		../bin/backstory completions fish > fish/vendor_completions.d/backstory.fish
 
 uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/libexec/backstory/backstory-inspect
 	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(SYMBOLS) $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/backstory-*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory \

@@ -14,6 +14,7 @@ use clap::{Parser, Subcommand};
 mod documented;
 pub mod export;
 pub mod inputs;
+pub mod inspect;
 pub mod lineage;
 pub mod program;
 pub mod record;
@@ -28,6 +29,7 @@ mod tests;
 
 use export::{ContentsArgs, ExportArgs};
 use inputs::InputsArgs;
+use inspect::{InspectArgs, UndoArgs};
 use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
@@ -116,6 +118,18 @@ pub enum Command {
     /// Compare two runs, or how two versions of a file were made, and find the earliest difference
     #[command(after_help = lineage::DIFF, override_usage = lineage::DIFF_USAGE)]
     Diff(DiffArgs),
+
+    /// Show what is inside of a file of a known format, or what changed between two
+    #[command(after_help = inspect::INSPECT)]
+    Inspect(InspectArgs),
+
+    /// Bring the former version of a file back
+    #[command(after_help = inspect::UNDO)]
+    Undo(UndoArgs),
+
+    /// Take back `undo`: bring the later version of a file back
+    #[command(after_help = inspect::REDO)]
+    Redo(UndoArgs),
 
     /// Run a recorded command again in a root with only the files that it used, and compare the
     /// outputs

@@ -11,6 +11,7 @@ mod contents_writer;
 mod current_store;
 mod ending;
 mod error;
+mod file_inspector;
 mod index;
 mod json;
 mod pager;
@@ -29,6 +30,7 @@ use std::process::ExitCode;
 
 use args::{Cli, Command};
 use clap::Parser;
+use commands::undo::Step;
 use error::{Failure, Status};
 use text::words::Direction;
 
@@ -61,6 +63,9 @@ fn main() -> ExitCode {
         Command::Compare(args) => commands::compare::run(args, store),
         Command::Status(args) => commands::status::run(args, store),
         Command::Diff(args) => commands::diff::run(args, store),
+        Command::Inspect(args) => commands::inspect::run(args, store),
+        Command::Undo(args) => commands::undo::run(&args, Step::Back, store),
+        Command::Redo(args) => commands::undo::run(&args, Step::Forward, store),
         Command::Replay(args) => commands::replay::run(args, store),
         Command::Rerun(args) => commands::rerun::run(args, store),
         Command::ReplayEnter(args) => commands::replay::enter(&args.directory),
@@ -121,6 +126,7 @@ fn is_paged(command: &Command) -> bool {
             | Command::Compare(_)
             | Command::Status(_)
             | Command::Diff(_)
+            | Command::Inspect(_)
     )
 }
 

@@ -15,7 +15,7 @@ use crate::error::complain;
 
 /// Installs the user's file, if there is one.
 pub fn load() {
-    let Some(path) = path(|name| std::env::var_os(name)) else {
+    let Some(path) = in_configuration("tools.toml") else {
         return;
     };
     let mut text = String::new();
@@ -30,16 +30,21 @@ pub fn load() {
     }
 }
 
+/// The path of a file in the user's configuration. `None` without a home directory.
+pub fn in_configuration(file: &str) -> Option<PathBuf> {
+    path(file, |name| std::env::var_os(name))
+}
+
 /// The file's path by the XDG Base Directory Specification: a relative `XDG_CONFIG_HOME` counts as
 /// unset.
-fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn path(file: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = PathBuf::from(variable(name)?);
         path.is_absolute().then_some(path)
     };
     let home = || Some(absolute("HOME")?.join(".config"));
     let config = absolute("XDG_CONFIG_HOME").or_else(home)?;
-    Some(config.join("backstory/tools.toml"))
+    Some(config.join("backstory").join(file))
 }
 
 #[cfg(test)]
@@ -49,7 +54,7 @@ mod tests {
     #[test]
     fn the_file_lies_in_the_configuration_directory() {
         let of = |config: Option<&str>, home: Option<&str>| {
-            let found = path(|name| match name {
+            let found = path("tools.toml", |name| match name {
                 "XDG_CONFIG_HOME" => config.map(OsString::from),
                 _ => home.map(OsString::from),
             });

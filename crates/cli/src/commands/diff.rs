@@ -18,6 +18,7 @@ mod sides;
 use std::path::Path;
 
 use backstory_comparison::ContentDifference;
+use backstory_inspection::{Answer, Trouble};
 use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{self, Diff, Difference};
 
@@ -26,10 +27,13 @@ use crate::args::lineage::{DiffArgs, Level};
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
+use crate::file_inspector::{self, FileInspector};
 use crate::index::Busy;
 use crate::json::{self, Value};
+use crate::text::line::printable;
 use crate::text::style::Style;
 use crate::version_contents::VersionContents;
+pub use changes::summary;
 use sides::{ComparedSide, ComparedVersion};
 
 /// The most differences whose contents are compared.
@@ -41,9 +45,10 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     store_contents(&mut current);
     let (a, b) = sides::of(&current, &args)?;
     let contents = VersionContents::new(&current);
+    let inspector = FileInspector::new(Some(current.home.dir()));
     let content = match (&a, &b) {
         (ComparedSide::Version(a), ComparedSide::Version(b)) => {
-            Some(compare_versions(&contents, a, b)?)
+            Some(compare_versions(&contents, &inspector, a, b)?)
         }
         _ => None,
     };
@@ -55,7 +60,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     let is_same = diff.differences.is_empty()
         && content
             .as_ref()
-            .is_none_or(|content| matches!(content, Some(ContentDifference::Same) | None));
+            .is_none_or(|content| content.as_ref().is_none_or(ComparedContent::is_same));
     let answered = Answered {
         a,
         b,
@@ -63,10 +68,14 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
         content: content.flatten(),
     };
     answer(|out| match (args.json, args.level) {
-        (true, _) => json::object(out, fields(&answered, is_same, &contents, args.full)),
+        (true, _) => json::object(
+            out,
+            fields(&answered, is_same, &contents, &inspector, args.full),
+        ),
         (false, Level::Step) => causes::Printer {
             answered: &answered,
             contents: &contents,
+            inspector: &inspector,
             style: Style::of_stdout(),
             full: args.full,
             here: &here(),
@@ -84,7 +93,15 @@ struct Answered {
     diff: Diff,
     /// The difference between the contents of the two versions that the user named. `None` if runs
     /// are compared, or if a content is not available.
-    content: Option<ContentDifference>,
+    content: Option<ComparedContent>,
+}
+
+/// The difference between two contents of a file.
+struct ComparedContent {
+    /// In lines, cells, pixels or bytes.
+    difference: ContentDifference,
+    /// In the terms of the file's format. `None` if no inspector was asked.
+    inside: Option<Result<Answer, Trouble>>,
 }
 
 /// Stores pending contents now. A comparison or a replay needs them, and they are otherwise stored
@@ -97,15 +114,66 @@ pub fn store_contents(current: &mut CurrentStore) {
     }
 }
 
+impl ComparedContent {
+    fn of(inspector: &FileInspector, name: &[u8], old: &[u8], new: &[u8]) -> ComparedContent {
+        let difference = backstory_comparison::compare(name, old, new);
+        let is_seen = matches!(
+            difference,
+            ContentDifference::Same | ContentDifference::Table(_) | ContentDifference::Image(_)
+        );
+        let inside = (!is_seen).then(|| inspector.changes(name, old, new));
+        ComparedContent {
+            difference,
+            inside: inside.flatten(),
+        }
+    }
+
+    fn is_same(&self) -> bool {
+        matches!(self.difference, ContentDifference::Same)
+    }
+
+    /// As JSON. `inside` is what the inspector said.
+    fn json(&self, full: bool) -> Value {
+        let mut fields = changes::json(&self.difference, full);
+        fields.push((
+            "inside",
+            match &self.inside {
+                None => Value::Null,
+                Some(Ok(inside)) => Value::Object(vec![
+                    ("inspector", inside.inspector.as_str().into()),
+                    ("version", inside.version.into()),
+                    ("sentences", Value::array(&inside.sentences)),
+                    ("changes", file_inspector::json_map(&inside.changes)),
+                ]),
+                Some(Err(trouble)) => {
+                    Value::Object(vec![("error", trouble.to_string().as_str().into())])
+                }
+            },
+        ));
+        Value::Object(fields)
+    }
+
+    /// The difference in one line: in the terms of the format, if its inspector knows.
+    fn summary(&self) -> String {
+        match &self.inside {
+            Some(Ok(inside)) if !inside.sentences.is_empty() => {
+                printable(inside.one_line().as_bytes())
+            }
+            _ => summary(&self.difference),
+        }
+    }
+}
+
 fn compare_versions(
     contents: &VersionContents<'_>,
+    inspector: &FileInspector,
     a: &ComparedVersion,
     b: &ComparedVersion,
-) -> Result<Option<ContentDifference>, Failure> {
+) -> Result<Option<ComparedContent>, Failure> {
     let (Some(old), Some(new)) = (a.read(contents)?, b.read(contents)?) else {
         return Ok(None);
     };
-    Ok(Some(backstory_comparison::compare(&b.name, &old, &new)))
+    Ok(Some(ComparedContent::of(inspector, &b.name, &old, &new)))
 }
 
 /// The comparison without the histories.
@@ -129,19 +197,21 @@ fn unrecorded(current: &CurrentStore, a: &ComparedSide, b: &ComparedSide) -> Res
 fn content_of(
     difference: &Difference,
     contents: &VersionContents<'_>,
-) -> Option<ContentDifference> {
+    inspector: &FileInspector,
+) -> Option<ComparedContent> {
     let [Some(a), Some(b)] = difference.versions else {
         return None;
     };
     let read = |version| contents.read(version).ok().flatten();
     let (old, new) = (read(a)?, read(b)?);
-    Some(backstory_comparison::compare(&difference.of, &old, &new))
+    Some(ComparedContent::of(inspector, &difference.of, &old, &new))
 }
 
 fn fields(
     answered: &Answered,
     is_same: bool,
     contents: &VersionContents<'_>,
+    inspector: &FileInspector,
     full: bool,
 ) -> Vec<(&'static str, Value)> {
     let diff = &answered.diff;
@@ -153,8 +223,8 @@ fn fields(
         let is_file = difference.versions.iter().all(Option::is_some);
         if is_file && compared < COMPARED {
             compared += 1;
-            let content = content_of(difference, contents);
-            let content = content.map_or(Value::Null, |content| changes::json(&content, full));
+            let content = content_of(difference, contents, inspector);
+            let content = content.map_or(Value::Null, |content| content.json(full));
             object.push(("content", content));
         }
         differences.push(Value::Object(object));
@@ -175,7 +245,7 @@ fn fields(
         ("unknown", names(&diff.unknown)),
         (
             "content",
-            content.map_or(Value::Null, |content| changes::json(content, full)),
+            content.map_or(Value::Null, |content| content.json(full)),
         ),
     ]
 }

@@ -14,6 +14,7 @@ mod file_choice;
 pub mod files;
 pub mod generate;
 pub mod inputs;
+pub mod inspect;
 pub mod lineage;
 pub mod log;
 pub mod manage;
@@ -38,6 +39,7 @@ pub mod store;
 mod stored_contents;
 pub mod tag;
 pub mod tui;
+pub mod undo;
 pub mod who;
 
 use backstory_workflow::paths::relative;

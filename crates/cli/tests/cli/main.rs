@@ -26,6 +26,7 @@ mod exported_steps;
 mod exported_workflows;
 mod generated;
 mod history;
+mod inspect;
 mod kept;
 mod kinds;
 mod launchers;

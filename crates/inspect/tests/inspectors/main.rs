@@ -5,6 +5,7 @@
 mod formats;
 mod hostile;
 mod malformed;
+mod plugins;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -12,7 +12,8 @@ use backstory_workflow::paths::relative;
 
 use super::changes;
 use super::sides::{ComparedSide, ComparedVersion};
-use super::{Answered, content_of};
+use super::{Answered, ComparedContent, content_of};
+use crate::file_inspector::FileInspector;
 use crate::text::line::{cut, printable};
 use crate::text::paths::shown;
 use crate::text::shell;
@@ -42,6 +43,8 @@ pub struct Printer<'d> {
     pub answered: &'d Answered,
     /// Reads contents of files.
     pub contents: &'d VersionContents<'d>,
+    /// Asks inspectors.
+    pub inspector: &'d FileInspector,
     /// Whether to use colours.
     pub style: Style,
     /// Print everything.
@@ -124,7 +127,7 @@ impl Printer<'_> {
     /// The contents of the two versions that the user named.
     fn named_content(
         &self,
-        content: &ContentDifference,
+        content: &ComparedContent,
         left: &mut usize,
         out: &mut impl Write,
     ) -> io::Result<()> {
@@ -132,8 +135,12 @@ impl Printer<'_> {
             ComparedSide::Version(ComparedVersion { name, .. }) => shown(name),
             ComparedSide::Run(_) => String::new(),
         };
-        self.heading(&format!("{name}: {}", changes::summary(content)), out)?;
-        *left -= changes::body(content, *left, self.style, out)?.min(*left);
+        self.heading(&format!("{name}: {}", content.summary()), out)?;
+        if let Some(Err(trouble)) = &content.inside {
+            let trouble = printable(trouble.to_string().as_bytes());
+            writeln!(out, "      {}", self.style.paint(Role::Dim, &trouble))?;
+        }
+        *left -= changes::body(&content.difference, *left, self.style, out)?.min(*left);
         Ok(())
     }
 
@@ -222,13 +229,13 @@ impl Printer<'_> {
         left: &mut usize,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let content = content_of(cause, self.contents);
+        let content = content_of(cause, self.contents, self.inspector);
         let what = self.style.paint(Role::Subject, &self.name(&cause.of));
         let effect = self.effect(at);
         match cause.kind {
             DifferenceKind::Program | DifferenceKind::Library | DifferenceKind::Input => {
                 let change = match (&content, &cause.a, &cause.b) {
-                    (Some(content), ..) => changes::summary(content),
+                    (Some(content), ..) => content.summary(),
                     (None, Some(a), Some(b)) => format!("{} → {}", printable(a), printable(b)),
                     (None, None, _) => "used by b only".to_owned(),
                     (None, _, None) => "used by a only".to_owned(),
@@ -285,7 +292,7 @@ impl Printer<'_> {
             }
         }
         if let Some(content) = content {
-            self.lines(&content, left, out)?;
+            self.lines(&content.difference, left, out)?;
         }
         Ok(())
     }

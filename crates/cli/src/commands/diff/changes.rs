@@ -75,8 +75,8 @@ pub fn body(
     Ok(shown)
 }
 
-/// The difference as JSON. The changed lines only if `full`.
-pub fn json(content: &ContentDifference, full: bool) -> Value {
+/// The fields of the difference in JSON. The changed lines only if `full`.
+pub fn json(content: &ContentDifference, full: bool) -> Vec<(&'static str, Value)> {
     let mut fields: Vec<(&'static str, Value)> =
         vec![("summary", summary(content).as_str().into())];
     match content {
@@ -118,7 +118,7 @@ pub fn json(content: &ContentDifference, full: bool) -> Value {
             fields.push(("bytes_differing", binary.differing.into()));
         }
     }
-    Value::Object(fields)
+    fields
 }
 
 fn hunk(hunk: &backstory_comparison::Hunk) -> Value {

@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
 
 use super::causes::{LISTED, NAMED, Printer, listed};
-use super::changes;
-use super::content_of;
 use super::sides::ComparedSide;
+use super::{ComparedContent, content_of};
 use crate::text::line::printable;
 use crate::text::style::Role;
 use crate::text::words::counted;
@@ -71,15 +70,15 @@ impl Printer<'_> {
         }
         let most = if self.full { usize::MAX } else { LISTED };
         for output in results.iter().take(most) {
-            let content = content_of(output, self.contents);
+            let content = content_of(output, self.contents, self.inspector);
             let said = content.as_ref().map_or_else(
                 || "the contents are not stored".to_owned(),
-                changes::summary,
+                ComparedContent::summary,
             );
             let name = self.style.paint(Role::Subject, &self.name(&output.of));
             writeln!(out, "  {name}  {said}")?;
             if let Some(content) = content {
-                self.lines(&content, left, out)?;
+                self.lines(&content.difference, left, out)?;
             }
         }
         let names = |outputs: &[&Difference]| -> Vec<String> {

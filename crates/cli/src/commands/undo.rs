@@ -1,0 +1,227 @@
+//! `undo` and `redo`: bring another recorded version of a file back, from the stored contents.
+//!
+//! The versions are those of the file's history, each content once in a row. The present content
+//! must be one of them, so that nothing is lost. A note in the store's directory says which one, as
+//! the same content may have been there several times.
+//!
+//! Invariant: the file has its old content or its new one at each moment.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use backstory_eventlog::event::Time;
+use backstory_files::{Digest, regular};
+use backstory_query as query;
+use backstory_store::EntityKey;
+
+use super::diff::store_contents;
+use super::path_log::run_of;
+use super::{Outcome, answer};
+use crate::args::inspect::UndoArgs;
+use crate::commands::diff::summary;
+use crate::current_store::CurrentStore;
+use crate::error::Failure;
+use crate::subject;
+use crate::text::paths::shown;
+use crate::text::when::moment;
+use crate::version_contents::VersionContents;
+
+/// Where to go in the file's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// To the version before.
+    Back,
+    /// To the version after.
+    Forward,
+}
+
+/// A content that the file had.
+struct FormerState {
+    digest: Digest,
+    version: EntityKey,
+    run: Option<String>,
+    time: Time,
+}
+
+/// Replaces the file's content.
+pub fn run(args: &UndoArgs, step: Step, store: Option<&Path>) -> Outcome {
+    let mut current = CurrentStore::open(store)?;
+    store_contents(&mut current);
+    let name = shown(args.path.as_os_str().as_bytes());
+    let path = fs::canonicalize(&args.path).unwrap_or_else(|_| args.path.clone());
+    let states = states(&current, &path)?;
+    let note = PositionNote::of(&current, &path)?;
+    let present = present(&path, &name)?;
+    let now = present.as_deref().map(digest_of).transpose()?;
+    let at = position(&states, now, note.read(), &name)?;
+    let wanted = match (step, at) {
+        // A file that is gone comes back as it was last.
+        (Step::Back, None) => states.len().checked_sub(1),
+        (Step::Back, Some(at)) => at.checked_sub(1),
+        (Step::Forward, at) => at.map(|at| at + 1).filter(|&at| at < states.len()),
+    };
+    let Some(wanted) = wanted else {
+        let word = if step == Step::Back {
+            "former"
+        } else {
+            "later"
+        };
+        return Err(Failure::not_found(format!(
+            "no {word} version of {name} is recorded; `backstory log -- {name}` lists all"
+        )));
+    };
+    let state = &states[wanted];
+    let of_run = state.run.as_deref().unwrap_or("an unknown run");
+    let content = VersionContents::new(&current).read(state.version)?;
+    let content =
+        content.filter(|content| digest_of(content).is_ok_and(|digest| digest == state.digest));
+    let Some(content) = content else {
+        return Err(Failure::not_found(format!(
+            "the version of {name} of run {of_run} is not stored: it was recorded with --contents=off, or is not in the store any more"
+        )));
+    };
+    if !args.dry_run {
+        replace(&path, &content, now).map_err(|error| {
+            Failure::not_found(format!("cannot put the version of {name} back: {error}"))
+        })?;
+        note.write(state.digest, wanted);
+    }
+    let difference = backstory_comparison::compare(
+        path.as_os_str().as_bytes(),
+        present.as_deref().unwrap_or_default(),
+        &content,
+    );
+    let verb = if args.dry_run { "would become" } else { "is" };
+    let other = if step == Step::Back { "redo" } else { "undo" };
+    answer(|out| {
+        writeln!(
+            out,
+            "{name} {verb} as run {of_run} left it on {} ({})",
+            moment(state.time),
+            summary(&difference)
+        )?;
+        match args.dry_run {
+            true => Ok(()),
+            false => writeln!(out, "`backstory {other} {name}` takes that back"),
+        }
+    })
+}
+
+/// The contents that the file had, the oldest first.
+fn states(current: &CurrentStore, path: &Path) -> Result<Vec<FormerState>, Failure> {
+    let mut states: Vec<FormerState> = Vec::new();
+    for event in query::history(&current.store, path)? {
+        let Some(version) = event.version.filter(|_| event.change.leaves_file()) else {
+            continue;
+        };
+        let known = query::known(&current.store, event.ident.as_ref())?;
+        let Some(digest) = known.and_then(|(digest, _)| digest) else {
+            continue;
+        };
+        if states.last().is_none_or(|last| last.digest != digest) {
+            states.push(FormerState {
+                digest,
+                version,
+                run: run_of(current, &event)?,
+                time: event.time,
+            });
+        }
+    }
+    Ok(states)
+}
+
+fn digest_of(mut content: &[u8]) -> io::Result<Digest> {
+    backstory_contents::digest_of(&mut content).map(|(digest, _)| digest)
+}
+
+/// The file's content. `None` if the file is gone.
+fn present(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+    match regular::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::not_found(format!("cannot read {name}: {error}"))),
+    }
+}
+
+/// The place of the present content in the history. `None` if the file is gone.
+fn position(
+    states: &[FormerState],
+    now: Option<Digest>,
+    noted: Option<(Digest, usize)>,
+    name: &str,
+) -> Result<Option<usize>, Failure> {
+    let Some(now) = now else {
+        return Ok(None);
+    };
+    let noted = noted.filter(|(digest, at)| {
+        *digest == now && states.get(*at).is_some_and(|state| state.digest == now)
+    });
+    let newest = states.iter().rposition(|state| state.digest == now);
+    match noted.map(|(_, at)| at).or(newest) {
+        Some(at) => Ok(Some(at)),
+        None => Err(Failure::not_found(format!(
+            "{name} was changed outside of recorded runs: its present content is stored nowhere and would be lost. Copy it away, or record a command that reads it"
+        ))),
+    }
+}
+
+/// Writes beside the file and renames. `now` is what the file had when it was read.
+fn replace(path: &Path, content: &[u8], now: Option<Digest>) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let mut beside = tempfile::Builder::new()
+        .prefix(".backstory-undo-")
+        .tempfile_in(directory)?;
+    beside.write_all(content)?;
+    let meta = fs::symlink_metadata(path);
+    if let Ok(meta) = &meta {
+        // Only root may give a file to another user.
+        let _ = fchown(beside.as_file(), Some(meta.uid()), Some(meta.gid()));
+    }
+    let mode = meta.map_or(0o644, |meta| meta.mode() & 0o7777);
+    beside
+        .as_file()
+        .set_permissions(fs::Permissions::from_mode(mode))?;
+    beside.as_file().sync_all()?;
+    if subject::digest_of_file(path) != now {
+        return Err(io::Error::other(
+            "it was changed meanwhile; nothing was done",
+        ));
+    }
+    match now {
+        Some(_) => beside.persist(path).map_err(|error| error.error)?,
+        None => beside
+            .persist_noclobber(path)
+            .map_err(|error| error.error)?,
+    };
+    Ok(())
+}
+
+/// Says which of several equal contents the present one is.
+struct PositionNote {
+    file: PathBuf,
+}
+
+impl PositionNote {
+    fn of(current: &CurrentStore, path: &Path) -> Result<PositionNote, Failure> {
+        let name = digest_of(path.as_os_str().as_bytes())?.to_string();
+        Ok(PositionNote {
+            file: current.home.dir().join("undone").join(name),
+        })
+    }
+
+    fn read(&self) -> Option<(Digest, usize)> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        let (digest, at) = text.trim().split_once(' ')?;
+        Some((digest.parse().ok()?, at.parse().ok()?))
+    }
+
+    /// Without the note, the newest of equal contents is meant.
+    fn write(&self, digest: Digest, at: usize) {
+        let directory = self.file.parent().unwrap_or(Path::new("/"));
+        let _ = fs::create_dir_all(directory)
+            .and_then(|()| fs::write(&self.file, format!("{digest} {at}\n")));
+    }
+}

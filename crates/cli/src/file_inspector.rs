@@ -1,0 +1,131 @@
+//! Asks inspectors for the commands: with the user's own inspectors, and with answers kept in the
+//! store's directory.
+//!
+//! In: contents in memory, and the user's file `inspectors.toml` beside `tools.toml`. Out: answers.
+//! A mistake in the file is a line on stderr; the built-in inspectors remain.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use backstory_files::regular;
+use backstory_inspection::{
+    Answer, AnswerCache, Catalogue, InspectionWorker, InspectorEntry, Question, Trouble,
+};
+
+use crate::error::complain;
+use crate::json::Value;
+use crate::tool_file;
+
+/// The directory of kept answers, below the store's.
+const KEPT: &str = "inspected";
+
+/// The time after which no more changes are asked for: a comparison of two runs may meet a hundred
+/// files.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Inspectors with a worker.
+pub struct FileInspector {
+    begun: Instant,
+    catalogue: Catalogue,
+    worker: Result<InspectionWorker, Trouble>,
+    cache: Option<AnswerCache>,
+}
+
+impl FileInspector {
+    /// The built-in inspectors and the user's. `store`: the store's directory, if there is one.
+    pub fn new(store: Option<&Path>) -> FileInspector {
+        FileInspector {
+            begun: Instant::now(),
+            catalogue: catalogue(),
+            worker: InspectionWorker::find(),
+            cache: store.map(|store| AnswerCache::at(store.join(KEPT))),
+        }
+    }
+
+    /// The inspector that takes a file. `None` if none does.
+    pub fn entry(&self, name: &[u8], content: &[u8]) -> Option<&InspectorEntry> {
+        self.catalogue.choose(name, content)
+    }
+
+    /// Asks an inspector about one content, or about the changes to a second one.
+    ///
+    /// # Errors
+    /// The worker is not installed, or it gave no answer that may be shown.
+    pub fn ask(
+        &self,
+        entry: &InspectorEntry,
+        name: &[u8],
+        first: &[u8],
+        second: Option<&[u8]>,
+    ) -> Result<Answer, Trouble> {
+        let question = Question {
+            name,
+            first,
+            second,
+        };
+        let worker = self.worker.as_ref().map_err(absent)?;
+        match &self.cache {
+            Some(cache) => cache.ask(worker, entry, &question),
+            None => worker.ask(entry, &question),
+        }
+    }
+
+    /// Asks what changed inside of a file whose format a comparison of lines, cells or pixels does
+    /// not see into. `None` for other formats, and when earlier questions took too long.
+    pub fn changes(&self, name: &[u8], old: &[u8], new: &[u8]) -> Option<Result<Answer, Trouble>> {
+        let entry = self.entry(name, new)?;
+        let is_seen = matches!(entry.name.as_str(), "text" | "csv");
+        let takes_both = entry.takes(name, old);
+        let has_time = self.begun.elapsed() < PATIENCE;
+        (!is_seen && takes_both && has_time).then(|| self.ask(entry, name, old, Some(new)))
+    }
+}
+
+/// The same trouble again.
+fn absent(trouble: &Trouble) -> Trouble {
+    match trouble {
+        Trouble::NoWorker(place) => Trouble::NoWorker(place.clone()),
+        other => Trouble::Refused {
+            inspector: String::new(),
+            object: String::new(),
+            because: other.to_string(),
+        },
+    }
+}
+
+/// The built-in inspectors, with the user's own before them.
+fn catalogue() -> Catalogue {
+    let Some(path) = tool_file::in_configuration("inspectors.toml") else {
+        return Catalogue::built_in();
+    };
+    let mut text = String::new();
+    let read = regular::open(&path).and_then(|mut file| file.read_to_string(&mut text));
+    let extended = match read {
+        Ok(_) => Catalogue::extended(&text, &path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Catalogue::built_in(),
+        Err(error) => Err(format!("{} is ignored: {error}", path.display())),
+    };
+    extended.unwrap_or_else(|wrong| {
+        complain(&wrong);
+        Catalogue::built_in()
+    })
+}
+
+/// An answer's value as this program writes it.
+pub fn json(value: &serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::Number(number) => Value::Number(number.to_string()),
+        serde_json::Value::String(text) => Value::Bytes(text.clone().into_bytes()),
+        serde_json::Value::Array(values) => Value::Array(values.iter().map(json).collect()),
+        serde_json::Value::Object(map) => json_map(map),
+    }
+}
+
+/// An object of an answer.
+pub fn json_map(map: &serde_json::Map<String, serde_json::Value>) -> Value {
+    let fields = map.iter().map(|(name, value)| (name.clone(), json(value)));
+    Value::Map(fields.collect())
+}

@@ -1,0 +1,152 @@
+//! `inspect`, what `diff` says of the inside of files, `undo` and `redo`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use backstory_testkit::need::{needs, skipped};
+
+use super::Place;
+
+/// True if the worker lies beside the program, where a build of the whole workspace puts it.
+fn has_worker() -> bool {
+    let worker = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name("backstory-inspect");
+    let is_there = worker.is_file();
+    if !is_there {
+        skipped(
+            "inspectors",
+            "needs target/debug/backstory-inspect: cargo build --workspace",
+        );
+    }
+    is_there
+}
+
+/// Makes a zip archive in the place, with Python's own library.
+fn zip(place: &Place, name: &str, member: &str, content: &str) {
+    let script = format!(
+        "import zipfile; zipfile.ZipFile({name:?}, 'w').writestr(zipfile.ZipInfo({member:?}), {content:?})"
+    );
+    let status = Command::new("python3")
+        .args(["-c", &script])
+        .current_dir(place.work())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn inspect_tells_what_is_inside_of_a_file_and_what_changed_in_it() {
+    if !has_worker() || !needs("archives", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    zip(&place, "a.zip", "one.txt", "1");
+    zip(&place, "b.zip", "one.txt", "2");
+    let facts = place.run(&["inspect", "a.zip"]);
+    assert!(
+        facts.status == 0 && facts.out.contains("one.txt  crc32 83dcefb7, size 1"),
+        "{facts:?}"
+    );
+    let changes = place.run(&["inspect", "a.zip", "b.zip"]);
+    assert_eq!(
+        changes.out,
+        "1 member changed: `one.txt` crc32 83dcefb7 → 1ad5be0d\n"
+    );
+    assert_eq!(changes.status, 1);
+    let json = place.run(&["inspect", "--json", "a.zip", "b.zip"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["inspector"], "zip");
+    assert_eq!(
+        json["changes"]["members"]["changed"][0]["to"]["crc32"],
+        "1ad5be0d"
+    );
+    let same = place.run(&["inspect", "a.zip", "a.zip"]);
+    assert_eq!((same.status, &*same.out), (0, "no difference\n"));
+}
+
+#[test]
+fn diff_tells_what_changed_inside_of_a_file() {
+    if !has_worker() || !needs("archives", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    for content in ["1", "2"] {
+        zip(&place, "in.zip", "one.txt", content);
+        place.keep("cat in.zip > out.zip", &["--contents=lazy"]);
+    }
+    let diff = place.run(&["diff", "out.zip"]);
+    let said = "out.zip: 1 member changed: `one.txt` crc32 83dcefb7 → 1ad5be0d";
+    assert!(diff.out.contains(said), "{}", diff.out);
+    let json = place.run(&["diff", "--json", "out.zip"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["content"]["inside"]["inspector"], "zip");
+    // The answer is kept: without it, the file below the store would not be there.
+    let kept = fs::read_dir(place.stage.store().join("inspected")).unwrap();
+    assert_eq!(kept.count(), 1);
+}
+
+#[test]
+fn a_file_that_no_inspector_can_read_is_an_error_that_names_it() {
+    if !has_worker() {
+        return;
+    }
+    let place = Place::new();
+    place.write("broken.ipynb", "{\"cells\": 3}");
+    let answer = place.run(&["inspect", "broken.ipynb"]);
+    assert_eq!(answer.status, 1);
+    assert!(
+        answer
+            .err
+            .contains("inspector ipynb cannot read broken.ipynb"),
+        "{}",
+        answer.err
+    );
+}
+
+#[test]
+fn undo_and_redo_walk_through_the_recorded_versions_of_a_file() {
+    let place = Place::new();
+    for line in ["one", "two", "one"] {
+        place.keep(&format!("echo {line} > notes.txt"), &["--contents=all"]);
+    }
+    let file = place.work().join("notes.txt");
+    let content = || fs::read_to_string(&file).unwrap();
+    let run = |command: &str| place.run(&[command, "notes.txt"]);
+    let planned = place.run(&["undo", "notes.txt", "--dry-run"]);
+    assert!(planned.out.contains("would become"), "{planned:?}");
+    assert_eq!(content(), "one\n");
+    for (command, wanted) in [
+        ("undo", "two\n"),
+        ("undo", "one\n"),
+        ("redo", "two\n"),
+        ("redo", "one\n"),
+    ] {
+        let answer = run(command);
+        assert_eq!(
+            (answer.status, content().as_str()),
+            (0, wanted),
+            "{answer:?}"
+        );
+    }
+    let last = run("redo");
+    assert!(
+        last.status == 1 && last.err.contains("no later version"),
+        "{last:?}"
+    );
+    fs::remove_file(&file).unwrap();
+    assert_eq!(run("undo").status, 0);
+    assert_eq!(content(), "one\n");
+}
+
+#[test]
+fn undo_leaves_a_file_alone_that_was_changed_outside_of_recorded_runs() {
+    let place = Place::new();
+    for line in ["one", "two"] {
+        place.keep(&format!("echo {line} > notes.txt"), &["--contents=all"]);
+    }
+    place.write("notes.txt", "my own words\n");
+    let answer = place.run(&["undo", "notes.txt"]);
+    assert_eq!(answer.status, 1);
+    assert!(answer.err.contains("would be lost"), "{}", answer.err);
+    let content = fs::read_to_string(place.work().join("notes.txt")).unwrap();
+    assert_eq!(content, "my own words\n");
+}
