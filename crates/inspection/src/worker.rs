@@ -18,8 +18,8 @@ use crate::answer::{self, Answer};
 use crate::question::{Question, QuestionHead};
 use crate::{InspectorEntry, LARGEST_CONTENT, Trouble, WORKER};
 
-/// Where packages install the worker, from the directory of the main program.
-const LIBEXEC: &str = "../libexec/backstory";
+/// Where packages install the worker, from the directory above the main program's.
+const LIBEXEC: &str = "libexec/backstory";
 
 /// The processor time that the worker may take, in seconds.
 pub const PROCESSOR_SECONDS: u64 = 2;
@@ -45,7 +45,7 @@ impl InspectionWorker {
     pub fn find() -> Result<InspectionWorker, Trouble> {
         let own = std::env::current_exe().unwrap_or_default();
         let directory = own.parent().unwrap_or(Path::new("/"));
-        let libexec = directory.join(LIBEXEC);
+        let libexec = directory.parent().unwrap_or(directory).join(LIBEXEC);
         let all = [directory.join(WORKER), libexec.join(WORKER)];
         match all.into_iter().find(|program| program.is_file()) {
             Some(program) => Ok(InspectionWorker { program }),

@@ -1,25 +1,31 @@
 //! `inspect`, what `diff` says of the inside of files, `undo` and `redo`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use backstory_testkit::need::{needs, skipped};
 
 use super::Place;
 
-/// True if the worker lies beside the program, where a build of the whole workspace puts it.
-fn has_worker() -> bool {
-    let worker = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name("backstory-inspect");
-    let is_there = worker.is_file();
-    if !is_there {
+/// Puts the worker beside the place's program. False if it is not built.
+fn has_worker(place: &Place) -> bool {
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name(WORKER);
+    if !built.is_file() {
         skipped(
             "inspectors",
             "needs target/debug/backstory-inspect: cargo build --workspace",
         );
+        return false;
     }
-    is_there
+    let beside = Path::new(&place.program()).with_file_name(WORKER);
+    fs::hard_link(&built, &beside)
+        .or_else(|_| backstory_testkit::program::copy(&built, &beside))
+        .unwrap();
+    true
 }
+
+const WORKER: &str = "backstory-inspect";
 
 /// Makes a zip archive in the place, with Python's own library.
 fn zip(place: &Place, name: &str, member: &str, content: &str) {
@@ -35,10 +41,10 @@ fn zip(place: &Place, name: &str, member: &str, content: &str) {
 
 #[test]
 fn inspect_tells_what_is_inside_of_a_file_and_what_changed_in_it() {
-    if !has_worker() || !needs("archives", &["python3"]) {
+    let place = Place::new();
+    if !has_worker(&place) || !needs("archives", &["python3"]) {
         return;
     }
-    let place = Place::new();
     zip(&place, "a.zip", "one.txt", "1");
     zip(&place, "b.zip", "one.txt", "2");
     let facts = place.run(&["inspect", "a.zip"]);
@@ -65,10 +71,10 @@ fn inspect_tells_what_is_inside_of_a_file_and_what_changed_in_it() {
 
 #[test]
 fn diff_tells_what_changed_inside_of_a_file() {
-    if !has_worker() || !needs("archives", &["python3"]) {
+    let place = Place::new();
+    if !has_worker(&place) || !needs("archives", &["python3"]) {
         return;
     }
-    let place = Place::new();
     for content in ["1", "2"] {
         zip(&place, "in.zip", "one.txt", content);
         place.keep("cat in.zip > out.zip", &["--contents=lazy"]);
@@ -86,10 +92,10 @@ fn diff_tells_what_changed_inside_of_a_file() {
 
 #[test]
 fn a_file_that_no_inspector_can_read_is_an_error_that_names_it() {
-    if !has_worker() {
+    let place = Place::new();
+    if !has_worker(&place) {
         return;
     }
-    let place = Place::new();
     place.write("broken.ipynb", "{\"cells\": 3}");
     let answer = place.run(&["inspect", "broken.ipynb"]);
     assert_eq!(answer.status, 1);
@@ -97,6 +103,20 @@ fn a_file_that_no_inspector_can_read_is_an_error_that_names_it() {
         answer
             .err
             .contains("inspector ipynb cannot read broken.ipynb"),
+        "{}",
+        answer.err
+    );
+}
+
+#[test]
+fn a_missing_worker_is_an_error_that_says_where_it_belongs() {
+    let place = Place::new();
+    place.write("notes.txt", "one\n");
+    let answer = place.run(&["inspect", "notes.txt"]);
+    assert_eq!(answer.status, 1);
+    assert!(answer.err.contains("libexec/backstory"), "{}", answer.err);
+    assert!(
+        answer.err.contains("backstory-inspect is not installed"),
         "{}",
         answer.err
     );
