@@ -10,7 +10,7 @@ WORKER = $(dir $(RELEASE))backstory-inspect
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: dist help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build
+.PHONY: dist help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build worker
 
 help:
 	@echo 'make demo      build, record a small pipeline, print where its result comes from'
@@ -35,6 +35,9 @@ setup-all:
 build: setup
 	scripts/page build
 	$(CARGO) build --release --locked -p backstory
+
+# The reader of file formats, which is a program of its own.
+worker: setup
 	$(CARGO) build --release --locked -p backstory-inspect
 
 demo: build
@@ -79,7 +82,7 @@ SYMBOLS = $(DESTDIR)$(PREFIX)/lib/debug$(PREFIX)/bin/backstory.debug
 # Rust, and its build would leave files that only root can change. The installed files are
 # readable by all, whatever the umask.
 install:
-	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory build
+	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory build worker
 	umask 022 && mkdir -p $(dir $(SYMBOLS)) $(DESTDIR)$(PREFIX)/bin
 	umask 022 && objcopy --only-keep-debug $(RELEASE) $(SYMBOLS) && chmod 644 $(SYMBOLS)
 	umask 022 && cd $(dir $(SYMBOLS)) && \
