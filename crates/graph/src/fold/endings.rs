@@ -3,10 +3,56 @@
 //! The fold learns late that a process has ended. A `wait` is logged when it begins, so the child
 //! has certainly ended only by the next event of the waiting thread.
 
-use super::{CallContext, Fold};
-use crate::model::{Informed, Sink};
+use std::collections::VecDeque;
+
 use backstory_eventlog::event::{Pid, Time};
 use backstory_eventlog::run::RunEnd;
+use rustc_hash::FxHashMap;
+
+use super::{CallContext, Fold};
+use crate::model::{Informed, Sink};
+use crate::serial::Serial;
+
+/// How many ended processes stay in memory for deferred events.
+const LATE: usize = 256;
+
+/// Processes that have ended, or end with the next event of another process.
+#[derive(Debug, Default)]
+pub(super) struct EndedProcesses {
+    /// Children that a thread has waited for. They had ended when the thread's next event came.
+    waited: FxHashMap<Pid, Vec<(Pid, Time, Serial)>>,
+    /// Processes that have ended, until no event can come from them any more.
+    dead: VecDeque<(Pid, Serial)>,
+}
+
+impl EndedProcesses {
+    /// A thread has waited for a child, at a time and in an epoch.
+    fn wait(&mut self, tid: Pid, child: (Pid, Time, Serial)) {
+        self.waited.entry(tid).or_default().push(child);
+    }
+
+    /// The children that the thread has waited for.
+    fn take_waited(&mut self, tid: Pid) -> Vec<(Pid, Time, Serial)> {
+        if self.waited.is_empty() {
+            return Vec::new();
+        }
+        self.waited.remove(&tid).unwrap_or_default()
+    }
+
+    /// The threads that have waited for children.
+    fn waiting(&self) -> Vec<Pid> {
+        self.waited.keys().copied().collect()
+    }
+
+    /// A process has ended. Returns the process that ended so long ago that no event of it comes.
+    fn push(&mut self, pid: Pid, epoch: Serial) -> Option<(Pid, Serial)> {
+        self.dead.push_back((pid, epoch));
+        match self.dead.len() > LATE {
+            true => self.dead.pop_front(),
+            false => None,
+        }
+    }
+}
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn wait(
@@ -26,17 +72,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             process.status = Some(status);
         }
         if !looked {
-            self.waited
-                .entry(call.tid)
-                .or_default()
-                .push((child as Pid, call.time, call.epoch));
+            let child = (child as Pid, call.time, call.epoch);
+            self.ended.wait(call.tid, child);
         }
         Ok(())
     }
 
     /// Ends the children that the thread waited for. They had ended before the thread went on.
     pub(super) fn reap_waited(&mut self, tid: Pid, time: Time) -> Result<(), S::Error> {
-        for (child, waited, waiter) in self.waited.remove(&tid).unwrap_or_default() {
+        for (child, waited, waiter) in self.ended.take_waited(tid) {
             let Some(process) = self.processes.get(&child) else {
                 continue;
             };
@@ -108,9 +152,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 epoch.signal = (signal != 0).then_some(signal);
             }
         }
-        self.dead.push_back((pid, serial));
-        if self.dead.len() > super::LATE
-            && let Some((pid, serial)) = self.dead.pop_front()
+        if let Some((pid, serial)) = self.ended.push(pid, serial)
             && self.processes.get(&pid).is_some_and(|p| p.epoch == serial)
         {
             self.bury(pid)?;
@@ -132,8 +174,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Ends every process that still lives at the end of the run.
     pub(super) fn end_all(&mut self, end: Option<&RunEnd>, time: Time) -> Result<(), S::Error> {
-        let waiting: Vec<Pid> = self.waited.keys().copied().collect();
-        for tid in waiting {
+        for tid in self.ended.waiting() {
             self.reap_waited(tid, time)?;
         }
         let mut pids: Vec<Pid> = self.processes.keys().copied().collect();

@@ -12,6 +12,31 @@ use crate::model::{Activity, ActivityId, Edge, Inform, Informed, Interval, Sink}
 use crate::processor_time;
 use crate::serial::Serial;
 
+/// The nodes of all epochs.
+#[derive(Debug, Default)]
+pub(super) struct ActivityIds {
+    announced: u32,
+    by_epoch: Vec<ActivityId>,
+}
+
+impl ActivityIds {
+    /// The node of an epoch that has none yet.
+    fn next(&mut self, epoch: Serial) -> ActivityId {
+        let id = ActivityId(self.announced);
+        self.announced += 1;
+        let all = self.by_epoch.len().max(epoch as usize + 1);
+        self.by_epoch.resize(all, ActivityId(u32::MAX));
+        self.by_epoch[epoch as usize] = id;
+        id
+    }
+
+    /// The node of an epoch that has ended.
+    pub(super) fn of(&self, epoch: Serial) -> ActivityId {
+        let id = self.by_epoch.get(epoch as usize);
+        id.copied().unwrap_or(ActivityId(0))
+    }
+}
+
 impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn informed(
         &mut self,
@@ -45,19 +70,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn announce(&mut self, serial: Serial) -> Result<ActivityId, S::Error> {
         let Some(epoch) = &mut self.epochs[serial as usize] else {
             // An epoch that has ended has its node already.
-            return Ok(self.ended_id(serial));
+            return Ok(self.activities.of(serial));
         };
         if let Some(id) = epoch.id {
             return Ok(id);
         }
-        let id = ActivityId(self.activities);
-        self.activities += 1;
+        let id = self.activities.next(serial);
         epoch.id = Some(id);
-        self.ids.resize(
-            self.ids.len().max(serial as usize + 1),
-            ActivityId(u32::MAX),
-        );
-        self.ids[serial as usize] = id;
         let activity = epoch.activity(id, self.header.modes.lookups == Some(LookupsMode::All));
         let origin = epoch.origin;
         self.sink.activity(&activity)?;
@@ -70,13 +89,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             })?;
         }
         Ok(id)
-    }
-
-    pub(super) fn ended_id(&self, serial: Serial) -> ActivityId {
-        self.ids
-            .get(serial as usize)
-            .copied()
-            .unwrap_or(ActivityId(0))
     }
 
     /// Announces an epoch in its final form with its edges, and drops it.

@@ -32,7 +32,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         let place = self.follow(named, follow);
-        let link = self.links.get(&place).copied().filter(|_| !follow);
+        let link = self.links.object(place).filter(|_| !follow);
         let entity = match link {
             Some(link) => self.entity_now(call, link, named)?,
             None => self.looked(call, place, named)?,
@@ -59,8 +59,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return self.not_there(call, named);
         }
         let place = self.follow(named, false);
-        let object = match self.links.get(&place) {
-            Some(&link) => link,
+        let object = match self.links.object(place) {
+            Some(link) => link,
             None => self.link_met(place, call.time),
         };
         let entity = self.entity_now(call, object, named)?;

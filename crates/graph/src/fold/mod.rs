@@ -1,13 +1,20 @@
 //! The fold: replays the events of a run one by one, and gives a sink the nodes and edges that
 //! follow.
 //!
-//! [`Fold`] is the state of the run at the time of the last event. Each file adds the methods of one
-//! concern to it. `apply` in this file names the method of each operation; the method is in the
-//! file of the same row:
+//! [`Fold`] is the state of the run at the time of the last event. State that one concern alone
+//! needs is a type of its own, in the file of that concern: [`symbolic_links`], [`channels`],
+//! [`descriptor_lists`], [`final_state`], [`removed_links`], the activity ids in [`epochs`], and the
+//! ended processes in [`endings`]. The methods of such a type get other state as arguments.
+//!
+//! The other state is shared: processes, epochs, objects, names and the sink. Nearly every
+//! operation changes several of these, and an edge can announce nodes or give a looked-up name its
+//! object. So each file adds the methods of one concern to `Fold`. No event is folded inside
+//! another one. `apply` in this file names the method of each operation. The method is in the file
+//! of the same row:
 //!
 //! | concern | operations | files |
 //! | --- | --- | --- |
-//! | from the path that a program wrote to an absolute path | `Chdir`, `Chroot`, `Mount`, `Pivot`, `Namespace` | [`path_walk`], [`directories`], [`mounts`] |
+//! | from the path that a program wrote to an absolute path | `Chdir`, `Chroot`, `Mount`, `Pivot`, `Namespace` | [`path_walk`], [`symbolic_links`], [`directories`], [`mounts`] |
 //! | the file that a path leads to | `LinkText` | [`names`], [`identity`], [`final_state`], [`removed_links`] |
 //! | nodes, versions and edges | – | [`entities`], [`versions`], [`last_versions`] |
 //! | opens, and the descriptors that they return | `Open`, `Close`, `CloseRange`, `Dup`, `Cloexec` | [`opening`], [`descriptors`], [`release`] |
@@ -21,8 +28,6 @@
 //! | the network | `Datagram`, `Traffic`, `Resolve` | [`network`] |
 //!
 //! Absent: I/O, and clocks.
-
-use std::collections::VecDeque;
 
 mod access;
 mod channels;
@@ -57,6 +62,7 @@ mod renames;
 mod socket_address;
 mod standard;
 mod status;
+mod symbolic_links;
 mod unseen_pipes;
 mod versions;
 
@@ -69,7 +75,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::FinalState;
 use crate::activity::Epoch;
-use crate::model::{ActivityId, Certainty, EntityId, Sink};
+use crate::model::{Certainty, EntityId, Sink};
 use crate::object::{ObjectId, TrackedObject};
 use crate::paths::{ByPath, PathId, PathTable};
 use crate::process::ProcessState;
@@ -87,9 +93,6 @@ const NEAR: Time = CLOCK_GRANULARITY;
 /// A file that this run made was born while the call that made it ran: at most this long after the
 /// call began.
 const CALL: Time = 2_000_000_000;
-
-/// How many ended processes stay in memory for deferred events.
-const LATE: usize = 256;
 
 /// Errors that mean that no file has this name.
 const ENOENT: i32 = -2;
@@ -138,10 +141,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     objects: Vec<TrackedObject>,
     by_key: FxHashMap<InodeKey, ObjectId>,
     names: ByPath<NameState>,
-    /// The objects of symbolic links themselves.
-    links: FxHashMap<PathId, ObjectId>,
-    /// The targets of links made in this run.
-    targets: FxHashMap<PathId, PathId>,
+    links: symbolic_links::SymbolicLinks,
     older_links: removed_links::OlderLinks,
     /// Whether a path is a link that is older than the run. `..` after such a link does not lead
     /// back to the link's parent.
@@ -149,16 +149,11 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     missing: FxHashMap<PathId, EntityId>,
     processes: FxHashMap<Pid, ProcessState>,
     epochs: Vec<Option<Box<Epoch>>>,
-    /// Children that a thread has waited for. They had ended when the thread's next event came.
-    waited: FxHashMap<Pid, Vec<(Pid, Time, Serial)>>,
-    /// Processes that have ended, until no event can come from them any more.
-    dead: VecDeque<(Pid, Serial)>,
-    /// The nodes of all epochs.
-    ids: Vec<ActivityId>,
+    ended: endings::EndedProcesses,
+    activities: epochs::ActivityIds,
     channels: channels::Channels,
     lists: descriptor_lists::DescriptorLists,
     opaque: FxHashSet<Box<str>>,
-    activities: u32,
     entities: u32,
     now: Time,
 }
@@ -179,20 +174,17 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             objects: Vec::new(),
             by_key: FxHashMap::default(),
             names: ByPath::default(),
-            links: FxHashMap::default(),
-            targets: FxHashMap::default(),
+            links: symbolic_links::SymbolicLinks::default(),
             older_links: removed_links::OlderLinks::default(),
             older_link: FxHashMap::default(),
             missing: FxHashMap::default(),
             processes: FxHashMap::default(),
             epochs: Vec::new(),
-            waited: FxHashMap::default(),
-            dead: VecDeque::new(),
-            ids: Vec::new(),
+            ended: endings::EndedProcesses::default(),
+            activities: epochs::ActivityIds::default(),
             channels: channels::Channels::default(),
             lists: descriptor_lists::DescriptorLists::default(),
             opaque: FxHashSet::default(),
-            activities: 0,
             entities: 0,
             now: header.started,
             final_state: FinalStateCache::new(known),
@@ -212,9 +204,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             op,
         } = event;
         self.now = self.now.max(time);
-        if !self.waited.is_empty() {
-            self.reap_waited(tid, time)?;
-        }
+        self.reap_waited(tid, time)?;
         if !matches!(op, Op::HeldDescriptor { .. }) {
             self.other_than_list(pid)?;
         }

@@ -126,7 +126,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if let Some(object) = file {
                 self.object_mut(object).names.retain(|&n| n != path);
             }
-            let (target, link) = (self.targets.remove(&path), self.links.remove(&path));
+            let (link, target) = self.links.remove(path);
             lifted.push(LiftedPath {
                 path,
                 target,
@@ -160,11 +160,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         } in lifted
         {
             let moved = self.paths.moved(path, old, new);
-            if let Some(target) = target {
-                self.targets.insert(moved, target);
-            }
             if let Some(link) = link {
-                self.links.insert(moved, link);
+                self.links.insert(moved, link, target);
             }
             let Some(object) = file else { continue };
             self.bind(moved, object);

@@ -87,7 +87,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// The link at `path` itself, if a link is there.
     pub(super) fn link_at(&mut self, path: PathId, time: Time) -> Option<ObjectId> {
-        if let Some(&found) = self.links.get(&path) {
+        if let Some(found) = self.links.object(path) {
             return Some(found);
         }
         if self.names.contains_key(&path) && self.hint_is_not_link(path) {
@@ -120,7 +120,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 self.add(kind, path, time, 0)
             }
         };
-        self.links.insert(path, met);
+        self.links.insert(path, met, None);
         met
     }
 
@@ -158,8 +158,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Notes that the name `path` leads nowhere from now on. Returns the object that it led to.
     pub(super) fn unbind(&mut self, path: PathId) -> Option<ObjectId> {
-        self.targets.remove(&path);
-        self.links.remove(&path);
+        self.links.remove(path);
         if let Some(&NameState::Looked(entity)) = self.names.get(&path) {
             // The file that was looked at is not the file at this path in the end.
             self.promote(path, self.now, entity);

@@ -22,8 +22,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.absent() {
             return self.not_there(call, path);
         }
-        let entity = match self.links.get(&path) {
-            Some(&link) => self.entity_now(call, link, path)?,
+        let entity = match self.links.object(path) {
+            Some(link) => self.entity_now(call, link, path)?,
             None => self.looked(call, path, path)?,
         };
         self.touch(call, entity, Relation::Stat);
@@ -56,7 +56,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let entity = self.entity_now(call, object, old)?;
         self.touch(call, entity, Relation::Meta);
         if self.object(object).kind == EntityKind::Symlink {
-            self.links.insert(new, object);
+            self.links.insert(new, object, None);
             return self.made(call, object, new);
         }
         self.status_changes(call, object);
@@ -137,9 +137,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.names.remove(&place);
         self.missing.remove(&place);
         let object = self.add(EntityKind::Symlink, place, call.time, 1);
-        self.links.insert(place, object);
         let leads = self.link_target(call, place, target);
-        self.targets.insert(place, leads);
+        self.links.insert(place, object, Some(leads));
         self.made(call, object, place)
     }
 

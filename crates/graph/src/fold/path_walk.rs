@@ -12,9 +12,6 @@ use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::paths::{PathId, ROOT};
 
-/// The most links that the kernel follows in a path (path_resolution(7)).
-pub(super) const MAX_LINKS: u32 = 40;
-
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is
     /// relative. `None` if that descriptor is not known. `None` also if the call failed because the
@@ -130,7 +127,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.paths.name(at) == b".." {
             return None;
         }
-        if self.targets.contains_key(&at) {
+        if self.links.target(at).is_some() {
             let followed = self.follow(at, true);
             return Some(self.paths.parent(followed));
         }
@@ -143,29 +140,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// `path` with the links made in this run followed. A link at its end is followed only if
     /// `last`.
     pub(super) fn follow(&mut self, path: PathId, last: bool) -> PathId {
-        let mut path = path;
-        for _ in 0..MAX_LINKS {
-            if self.targets.is_empty() {
-                break;
-            }
-            let Some((link, target)) = self.first_link(path, last) else {
-                break;
-            };
-            path = self.paths.moved(path, link, target);
-        }
-        path
-    }
-
-    fn first_link(&self, path: PathId, last: bool) -> Option<(PathId, PathId)> {
-        let mut found = None;
-        let mut at = if last { path } else { self.paths.parent(path) };
-        while at != ROOT {
-            if let Some(&target) = self.targets.get(&at) {
-                found = Some((at, target));
-            }
-            at = self.paths.parent(at);
-        }
-        found
+        self.links.follow(&mut self.paths, path, last)
     }
 
     /// The kind that follows from the position of a path: the kernel's own trees hold no files with

@@ -9,7 +9,7 @@ use backstory_files::Ident;
 use rustc_hash::FxHashMap;
 
 use super::names::NameState;
-use super::path_walk::MAX_LINKS;
+use super::symbolic_links::MAX_LINKS;
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
@@ -51,7 +51,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let link = self.follow(link, false);
         // The run made this link, so it is followed when it is used. Its text is not older than the
         // run.
-        if self.targets.contains_key(&link) {
+        if self.links.target(link).is_some() {
             return;
         }
         let target = self.link_target(call, link, text);
@@ -131,7 +131,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// The target of the link that is at `path` after the run.
     fn lasting_link(&mut self, path: PathId) -> Option<PathId> {
-        if let Some(&target) = self.targets.get(&path) {
+        if let Some(target) = self.links.target(path) {
             return Some(target);
         }
         if let Some(&known) = self.older_links.lasting.get(&path) {

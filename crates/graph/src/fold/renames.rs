@@ -75,7 +75,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         path: PathId,
     ) -> Result<(ObjectId, Option<Option<PathId>>), S::Error> {
         let (object, link) = match self.link_at(path, call.time) {
-            Some(link) => (link, Some(self.targets.get(&path).copied())),
+            Some(link) => (link, Some(self.links.target(path))),
             None => (self.lookup(path, call, None)?, None),
         };
         let entity = self.entity_now(call, object, path)?;
@@ -104,11 +104,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.touch(call, entity, Relation::Rename);
         match link {
             Some(target) => {
-                self.links.insert(new, object);
+                self.links.insert(new, object, target);
                 self.missing.remove(&new);
-                if let Some(target) = target {
-                    self.targets.insert(new, target);
-                }
             }
             None => {
                 self.bind(new, object);
