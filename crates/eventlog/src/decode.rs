@@ -106,8 +106,8 @@ pub fn operation(raw: &RawRecord<'_>) -> Option<Op> {
     })
 }
 
-/// The processor time of an exit in ns, from its two halves in microseconds. Logs of older recorders
-/// have 0 there.
+/// The processor time of an exit in ns, from its two halves in microseconds. Logs of older
+/// recorders have 0 there.
 fn processor_time(high: u32, low: u32) -> Option<i64> {
     let microseconds = i64::from(high & 0x7fff_ffff) << 32 | i64::from(low);
     (microseconds > 0).then(|| microseconds.saturating_mul(1000))

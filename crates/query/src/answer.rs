@@ -186,8 +186,8 @@ pub struct ProcessLine {
     pub activity: Activity,
     /// It began by a mark of its program, and not by a fork or exec.
     pub marked: bool,
-    /// Processor time of its process from the start of the process to its exit, in ns. Only the last
-    /// activity of a process has it, and only if a recorder was in the process.
+    /// Processor time of its process from the start of the process to its exit, in ns. Only the
+    /// last activity of a process has it, and only if a recorder was in the process.
     pub processor_time: Option<i64>,
 }
 

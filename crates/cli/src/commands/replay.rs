@@ -108,7 +108,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
         verdict,
         directory: &own,
     };
-    // The verdict is worth more than its place in the store: a store that cannot be written keeps none.
+    // The verdict is printed even if the store cannot be written.
     let said = AnnotationRecord::Set(report.kept().annotation(&run));
     if let Err(error) = annotations::append(&current.home, &[said]) {
         complain(&format!("the verdict is not stored: {}", chain(&error)));
