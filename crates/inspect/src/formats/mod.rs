@@ -1,14 +1,18 @@
 //! One file for each format. `inspectors.toml` of crate `inspection` has the same names.
 
+mod arrow_file;
 mod delimited;
 mod elf;
 mod git_object;
 mod markup;
 mod notebook;
 mod opendocument;
+mod parquet_file;
 mod pickle;
 mod pickle_opcodes;
 mod plain_text;
+mod raster_image;
+mod sql_dump;
 mod tar_archive;
 mod tensors;
 mod word;
@@ -19,14 +23,18 @@ use crate::Inspector;
 
 /// Each inspector with its name.
 const ALL: &[(&str, &dyn Inspector)] = &[
+    ("arrow", &arrow_file::ArrowFile),
     ("csv", &delimited::Delimited),
     ("docx", &word::WordDocument),
     ("elf", &elf::ElfFile),
     ("git", &git_object::GitObject),
+    ("image", &raster_image::RasterImage),
     ("ipynb", &notebook::Notebook),
     ("odt", &opendocument::OpenDocument),
+    ("parquet", &parquet_file::ParquetFile),
     ("pickle", &pickle::PickleFile),
     ("safetensors", &tensors::TensorFile),
+    ("sql", &sql_dump::SqlDump),
     ("tar", &tar_archive::TarArchive),
     ("text", &plain_text::PlainText),
     ("xlsx", &workbook::Workbook),

@@ -14,6 +14,10 @@ fn derived(facts: &Map<String, Value>, name: &str) -> Value {
     };
     match name {
         "sizes" => pairs(list("members"), "size"),
+        "missing" => pairs(list("columns"), "missing"),
+        "minima" => pairs(list("columns"), "min"),
+        "maxima" => pairs(list("columns"), "max"),
+        "rows_of_tables" => pairs(list("tables"), "rows"),
         "shapes" => pairs(list("tensors"), "shape"),
         "names_of_symbols" => list("symbols")
             .iter()

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use backstory_inspect::{NamedContent, by_name};
 use backstory_inspection::Trouble;
 
 use super::{Samples, ask_entry};
@@ -69,6 +70,31 @@ fn try_all(many: usize) {
 #[test]
 fn a_damaged_file_is_answered_or_refused_by_its_inspector() {
     try_all(24);
+}
+
+#[test]
+fn a_reader_that_this_project_wrote_survives_any_bytes() {
+    let Some(samples) = Samples::made() else {
+        return;
+    };
+    let own = ["pickle", "sql", "git", "text", "csv", "ipynb"];
+    for sample in samples.each() {
+        let name = sample.format.split(' ').next().unwrap();
+        if !own.contains(&name) {
+            continue;
+        }
+        let inspector = by_name(name).unwrap();
+        for content in damaged(&sample.old, 3000) {
+            let content = NamedContent {
+                name: sample.name,
+                bytes: &content,
+            };
+            // A panic fails the test. An error is an answer.
+            if let Err(error) = inspector.facts(content) {
+                assert!(!error.to_string().is_empty(), "{name}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ import csv
 import json
 import pickle
 import pickletools
+import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -23,6 +24,10 @@ import odf.opendocument
 import odf.teletype
 import odf.text
 import openpyxl
+import PIL.Image
+import pyarrow
+import pyarrow.feather
+import pyarrow.parquet
 import safetensors
 import safetensors.numpy
 from elftools.elf.elffile import ELFFile
@@ -245,6 +250,71 @@ def pickles():
         expect(f"pickle of protocol {protocol}", file, file, facts, [])
 
 
+def data_frames():
+    def frame(dose):
+        return pyarrow.table({"id": [1, 2, 3], "name": ["Ada", "Bob", None], "dose": [0.5, dose, 2.5]})
+
+    sentences = ["1 cell changed in 1 of 3 rows", "`dose` of 2 1.5 → 0.25"]
+    pyarrow.parquet.write_table(frame(1.5), "old.parquet")
+    pyarrow.parquet.write_table(frame(0.25), "new.parquet")
+    read = pyarrow.parquet.read_metadata("old.parquet")
+    columns = [read.row_group(0).column(at) for at in range(read.num_columns)]
+    missing = {column.path_in_schema: column.statistics.null_count for column in columns}
+    numbers = [column for column in columns if column.physical_type != "BYTE_ARRAY"]
+    facts = {
+        "rows": read.num_rows,
+        "row_groups": read.num_row_groups,
+        "created_by": read.created_by,
+        "missing": missing,
+        "minima": {column.path_in_schema: column.statistics.min for column in numbers},
+        "maxima": {column.path_in_schema: column.statistics.max for column in numbers},
+    }
+    expect("parquet", "old.parquet", "new.parquet", facts, sentences)
+    pyarrow.feather.write_feather(frame(1.5), "old.feather")
+    pyarrow.feather.write_feather(frame(0.25), "new.feather")
+    read = pyarrow.feather.read_table("old.feather")
+    missing = {name: read.column(name).null_count for name in read.column_names}
+    expect("arrow", "old.feather", "new.feather", {"rows": read.num_rows, "missing": missing}, sentences)
+
+
+def pictures():
+    # Each column is brighter than the one before: all bits of the difference hash are set.
+    picture = PIL.Image.new("L", (90, 48))
+    picture.putdata([x * 2 for _ in range(48) for x in range(90)])
+    for path, maker, quality in [("old.jpg", "Acme", 95), ("new.jpg", "Other", 60)]:
+        exif = PIL.Image.Exif()
+        exif[0x010F] = maker
+        picture.save(path, quality=quality, exif=exif)
+    with PIL.Image.open("old.jpg") as read:
+        fields = [{"name": "Make", "value": read.getexif()[0x010F]}]
+        facts = {"format": read.format, "size": f"{read.width}×{read.height}", "EXIF_fields": fields}
+    sentences = [
+        "1 EXIF field changed: `Make` Acme → Other",
+        "the pictures look the same (0 of 64 bits of the difference hash)",
+    ]
+    expect("image", "old.jpg", "new.jpg", facts, sentences)
+
+
+def dumps():
+    database = sqlite3.connect(":memory:")
+    database.executescript(
+        """
+        CREATE TABLE accounts (id INTEGER, name TEXT); CREATE TABLE "odd; name" (x);
+        INSERT INTO accounts VALUES (1, 'a;b (1), (2)'), (2, 'it''s');
+        """
+    )
+    Path("old.sql").write_text("".join(f"{line}\n" for line in database.iterdump()))
+    tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master")]
+    count = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables}
+    database.execute("INSERT INTO accounts VALUES (3, 'c')")
+    Path("new.sql").write_text("".join(f"{line}\n" for line in database.iterdump()))
+    sentences = ["1 table changed: `accounts` rows 2 → 3", "1 line added"]
+    expect("sql", "old.sql", "new.sql", {"rows_of_tables": count}, sentences)
+    copied = "COPY public.t (a) FROM stdin;\n1;\n2\n\\.\n\nINSERT INTO t VALUES (1), (2);\n"
+    Path("copied.sql").write_text(copied)
+    expect("sql of PostgreSQL", "copied.sql", "copied.sql", {"rows_of_tables": {"public.t": 2, "t": 2}}, [])
+
+
 def git():
     def run(*words):
         made = subprocess.run(["git", "-C", "repository", *words], capture_output=True, text=True, check=True)
@@ -271,7 +341,7 @@ def git():
 
 
 def main():
-    for make in [text, table, notebook, word, workbook, opendocument, archives, elf, tensors, pickles, git]:
+    for make in [text, table, notebook, word, workbook, opendocument, archives, elf, tensors, pickles, data_frames, pictures, dumps, git]:
         make()
     Path("expected.json").write_text(json.dumps(EXPECTED))
 

@@ -1,0 +1,113 @@
+//! Parquet files: columns with types and statistics, rows, and changed cells.
+//!
+//! Statistics come from the file's own metadata. Cells are compared where the pages are not
+//! compressed, or compressed by Snappy, as data frames are by default.
+
+use backstory_comparison::{ContentDifference, compare};
+use bytes::Bytes;
+use parquet::data_type::AsBytes;
+use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::statistics::Statistics;
+use serde_json::{Map, Value, json};
+
+use super::delimited::of_table;
+use crate::changes::{self, FileChanges};
+use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
+
+pub struct ParquetFile;
+
+impl Inspector for ParquetFile {
+    fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
+        let bytes = Bytes::copy_from_slice(content.bytes);
+        let metadata = ParquetMetaDataReader::new()
+            .parse_and_finish(&bytes)
+            .map_err(UnreadableContent::of)?;
+        let file = metadata.file_metadata();
+        let mut facts = FileFacts::default();
+        facts.value("rows", file.num_rows());
+        facts.value("row_groups", metadata.num_row_groups());
+        facts.value("created_by", file.created_by().unwrap_or_default());
+        let schema = file.schema_descr();
+        let columns = schema.columns().iter().enumerate().map(|(at, column)| {
+            let mut told = Map::new();
+            told.insert("type".to_owned(), json!(column.physical_type().to_string()));
+            if let Some(logical) = column.logical_type_ref() {
+                told.insert("logical_type".to_owned(), json!(format!("{logical:?}")));
+            }
+            let groups = metadata.row_groups().iter();
+            let chunks = groups.filter_map(|group| group.columns().get(at));
+            let all: Vec<&Statistics> = chunks.filter_map(|chunk| chunk.statistics()).collect();
+            if all.len() == metadata.num_row_groups() && !all.is_empty() {
+                statistics(&all, &mut told);
+            }
+            (column.path().string(), Value::Object(told))
+        });
+        facts.parts(("column", "columns"), columns.collect::<Vec<_>>());
+        Ok(facts)
+    }
+
+    fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
+        let by_facts = changes::between(&self.facts(old)?, &self.facts(new)?);
+        match compare(new.name.as_bytes(), old.bytes, new.bytes) {
+            ContentDifference::Table(table) => Ok(of_table(&table)),
+            _ => Ok(by_facts),
+        }
+    }
+}
+
+/// Missing values, and the least and the greatest one, over all row groups.
+fn statistics(all: &[&Statistics], told: &mut Map<String, Value>) {
+    let nulls: Option<u64> = all.iter().map(|one| one.null_count_opt()).sum();
+    if let Some(nulls) = nulls {
+        told.insert("missing".to_owned(), json!(nulls));
+    }
+    let extremes = all
+        .iter()
+        .map(|one| extremes(one))
+        .collect::<Option<Vec<_>>>();
+    let Some(extremes) = extremes else { return };
+    let least = extremes
+        .iter()
+        .map(|(least, _)| least)
+        .cloned()
+        .reduce(|a, b| if b.0 < a.0 { b } else { a });
+    let most = extremes
+        .iter()
+        .map(|(_, most)| most)
+        .cloned()
+        .reduce(|a, b| if b.0 > a.0 { b } else { a });
+    if let (Some(least), Some(most)) = (least, most) {
+        told.insert("min".to_owned(), least.1);
+        told.insert("max".to_owned(), most.1);
+    }
+}
+
+/// A number for comparisons, and the value.
+type Extreme = (f64, Value);
+
+fn extremes(one: &Statistics) -> Option<(Extreme, Extreme)> {
+    fn both<T: Copy + Into<f64>>(
+        least: Option<&T>,
+        most: Option<&T>,
+    ) -> Option<(Extreme, Extreme)> {
+        let of = |value: &T| -> Extreme {
+            let number: f64 = (*value).into();
+            (number, json!(number))
+        };
+        Some((of(least?), of(most?)))
+    }
+    match one {
+        Statistics::Int32(one) => both(one.min_opt(), one.max_opt()),
+        Statistics::Float(one) => both(one.min_opt(), one.max_opt()),
+        Statistics::Double(one) => both(one.min_opt(), one.max_opt()),
+        Statistics::Int64(one) => {
+            let of = |value: &i64| -> Extreme { (*value as f64, json!(value)) };
+            Some((of(one.min_opt()?), of(one.max_opt()?)))
+        }
+        Statistics::ByteArray(one) if one.min_opt() == one.max_opt() => {
+            let text = String::from_utf8_lossy(one.min_opt()?.as_bytes()).into_owned();
+            Some(((0.0, json!(text)), (0.0, json!(text))))
+        }
+        _ => None,
+    }
+}
