@@ -18,6 +18,7 @@ mod sides;
 use std::path::Path;
 
 use backstory_comparison::ContentDifference;
+use backstory_graph::model::Certainty;
 use backstory_inspection::{Answer, Trouble};
 use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{self, Diff, Difference};
@@ -190,6 +191,7 @@ fn unrecorded(current: &CurrentStore, a: &ComparedSide, b: &ComparedSide) -> Res
         differences: Vec::new(),
         unknown: Vec::new(),
         same_outputs: Vec::new(),
+        least: Certainty::Seen,
     })
 }
 

@@ -474,6 +474,36 @@ fn one_path_compares_the_two_latest_versions_of_the_file() {
 }
 
 #[test]
+fn other_arguments_of_a_command_are_the_cause_under_different_callers() {
+    if !needs("two callers of a compiler", &["make", "gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("m.c", "int f(int x) { return x * 2 + x; }\n");
+    place.write_aged("n.c", "int g(void) { return 0; }\n");
+    let rules = "all: n.o m.o\n%.o: %.c\n\tgcc $(CFLAGS) -c $< -o $@\n";
+    place.write_aged("Makefile", rules);
+    place.keep("gcc -O0 -c m.c -o m.o; true", &[]);
+    let made = place.run(&[
+        "record",
+        "--contents=lazy",
+        "--",
+        "make",
+        "-B",
+        "-j2",
+        "CFLAGS=-O2",
+    ]);
+    assert_eq!(made.status, 0, "{made:?}");
+    let text = view(&place, &["m.o"]);
+    assert!(
+        text.contains("  command gcc  … -O0 … → … -O2 …  ⇒ m.o\n"),
+        "{text}"
+    );
+    // Another target of the same build is no cause.
+    assert!(!text.contains("n.c") && !text.contains("only:"), "{text}");
+}
+
+#[test]
 fn a_build_that_repeats_only_what_is_out_of_date_differs_in_its_sources() {
     if !needs("two builds", &["make"]) {
         return;

@@ -26,6 +26,7 @@ mod weights;
 use std::collections::{BTreeMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::model::Certainty;
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, EntityKey, Store};
 
@@ -166,15 +167,33 @@ pub struct Diff {
     pub unknown: Vec<Vec<u8>>,
     /// Outputs with the same content on both sides.
     pub same_outputs: Vec<Vec<u8>>,
+    /// Edges of less certainty were not followed.
+    pub least: Certainty,
 }
 
 /// Compares two sides.
+///
+/// The ancestries of two versions are compared along certain edges. Possible edges are followed
+/// only if the certain ancestries have no difference: they lead from a file to nearly all that a
+/// build did.
 ///
 /// # Errors
 ///
 /// If a run or file does not exist, or the store fails.
 pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff> {
-    let (a, mut b) = (DiffSide::load(store, a)?, DiffSide::load(store, b)?);
+    let certain = compare(store, a, b, Certainty::Seen)?;
+    let explains = |from: &Difference| !from.is_general() && from.kind < DifferenceKind::Exit;
+    let runs = matches!((a, b), (DiffSubject::Run(_), DiffSubject::Run(_)));
+    match runs || certain.differences.iter().any(explains) {
+        true => Ok(certain),
+        false => compare(store, a, b, Certainty::Possible),
+    }
+}
+
+/// Compares two sides. Edges of less certainty than `least` are not followed.
+fn compare(store: &dyn Store, a: &DiffSubject, b: &DiffSubject, least: Certainty) -> Result<Diff> {
+    let a = DiffSide::load(store, a, least)?;
+    let mut b = DiffSide::load(store, b, least)?;
     random_matches::align(&a, &mut b);
     let mut found = Findings::default();
     surroundings(&a, &b, &mut found);
@@ -192,6 +211,7 @@ pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff>
         differences: found.differences,
         unknown: found.unknown,
         same_outputs: found.same_outputs,
+        least,
     })
 }
 

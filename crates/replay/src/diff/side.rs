@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Digest;
 use backstory_files::Ident;
-use backstory_graph::model::{Activity, Entity, EntityKind};
+use backstory_graph::model::{Activity, Certainty, Entity, EntityKind};
 use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};
 use backstory_store::facts::Availability;
@@ -121,16 +121,17 @@ impl SidePart {
 }
 
 impl DiffSide {
-    /// Reads one side.
+    /// Reads one side. The ancestry of a version is followed along edges that are at least this
+    /// certain.
     ///
     /// # Errors
     ///
     /// If the run or file does not exist, or the store fails.
-    pub fn load(store: &dyn Store, subject: &DiffSubject) -> Result<DiffSide> {
+    pub fn load(store: &dyn Store, subject: &DiffSubject, least: Certainty) -> Result<DiffSide> {
         let (runs, part) = match subject {
             DiffSubject::Run(run) => (vec![run.clone()], None),
             DiffSubject::Version(version) => {
-                let lineage = lineage(store, *version, None)?;
+                let lineage = lineage(store, *version, None, least)?;
                 let mut runs: Vec<String> = Vec::new();
                 for node in &lineage.nodes {
                     let (Node::Activity { run, .. } | Node::Entity { run, .. }) = node;
@@ -374,7 +375,7 @@ impl DiffSide {
         output: &SideFile,
     ) -> Result<(HashSet<Bytes>, HashSet<ActivityKey>)> {
         let run = self.runs.last().map(|run| run.summary.id.as_str());
-        let lineage = lineage(store, output.key, run)?;
+        let lineage = lineage(store, output.key, run, Certainty::Possible)?;
         let (mut paths, mut activities) = (HashSet::new(), HashSet::new());
         for node in lineage.nodes {
             match node {
@@ -386,9 +387,14 @@ impl DiffSide {
     }
 }
 
-fn lineage(store: &dyn Store, version: EntityKey, run: Option<&str>) -> Result<Lineage> {
+fn lineage(
+    store: &dyn Store,
+    version: EntityKey,
+    run: Option<&str>,
+    least: Certainty,
+) -> Result<Lineage> {
     let scope = Scope {
-        possible: true,
+        possible: least == Certainty::Possible,
         run: run.map(str::to_owned),
         ..Scope::default()
     };

@@ -1,7 +1,9 @@
 //! The weight of a difference: how likely it is the cause that a user looks for.
 //!
 //! A changed source weighs more than a changed library, and a library more than the terminal's
-//! variables. A command whose caller differs already is a consequence of the caller.
+//! variables. A command whose caller differs already is a consequence of the caller. A command that
+//! both sides ran with other arguments, under callers that the other side lacks, is no consequence:
+//! the callers only launched it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,7 +23,8 @@ pub enum DifferenceWeight {
     Command,
     /// A file of a package or of the system, the machine.
     System,
-    /// Caches, and variables of the terminal or the session.
+    /// Caches, variables of the terminal or the session, and the launchers of a command that both
+    /// sides ran.
     Noise,
     /// It follows from another difference: a part of a differing command.
     Consequence,
@@ -47,25 +50,35 @@ impl DifferenceWeight {
 pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) {
     let projects = a.runs.iter().chain(&b.runs).map(|run| &*run.summary.cwd);
     let mut ownership = Ownership::new(Path::new("/"), projects);
-    let differing: HashSet<ActivityKey> = differences
-        .iter()
-        .filter(|difference| is_of_program(difference.kind))
-        .flat_map(|difference| difference.activities.iter().copied())
-        .collect();
+    let of_kinds = |kinds: &[DifferenceKind]| -> HashSet<ActivityKey> {
+        let found = differences.iter().filter(|one| kinds.contains(&one.kind));
+        found.flat_map(|one| one.activities.clone()).collect()
+    };
+    let paired = of_kinds(&[DifferenceKind::Arguments]);
+    let alone = of_kinds(&[DifferenceKind::Command]);
     // The chain of parents, which a damaged store could close to a ring.
     let most = a.parents.len() + b.parents.len() + 1;
+    let parent = |key: &ActivityKey| a.parents.get(key).or(b.parents.get(key)).copied();
+    let above = |key: &ActivityKey| std::iter::successors(parent(key), parent).take(most);
     let caller_differs = |difference: &Difference| {
-        difference.activities.iter().any(|key| {
-            let parent = |key: &ActivityKey| a.parents.get(key).or(b.parents.get(key)).copied();
-            let above = std::iter::successors(parent(key), parent);
-            above.take(most).any(|above| differing.contains(&above))
-        })
+        let launched = difference.kind == DifferenceKind::Arguments;
+        let differs = |key| paired.contains(&key) || !launched && alone.contains(&key);
+        let mut activities = difference.activities.iter();
+        activities.any(|key| above(key).any(differs))
     };
-    let alone: HashSet<ActivityKey> = differences
+    let launched = differences
         .iter()
-        .filter(|difference| difference.kind == DifferenceKind::Command)
-        .flat_map(|difference| difference.activities.iter().copied())
+        .filter(|one| one.kind == DifferenceKind::Arguments && !caller_differs(one));
+    let launchers: HashSet<ActivityKey> = launched
+        .flat_map(|one| one.activities.iter().flat_map(above))
+        .filter(|key| alone.contains(key))
         .collect();
+    let launches = |difference: &Difference| {
+        difference
+            .activities
+            .iter()
+            .all(|key| launchers.contains(key))
+    };
     let all_alone = |difference: &Difference| {
         let mut readers = difference.activities.iter();
         !difference.activities.is_empty() && readers.all(|reader| alone.contains(reader))
@@ -81,6 +94,9 @@ pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) 
             | DifferenceKind::Command
             | DifferenceKind::Directory
             | DifferenceKind::Variable => match () {
+                () if difference.kind == DifferenceKind::Command && launches(difference) => {
+                    DifferenceWeight::Noise
+                }
                 () if difference.is_of_command => DifferenceWeight::Own,
                 () if caller_differs(difference) => DifferenceWeight::Consequence,
                 () if is_session_variable_of_program(difference) => DifferenceWeight::Noise,
@@ -114,10 +130,6 @@ pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) 
             difference.is_intermediate = true;
         }
     }
-}
-
-fn is_of_program(kind: DifferenceKind) -> bool {
-    matches!(kind, DifferenceKind::Arguments | DifferenceKind::Command)
 }
 
 /// True for a variable that the terminal or the session sets, and programs hardly look at.

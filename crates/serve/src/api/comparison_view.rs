@@ -149,7 +149,8 @@ fn view(reading: &Reading<'_>, a: &DiffSubject, b: &DiffSubject) -> Answer<Compa
     let _one_state = store.reading()?;
     let found = diff::diff(store, a, b)?;
     reading.check()?;
-    let (old, new) = (DiffSide::load(store, a)?, DiffSide::load(store, b)?);
+    let side = |subject| DiffSide::load(store, subject, found.least);
+    let (old, new) = (side(a)?, side(b)?);
     let mut aligned = align(&old.commands, &new.commands);
     let cut = aligned.len() > ROWS || found.differences.len() > ROWS;
     aligned.truncate(ROWS);
