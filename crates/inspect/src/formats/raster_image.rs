@@ -1,8 +1,7 @@
 //! Images (PNG, JPEG, GIF, BMP): size, EXIF facts, and how different two pictures look.
 //!
-//! The perceptual difference compares the brightness of neighbours in a picture of 9×8 pixels (the
-//! difference hash): 0 of 64 bits differ between a picture and the same one stored in another
-//! quality.
+//! The perceptual difference compares the brightness of neighbours in a picture of 9×8 pixels: the
+//! difference hash. No bit of 64 differs if only the quality of the stored picture does.
 
 use std::io::Cursor;
 

@@ -13,7 +13,7 @@ use crate::{FileFacts, Inspector, NamedContent, Read};
 
 pub struct SqlDump;
 
-/// What a dump says of a table.
+/// A table in a dump.
 #[derive(Default)]
 struct DumpedTable {
     is_created: bool,
