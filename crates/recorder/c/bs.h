@@ -201,8 +201,9 @@ void bs_log_link_text(const struct bs_look *look);
 s64 bs_identify(struct bs_look look, struct bs_ident *ident);
 struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
                                      const char *other, struct bs_look look);
-/* Begins an operation with `size` bytes of a socket address. */
-struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
+/* Begins an operation with `size` bytes of a socket address, at `time` (0: now). */
+struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
+                                     u32 size);
 /* Logs a list of strings in as many records as it needs. */
 void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *));
 
@@ -329,8 +330,13 @@ bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */
 /* process.c: logs that the process ends, unless the program called `exit`. */
 void bs_log_return_of_main(void);
-/* A datagram was sent or received. `first`: it is the socket's first in this direction. */
-void bs_log_datagram(int fd, bool received, bool first, const void *address, u32 size);
+/* A datagram was received. `first`: it is the first that the socket received. */
+void bs_log_received(int fd, bool first, const void *address, u32 size);
+/*
+ * A datagram was sent by a call that began at `time`. The other end may have logged its receipt
+ * before the call returned.
+ */
+void bs_log_sent(u64 time, int fd, bool first, const void *address, u32 size);
 
 /* opaque.c */
 void bs_log_opaque(const char *what); /* BS_OPAQUE_*, unless the guard reports it */

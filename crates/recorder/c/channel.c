@@ -62,7 +62,7 @@ BS_INTERCEPTED int connect(int fd, const void *address, u32 size)
 {
     enum { EINPROGRESS = 115 };
     s32 type = bs_socket_type(fd);
-    struct bs_reservation rec = bs_begin_bytes(BS_OP_CONNECT, fd, type, address, size);
+    struct bs_reservation rec = bs_begin_bytes(0, BS_OP_CONNECT, fd, type, address, size);
     s64 result = bs_call_cancel(rec, __NR_connect, fd, address, size);
     if (result >= 0 || result == -EINPROGRESS)
         bs_mark_connection(fd, type, address, size);
@@ -72,7 +72,7 @@ BS_ALIAS(__connect, connect);
 
 BS_INTERCEPTED int bind(int fd, const void *address, u32 size)
 {
-    struct bs_reservation rec = bs_begin_bytes(BS_OP_BIND, fd, 0, address, size);
+    struct bs_reservation rec = bs_begin_bytes(0, BS_OP_BIND, fd, 0, address, size);
     return (int)bs_finish(rec, bs_call(rec, __NR_bind, fd, address, size));
 }
 
@@ -96,7 +96,7 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
     bs_fd_opened(fd, 0);
     bs_mark_accepted((int)fd);
     u32 got = room && *size < room ? *size : room;
-    struct bs_reservation rec = bs_begin_bytes(BS_OP_ACCEPT, socket, flags, address, got);
+    struct bs_reservation rec = bs_begin_bytes(0, BS_OP_ACCEPT, socket, flags, address, got);
     if (rec.record)
         rec.record->time = time;
     return (int)bs_end(rec, fd);
@@ -172,8 +172,12 @@ static void log_message(u64 time, int fd, u32 op, const struct message *message,
     if (result < 0)
         return;
     bool news = is_news(fd, mark);
-    if (BS_UNLIKELY(message && message->name))
-        bs_log_datagram(fd, op == BS_OP_READ, news, message->name, message->name_size);
+    if (BS_UNLIKELY(message && message->name)) {
+        if (op == BS_OP_READ)
+            bs_log_received(fd, news, message->name, message->name_size);
+        else
+            bs_log_sent(time, fd, news, message->name, message->name_size);
+    }
     if (!news)
         return;
     bs_note(time, op, fd, 0, 0, result);

@@ -136,7 +136,7 @@ BS_INTERCEPTED ssize recvfrom(int fd, void *to, size_t n, int flags, void *from,
     bool news = is_news(fd, BS_FD_READ);
     ssize got = BY(first_read, BS_FD_READ, recvfrom, fd, to, n, flags, from, size);
     if (got >= 0 && size)
-        bs_log_datagram(fd, true, news, from, *size);
+        bs_log_received(fd, news, from, *size);
     return got;
 }
 
@@ -205,9 +205,10 @@ BS_INTERCEPTED ssize sendto(int fd, const void *from, size_t n, int flags, const
     if (BS_LIKELY(!to))
         WRITES(sendto, fd, from, n, flags, to, size);
     bool news = is_news(fd, BS_FD_WROTE);
+    u64 time = bs_now();
     ssize put = BY(first_write, BS_FD_WROTE, sendto, fd, from, n, flags, to, size);
     if (put >= 0)
-        bs_log_datagram(fd, false, news, to, size);
+        bs_log_sent(time, fd, news, to, size);
     return put;
 }
 

@@ -83,7 +83,7 @@ static BS_COLD void log_traffic(int fd)
     u64 bytes[2] = {facts.sent - facts.sent_again + facts.not_sent};
     bs_copy(&bytes[1], (const u8 *)&facts + RECEIVED_AT, sizeof bytes[1]);
     bytes[1] -= bytes[1] && has_peer_finished(facts.state);
-    bs_end(bs_begin_bytes(BS_OP_TRAFFIC, fd, 0, bytes, sizeof bytes), 0);
+    bs_end(bs_begin_bytes(0, BS_OP_TRAFFIC, fd, 0, bytes, sizeof bytes), 0);
 }
 
 bool bs_closes_connection(int fd)
@@ -123,7 +123,7 @@ static u64 hash_of(u64 hash, const u8 *bytes, u32 size)
     return hash;
 }
 
-void bs_log_datagram(int fd, bool received, bool first, const void *address, u32 size)
+static void log_datagram(u64 time, int fd, bool received, bool first, const void *address, u32 size)
 {
     u32 bytes = telling_bytes(address, size);
     if (!bytes)
@@ -139,5 +139,15 @@ void bs_log_datagram(int fd, bool received, bool first, const void *address, u32
     s32 type = bs_socket_type(fd);
     if (type && type != SOCK_DGRAM)
         return;
-    bs_end(bs_begin_bytes(BS_OP_DATAGRAM, fd, received, address, bytes), 0);
+    bs_end(bs_begin_bytes(time, BS_OP_DATAGRAM, fd, received, address, bytes), 0);
+}
+
+void bs_log_received(int fd, bool first, const void *address, u32 size)
+{
+    log_datagram(0, fd, true, first, address, size);
+}
+
+void bs_log_sent(u64 time, int fd, bool first, const void *address, u32 size)
+{
+    log_datagram(time, fd, false, first, address, size);
 }

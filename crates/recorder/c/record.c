@@ -289,7 +289,8 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     return publish(rec, 0, fd, arg, aux);
 }
 
-BS_COLD struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
+BS_COLD struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
+                                             u32 size)
 {
     if (size > 256)
         size = 256;
@@ -299,7 +300,7 @@ BS_COLD struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void
     if (BS_UNLIKELY(!rec.record))
         return rec;
     bs_copy(rec.record + 1, bytes, size);
-    return publish(rec, 0, fd, arg, size);
+    return publish(rec, time, fd, arg, size);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */

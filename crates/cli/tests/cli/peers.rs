@@ -118,40 +118,70 @@ fn a_static_programs_peer_of_datagrams_is_no_peer_of_connections() {
     assert!(!text.contains("tcp:"), "{text}");
 }
 
-#[test]
-fn a_result_of_datagrams_leads_to_the_servers_input() {
-    if !need::needs("a client and a server", &["python3"]) {
-        return;
-    }
-    let place = Place::new();
+/// A client and a server of datagrams. The client writes the answer to a file.
+fn write_pair(place: &Place, port: u16) {
     place.write("input", "text");
-    place.write(
-        "pair.py",
-        "import os, socket\n\
+    let script = "import os, socket\n\
          server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
-         server.bind(('127.0.0.1', 41219))\n\
+         server.bind(('127.0.0.1', PORT))\n\
          if os.fork():\n    \
              q, client = server.recvfrom(16)\n    \
              server.sendto(open('input', 'rb').read(), client)\n    \
              os.wait()\n\
          else:\n    \
              s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    \
-             s.sendto(b'q', ('127.0.0.1', 41219))\n    \
+             s.sendto(b'q', ('127.0.0.1', PORT))\n    \
              a = s.recv(16)\n    \
              open('output', 'wb').write(a)\n    \
-             os._exit(0)\n",
-    );
-    place.record("python3 pair.py");
+             os._exit(0)\n";
+    place.write("pair.py", &script.replace("PORT", &port.to_string()));
+}
+
+fn assert_output_is_from_input(place: &Place) {
     let of = place.run(&["of", "output", "--tree"]).out;
     assert!(
         of.contains(&place.path("input")) || of.contains("read input"),
         "{of}"
     );
+}
+
+#[test]
+fn a_result_of_datagrams_leads_to_the_servers_input() {
+    if !need::needs("a client and a server", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    write_pair(&place, 41219);
+    place.record("python3 pair.py");
+    assert_output_is_from_input(&place);
     let peers = place.run(&["peers"]).out;
     assert!(
         peers.contains("udp:127.0.0.1:41219") && peers.contains("served: "),
         "{peers}"
     );
+}
+
+#[test]
+fn a_datagram_is_sent_before_its_receiver_goes_on() {
+    if !need::needs("a client and a server", &["python3", "gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    write_pair(&place, 41220);
+    // The sender waits in the call until the receiver is ready with the answer.
+    place.write(
+        "late.c",
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <sys/socket.h>\n#include <unistd.h>\n\
+         ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *to, socklen_t n) {\n\
+             ssize_t (*next)(int, const void *, size_t, int, const struct sockaddr *, socklen_t) = dlsym(RTLD_NEXT, \"sendto\");\n\
+             ssize_t sent = next(fd, data, size, flags, to, n);\n\
+             if (size == 4) for (int i = 0; i < 1000 && access(\"output\", F_OK); i++) usleep(10000);\n\
+             return sent;\n}\n",
+    );
+    let built = place.command_line("gcc -shared -fPIC -o late.so late.c");
+    assert_eq!(built.status, 0, "{built:?}");
+    place.record("LD_PRELOAD=$PWD/late.so python3 pair.py");
+    assert_output_is_from_input(&place);
 }
 
 #[test]
