@@ -21,6 +21,7 @@ use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
 use crate::version_contents::VersionContents;
+use backstory_inspection::Trouble;
 
 /// The most causes, and the most outputs, that are listed.
 pub(super) const LISTED: usize = 8;
@@ -136,7 +137,12 @@ impl Printer<'_> {
             ComparedSide::Run(_) => String::new(),
         };
         self.heading(&format!("{name}: {}", content.summary()), out)?;
-        if let Some(Err(trouble)) = &content.inside {
+        // A user without the reader of file formats is not reminded of it by each answer.
+        let trouble = content
+            .inside
+            .as_ref()
+            .and_then(|inside| inside.as_ref().err());
+        if let Some(trouble) = trouble.filter(|one| !matches!(one, Trouble::NoWorker(_))) {
             let trouble = printable(trouble.to_string().as_bytes());
             writeln!(out, "      {}", self.style.paint(Role::Dim, &trouble))?;
         }
