@@ -15,8 +15,8 @@
 //! ```no_run
 //! use backstory_workflow::ownership::Ownership;
 //!
-//! let mut ownership = Ownership::new("/".as_ref(), [b"/home/ada/work".as_slice()]);
-//! assert!(ownership.is_own(b"/home/ada/work/main.c"));
+//! let mut ownership = Ownership::new("/".as_ref(), [b"/home/ada/climate".as_slice()]);
+//! assert!(ownership.is_own(b"/home/ada/climate/main.c"));
 //! assert!(!ownership.is_own(b"/usr/include/stdio.h"));
 //! ```
 //!
@@ -214,16 +214,16 @@ mod tests {
     fn what_is_no_package_no_system_file_no_cache_and_not_temporary_is_the_users_own() {
         use FileOwner::{Cache, System, Temporary, User};
         let found = owners(
-            &["/home/ada/work"],
+            &["/home/ada/climate"],
             &[
-                "/home/ada/work/main.c",
+                "/home/ada/climate/main.c",
                 "/home/ada/data/in.csv",
                 "/tmp/data.csv",
                 "/usr/include/stdio.h",
                 "/etc/ld.so.cache",
                 "/proc/self/maps",
                 "/usr/local/lib/libx.so",
-                "/home/ada/work/__pycache__/a.cpython-311.pyc",
+                "/home/ada/climate/__pycache__/a.cpython-311.pyc",
                 "/home/ada/.cache/pip/x",
                 "/tmp/ccAbCd12.s",
                 "/tmp/tmp.A1b2C3d4E5/x",
