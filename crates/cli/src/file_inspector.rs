@@ -28,7 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct FileInspector {
     begun: Instant,
     catalogue: Catalogue,
-    worker: Result<InspectionWorker, Trouble>,
     cache: Option<AnswerCache>,
 }
 
@@ -38,7 +37,6 @@ impl FileInspector {
         FileInspector {
             begun: Instant::now(),
             catalogue: catalogue(),
-            worker: InspectionWorker::find(),
             cache: store.map(|store| AnswerCache::at(store.join(KEPT))),
         }
     }
@@ -64,9 +62,9 @@ impl FileInspector {
             first,
             second,
         };
-        let worker = self.worker.as_ref().map_err(absent)?;
+        let worker = InspectionWorker::find()?;
         match &self.cache {
-            Some(cache) => cache.ask(worker, entry, &question),
+            Some(cache) => cache.ask(&worker, entry, &question),
             None => worker.ask(entry, &question),
         }
     }
@@ -79,18 +77,6 @@ impl FileInspector {
         let takes_both = entry.takes(name, old);
         let has_time = self.begun.elapsed() < PATIENCE;
         (!is_seen && takes_both && has_time).then(|| self.ask(entry, name, old, Some(new)))
-    }
-}
-
-/// The same trouble again.
-fn absent(trouble: &Trouble) -> Trouble {
-    match trouble {
-        Trouble::NoWorker(place) => Trouble::NoWorker(place.clone()),
-        other => Trouble::Refused {
-            inspector: String::new(),
-            object: String::new(),
-            because: other.to_string(),
-        },
     }
 }
 
