@@ -15,7 +15,7 @@ export default typescript.config(
   },
   {
     rules: {
-      // Strings of a recording are hostile: they are shown as text nodes only.
+      // Recorded strings are untrusted: they are shown as text nodes only.
       "svelte/no-at-html-tags": "error",
       "no-restricted-properties": [
         "error",
@@ -26,9 +26,9 @@ export default typescript.config(
       "no-eval": "error",
       "max-lines": ["error", { max: 320 }],
       "svelte/no-navigation-without-resolve": "off",
-      // Maps and sets are state as a whole: they are replaced, never changed in place.
+      // Maps and sets in the state are replaced as a whole, never changed in place.
       "svelte/prefer-svelte-reactivity": "off",
-      // A newline in `pre` can only be written so.
+      // An expression is the only way to write a newline in `pre`.
       "svelte/no-useless-mustaches": "off",
       "svelte/require-each-key": "error",
     },

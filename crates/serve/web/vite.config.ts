@@ -1,5 +1,5 @@
 // The page is built into `dist`, which the crate `serve` embeds. `npm run dev` serves the sources
-// and passes the API's requests on to a running `backstory serve`:
+// and forwards requests of the API to a running `backstory serve`:
 //
 //     BACKSTORY_URL='http://127.0.0.1:PORT/?token=…' npm run dev
 import { svelte } from "@sveltejs/vite-plugin-svelte";
@@ -11,10 +11,10 @@ export default defineConfig({
   plugins: [svelte()],
   build: {
     target: "es2022",
-    // No inline script: the Content-Security-Policy forbids them, and every browser that this page
-    // supports knows `modulepreload`.
+    // The Content-Security-Policy forbids inline scripts, such as the polyfill of `modulepreload`.
+    // Every browser that this page supports implements `modulepreload`.
     modulePreload: { polyfill: false },
-    // Every asset is a file of its own, so that the policy needs no `data:` for fonts or scripts.
+    // Every asset is a separate file, so that the policy needs no `data:` for fonts or scripts.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 700,
     reportCompressedSize: false,

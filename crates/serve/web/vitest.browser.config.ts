@@ -6,7 +6,7 @@ export default defineConfig({
     environment: "node",
     include: ["browser/**/*.test.ts"],
     globalSetup: ["browser/stage.ts"],
-    // One browser at a time: the tests watch what the page asks for.
+    // One browser at a time, because the tests watch the requests of the page.
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 180_000,

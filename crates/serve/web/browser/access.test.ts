@@ -1,4 +1,4 @@
-// The page can be used by everyone: axe-core finds nothing in any view, and the keyboard reaches all.
+// Accessibility: axe-core finds nothing in any view, and the keyboard reaches every control.
 import type { Browser } from "playwright-core";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -68,7 +68,7 @@ test("the keyboard alone leads from the list of runs to a process", async () => 
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "first" }).waitFor();
-  // The new view's heading has the focus, so that Tab continues from there.
+  // The heading of the new view has the focus, so that Tab continues from there.
   expect(await page.evaluate(() => document.activeElement?.tagName)).toBe("H1");
   const overview = page.getByRole("tab", { name: "Overview" });
   for (let presses = 0; presses < 20 && !(await overview.evaluate((tab) => tab === document.activeElement)); presses += 1) await page.keyboard.press("Tab");

@@ -1,4 +1,4 @@
-// Names are input of strangers: they are shown, and never act.
+// File names are untrusted input: the page shows them, and they have no effect on it.
 import type { Browser } from "playwright-core";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";

@@ -1,4 +1,4 @@
-// The graph: what it shows, how it grows, and how it is taken away.
+// The graph of a lineage: its nodes, its growth by unfolding, and its export.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
@@ -33,7 +33,7 @@ interface Shown {
   lit: string[];
 }
 
-/** The nodes as the drawing has them. */
+/** Returns the nodes of the drawing. */
 function shown(page: Page): Promise<Shown> {
   return page.evaluate(() => {
     const { cy } = document.querySelector(".drawing") as unknown as { cy: { nodes: (selector?: string) => Nodes } };
@@ -41,7 +41,7 @@ function shown(page: Page): Promise<Shown> {
   });
 }
 
-/** Where on the screen the node with this label stands. */
+/** Returns the position on the screen of the node with this label. */
 async function position(page: Page, label: string): Promise<{ x: number; y: number }> {
   const inside = await page.evaluate((wanted) => {
     interface Node { data: (name: string) => string; renderedPosition: () => { x: number; y: number } }

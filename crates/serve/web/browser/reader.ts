@@ -1,4 +1,4 @@
-/** A reader of the page: Chromium with one tab, and what it noticed. */
+/** A reader of the page: Chromium with one tab, and the problems and requests that it logged. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -9,11 +9,11 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/
 
 export interface Reader {
   page: Page;
-  /** Complaints of the browser: errors of scripts, and what the policy refused. */
+  /** Messages of the browser: errors of scripts, and violations of the Content-Security-Policy. */
   complaints: string[];
-  /** Hosts that the page sent requests to. */
+  /** Hosts to which the page sent requests. */
   hosts: Set<string>;
-  /** Opens an address of the page, as `/status`. */
+  /** Opens an address of the page, such as `/status`. */
   open(address: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -59,9 +59,9 @@ interface Violation {
   nodes: { html: string; failureSummary?: string }[];
 }
 
-/** What axe-core finds, in a form that a failed test can print. */
+/** Returns the violations that axe-core finds, in a form that a failed test can print. */
 export async function axe(page: Page): Promise<string[]> {
-  // Evaluated by the debugger: the page's own policy would refuse an inserted script.
+  // The debugger evaluates the script: the page's own policy would refuse an inserted script.
   await page.evaluate(axeSource);
   const found = await page.evaluate<Violation[]>(
     "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((result) => result.violations)",
@@ -69,7 +69,7 @@ export async function axe(page: Page): Promise<string[]> {
   return found.flatMap((violation) => violation.nodes.slice(0, 3).map((node) => `${violation.id}: ${violation.help}: ${node.html.slice(0, 200)}: ${node.failureSummary ?? ""}`));
 }
 
-/** Keeps a screenshot where BACKSTORY_SCREENSHOTS says: for the documentation, or to look at. */
+/** Saves a screenshot in the directory BACKSTORY_SCREENSHOTS, if that variable is set. */
 export async function keep(page: Page, name: string): Promise<void> {
   const directory = process.env["BACKSTORY_SCREENSHOTS"];
   if (directory) await page.screenshot({ path: join(directory, `${name}.png`) });

@@ -1,9 +1,10 @@
 /**
- * What the tests in the browser share: a store with real runs, and a server over it.
+  * The fixture of the browser tests: a store with real runs, and a server over it.
  *
- * Runs, in order of time: `first` and `second` of browser/project, between which the station Oslo
- * got higher; `hostile`, which makes files with hostile names; `notebook`, which reads a notebook
- * and fails.
+  * The runs, in order of time:
+  * - `first` and `second` of browser/project; between them the height of the station Oslo changes;
+  * - `hostile`, which makes files with hostile names;
+  * - `notebook`, which reads a notebook and fails.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +16,7 @@ export interface Stage {
   program: string;
   store: string;
   project: string;
-  /** The address with the token, as the server printed it. */
+  /** The address with the token, as printed by the server. */
   url: string;
 }
 
@@ -25,7 +26,7 @@ declare module "vitest" {
   }
 }
 
-/** Names that must be shown, and never act: with bytes that are not UTF-8, as a shell's escapes. */
+/** Names that must have no effect. Bytes that are not UTF-8 are written as printf escapes. */
 export const HOSTILE = ["<script>window.hacked=1<\\057script>.txt", "line\\nbreak.txt", "photo_\\342\\200\\256gpj.txt", "caf\\351.txt", "<img src=x onerror=window.hacked=1>.txt", "a&b=c#d?e.txt"].map((name) => name.replace("<\\057script>", "<script>"));
 
 export function environment(store: string): NodeJS.ProcessEnv {
@@ -57,7 +58,7 @@ export async function serve(stage: Pick<Stage, "program" | "store" | "project">,
 export default async function setup(project: TestProject): Promise<() => void> {
   const program = process.env["BACKSTORY"];
   if (!program) throw new Error("BACKSTORY must name the program to test");
-  // For the documentation, a directory with an ordinary name: see scripts/page.
+  // For the documentation, a directory with an ordinary name (see scripts/page).
   const asked = process.env["BACKSTORY_STAGE"];
   if (asked) mkdirSync(asked, { recursive: true });
   const directory = asked ?? mkdtempSync(join(tmpdir(), "backstory-page-"));
@@ -67,10 +68,11 @@ export default async function setup(project: TestProject): Promise<() => void> {
 
   const record = (name: string, ...command: string[]) => {
     try {
-      // The contents of a run are stored after it: before the next run changes them.
+      // Contents are stored after the run has ended. Wait for them before the next run changes the
+      // files.
       execFileSync(program, ["record", "--name", name, "--", ...command], { cwd: stage.project, env: environment(stage.store), stdio: "ignore" });
     } catch {
-      // `record` ends as its command does.
+      // `record` exits with the status of its command.
     }
     backstory(stage, "index", "--wait");
   };

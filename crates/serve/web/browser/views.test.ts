@@ -1,4 +1,4 @@
-// Each view shows what real runs recorded, and leads to the next.
+// Each view shows the facts of real runs, and links to the next view.
 import { appendFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ beforeEach(async () => {
   view = await reader(browser);
 });
 afterEach(async () => {
-  // No view makes the browser complain, or asks another host for anything.
+  // No view causes an error in the browser or a request to another host.
   expect(view.complaints).toEqual([]);
   expect([...view.hosts]).toEqual([new URL(stage.url).host]);
   await view.close();
@@ -134,7 +134,7 @@ test("an outdated result is named with its reason and the command that mends it"
   const list = await page.locator("main").innerText();
   expect(list).toContain("stations.csv");
   expect(list).toMatch(/backstory rerun \S*count\.txt/);
-  // Nothing runs unless the server was started so.
+  // The page can run a command only if the server was started with --allow-rerun.
   expect(await page.getByRole("button", { name: "Run it here" }).count()).toBe(0);
   await page.getByRole("button", { name: "Copy the command" }).first().click();
   expect(await page.evaluate("navigator.clipboard.readText()")).toMatch(/^backstory rerun /);

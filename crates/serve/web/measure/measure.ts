@@ -1,13 +1,17 @@
 /**
- * Times the page in headless Chromium, against a running server. Prints one line for each figure.
+  * Measures the page in headless Chromium, against a running server. Prints one line for each
+  * figure.
  *
  * usage: npm run measure -- URL PATH [REPEATS [WIDE]]
  *
- * URL: as `backstory serve` prints it; PATH: a file of the store with a large lineage; WIDE: a file
- * that thousands of processes used, for the last figure.
+  * - URL: the address that `backstory serve` prints;
+  * - PATH: a file of the store with a large lineage;
+  * - WIDE: a file that thousands of processes used, for the last figure.
+  *
+  * The figures:
  * - first view: from the start of the navigation until the first rows of the runs are painted;
  * - click to answer: from a click on a link or a node until the view shows the answer;
- * - pan: frames a second while the view of up to 5,000 nodes is dragged for two seconds.
+  * - pan: frames per second while the view of up to 5,000 nodes is dragged for two seconds.
  */
 import { chromium, type Page } from "playwright-core";
 
@@ -31,13 +35,13 @@ function report(what: string, values: number[], unit: string): void {
   console.log(`${what}: median ${median(values).toFixed(0)} ${unit}, from ${(sorted[0] ?? 0).toFixed(0)} to ${(sorted.at(-1) ?? 0).toFixed(0)} (${String(values.length)} times)`);
 }
 
-/** Milliseconds from a call until `shown` is in the document and a frame has been painted. */
+/** Returns the milliseconds from a call until `shown` is in the document and a frame is painted. */
 async function until(page: Page, act: string, shown: string): Promise<number> {
   return page.evaluate(
     async ([act, shown]) => {
       const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
       const start = performance.now();
-      // The click happens in the page, so that the time of the connection to it does not count.
+      // The click happens inside the page, so that the connection to the debugger is not measured.
       document.querySelector<HTMLElement>(act ?? "")?.click();
       while (!document.querySelector(shown ?? "")) await new Promise((resolve) => setTimeout(resolve, 1));
       await painted();

@@ -3,8 +3,11 @@
  *
  * usage: npm run pictures -- PROGRAM HOME DIRECTORY
  *
- * PROGRAM: the backstory to show; HOME: a directory that is emptied, and whose path the pictures
- * show (/home/ada); DIRECTORY: where the pictures are written. Records the project of the tests.
+  * - PROGRAM: the backstory to show;
+  * - HOME: a directory whose path the pictures show (/home/ada); the program empties it;
+  * - DIRECTORY: the directory to which the pictures are written.
+  *
+  * Records the project of the tests.
  */
 import { appendFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
@@ -29,7 +32,7 @@ function record(name: string, ...command: string[]): string {
   try {
     execFileSync(program ?? "", ["record", "--name", name, "--", ...command], { ...options, stdio: "ignore" });
   } catch {
-    // `record` ends as its command does.
+    // `record` exits with the status of its command.
   }
   execFileSync(program ?? "", ["index", "--wait"], { ...options, stdio: "ignore" });
   return (JSON.parse(execFileSync(program ?? "", ["show", name, "--json"], { ...options, encoding: "utf8" })) as { run: string }).run;
@@ -52,7 +55,7 @@ record("check", "sh", "-c", "wc notes.ipynb; exit 3");
 try {
   execFileSync(program, ["replay", second], { ...options, stdio: "ignore" });
 } catch {
-  // A replay whose outputs differ ends with status 1.
+  // A replay whose outputs differ exits with status 1.
 }
 appendFileSync(stations, "Bodø,13,North\n");
 const { server, url } = await serve();
@@ -63,7 +66,7 @@ const browser = await chromium.launch({
 });
 
 const at = (name: string): string => encodeURI(join(project, name));
-/** Each picture: where it is taken, and what is done before. */
+/** Each picture: the address of the view, and the actions before the picture is taken. */
 const views: [string, string, ((page: Page) => Promise<void>)?][] = [
   ["runs", "/"],
   ["file", `/file?path=${at("clean.csv")}`],

@@ -1,8 +1,10 @@
 import { Refusal } from "./client.ts";
 
-/** One question to the server, and what is known of its answer. */
+/** One request to the server, and the present state of its response. */
 export interface Answer<Value> {
-  /** The last value. It stays while a newer question is open, so that the page does not flicker. */
+  /**
+   * The last response. It stays while a newer request is open, so that the page does not flicker.
+   */
   readonly value: Value | undefined;
   readonly refusal: Refusal | undefined;
   readonly waiting: boolean;
@@ -10,8 +12,8 @@ export interface Answer<Value> {
 }
 
 /**
- * Asks again whenever what `question` reads changes. Call it while a component is made. A question
- * that returns `null` is not asked.
+ * Sends the request again whenever a value that `question` reads changes. Call it while a component
+ * is created. If `question` returns `null`, nothing is requested.
  */
 export function ask<Value>(question: (signal: AbortSignal) => Promise<Value> | null): Answer<Value> {
   let value = $state.raw<Value | undefined>();

@@ -1,21 +1,21 @@
 /**
- * Requests of the API.
+ * Requests to the API.
  *
- * Bytes of paths that are not UTF-8 are sent as they are. A request that a newer one supersedes is
- * aborted by its signal, and its answer is never shown.
+ * Bytes of paths that are not UTF-8 are sent unchanged. A newer request aborts the older one by its
+ * signal, and the response to the older request is never shown.
  */
 import { encodeBytes } from "../text/bytes.ts";
 
 export type Parameter = string | number | boolean | readonly string[] | null | undefined;
 export type Parameters = Record<string, Parameter>;
 
-/** An answer that is an error, in the command line's words. */
+/** A response that is an error, with the message that the command line prints. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
     message: string,
     readonly hint: string | null = null,
-    /** The API's word for the kind of error. */
+    /** The kind of error, as the API names it. */
     readonly code = "",
   ) {
     super(message);
@@ -64,7 +64,7 @@ export async function get<Answer>(path: string, parameters: Parameters = {}, sig
   return (await response.json()) as Answer;
 }
 
-/** Calls `row` for each line of a streamed answer. */
+/** Calls `row` for each line of a streamed response. */
 export async function stream<Row>(path: string, init: RequestInit & { parameters?: Parameters }, row: (row: Row) => void): Promise<void> {
   const { parameters, ...rest } = init;
   const response = await send(address(path, parameters), { ...rest, headers: { accept: "application/x-ndjson", "x-backstory": "1", ...rest.headers } });
@@ -80,7 +80,7 @@ export async function stream<Row>(path: string, init: RequestInit & { parameters
   if (kept.trim()) row(JSON.parse(kept) as Row);
 }
 
-/** All rows of a paged answer, as an array that grows: `shown` is called after each page. */
+/** Fetches all rows of a paged response into one array, and calls `shown` after each page. */
 export async function all<Row>(
   path: string,
   parameters: Parameters,

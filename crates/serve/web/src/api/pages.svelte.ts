@@ -3,11 +3,11 @@ import { get, Refusal, type Parameters } from "./client.ts";
 interface Source {
   path: string;
   parameters: Parameters;
-  /** The field of the answer that holds the rows. */
+  /** The field of the response that holds the rows. */
   field: string;
 }
 
-/** A list whose next page is fetched when the reader comes near its end. */
+/** A list whose next page is fetched when the reader scrolls near its end. */
 export interface Pages<Row> {
   readonly rows: Row[];
   readonly total: number;
@@ -17,7 +17,10 @@ export interface Pages<Row> {
   again(): void;
 }
 
-/** Starts again whenever what `source` reads changes. Call it while a component is made. */
+/**
+ * Fetches the first page again whenever a value that `source` reads changes. Call it while a
+ * component is created.
+ */
 export function pages<Row>(source: () => Source | null, first = 200, next = 1000): Pages<Row> {
   let rows = $state.raw<Row[]>([]);
   let total = $state(0);

@@ -1,4 +1,4 @@
-/** The API's answers, by the page's names. Their shapes are generated: `npm run types`. */
+/** The API's response types under the page's names. The types are generated: `npm run types`. */
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];

@@ -1,10 +1,10 @@
-/** The differences of two runs in the order in which a reader wants them. */
+/** Groups the differences of two runs: causes first, consequences last. */
 import type { Comparison, RunDifference } from "../api/types.ts";
 
 export interface Group {
   id: string;
   title: string;
-  /** Folded until the reader opens it. */
+  /** The group is folded until the reader opens it. */
   quiet: boolean;
   differences: RunDifference[];
 }
@@ -20,7 +20,7 @@ const TITLES: [weight: string, title: string, quiet: boolean][] = [
 export function groups(comparison: Pick<Comparison, "differences">): Group[] {
   const left = new Map<string, RunDifference[]>();
   for (const difference of comparison.differences) {
-    // What lies between an input and a result differs because the input does.
+    // An intermediate file whose inputs differ is a consequence of those inputs.
     const weight = difference.intermediate && difference.weight === "own" && difference.fed_by.length > 0 ? "consequence" : difference.weight;
     left.set(weight, [...(left.get(weight) ?? []), difference]);
   }
@@ -29,7 +29,7 @@ export function groups(comparison: Pick<Comparison, "differences">): Group[] {
   return [...known, ...others].filter((group) => group.differences.length > 0);
 }
 
-/** Rows of the two histories; long stretches without a difference are one row. */
+/** A row of the two histories: one step, or a long stretch of steps without a difference. */
 export type Stretch = { kind: "step"; row: Comparison["aligned"][number] } | { kind: "same"; count: number; rows: Comparison["aligned"] };
 
 export function stretches(aligned: Comparison["aligned"]): Stretch[] {

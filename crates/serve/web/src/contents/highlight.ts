@@ -29,16 +29,16 @@ const LANGUAGES = {
 };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** The endings and names that highlight.js does not know itself. */
+/** File name endings and names that highlight.js does not know. */
 const ENDINGS: Record<string, string> = { in: "bash", h: "c", hh: "cpp", mjs: "javascript", cjs: "javascript", tex: "latex", bib: "latex", toml: "ini", cfg: "ini", conf: "ini", svg: "xml", ipynb: "json", smk: "python", mk: "makefile", lock: "ini", awk: "perl", pyi: "python", jl: "julia" };
 const NAMES: Record<string, string> = { makefile: "makefile", gnumakefile: "makefile", "cmakelists.txt": "cmake", snakefile: "python", dockerfile: "bash", configure: "bash", "cargo.lock": "ini" };
 
-/** Text with more characters is shown without colours, so that it appears at once. */
+/** Text with more characters than this is shown without colours, so that it appears at once. */
 const MOST = 400_000;
 
 export interface Token {
   text: string;
-  /** A class of highlight.js, as `keyword`; empty for plain text. */
+  /** The token class of highlight.js, such as `keyword`; empty for plain text. */
   scope: string;
 }
 
@@ -72,7 +72,7 @@ function walk(node: Node, scope: string, lines: Token[][]): void {
   }
 }
 
-/** The lines of a text, each as tokens. */
+/** Returns the lines of a text, each as tokens. */
 export function highlight(lines: readonly string[], path: string): Token[][] {
   const plain = () => lines.map((text) => [{ text, scope: "" }]);
   const language = languageOf(path, lines[0] ?? "");

@@ -3,7 +3,7 @@ import { readPreferences, writePreferences, type SavedFilter, type Theme } from 
 const stored = readPreferences(document.cookie);
 const chosen = $state(stored);
 
-/** Counts the changes of the theme, so that a canvas can be drawn again with new colours. */
+/** Counts the changes of the theme. A canvas reads it to draw again with the new colours. */
 const drawn = $state({ theme: 0 });
 
 function keep(): boolean {
@@ -35,7 +35,7 @@ export const preferences = {
   get filters(): SavedFilter[] {
     return chosen.filters;
   },
-  /** Saves a filter under a name. Returns false if there is no room for it. */
+  /** Saves a filter under a name. Returns false if the cookie has no room for it. */
   saveFilter(name: string, query: string): boolean {
     const before = chosen.filters;
     chosen.filters = [...before.filter((filter) => filter.name !== name), { name, query }];
@@ -47,13 +47,13 @@ export const preferences = {
     chosen.filters = chosen.filters.filter((filter) => filter.name !== name);
     keep();
   },
-  /** Changes whenever the colours of the page change. */
+  /** A number that changes whenever the colours of the page change. */
   get colours(): number {
     return drawn.theme;
   },
 };
 
-/** The present value of a colour of tokens.css, for a canvas. */
+/** Returns the present value of a colour of tokens.css, for a canvas. */
 export function colour(name: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(--${name})`;

@@ -1,14 +1,14 @@
 /**
- * What the reader chose: the theme, and filters saved under a name.
+ * The reader's preferences: the theme, and filters saved under a name.
  *
- * They are kept in a cookie. `backstory serve` takes a free port at each start, and the browser's
- * local storage belongs to one port; a cookie belongs to the host, whatever the port.
+ * They are stored in a cookie. `backstory serve` listens on a free port at each start. The
+ * browser's local storage belongs to one port, but a cookie belongs to the host on every port.
  */
 export type Theme = "auto" | "light" | "dark";
 
 export interface SavedFilter {
   name: string;
-  /** The query of the runs' page, without `?`. */
+  /** The query of the page of runs, without `?`. */
   query: string;
 }
 
@@ -18,7 +18,7 @@ export interface Preferences {
 }
 
 const NAME = "backstory_page";
-/** Browsers keep at least 4,096 bytes for a cookie with its name and attributes. */
+/** Browsers store at least 4,096 bytes for a cookie with its name and attributes. */
 const LIMIT = 3800;
 
 export function readPreferences(cookies: string): Preferences {
@@ -32,12 +32,12 @@ export function readPreferences(cookies: string): Preferences {
       preferences.filters = stored.filters.filter((filter) => typeof filter.name === "string" && typeof filter.query === "string");
     }
   } catch {
-    // Another program on this host may have set a cookie with this name: the defaults apply.
+    // Another program on this host may have set a cookie with this name. Then the defaults apply.
   }
   return preferences;
 }
 
-/** The cookie, or `null` if the filters are too long for one. */
+/** Returns the cookie, or `null` if the filters are too long for one. */
 export function writePreferences(preferences: Preferences): string | null {
   const cookie = `${NAME}=${encodeURIComponent(JSON.stringify(preferences))}; Path=/; Max-Age=31536000; SameSite=Strict`;
   return cookie.length <= LIMIT ? cookie : null;

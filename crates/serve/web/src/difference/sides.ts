@@ -1,9 +1,9 @@
-/** Lines of a difference, side by side: a removed line stands beside the line that took its place. */
+/** Lines of a difference side by side: a removed line stands beside the line that replaced it. */
 import type { DiffHunk } from "../api/types.ts";
 
 export interface Side {
   number: number;
-  /** What is before, within and after the part that differs from the other side. */
+  /** A line cut into the part before the difference, the part that differs, and the part after. */
   before: string;
   changed: string;
   after: string;
@@ -19,7 +19,7 @@ function whole(number: number, text: string): Side {
   return { number, before: text, changed: "", after: "" };
 }
 
-/** True between the two halves of one character, where a text must not be cut. */
+/** Returns true between the two halves of a surrogate pair, where a text must not be cut. */
 function splitsPair(text: string, at: number): boolean {
   return /[\ud800-\udbff]/.test(text.charAt(at - 1)) && /[\udc00-\udfff]/.test(text.charAt(at));
 }
@@ -59,7 +59,7 @@ export function sides(hunk: DiffHunk): SideRow[] {
   };
   for (const line of hunk.lines) {
     if (line.mark === "removed") {
-      // A removal after an addition begins another group.
+      // A removal after an addition begins a new group.
       if (added.length > 0) flush();
       removed.push({ number: a++, text: line.text });
     } else if (line.mark === "added") added.push({ number: b++, text: line.text });

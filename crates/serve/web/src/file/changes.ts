@@ -1,4 +1,4 @@
-/** The words for what happened to a file. */
+/** Words for the events of a file. */
 import type { FileEvent } from "../api/types.ts";
 
 const WORDS: Record<string, string> = {
@@ -26,13 +26,13 @@ export function toneOf(event: Pick<FileEvent, "change">): Tone {
   return event.change === "found" || event.change === "metadata" ? "seen" : "made";
 }
 
-/** The versions that the events name, newest first, each once, with the event that made it. */
+/** Returns each version that the events name once, newest first, with the event that made it. */
 export function versionsOf(events: readonly FileEvent[]): { id: string; event: FileEvent }[] {
   const versions = new Map<string, FileEvent>();
   for (const event of events) {
     if (!event.version) continue;
     const known = versions.get(event.version);
-    // The event that made the version says more than a later one about its name or mode.
+    // The event that made the version is more specific than a later change of its name or mode.
     if (!known || toneOf(event) === "made") versions.set(event.version, event);
   }
   return [...versions].map(([id, event]) => ({ id, event }));

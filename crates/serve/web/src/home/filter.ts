@@ -1,4 +1,4 @@
-/** What the list of runs can be narrowed by. All of it is in the address. */
+/** The conditions that filter the list of runs. All of them are in the address. */
 export const TEXT_FIELDS = [
   { name: "command", label: "Command", hint: "cc, or */bin/python*" },
   { name: "file", label: "File", hint: "/path/of/a/file, or *.csv" },
@@ -9,7 +9,7 @@ export const TEXT_FIELDS = [
 
 export const CHOICES = ["status", "complete", "host", "since", "until"] as const;
 
-/** Every parameter that narrows the list, in the order in which it is shown. */
+/** The filter's parameters, in the order in which they are shown. */
 export const NARROWING: readonly string[] = ["text", ...TEXT_FIELDS.map((field) => field.name), ...CHOICES];
 
 export type Filter = Record<string, string>;
@@ -23,7 +23,7 @@ export function filterOf(query: ReadonlyMap<string, string>): Filter {
   return filter;
 }
 
-/** The filter as the API wants it: days become seconds, of the reader's own time zone. */
+/** The filter as the API takes it: days of the reader's time zone become seconds. */
 export function asParameters(filter: Filter): Filter {
   const parameters = { ...filter };
   for (const name of ["since", "until"] as const) {
@@ -36,7 +36,7 @@ export function asParameters(filter: Filter): Filter {
   return parameters;
 }
 
-/** The words for a part of the filter, as on its mark above the list. */
+/** The words for one condition, as on its mark above the list. */
 export function words(name: string, value: string): string {
   switch (name) {
     case "text":

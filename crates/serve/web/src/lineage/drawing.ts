@@ -1,4 +1,4 @@
-/** The graph as a file: SVG and DOT, made from what is seen. */
+/** Exports the visible graph as SVG and DOT. */
 import type { GraphLink, GraphNode } from "../api/types.ts";
 import { visible } from "../text/visible.ts";
 import type { Graph } from "./graph.ts";
@@ -31,14 +31,16 @@ function curve(link: GraphLink, layout: Layout): string | null {
   return `M${x1.toFixed(1)} ${from.y.toFixed(1)} C${(x1 + bend).toFixed(1)} ${from.y.toFixed(1)} ${(x2 - bend).toFixed(1)} ${to.y.toFixed(1)} ${x2.toFixed(1)} ${to.y.toFixed(1)}`;
 }
 
-/** A dot of the large view, in its place: there, one unit is the distance of two neighbours. */
+/** Pixels per unit of the large view's layout, in which neighbours are one unit apart. */
 const DOT = 12;
 
 function asDots(layout: Layout): Layout {
   return new Map([...layout].map(([id, box]) => [id, { ...box, x: box.x * DOT, y: -box.y * DOT, width: 8, height: 8 }]));
 }
 
-/** `dots`: the layout is the large view's, whose nodes are dots with their names as titles. */
+/**
+ * Draws the graph. With `dots`, `seen` is the large view's layout: nodes become dots with a title.
+ */
 export function svg(graph: Graph, seen: Layout, palette: Palette, dots = false): string {
   const layout = dots ? asDots(seen) : seen;
   const boxes = [...layout].filter(([id]) => graph.nodes.has(id)).map(([, box]) => box);

@@ -1,4 +1,4 @@
-/** The part of a lineage that is seen: what was answered, joined with what was opened. */
+/** The visible part of a lineage: the first response, joined with the nodes opened since. */
 import type { GraphLink, GraphNode, LineageAnswer } from "../api/types.ts";
 import { middle, split } from "../text/paths.ts";
 import { visible } from "../text/visible.ts";
@@ -13,8 +13,8 @@ export interface Graph {
 export const EMPTY: Graph = { roots: new Set(), nodes: new Map(), links: [] };
 
 /**
- * Names each command by its run and start: the id of a command holds within one answer only.
- * `asked` gets the id by which the server knows it.
+ * Names each command by its run and its start, because the id of a command is valid only within one
+ * response. `asked` maps the new name to the id that the server knows.
  */
 export function named<Part extends Pick<LineageAnswer, "nodes" | "links">>(part: Part, asked: Map<string, string>): Part {
   const names = new Map<string, string>();
@@ -34,7 +34,7 @@ export function named<Part extends Pick<LineageAnswer, "nodes" | "links">>(part:
 
 const key = (link: GraphLink) => `${link.from} ${link.to} ${link.flow} ${link.certainty}`;
 
-/** Adds an answer to a graph. A node that both have is kept as it was, so that nothing jumps. */
+/** Adds a response to a graph. A node in both is left unchanged, so that it keeps its position. */
 export function join(graph: Graph, answer: Pick<LineageAnswer, "nodes" | "links"> & { roots?: string[] }): Graph {
   const nodes = new Map(graph.nodes);
   for (const node of answer.nodes) if (!nodes.has(node.id)) nodes.set(node.id, node);
@@ -49,7 +49,7 @@ export function without(graph: Graph, id: string): Graph {
   return { roots: graph.roots, nodes, links: graph.links.filter((link) => link.from !== id && link.to !== id) };
 }
 
-/** The part of a graph that holds only these nodes. */
+/** Returns the part of a graph that consists of these nodes. */
 export function only(graph: Graph, kept: ReadonlySet<string>): Graph {
   return {
     roots: graph.roots,
@@ -58,7 +58,7 @@ export function only(graph: Graph, kept: ReadonlySet<string>): Graph {
   };
 }
 
-/** Two commands with a pipe between them are linked directly. A pipe with one known end stays. */
+/** Links two commands with a pipe between them directly. A pipe with one known end stays. */
 export function withoutPipes(graph: Graph): Graph {
   const isPipe = (id: string) => {
     const node = graph.nodes.get(id);
@@ -92,7 +92,7 @@ export function programOf(node: GraphNode): string | null {
   return split(node.program ?? node.line.split(" ")[0] ?? "").name || null;
 }
 
-/** The programs of the graph's commands and processes, most frequent first. */
+/** Returns the programs of the graph's commands and processes, most frequent first. */
 export function programs(graph: Graph): string[] {
   const counts = new Map<string, number>();
   for (const node of graph.nodes.values()) {
@@ -102,7 +102,10 @@ export function programs(graph: Graph): string[] {
   return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([program]) => program);
 }
 
-/** What stands in the node's box, in one or two lines. Files with the same name get their directory's name, too. */
+/**
+ * Returns the label of each node's box, in one or two lines. Files with the same name also get the
+ * name of their directory.
+ */
 export function labels(graph: Graph): Map<string, string> {
   const names = new Map<string, Set<string>>();
   for (const node of graph.nodes.values()) {
@@ -117,7 +120,7 @@ export function labels(graph: Graph): Map<string, string> {
       const ambiguous = (names.get(name)?.size ?? 0) > 1;
       result.set(node.id, middle(visible(ambiguous ? split(directory).name + name : name), 40));
     } else if (node.type === "fold") {
-      // The number and the packages stand in two lines, so that counted nodes do not widen a layer.
+      // The count and the packages stand on two lines, so that a fold does not widen its layer.
       const [number, ...packages] = visible(node.label).split(": ");
       const lines = [number ?? "", ...(packages.length > 0 ? [packages.join(": ")] : [])];
       result.set(node.id, lines.map((line) => middle(line, 30)).join("\n"));

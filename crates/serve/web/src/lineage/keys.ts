@@ -1,12 +1,13 @@
-/** Which node the arrow keys lead to. */
+/** Moves between the nodes of the graph by arrow keys. */
 import type { Layout } from "./layout.ts";
 import type { Adjacency } from "./reach.ts";
 
 export type Arrow = "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown";
 
 /**
- * Left goes to a node that data came from, right to one that it went to; of several, the nearest in
- * height, and what `last` names comes after all others. Up and down go to the next node of the same layer, in the drawing.
+  * Left moves to a node that data came from, right to a node that data went to. Of several nodes,
+  * the nearest in height is taken; nodes for which `last` is true come after all others. Up and
+  * down move to the next node of the same layer.
  */
 export function neighbour(id: string, arrow: Arrow, ways: Adjacency, layout: Layout, last: (id: string) => boolean = () => false): string | null {
   const here = layout.get(id);

@@ -1,4 +1,4 @@
-/** Where each node stands. Data flows from the left to the right. */
+/** The position of each node. Data flows from left to right. */
 import dagre from "@dagrejs/dagre";
 import { labels, type Graph } from "./graph.ts";
 
@@ -12,7 +12,7 @@ export interface Box {
 
 export type Layout = Map<string, Box>;
 
-/** Beyond this many nodes, the view is drawn by WebGL, without boxes. */
+/** A view with more nodes than this is drawn by WebGL, without boxes. */
 export const SMALL = 400;
 
 /** The width of a character of the labels' font at 12 px. */
@@ -27,7 +27,7 @@ function boxes(graph: Graph): Layout {
   return result;
 }
 
-/** Layers as in a drawing by hand, with few crossings. */
+/** Places the nodes in layers with few crossings. */
 export function layered(graph: Graph): Layout {
   const result = boxes(graph);
   const drawing = new dagre.graphlib.Graph();
@@ -44,7 +44,10 @@ export function layered(graph: Graph): Layout {
   return result;
 }
 
-/** The number of the layer of each node: the longest way from a source. Links that close a cycle do not count. */
+/**
+ * Returns the layer of each node: the length of the longest path from a source. Links that close a
+ * cycle do not count.
+ */
 function layers(graph: Graph): Map<string, number> {
   const outOf = new Map<string, string[]>();
   const open = new Map<string, number>([...graph.nodes.keys()].map((id) => [id, 0]));
@@ -59,7 +62,7 @@ function layers(graph: Graph): Map<string, number> {
   const ready = [...open].filter(([, count]) => count === 0).map(([id]) => id);
   const rest = new Set(open.keys());
   while (rest.size > 0) {
-    // In a cycle, no node is ready: the one with the fewest open links begins.
+    // In a cycle, no node is ready. The node with the fewest unvisited links is taken first.
     const id = ready.pop() ?? [...rest].reduce((least, other) => ((open.get(other) ?? 0) < (open.get(least) ?? 0) ? other : least));
     if (!rest.delete(id)) continue;
     const own = layer.get(id) ?? 0;
@@ -75,7 +78,7 @@ function layers(graph: Graph): Map<string, number> {
   return layer;
 }
 
-/** Layers whose nodes stand near their neighbours: for thousands of nodes, in linear time. */
+/** Places thousands of nodes in layers, each node near its neighbours, in linear time. */
 export function spread(graph: Graph): Layout {
   const result = boxes(graph);
   const columns: string[][] = [];
@@ -104,7 +107,7 @@ export function spread(graph: Graph): Layout {
       place(column);
     }
   }
-  // A layer that is taller than the others becomes several columns, so that no dots overlap.
+  // A tall layer becomes several columns, so that no dots overlap.
   const rows = Math.max(24, Math.ceil(Math.sqrt(graph.nodes.size) * 1.1));
   let x = 0;
   for (const column of columns) {

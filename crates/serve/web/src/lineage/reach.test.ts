@@ -24,7 +24,7 @@ test("links that overlap in time are followed both ways", () => {
 });
 
 test("a node that is reached twice keeps its best moment", () => {
-  // By way of `x` the process can only be reached at 2; directly it is reached at 9.
+  // Through `x` the process is reached at moment 2 only; directly it is reached at moment 9.
   const two = graph("out", link("x", "out", 1, 2), link("p", "x", 1, 2), link("p", "out", 8, 9), link("in", "p", 7, 7));
   expect(reached("out", two)).toEqual(["in", "out", "p", "x"]);
 });

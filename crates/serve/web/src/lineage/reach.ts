@@ -1,9 +1,10 @@
 /**
- * Paths that respect time: along them, each flow can have happened after the one before.
+ * Paths that respect time: along a path, each flow can have happened after the flow before it.
  *
- * A link has an interval, the earliest and the latest moment at which data can have flowed. Against
- * the flow, a link can be followed if it can have begun before the moment that is reached; that
- * moment then moves back to the link's end, if that is earlier. With the flow it is the reverse.
+  * A link has an interval: the earliest and the latest moment at which data can have flowed. A walk
+  * against the flow carries the moment reached so far. It follows a link whose interval begins no
+  * later than that moment. If the interval ends earlier, the moment moves back to that end. A walk
+  * with the flow is the mirror image.
  */
 import type { GraphLink } from "../api/types.ts";
 import type { Graph } from "./graph.ts";
@@ -36,7 +37,7 @@ export function adjacency(graph: Graph): Adjacency {
 }
 
 function follow(from: string, reach: Reach, next: (id: string) => GraphLink[], far: (link: GraphLink) => string, back: boolean): void {
-  // The best moment at which each node is reached: the latest on the way back, the earliest onward.
+  // The best moment at which each node is reached: the latest going back, the earliest going on.
   const best = new Map<string, number>([[from, back ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY]]);
   const queue = [from];
   for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
@@ -55,7 +56,7 @@ function follow(from: string, reach: Reach, next: (id: string) => GraphLink[], f
   }
 }
 
-/** All that can have influenced the node, and all that the node can have influenced. */
+/** Returns the nodes that can have influenced this node, and those that it can have influenced. */
 export function reachOf(id: string, { into, outOf }: Adjacency): Reach {
   const reach: Reach = { nodes: new Set([id]), links: new Set() };
   follow(id, reach, (node) => into.get(node) ?? [], (link) => link.from, true);
@@ -63,7 +64,7 @@ export function reachOf(id: string, { into, outOf }: Adjacency): Reach {
   return reach;
 }
 
-/** The nodes on the ways between the roots and the nodes that match. */
+/** Returns the nodes on the paths between the roots and the nodes that match. */
 export function waysThrough(graph: Graph, matches: (id: string) => boolean): Set<string> {
   const ways = adjacency(graph);
   const kept = new Set<string>();

@@ -14,7 +14,7 @@ export function signalName(signal: number): string {
   return SIGNALS[signal] ?? `signal ${String(signal)}`;
 }
 
-/** How a run ended, in a word or two. */
+/** Returns the end of a run in one or two words. */
 export function ending(run: Pick<RunRow, "state" | "exit" | "signal" | "complete" | "incomplete_because">): Ending {
   if (run.state === "running") return { tone: "busy", text: "running", title: "The command has not ended yet." };
   const missing = run.complete ? "" : run.incomplete_because.join("\n");

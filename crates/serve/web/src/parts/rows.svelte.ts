@@ -1,4 +1,4 @@
-/** Which rows of a long list are on the screen: a thin layer of Svelte over TanStack Virtual. */
+/** Computes the visible rows of a long list: a thin Svelte wrapper around TanStack Virtual. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer, type VirtualItem } from "@tanstack/virtual-core";
 
 export class VisibleRows {

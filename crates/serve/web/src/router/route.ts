@@ -1,4 +1,6 @@
-/** The addresses of the page's views. Each can be shared: it holds all that the view needs. */
+/**
+ * The addresses of the page's views. Each can be shared, because it holds all that the view needs.
+ */
 import { queryString, type Parameters } from "../api/client.ts";
 import { decodeBytes } from "../text/bytes.ts";
 
@@ -7,7 +9,7 @@ export type View = (typeof VIEWS)[number];
 
 export interface Route {
   view: View | "unknown";
-  /** The run's id in `/run/ID`. */
+  /** The id of the run in `/run/ID`. */
   id: string;
   query: Map<string, string>;
 }

@@ -14,7 +14,7 @@ export const route = {
   get id() {
     return current.id;
   },
-  /** A parameter of the address, or the empty string. */
+  /** Returns a parameter of the address, or the empty string. */
   param(name: string): string {
     return current.query.get(name) ?? "";
   },
@@ -32,7 +32,10 @@ export function go(href: string): void {
   });
 }
 
-/** A screen reader and the keyboard start at the new view's heading, which may wait for an answer. */
+/**
+ * Moves the focus to the heading of the new view, where a screen reader and the keyboard continue.
+ * Waits up to `frames` frames for the heading, which may depend on a response.
+ */
 function focusHeading(href: string, frames: number): void {
   if (location.href !== href || frames === 0) return;
   const heading = document.querySelector<HTMLElement>("main h1");
@@ -44,7 +47,10 @@ function focusHeading(href: string, frames: number): void {
   }
 }
 
-/** Changes some parameters of the present address. Steps in between are not kept in the history unless `keep`. */
+/**
+ * Changes some parameters of the present address. With `keep`, the change is a new entry of the
+ * browser's history; otherwise it replaces the present entry.
+ */
 export function amend(changes: Parameters, keep = false): void {
   const merged: Parameters = Object.fromEntries(current.query);
   Object.assign(merged, changes);
@@ -54,7 +60,7 @@ export function amend(changes: Parameters, keep = false): void {
   read();
 }
 
-/** Follows links of this page without loading it again. */
+/** Follows a link within this page without loading the page again. */
 function follow(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = (event.target as Element).closest("a");
@@ -65,7 +71,7 @@ function follow(event: MouseEvent): void {
 }
 
 export function startRouter(): void {
-  // The token has become a cookie. It must not be seen, or shared with the address.
+  // The server has set a cookie. The token is removed from the address, where it could be seen.
   if (/[?&]token=/.test(location.search)) {
     history.replaceState(null, "", location.pathname + queryString(Object.fromEntries(current.query)));
   }

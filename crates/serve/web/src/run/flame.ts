@@ -6,9 +6,9 @@ import type { Bar } from "./tree.ts";
 export interface Frame {
   key: string;
   program: string;
-  /** The processes that the frame stands for. */
+  /** The processes that this frame represents. */
   bars: Bar[];
-  /** Seconds in the processes themselves, while none of their children ran. */
+  /** Seconds during which the processes ran without any running child. */
   self: number;
   children: Frame[];
 }
@@ -16,10 +16,10 @@ export interface Frame {
 export interface PlacedFrame {
   frame: Frame;
   depth: number;
-  /** From 0 to 1, of the width of the frame that is zoomed into. */
+  /** From 0 to 1: a part of the width of the zoomed frame. */
   left: number;
   width: number;
-  /** Seconds of the frame and all below it. */
+  /** Returns the seconds of the frame and of all frames below it. */
   seconds: number;
 }
 
@@ -28,7 +28,7 @@ export function programOf(bar: Bar): string {
   return split(argv[0] ?? program ?? line).name || "unknown";
 }
 
-/** The seconds of `bar` that no child covers. */
+/** Returns the seconds of `bar` during which no child ran. */
 function selfTime(bar: Bar): number {
   let covered = 0;
   let until = bar.process.start;
@@ -63,7 +63,10 @@ export function flame(roots: readonly Bar[]): Frame {
   return top;
 }
 
-/** Frames with at least `least` of the width, those above the zoomed one as wide as all. */
+/**
+ * Returns the frames that take at least the part `least` of the width. The frames above the zoomed
+ * frame take the whole width.
+ */
 export function place(top: Frame, zoomed: string, least: number): PlacedFrame[] {
   const tree = partition<Frame>().size([1, 1])(
     hierarchy(top).sum((frame) => frame.self),

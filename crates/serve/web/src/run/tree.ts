@@ -1,18 +1,18 @@
 /**
- * The processes of a run, as rows of a flame graph: a process lies below the one that started it,
- * from its start to its end. A process that outlives its parent stays where it began.
+  * The processes of a run as bars of a time line. The bar of a process reaches from its start to
+  * its end and lies below the bar of its parent. A process that outlives its parent keeps its row.
  */
 import type { Mark, ProcessRow, Wait } from "../api/types.ts";
 
 export interface Bar {
   process: ProcessRow;
   depth: number;
-  /** The row of the time line: no two bars of a row overlap. */
+  /** The row in the time line. No two bars of a row overlap. */
   lane: number;
   children: Bar[];
 }
 
-/** The bars in the order of a walk through the tree, each parent before its children. */
+/** Returns the bars in depth-first order, each parent before its children. */
 export function bars(processes: readonly ProcessRow[]): Bar[] {
   const all = new Map<string, Bar>(processes.map((process) => [process.id, { process, depth: 0, lane: 0, children: [] }]));
   const roots: Bar[] = [];
@@ -34,7 +34,8 @@ export function bars(processes: readonly ProcessRow[]): Bar[] {
     }
   };
   visit(roots);
-  // A damaged log may name a process as its own ancestor: such a cycle has no root, and begins anywhere.
+  // A damaged log may name a process as its own ancestor. Such a cycle has no root, so it starts at
+  // any of its processes.
   const seen = new Set(result);
   for (const bar of all.values()) {
     if (!seen.has(bar)) {
@@ -46,7 +47,7 @@ export function bars(processes: readonly ProcessRow[]): Bar[] {
   return result;
 }
 
-/** Gives each bar the first free row at or below its depth. */
+/** Assigns each bar the first free row at or below its depth. */
 function lanes(all: Bar[]): void {
   const free: number[] = [];
   for (const bar of [...all].sort((a, b) => a.process.start - b.process.start || a.depth - b.depth)) {
@@ -57,7 +58,9 @@ function lanes(all: Bar[]): void {
   }
 }
 
-/** Steps of a scale of time: 1, 2 or 5 of a power of ten, at most `most` of them. */
+/**
+ * Returns the marks of a time scale, 1, 2 or 5 times a power of ten apart, about `most` of them.
+ */
 export function ticks(span: number, most: number): number[] {
   if (!(span > 0)) return [0];
   const rough = span / most;
@@ -66,18 +69,21 @@ export function ticks(span: number, most: number): number[] {
   return Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => index * step);
 }
 
-/** Something that a process did, at a moment. */
+/** One event of a process. */
 export interface Moment {
   kind: "read" | "write" | "spawn" | "wait";
   time: number;
   words: string;
-  /** The path, or the process. */
+  /** The path, or the other process. */
   what: string;
 }
 
 const WRITING = /write|generat|creat|made|trunc|rename|delete|append/i;
 
-/** The moments of each process. More than 2,000 of one process would be a solid bar: the rest is left out. */
+/**
+ * Returns the events of each process. At most 2,000 per process are kept: more would be drawn as a
+ * solid bar.
+ */
 export function moments(marks: readonly Mark[], waits: readonly Wait[]): Map<string, Moment[]> {
   const result = new Map<string, Moment[]>();
   const add = (process: string, moment: Moment) => {

@@ -1,4 +1,4 @@
-/** The words of `backstory status`, and how each is shown. */
+/** The states that `backstory status` prints, and how the page shows each. */
 export function toneOf(state: string): "good" | "bad" | "warn" | "quiet" {
   switch (state) {
     case "current":
@@ -16,7 +16,7 @@ export function toneOf(state: string): "good" | "bad" | "warn" | "quiet" {
 
 const ORDER = ["missing", "failed", "outdated", "modified"];
 
-/** What needs attention comes first. */
+/** The order of the states: those that need attention come first. */
 export function orderOf(state: string): number {
   const at = ORDER.indexOf(state);
   return at >= 0 ? at : state === "current" ? 9 : 5;

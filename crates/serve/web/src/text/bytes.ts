@@ -1,8 +1,8 @@
 /**
- * Percent-encoding of strings that stand for bytes.
+  * Percent-encoding of strings that represent bytes.
  *
  * The API writes a byte 0xNN that is not UTF-8 as the lone surrogate U+DCNN. `encodeURIComponent`
- * throws on these; here they become `%NN`, the byte itself.
+  * throws on these; here each becomes `%NN`, the byte itself.
  */
 const LOW = 0xdc00;
 
@@ -14,11 +14,11 @@ export function encodeBytes(text: string): string {
     else if (code >= 0xd800 && code <= 0xdfff) result += "%EF%BF%BD";
     else result += encodeURIComponent(character);
   }
-  // A path stays readable in the address.
+  // These characters stay unencoded, so that a path is readable in the address.
   return result.replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%40", "@");
 }
 
-/** The length of the valid UTF-8 sequence at `start`, or 0. */
+/** Returns the length of the valid UTF-8 sequence at `start`, or 0. */
 function sequence(bytes: number[], start: number): number {
   const first = bytes[start] ?? 0;
   const length = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xf0 && first < 0xf5 ? 4 : 0;

@@ -1,4 +1,4 @@
-/** Paths as a reader wants them: the name first in weight, the directory quiet. */
+/** Paths for display: split into directory and name, relative, or shortened. */
 export interface PathParts {
   directory: string;
   name: string;
@@ -9,14 +9,14 @@ export function split(path: string): PathParts {
   return at < 0 ? { directory: "", name: path } : { directory: path.slice(0, at + 1), name: path.slice(at + 1) };
 }
 
-/** The path as seen from `base`, if it is below it; otherwise the path itself. */
+/** Returns the path relative to `base` if it is below `base`; otherwise the path itself. */
 export function relative(path: string, base: string | null | undefined): string {
   if (!base || base === "/") return path;
   const prefix = base.endsWith("/") ? base : `${base}/`;
   return path.startsWith(prefix) && path.length > prefix.length ? path.slice(prefix.length) : path;
 }
 
-/** The directory that all paths share, without a slash at its end; empty if there is none but `/`. */
+/** Returns the common directory of all paths, without a slash at its end; empty if it is `/`. */
 export function sharedDirectory(paths: readonly string[]): string {
   const first = paths[0];
   if (first === undefined) return "";
@@ -28,8 +28,8 @@ export function sharedDirectory(paths: readonly string[]): string {
 }
 
 /**
- * Keeps the start and the end of a text that is longer than `most` characters. `end` is the end's
- * share: a path is known by its end, a command by its start.
+  * Shortens a text with more than `most` characters to its start and its end. `end` is the share of
+  * the end: a reader recognizes a path by its end, and a command by its start.
  */
 export function middle(text: string, most: number, end = 0.6): string {
   if (text.length <= most) return text;

@@ -1,4 +1,4 @@
-/** Numbers, times and commands as words. */
+/** Formats numbers, times and commands as text. */
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 
 export function bytes(size: number): string {
@@ -17,7 +17,7 @@ export function count(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-/** "1 file", "2,300 files". A third form is for words whose plural is irregular. */
+/** Returns "1 file" or "2,300 files". The third parameter is the plural of an irregular word. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
@@ -60,7 +60,7 @@ export function ago(seconds: number, now = Date.now() / 1000): string {
   return day(seconds);
 }
 
-/** A word that a POSIX shell reads back as the same bytes. */
+/** Quotes a word so that a POSIX shell reads the same bytes back. */
 function quote(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word;
   if (!/[\u0000-\u001f\u007f\udc80-\udcff]/.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
@@ -78,12 +78,12 @@ export function shell(argv: readonly string[]): string {
   return argv.map(quote).join(" ");
 }
 
-/** A shell line whose program has no directory: `/usr/bin/cc -c a.c` is `cc -c a.c`. */
+/** Removes the program's directory from a shell line: `/usr/bin/cc -c a.c` becomes `cc -c a.c`. */
 export function shortLine(line: string): string {
   return line.replace(/^\/(?:[^\s/']+\/)*(?=[^\s/']+(?:\s|$))/, "");
 }
 
-/** The command line's messages begin with a small letter and have no full stop. */
+/** Makes a sentence of a message of the command line, which starts small and has no full stop. */
 export function sentence(message: string): string {
   const begun = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?:…]$/.test(begun) ? begun : `${begun}.`;
