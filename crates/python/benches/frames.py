@@ -1,9 +1,9 @@
-"""Times of the Python package: its import, and a frame of a million edges.
+"""Measures the Python package: its import, and a frame of a million edges.
 
 usage: python crates/python/benches/frames.py [EDGES]
 
-Prints the medians. The run is recorded for the measurement: a program looks for EDGES paths that do
-not exist, and writes a file.
+Prints the medians. Records a run for the measurement: a program looks for EDGES paths that do not
+exist, and writes a file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ open("out", "w").write("x")
 
 
 def median(act: Callable[[], object], rounds: int) -> float:
-    """The median time in milliseconds."""
+    """Returns the median time in milliseconds."""
     taken = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -38,12 +38,12 @@ def median(act: Callable[[], object], rounds: int) -> float:
 
 
 def start(code: str) -> Callable[[], object]:
-    """Starts a Python that runs this code."""
+    """Returns a function that starts a Python interpreter with this code."""
     return lambda: subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def main(edges: int) -> None:
-    """Measures and prints."""
+    """Measures, and prints the results."""
     alone, imported = median(start("pass"), 21), median(start("import backstory"), 21)
     print(f"import backstory: {imported - alone:.1f} ms (Python alone: {alone:.1f} ms)")
     with tempfile.TemporaryDirectory() as place:

@@ -1,4 +1,4 @@
-"""Notebooks: the magics, and the kernel that records each cell. Real kernels run."""
+"""Notebooks: the magics, and the kernel that records each cell. The tests run real kernels."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ nbformat = pytest.importorskip("nbformat")
 KERNEL = Path(__file__).resolve().parents[1] / "kernel.json"
 
 
-def install_kernel(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Puts the kernel's description where Jupyter looks for it."""
-    kernels = place.directory.parent / "jupyter"
+def install_kernel(workspace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Installs the kernel's description in Jupyter's search path."""
+    kernels = workspace.directory.parent / "jupyter"
     described = json.loads(KERNEL.read_text())
     described["argv"][0] = sys.executable
     home = kernels / "kernels" / "backstory-python3"
     home.mkdir(parents=True)
     (home / "kernel.json").write_text(json.dumps(described))
     monkeypatch.setenv("JUPYTER_PATH", str(kernels))
-    monkeypatch.setenv("IPYTHONDIR", str(place.directory.parent / "ipython"))
+    monkeypatch.setenv("IPYTHONDIR", str(workspace.directory.parent / "ipython"))
 
 
 def execute(cells: list[str], kernel: str, **options: Any) -> Any:
@@ -39,9 +39,9 @@ def execute(cells: list[str], kernel: str, **options: Any) -> Any:
 
 
 def test_each_cell_of_a_recorded_notebook_is_an_activity(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+    workspace: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install_kernel(place, monkeypatch)
+    install_kernel(workspace, monkeypatch)
     monkeypatch.setenv("JPY_SESSION_NAME", "my analysis.ipynb")
     Path("a.csv").write_text("x\n1\n")
     Path("b.csv").write_text("x\n2\n")
@@ -62,7 +62,7 @@ def test_each_cell_of_a_recorded_notebook_is_an_activity(
     used = {
         (of_cell[edge["process"]], edge["how"], Path(edge["path"]).name)
         for edge in run.edges()
-        if edge["path"].startswith(str(place.directory)) and edge["how"] in ("read", "write")
+        if edge["path"].startswith(str(workspace.directory)) and edge["how"] in ("read", "write")
     }
     assert {use for use in used if use[0].startswith("In [")} == {
         ("In [1]", "read", "a.csv"),
@@ -81,9 +81,9 @@ def test_each_cell_of_a_recorded_notebook_is_an_activity(
 
 @pytest.mark.long
 def test_a_recorded_kernel_is_interrupted_as_another(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+    workspace: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install_kernel(place, monkeypatch)
+    install_kernel(workspace, monkeypatch)
     from jupyter_client.manager import start_new_kernel
 
     for kernel in ("python3", "backstory-python3"):
@@ -106,9 +106,9 @@ def test_a_recorded_kernel_is_interrupted_as_another(
 
 
 def test_magics_answer_and_record_in_a_plain_kernel(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+    workspace: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("IPYTHONDIR", str(place.directory.parent / "ipython"))
+    monkeypatch.setenv("IPYTHONDIR", str(workspace.directory.parent / "ipython"))
     Path("raw").write_text("3\n1\n")
     cells = [
         "%load_ext backstory\nfactor = 2",

@@ -1,4 +1,4 @@
-"""The pytest plug-in. Sessions of pytest run on small projects, and sources are changed."""
+"""The pytest plug-in. The tests run pytest on a small project and change its sources."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ EVERY = {
 }
 
 
-def make(place: Any) -> None:
-    """Writes the project."""
+def make(workspace: Any) -> None:
+    """Writes the project's files."""
     for name, text in PROJECT.items():
         path = Path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,17 +102,17 @@ def make(place: Any) -> None:
     Path("pytest.ini").write_text("[pytest]\npythonpath = .\n")
 
 
-def session(place: Any, *options: str) -> tuple[set[str], str]:
+def session(workspace: Any, *options: str) -> tuple[set[str], str]:
     """Runs pytest. Returns the tests that ran, and the output."""
     # The sources of the project must be older than the session.
     command = ["-m", "pytest", "-v", "-p", "backstory.pytest_plugin", *options]
-    ended = place.python(*command, PYTEST_ADDOPTS="")
+    ended = workspace.python(*command, PYTEST_ADDOPTS="")
     ran = set(re.findall(r"::(\w+) (?:PASSED|FAILED)", ended.stdout))
     return ran, ended.stdout + ended.stderr
 
 
 def change(name: str, old: str, new: str) -> None:
-    """Changes a file."""
+    """Replaces a text in a file."""
     path = Path(name)
     text = path.read_text()
     assert old in text
@@ -175,34 +175,34 @@ CHANGES = [
 ]
 
 
-def check_changes(place: Any, changes: list[tuple[str, str, str, str, set[str]]]) -> None:
-    """Makes one change after the other, and sees which tests run."""
-    make(place)
-    ran, output = session(place, "--backstory")
+def check_changes(workspace: Any, changes: list[tuple[str, str, str, str, set[str]]]) -> None:
+    """Makes one change after another, and checks which tests run."""
+    make(workspace)
+    ran, output = session(workspace, "--backstory")
     assert ran == EVERY, output
     for what, name, old, new, wanted in changes:
         change(name, old, new)
-        ran, output = session(place, "--backstory-select")
+        ran, output = session(workspace, "--backstory-select")
         assert ran == wanted | {"test_fails"}, f"{what}\n{output}"
 
 
-def test_only_tests_whose_inputs_changed_are_selected(place: Any) -> None:
-    check_changes(place, CHANGES[:1] + CHANGES[3:5])
+def test_only_tests_whose_inputs_changed_are_selected(workspace: Any) -> None:
+    check_changes(workspace, CHANGES[:1] + CHANGES[3:5])
     Path("data/extra.txt").write_text("now it is there")
-    ran, output = session(place, "--backstory-select")
+    ran, output = session(workspace, "--backstory-select")
     assert ran == {"test_file_that_is_missing", "test_fails"}, output
     assert len(bs.Store().runs(name="pytest")) == 5
 
 
 @pytest.mark.long
-def test_each_kind_of_change_selects_its_tests(place: Any) -> None:
-    check_changes(place, CHANGES)
+def test_each_kind_of_change_selects_its_tests(workspace: Any) -> None:
+    check_changes(workspace, CHANGES)
 
 
-def test_the_status_and_the_output_are_those_of_pytest(place: Any) -> None:
-    make(place)
-    plain = place.python("-m", "pytest", "-q", "-p", "no:cacheprovider")
-    recorded = place.python(
+def test_the_status_and_the_output_are_those_of_pytest(workspace: Any) -> None:
+    make(workspace)
+    plain = workspace.python("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    recorded = workspace.python(
         "-m",
         "pytest",
         "-q",
@@ -215,13 +215,14 @@ def test_the_status_and_the_output_are_those_of_pytest(place: Any) -> None:
     assert recorded.returncode == plain.returncode == 1
     seconds = re.compile(r"in [0-9.]+s")
     assert seconds.sub("", recorded.stdout) == seconds.sub("", plain.stdout)
-    usage = place.python("-m", "pytest", "-p", "backstory.pytest_plugin", "--backstory", "nowhere")
+    arguments = ["-m", "pytest", "-p", "backstory.pytest_plugin", "--backstory", "nowhere"]
+    usage = workspace.python(*arguments)
     assert usage.returncode == 4
 
 
-def test_each_test_is_an_activity_with_its_inputs(place: Any) -> None:
-    make(place)
-    session(place, "--backstory")
+def test_each_test_is_an_activity_with_its_inputs(workspace: Any) -> None:
+    make(workspace)
+    session(workspace, "--backstory")
     run = bs.Store().run("pytest")
     by_id = {row["id"]: row for row in run.processes().to_dicts()}
     readers = [
@@ -232,8 +233,8 @@ def test_each_test_is_an_activity_with_its_inputs(place: Any) -> None:
     assert readers == [["fixture", "tests::names"]]
 
 
-def test_pytest_without_the_options_is_left_alone(place: Any) -> None:
-    make(place)
+def test_pytest_without_the_options_is_left_alone(workspace: Any) -> None:
+    make(workspace)
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "backstory.pytest_plugin"], check=False
     )

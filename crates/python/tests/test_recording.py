@@ -1,4 +1,4 @@
-"""Recording from Python: what runs in a child, and what comes back."""
+"""Recording from Python: blocks and functions that run in a child, and the values they return."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backstory._marks import _say, is_recorded
 
 
 def names(run: bs.Run, access: str) -> set[str]:
-    """The names of the files below the current directory that a run used in this way."""
+    """Returns the names of the files in the current directory that a run used in this way."""
     rows = run.files().to_dicts()
     here = str(Path.cwd())
     return {
@@ -22,7 +22,7 @@ def names(run: bs.Run, access: str) -> set[str]:
     }
 
 
-def test_a_command_is_recorded_and_its_failure_is_raised(place: Any) -> None:
+def test_a_command_is_recorded_and_its_failure_is_raised(workspace: Any) -> None:
     import subprocess
 
     run = bs.run(["sh", "-c", "echo hello > out"], name="a name\nwith blanks")
@@ -33,7 +33,7 @@ def test_a_command_is_recorded_and_its_failure_is_raised(place: Any) -> None:
     assert bs.run(["false"], check=False).exit == 1
 
 
-def test_a_block_runs_once_in_a_recorded_child(place: Any) -> None:
+def test_a_block_runs_once_in_a_recorded_child(workspace: Any) -> None:
     Path("raw").write_text("3 1 2")
     numbers = [0]
     factor = 10
@@ -59,7 +59,7 @@ def test_a_block_runs_once_in_a_recorded_child(place: Any) -> None:
     assert sys.gettrace() is None
 
 
-def test_a_variable_that_cannot_come_back_is_named(place: Any) -> None:
+def test_a_variable_that_cannot_come_back_is_named(workspace: Any) -> None:
     with pytest.warns(bs.BackstoryWarning, match="the variable lock stays"):
         with bs.record():
             import threading
@@ -70,7 +70,7 @@ def test_a_variable_that_cannot_come_back_is_named(place: Any) -> None:
     assert "lock" not in locals()
 
 
-def test_the_exception_of_a_block_arrives(place: Any) -> None:
+def test_the_exception_of_a_block_arrives(workspace: Any) -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         with bs.record():
             Path("before").write_text("x")
@@ -81,7 +81,7 @@ def test_the_exception_of_a_block_arrives(place: Any) -> None:
     assert sys.gettrace() is None
 
 
-def test_a_block_that_cannot_be_moved_is_refused_before_it_runs(place: Any) -> None:
+def test_a_block_that_cannot_be_moved_is_refused_before_it_runs(workspace: Any) -> None:
     import threading
 
     lock = threading.Lock()
@@ -100,7 +100,7 @@ def test_a_block_that_cannot_be_moved_is_refused_before_it_runs(place: Any) -> N
     with pytest.raises(bs.NotObservedError, match="source of"):
         exec("with bs.record():\n    made = 1\n", {"bs": bs})
     Path("short.py").write_text("import backstory as bs\nwith bs.record(): open('made', 'w')\n")
-    assert "on a line below its with statement" in place.python("short.py").stderr
+    assert "on a line below its with statement" in workspace.python("short.py").stderr
     assert not Path("made").exists()
 
 
@@ -122,11 +122,11 @@ def fails():
 
 
 def test_a_step_of_a_module_is_recorded_with_its_result(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+    workspace: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("steps.py").write_text(STEPS)
     Path("number").write_text("21")
-    monkeypatch.syspath_prepend(str(place.directory))
+    monkeypatch.syspath_prepend(str(workspace.directory))
     import steps  # type: ignore[import-not-found]
 
     try:
@@ -165,22 +165,22 @@ if __name__ == "__main__":
 """
 
 
-def test_a_step_of_a_program_brings_the_functions_that_it_uses(place: Any) -> None:
+def test_a_step_of_a_program_brings_the_functions_that_it_uses(workspace: Any) -> None:
     Path("main.py").write_text(MAIN)
     Path("number").write_text("1")
-    alone = place.python("main.py")
+    alone = workspace.python("main.py")
     assert alone.stdout.splitlines() == ["6", "12 False False"], alone.stderr
     runs = bs.Store().runs()["name"]
     assert sorted(runs) == ["inner", "shift"]
 
 
-def test_blocks_of_a_recorded_program_are_activities_of_its_run(place: Any) -> None:
+def test_blocks_of_a_recorded_program_are_activities_of_its_run(workspace: Any) -> None:
     Path("main.py").write_text(MAIN)
     Path("number").write_text("1")
     run = bs.run([sys.executable, "main.py"], name="whole")
     processes = run.processes().to_dicts()
     words = [row["argv"][0] for row in processes]
-    # The block goes on after the step inside of it.
+    # A block has a second part after the step inside it.
     assert words.count("shift") == 2 and words.count("inner") == 2
     by_id = {row["id"]: row for row in processes}
     inner = next(row for row in processes if row["argv"][0] == "inner")
@@ -198,7 +198,7 @@ def test_blocks_of_a_recorded_program_are_activities_of_its_run(place: Any) -> N
     assert processes[-1]["exit"] == 0
 
 
-def test_content_flows_to_later_activities_of_a_process_only(place: Any) -> None:
+def test_content_flows_to_later_activities_of_a_process_only(workspace: Any) -> None:
     program = """
 import backstory as bs
 with bs.record(name="first"):
@@ -217,16 +217,16 @@ with bs.record(name="third"):
     assert "a" in paths and "b" not in paths
     commands = [command.split()[0] for command in answer.steps["command"]]
     assert {"first", "second"} <= set(commands) and "third" not in commands
-    script = place.prints("of", "out", "--commands")
+    script = workspace.text_of("of", "out", "--commands")
     assert "# second " in script and "\nsecond" not in script
     assert {Path(p).name for p in bs.Store().uses("a").nodes["path"] if p} >= {"out"}
 
 
-def test_a_shell_marks_an_activity(place: Any) -> None:
+def test_a_shell_marks_an_activity(workspace: Any) -> None:
     mark = "true 2>/dev/null < /dev/null/backstory"
     Path("in").write_text("x")
     bs.run(["sh", "-c", f"{mark}/begin/train/epoch%201; read x < in; {mark}/end; echo > out"])
-    processes = place.tell("processes")
+    processes = workspace.json_of("processes")
     marked = [row["argv"] for row in processes if row["marked"]]
     assert marked[0] == ["train", "epoch 1"] and marked[1][0] == "sh"
     by_id = {row["id"]: row["argv"][0] for row in processes}

@@ -1,4 +1,4 @@
-"""Answers as tables: held against the command line's JSON, which is another writer."""
+"""Results as tables, compared with the JSON of the command line, which other code writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOMENTS = {"started", "ended", "last_used", "start", "end", "mtime", "ctime", "b
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of an answer as JSON has it."""
+    """Converts a row to the values that JSON has."""
     found = {}
     for name, value in row.items():
         if isinstance(value, datetime.datetime):
@@ -24,7 +24,7 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_same(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
-    """All fields that both have are equal. Moments are exact to the microsecond."""
+    """Asserts that all fields in both are equal. Times are exact to the microsecond."""
     assert len(ours) == len(theirs)
     for our, their in zip(map(plain, ours), theirs):
         both = our.keys() & their.keys()
@@ -39,10 +39,10 @@ def assert_same(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> Non
 def test_runs_files_and_processes_are_those_of_the_command_line(recorded: Any) -> None:
     bs.run(["sh", "-c", "exit 3"], check=False)
     store = bs.Store()
-    assert_same(store.runs().to_dicts(), recorded.tell("log"))
+    assert_same(store.runs().to_dicts(), recorded.json_of("log"))
     run = store.run("pipeline")
-    assert_same(run.files().to_dicts(), recorded.tell("files", "pipeline"))
-    assert_same(run.processes().to_dicts(), recorded.tell("processes", "pipeline"))
+    assert_same(run.files().to_dicts(), recorded.json_of("files", "pipeline"))
+    assert_same(run.processes().to_dicts(), recorded.json_of("processes", "pipeline"))
     assert run.command[:2] == ["sh", "-c"]
     assert store.run().exit == 3
 
@@ -51,7 +51,7 @@ def test_a_lineage_has_the_nodes_and_links_of_the_command_line(recorded: Any) ->
     for question in ("of", "uses"):
         path = "few.csv" if question == "of" else "raw.csv"
         ours = getattr(bs.Store(), question)(path)
-        theirs = recorded.tell(question, path)
+        theirs = recorded.json_of(question, path)
         assert (ours.roots, ours.cut) == (theirs["roots"], theirs["cut"])
         links = [plain(row) for row in ours.to_dicts()]
         assert len(links) == len(theirs["links"])
@@ -70,7 +70,7 @@ def test_a_lineage_has_the_nodes_and_links_of_the_command_line(recorded: Any) ->
 
 def test_steps_are_those_of_the_command_line(recorded: Any) -> None:
     ours = bs.Store().of("few.csv")
-    theirs = recorded.tell("of", "few.csv", "--level", "step")
+    theirs = recorded.json_of("of", "few.csv", "--level", "step")
     assert [row["command"] for row in ours.steps] == [row["command"] for row in theirs["steps"]]
     assert [row["inputs"] for row in ours.steps] == [row["inputs"] for row in theirs["steps"]]
     assert [row["outputs"] for row in ours.steps] == [row["outputs"] for row in theirs["steps"]]
@@ -79,7 +79,7 @@ def test_steps_are_those_of_the_command_line(recorded: Any) -> None:
 
 def test_a_pandas_frame_has_the_values_of_the_command_line(recorded: Any) -> None:
     pandas = pytest.importorskip("pandas")
-    theirs = recorded.tell("files", "pipeline")
+    theirs = recorded.json_of("files", "pipeline")
     frame = bs.Store().run("pipeline").files().to_pandas()
     assert list(frame["path"]) == [row["path"] for row in theirs]
     sizes = [None if pandas.isna(size) else int(size) for size in frame["size"]]
@@ -90,14 +90,14 @@ def test_a_pandas_frame_has_the_values_of_the_command_line(recorded: Any) -> Non
     seconds = frame["last_used"].astype("int64") / 1e9
     assert list(seconds) == pytest.approx([row["last_used"] for row in theirs], abs=1e-6)
     links = bs.Store().of("few.csv").to_pandas()
-    told = recorded.tell("of", "few.csv")["links"]
-    assert list(links["from"]) == [row["from"] for row in told]
+    expected = recorded.json_of("of", "few.csv")["links"]
+    assert list(links["from"]) == [row["from"] for row in expected]
     assert [None if pandas.isna(how) else how for how in links["how"]] == [
-        row["how"] for row in told
+        row["how"] for row in expected
     ]
     processes = bs.Store().run("pipeline").processes().to_pandas()
     exits = [None if pandas.isna(code) else int(code) for code in processes["exit"]]
-    assert exits == [row["exit"] for row in recorded.tell("processes", "pipeline")]
+    assert exits == [row["exit"] for row in recorded.json_of("processes", "pipeline")]
 
 
 def test_polars_and_arrow_share_the_memory_of_a_table(recorded: Any) -> None:
@@ -112,7 +112,7 @@ def test_polars_and_arrow_share_the_memory_of_a_table(recorded: Any) -> None:
     table = nodes.to_arrow()
     assert table["argv"].to_pylist() == [row["argv"] for row in rows]
     assert table.schema.field("mtime").type == pyarrow.timestamp("ns", "UTC")
-    # The same buffer, not a copy of it.
+    # Arrow has the same buffer, not a copy of it.
     address = answer.to_arrow()["from"].chunk(0).buffers()[1].address
     interface = answer._table.buffers("from")[0].__array_interface__
     assert interface["data"][0] == address
@@ -124,13 +124,13 @@ def test_a_table_outlives_its_answer_and_its_store(recorded: Any) -> None:
     import gc
 
     gc.collect()
-    assert table.num_rows == len(recorded.tell("of", "few.csv")["nodes"])
+    assert table.num_rows == len(recorded.json_of("of", "few.csv")["nodes"])
     assert table.validate(full=True) is None
 
 
 def test_networkx_has_the_same_edges(recorded: Any) -> None:
     networkx = pytest.importorskip("networkx")
-    theirs = recorded.tell("of", "few.csv")
+    theirs = recorded.json_of("of", "few.csv")
     graph = bs.Store().of("few.csv").to_networkx()
     assert sorted((a, b) for a, b in graph.edges()) == sorted(
         (link["from"], link["to"]) for link in theirs["links"]
@@ -144,13 +144,13 @@ def test_networkx_has_the_same_edges(recorded: Any) -> None:
         bs.Store().of("few.csv").to_networkx(level="galaxy")
 
 
-def test_a_name_that_is_not_utf8_comes_back_as_python_has_it(place: Any) -> None:
+def test_a_name_that_is_not_utf8_comes_back_as_python_has_it(workspace: Any) -> None:
     name = os.fsdecode(b"caf\xe9\n<b>.txt")
     bs.run(["sh", "-c", 'echo x > "$1"', "sh", name])
     answer = bs.Store().run().files()
-    path = os.path.join(place.directory, name)
+    path = os.path.join(workspace.directory, name)
     assert path in answer["path"]
-    assert path in [row["path"] for row in place.tell("files")]
+    assert path in [row["path"] for row in workspace.json_of("files")]
     assert bs.Store().of(name).nodes["path"][0] == path
     row = answer["path"].index(path)
     html = answer._repr_html_()
@@ -183,25 +183,25 @@ def test_an_error_has_the_words_of_the_command_line(recorded: Any) -> None:
     assert "no-store" in str(raised.value)
 
 
-def test_a_version_has_its_content_and_its_difference(place: Any) -> None:
-    (place.directory / "in").write_text("1\n")
+def test_a_version_has_its_content_and_its_difference(workspace: Any) -> None:
+    (workspace.directory / "in").write_text("1\n")
     first = bs.run(["sh", "-c", "cat in > out"])
-    # Contents are stored after the run. A question waits for it.
+    # Contents are stored after the run. `contents` waits for the storing.
     assert bs.Store().contents("out") == b"1\n"
-    (place.directory / "in").write_text("2\n")
+    (workspace.directory / "in").write_text("2\n")
     second = bs.run(["sh", "-c", "cat in > out"])
     store = bs.Store()
     assert store.contents("out") == b"2\n"
     assert store.contents("out", first) == b"1\n"
     assert store.contents(f"out@{first.id}") == b"1\n"
     diff = store.diff(first, second)
-    told = place.tell("diff", first.id, second.id, status=1)
-    assert not diff.same and (diff.a, diff.b) == (told["a"], told["b"])
-    assert_same(diff.to_dicts(), told["differences"])
+    expected = workspace.json_of("diff", first.id, second.id, status=1)
+    assert not diff.same and (diff.a, diff.b) == (expected["a"], expected["b"])
+    assert_same(diff.to_dicts(), expected["differences"])
     assert store.diff(second, second).same
     [state] = store.status("out").to_dicts()
-    [told_state] = place.tell("status", "out")
-    assert (state["state"], state["path"]) == (told_state["state"], told_state["path"])
+    [expected_state] = workspace.json_of("status", "out")
+    assert (state["state"], state["path"]) == (expected_state["state"], expected_state["path"])
 
 
 def test_a_run_that_ends_later_is_in_the_next_answer(recorded: Any) -> None:

@@ -1,4 +1,4 @@
-"""Records how every file came to be, and answers for it.
+"""Records how each file was made, and answers questions about it.
 
 >>> import backstory as bs
 >>> bs.run(["sort", "-o", "sorted.txt", "words.txt"], name="sort")  # doctest: +SKIP
@@ -63,7 +63,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the parts that not every program needs."""
+    """Imports the parts that few programs need, on first use."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
@@ -74,7 +74,7 @@ def __getattr__(name: str) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Adds the magics: ``%load_ext backstory``."""
+    """Adds the magics for ``%load_ext backstory``."""
     from .magics import BackstoryMagics
 
     shell.register_magics(BackstoryMagics)

@@ -1,8 +1,8 @@
-"""Runs the block of a ``with`` statement, or a cell, in a child, and skips it here.
+"""Runs the block of a ``with`` statement, or a notebook cell, in a child interpreter.
 
 In: the source of the block, and the variables around it. Out: the variables that the block assigned
-or changed. Invariant: a block runs once. If that cannot be kept, the block is refused before it
-runs.
+or changed. Invariant: a block runs exactly once. A block for which this cannot be guaranteed raises
+``NotObservedError`` before it runs. The parent interpreter skips the block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .errors import BackstoryWarning, NotObservedError
 if TYPE_CHECKING:
     from .store import Run, Store, StrPath
 
-#: Statements that would leave the block for a place in the parent.
+#: Statements that would transfer control from the block to the parent's code.
 _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 _ADVICE = (
@@ -37,7 +37,7 @@ _ADVICE = (
 
 @dataclass
 class Block:
-    """Source with the names that it uses and assigns."""
+    """Source code, with the names that it uses and assigns."""
 
     source: str
     file: str
@@ -48,7 +48,7 @@ class Block:
 
 @dataclass
 class _Task:
-    """A block with its variables, for the child."""
+    """A block with its variables, sent to the child."""
 
     source: str
     file: str
@@ -86,17 +86,17 @@ class _Task:
 
 
 def of_source(source: str, file: str) -> Block:
-    """A cell."""
+    """Returns the block of a notebook cell."""
     return _block(ast.parse(source, file).body, source, file, 1)
 
 
 def of_frame(frame: FrameType) -> Block:
-    """The block of the ``with`` statement that a frame is at."""
+    """Returns the block of the ``with`` statement that the frame is executing."""
     file, line = frame.f_code.co_filename, frame.f_lineno
     lines = linecache.getlines(file, frame.f_globals)
     if not lines:
         raise NotObservedError(
-            f"the source of {file} is not known, so its block cannot run in a "
+            f"the source of {file} is not available, so its block cannot run in a "
             f"recorded interpreter: {_ADVICE}"
         )
     try:
@@ -115,7 +115,7 @@ def of_frame(frame: FrameType) -> Block:
     node = max(found, key=lambda node: node.lineno)
     if len(node.items) > 1:
         raise NotObservedError(
-            f"{file}:{line}: give record a with statement of its own, inside of the others"
+            f"{file}:{line}: give record a with statement of its own, inside the others"
         )
     end = node.body[-1].end_lineno or node.body[-1].lineno
     source = textwrap.dedent("".join(lines[node.body[0].lineno - 1 : end]))
@@ -150,7 +150,7 @@ def _block(body: list[ast.stmt], source: str, file: str, line: int) -> Block:
 
 
 def _own(node: ast.AST) -> Iterator[Any]:
-    """A node and those below it, without the bodies of functions."""
+    """Yields a node and its descendants, without the bodies of functions."""
     yield node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         for child in ast.iter_child_nodes(node):
@@ -158,7 +158,7 @@ def _own(node: ast.AST) -> Iterator[Any]:
 
 
 def _refuse_jumps(body: list[ast.stmt], file: str) -> None:
-    """Refuses ``break`` and ``continue`` that belong to a loop around the block."""
+    """Raises an error for ``break`` and ``continue`` that belong to a loop around the block."""
     for node in body:
         if isinstance(node, (ast.Break, ast.Continue)):
             word = type(node).__name__.lower()
@@ -177,14 +177,14 @@ def _refuse_jumps(body: list[ast.stmt], file: str) -> None:
 
 
 def scope(frame: FrameType) -> Mapping[str, Any]:
-    """The variables that the frame sees."""
+    """Returns the variables that are visible in the frame."""
     return {**frame.f_globals, **frame.f_locals}
 
 
 def in_child(
     block: Block, around: Mapping[str, Any], name: str | None, store: StrPath | Store | None
 ) -> tuple[dict[str, Any], Run]:
-    """Runs a block in a recorded interpreter. Returns the variables that it assigned or changed."""
+    """Runs a block in a recorded interpreter. Returns the changed variables, and the run."""
     needed = _needed(block, around)
     modules = {
         name: value.__name__ for name, value in needed.items() if isinstance(value, ModuleType)
@@ -213,7 +213,7 @@ def in_child(
 
 
 def _needed(block: Block, around: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables that the block uses, and those that functions of ``__main__`` use in turn."""
+    """Returns the variables that the block uses, directly or through functions of ``__main__``."""
     needed: dict[str, Any] = {}
     waiting = sorted(block.used)
     while waiting:
@@ -235,14 +235,14 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 class _Skip(BaseException):
-    """Leaves the block before its first line."""
+    """Raised by the trace function to leave the block before its first line."""
 
 
 class Skipper:
-    """Keeps a frame from running a block, and gives the frame the child's variables instead.
+    """Prevents a frame from running a block, and assigns the child's variables in the frame.
 
-    A trace function raises an exception at the first line of the block, and ``record.__exit__``
-    ends it.
+    A trace function raises ``_Skip`` at the first line of the block. ``record.__exit__`` suppresses
+    that exception.
     """
 
     def __init__(self, frame: FrameType, block: Block, variables: dict[str, Any]) -> None:
@@ -250,7 +250,7 @@ class Skipper:
         self._former = (sys.gettrace(), frame.f_trace)
 
     def skip(self) -> None:
-        """Makes the frame leave the block when it comes to its first line."""
+        """Sets the trace function that leaves the block at its first line."""
         self._frame.f_trace = self._leave
         sys.settrace(lambda *_: None)
 
@@ -267,13 +267,13 @@ class Skipper:
         self._frame.f_trace = of_frame
 
     def done(self, error: BaseException | None) -> bool:
-        """True if the block was skipped."""
+        """Returns true if the block was skipped. Raises ``NotObservedError`` otherwise."""
         if isinstance(error, _Skip):
             return True
         self._restore()
-        place = f"{self._block.file}:{self._block.line}"
+        location = f"{self._block.file}:{self._block.line}"
         raise NotObservedError(
-            f"{place}: this interpreter ran the block, too, because a trace function could not be "
+            f"{location}: this interpreter ran the block, too, because a trace function could not be "
             f"set: {_ADVICE}"
         ) from error
 
@@ -285,7 +285,7 @@ def _assign(frame: FrameType, variables: dict[str, Any]) -> None:
     names = {*frame.f_code.co_varnames, *frame.f_code.co_cellvars, *frame.f_code.co_freevars}
     local = {name: value for name, value in variables.items() if name in names}
     frame.f_globals.update({name: value for name, value in variables.items() if name not in names})
-    # Before Python 3.13 this is a copy, which has to be written back.
+    # Before Python 3.13 `f_locals` is a copy, which must be written back.
     frame.f_locals.update(local)
     if sys.version_info < (3, 13):
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))

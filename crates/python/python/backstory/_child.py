@@ -1,7 +1,7 @@
 """Runs a task in a new interpreter that backstory records, and returns its result.
 
-Task and result go through memory files (``memfd_create``), so that no file of the disk appears in
-the run.
+The task and the result are passed in memory files (``memfd_create``), so that they add no file on
+disk to the run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Call:
-    """A call of a function."""
+    """A call of a function with its arguments."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -46,7 +46,7 @@ class RemoteTraceback(Exception):
 
 
 def perform(task: Any, name: str | None, store: StrPath | Store | None) -> tuple[Any, Run]:
-    """Performs a task in a child. Raises the exception that the task raised."""
+    """Performs a task in a recorded child. Raises the exception that the task raised."""
     from .recording import start
 
     with os.fdopen(os.memfd_create("backstory-task"), "w+b", buffering=0) as given:
@@ -65,7 +65,7 @@ def perform(task: Any, name: str | None, store: StrPath | Store | None) -> tuple
             text = made.read()
     if not text:
         raise BackstoryError(
-            f"the recorded interpreter ended with status {status} before it had a result"
+            f"the recorded interpreter ended with status {status} and returned no result"
         )
     outcome = pickle.loads(text)
     if outcome.error is not None:
@@ -75,7 +75,7 @@ def perform(task: Any, name: str | None, store: StrPath | Store | None) -> tuple
 
 
 def dumped(value: Any) -> bytes:
-    """The value for another interpreter, functions of ``__main__`` included."""
+    """Pickles a value for another interpreter, including functions of ``__main__``."""
     import cloudpickle
 
     try:
@@ -87,12 +87,12 @@ def dumped(value: Any) -> bytes:
 
 
 def main(given: int, made: int) -> None:
-    """Performs the task that descriptor ``given`` has, and writes its outcome to ``made``."""
+    """Performs the task read from descriptor ``given``, and writes its outcome to ``made``."""
     from . import _marks
 
     with os.fdopen(given, "rb") as file:
         wanted = pickle.loads(file.read())
-    # The task may name modules that only the parent's path leads to.
+    # The task may name modules that only the parent's module search path finds.
     sys.path[:] = wanted["path"]
     try:
         task = pickle.loads(wanted["task"])
@@ -112,7 +112,7 @@ def _result(task: Any) -> Any:
 
 
 def _portable(outcome: Outcome) -> bytes:
-    """The outcome, or the reason why it cannot be moved."""
+    """Pickles the outcome, or an error that says why the outcome cannot be pickled."""
     try:
         return dumped(outcome)
     except NotObservedError as failure:
@@ -123,7 +123,7 @@ def _portable(outcome: Outcome) -> bytes:
 
 
 if __name__ == "__main__":
-    # The classes in the pickles belong to the module, not to the program.
+    # Pickled classes are found under this module's name, not under `__main__`.
     from backstory._child import main as perform_task
 
     perform_task(int(sys.argv[1]), int(sys.argv[2]))

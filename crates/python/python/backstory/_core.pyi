@@ -1,4 +1,4 @@
-"""The extension module. The classes of the package wrap these."""
+"""The extension module. The classes of the package wrap these classes."""
 
 from os import PathLike
 from typing import Any

@@ -1,4 +1,4 @@
-"""Makes networkx graphs of a lineage."""
+"""Converts a lineage to networkx graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Graph = Any
 
 
 def processes(nodes: Answer, links: Answer) -> Graph:
-    """A node for each process and version, and an edge for each link."""
+    """Returns a graph with a node for each process and version, and an edge for each link."""
     graph: Graph = networkx.MultiDiGraph()
     for number, facts in enumerate(nodes.to_dicts()):
         known = {name: value for name, value in facts.items() if value is not None}
@@ -27,7 +27,7 @@ def processes(nodes: Answer, links: Answer) -> Graph:
 
 
 def steps(files: Answer, steps: Answer, roots: list[int]) -> Graph:
-    """A node for each command and file, and an edge for each use."""
+    """Returns a graph with a node for each command and file, and an edge for each use."""
     graph: Graph = networkx.MultiDiGraph()
     for number, facts in enumerate(files.to_dicts()):
         graph.add_node(("file", number), type="file", root=number in roots, **facts)

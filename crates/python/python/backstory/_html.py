@@ -1,4 +1,4 @@
-"""Tables for notebooks and terminals. File names are shown, never interpreted."""
+"""Tables for notebooks and terminals. File names are escaped, never interpreted."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-#: The longest text in a cell.
+#: The greatest number of characters in a cell.
 _WIDEST = 72
 
-#: Characters that would change how the text around them is shown.
+#: Unicode categories of characters that would change the display of the text around them.
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def visible(text: str) -> str:
-    """A text in one line, with escapes for control, bidirectional and undecodable characters."""
+    """Returns a text on one line, with control, bidirectional and undecodable characters escaped."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -28,7 +28,7 @@ def visible(text: str) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as people read it."""
+    """Formats a value for display."""
     if value is None:
         return ""
     if isinstance(value, datetime.datetime):
@@ -39,7 +39,7 @@ def cell(value: Any) -> str:
 
 
 def shortened(text: str, most: int = _WIDEST) -> str:
-    """A text with at most so many characters. The middle is left out: names differ at both ends."""
+    """Cuts a text to at most ``most`` characters, in the middle: names differ at both ends."""
     if len(text) <= most:
         return text
     head = (most - 1) // 2
@@ -51,12 +51,12 @@ def _has_value(rows: Sequence[dict[str, Any]], name: str) -> bool:
 
 
 def _shown(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The columns that have a value in any of the rows."""
+    """Returns the columns that have a value in at least one row."""
     return [name for name in columns if _has_value(rows, name)] or list(columns)
 
 
 def table(columns: Sequence[str], rows: Sequence[dict[str, Any]], total: int, title: str) -> str:
-    """A table in HTML."""
+    """Returns a table in HTML."""
     names = _shown(columns, rows)
     parts = ['<table class="dataframe backstory"><thead><tr>']
     parts += [f"<th>{html.escape(visible(name))}</th>" for name in names]
@@ -79,7 +79,7 @@ def table(columns: Sequence[str], rows: Sequence[dict[str, Any]], total: int, ti
 def text_table(
     columns: Sequence[str], rows: Sequence[dict[str, Any]], total: int, title: str
 ) -> str:
-    """A table for a terminal."""
+    """Returns a table for a terminal."""
     names = _shown(columns, rows)
     lines = [names] + [[shortened(cell(row[name]), 40) for name in names] for row in rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(names))]
@@ -95,6 +95,6 @@ def _count(total: int, shown: int, title: str) -> str:
 
 
 def counted(number: int, plural: str) -> str:
-    """A number of things: ``1 run``, ``2 runs``."""
+    """Formats a count: ``1 run``, ``2 runs``."""
     one = {"processes": "process", "boxes": "box"}.get(plural, plural.removesuffix("s"))
     return f"{number} {one if number == 1 else plural}"

@@ -1,15 +1,15 @@
 """Places the nodes of a graph in layers, so that edges lead from left to right.
 
-It is the method of Sugiyama, in small: the longest path gives the layer, and barycentres give the
-order in a layer. An edge over several layers has a place in each of them. An edge of a cycle may
-lead back.
+This is a small version of Sugiyama's method. The longest path to a node determines its layer, and
+barycentres determine the order within a layer. An edge that spans several layers gets a dummy node
+in each layer between its ends. An edge that closes a cycle may lead from right to left.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: A node: its kind and number.
+#: A node: its kind and its number.
 Key = tuple[str, int]
 Edge = tuple[Key, Key]
 
@@ -18,35 +18,35 @@ _SWEEPS = 6
 
 @dataclass
 class Layout:
-    """Layers of nodes and of places that edges pass, and the ways of the edges through them."""
+    """The layers, with dummy nodes, and the route of each edge through the layers."""
 
     layers: list[list[Key]]
-    ways: list[list[Key]]
+    routes: list[list[Key]]
 
 
 def layered(nodes: list[Key], edges: list[Edge]) -> Layout:
-    """Places all nodes."""
+    """Places all nodes and returns the layout."""
     edges = list(dict.fromkeys(edges))
     layer = _layers(nodes, edges)
     layers: list[list[Key]] = [[] for _ in range(1 + max(layer.values(), default=0))]
     for node in nodes:
         layers[layer[node]].append(node)
-    ways = []
-    passed = 0
+    routes = []
+    dummies = 0
     for start, to in edges:
-        way = [start]
+        route = [start]
         for column in range(layer[start] + 1, layer[to]):
-            passed += 1
-            place = ("pass", passed)
-            layers[column].append(place)
-            way.append(place)
-        ways.append([*way, to])
-    _order(layers, ways)
-    return Layout(layers, ways)
+            dummies += 1
+            dummy = ("pass", dummies)
+            layers[column].append(dummy)
+            route.append(dummy)
+        routes.append([*route, to])
+    _order(layers, routes)
+    return Layout(layers, routes)
 
 
 def _layers(nodes: list[Key], edges: list[Edge]) -> dict[Key, int]:
-    """The longest path to each node, without the edges that close a cycle."""
+    """Returns the length of the longest path to each node, ignoring edges that close a cycle."""
     after: dict[Key, list[Key]] = {node: [] for node in nodes}
     for start, to in edges:
         after[start].append(to)
@@ -76,7 +76,7 @@ def _layers(nodes: list[Key], edges: list[Edge]) -> dict[Key, int]:
         for other in after[node]:
             if (node, other) not in closing:
                 layer[other] = max(layer[other], layer[node] + 1)
-    # A source stands just before its first user.
+    # A source is moved to the layer before its first user.
     has_before = {to for _, to in edges}
     for node in order:
         users = [layer[other] for other in after[node] if (node, other) not in closing]
@@ -85,22 +85,22 @@ def _layers(nodes: list[Key], edges: list[Edge]) -> dict[Key, int]:
     return layer
 
 
-def _order(layers: list[list[Key]], ways: list[list[Key]]) -> None:
-    """Sorts each layer by the mean place of the neighbours in the layer before or after it."""
+def _order(layers: list[list[Key]], routes: list[list[Key]]) -> None:
+    """Sorts each layer by the mean position of the neighbours in the adjacent layer."""
     left: dict[Key, list[Key]] = {}
     right: dict[Key, list[Key]] = {}
-    for way in ways:
-        for start, to in zip(way, way[1:]):
+    for route in routes:
+        for start, to in zip(route, route[1:]):
             right.setdefault(start, []).append(to)
             left.setdefault(to, []).append(start)
     for sweep in range(_SWEEPS):
         forth = sweep % 2 == 0
         beside = left if forth else right
         for layer in layers if forth else reversed(layers):
-            place = {node: at for column in layers for at, node in enumerate(column)}
-            layer.sort(key=lambda node: _mean(node, beside, place))
+            position = {node: at for column in layers for at, node in enumerate(column)}
+            layer.sort(key=lambda node: _mean(node, beside, position))
 
 
-def _mean(node: Key, beside: dict[Key, list[Key]], place: dict[Key, int]) -> float:
-    others = [place[other] for other in beside.get(node, ())]
-    return sum(others) / len(others) if others else float(place[node])
+def _mean(node: Key, beside: dict[Key, list[Key]], position: dict[Key, int]) -> float:
+    others = [position[other] for other in beside.get(node, ())]
+    return sum(others) / len(others) if others else float(position[node])

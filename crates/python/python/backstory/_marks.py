@@ -1,7 +1,7 @@
-"""Marks with which this process names its activities, if it is recorded.
+"""Marks by which a recorded process names its activities.
 
-A mark is the attempt to open a path that cannot exist: ``/dev/null/backstory/begin/WORD/WORD``. The
-recorder logs it in order with all other operations of the process. See ``docs/graph.md``.
+A mark is an attempt to open a path that cannot exist: ``/dev/null/backstory/begin/WORD/WORD``. The
+recorder logs the attempt in order with all other operations of the process. See ``docs/graph.md``.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Sequence
 
 _PREFIX = b"/dev/null/backstory/"
 
-#: The longest path that the kernel takes, without its end.
+#: The greatest length of a path for the kernel, without the terminating NUL.
 _LONGEST = 4000
 
-#: Bytes of a word that are not themselves in a path.
+#: Bytes of a word that are percent-encoded in the path.
 _ESCAPED = {byte: b"%%%02x" % byte for byte in (*range(32), ord("/"), ord("%"), 127)}
 
 
 def begin(words: Sequence[str]) -> None:
-    """An activity begins inside the present one. The words are its name."""
+    """Begins an activity inside the current one. The words are its name."""
     _say(b"begin", words)
 
 
 def following(words: Sequence[str]) -> None:
-    """The activity that the last mark began ends, and another begins."""
+    """Ends the activity that the last mark began, and begins another."""
     _say(b"next", words)
 
 
 def end() -> None:
-    """The activity ends that the last mark began."""
+    """Ends the activity that the last mark began."""
     _say(b"end", ())
 
 
@@ -50,7 +50,7 @@ def _say(verb: bytes, words: Sequence[str]) -> None:
 
 
 def _cut(word: bytes, most: int) -> bytes:
-    """The beginning of a word, without half an escape or half a character."""
+    """Cuts a word to at most ``most`` bytes, but not inside an escape or a character."""
     if len(word) <= most:
         return word
     word = word[:most]
@@ -61,7 +61,7 @@ def _cut(word: bytes, most: int) -> bytes:
 
 
 def is_recorded() -> bool:
-    """True if backstory records this process."""
+    """Returns true if backstory records this process."""
     try:
         with open("/proc/self/maps", "rb") as maps:
             return b"linux-backstory.so" in maps.read()

@@ -1,4 +1,4 @@
-"""Makes a pandas frame of a table, with numpy alone."""
+"""Converts a table to a pandas frame without pyarrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def frame(table: Table) -> pandas.DataFrame:
-    """The frame. Numbers come from the table's memory, without Python objects between."""
+    """Returns the frame. Numbers are read from the table's memory without Python objects."""
     columns = {name: _column(table, name) for name in table.names}
     made: pandas.DataFrame = pandas.DataFrame(columns, index=pandas.RangeIndex(len(table)))
     return made
@@ -25,7 +25,7 @@ def _column(table: Table, name: str) -> Any:
         try:
             return pandas.Series(texts)
         except UnicodeEncodeError:
-            # Lone surrogates.
+            # The text contains lone surrogates.
             return pandas.Series(texts, dtype=object)
     if kind == "list":
         return pandas.Series(table.column(name), dtype=object)

@@ -1,4 +1,4 @@
-"""Finds and runs the program ``backstory``, which the wheel has beside the package."""
+"""Finds and runs the program ``backstory``, which the wheel installs with the package."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterable, Sequence
 
 from .errors import BackstoryError, BackstoryWarning, MisuseError, NotFoundError
 
-#: Lines of the program on standard error begin with this.
+#: The prefix of the program's lines on standard error.
 PREFIX = "backstory: "
 
 
 def program() -> str:
-    """The path of the program.
+    """Returns the path of the program.
 
-    It is ``$BACKSTORY_PROGRAM``, else the one that was installed with this package, else the first
-    on ``PATH``.
+    The path is ``$BACKSTORY_PROGRAM``, else the program that was installed with this package, else
+    the first ``backstory`` on ``PATH``.
     """
     chosen = os.environ.get("BACKSTORY_PROGRAM")
     if chosen:
         return chosen
-    # Not every program that imports the package needs these.
+    # These modules are imported here because few programs that import the package need them.
     import shutil
     import sysconfig
 
@@ -37,14 +37,14 @@ def program() -> str:
     found = shutil.which("backstory")
     if found is None:
         raise BackstoryError(
-            "the program backstory is neither beside this Python nor on PATH: "
+            "the program backstory is neither installed beside this Python nor on PATH: "
             "install the package again (pip install --force-reinstall backstory)"
         )
     return found
 
 
 def ask(arguments: Iterable[str | os.PathLike[str]], accepted: Sequence[int] = (0,)) -> str:
-    """Runs the program and returns what it printed. Its complaints become warnings."""
+    """Runs the program and returns its output. Its messages on standard error become warnings."""
     import subprocess
     import warnings
 

@@ -1,8 +1,9 @@
-"""Draws steps and files from left to right, as information flowed.
+"""Draws steps and files from left to right, in the direction of the data flow.
 
-The user's own files and the files between steps are drawn. Files of packages and of the system are
-only counted. A pipe, or the memory that one cell leaves to the next, is an arrow between the steps.
-A picture has so few boxes that a person can read it: the nearest to the subject stay.
+The picture has the user's own files and the files between steps. Files of packages and of the
+system are only counted. An arrow between two steps is a pipe, or memory that one cell leaves to the
+next. The picture has at most ``MOST`` boxes, so that a person can read it: the boxes nearest to the
+subject.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from ._html import counted, shortened, visible
 from ._layers import Edge, Key, Layout, layered
 
-#: Boxes in a picture.
+#: The greatest number of boxes in a picture.
 MOST = 60
 
 _WIDTH, _HEIGHT = 190, 40
@@ -46,7 +47,7 @@ class _Box:
 def draw(
     files: list[dict[str, Any]], steps: list[dict[str, Any]], roots: list[int], back: bool
 ) -> str:
-    """A picture in SVG. ``back``: the subject is the result, and not the source."""
+    """Returns a picture in SVG. With ``back``, the subject is the result, otherwise the source."""
     boxes, edges, hidden = _graph(files, steps, set(roots), back)
     boxes, edges, cut = _nearest(boxes, edges, [("file", root) for root in roots])
     return _picture(boxes, layered(list(boxes), edges), _notes(hidden, cut))
@@ -54,7 +55,7 @@ def draw(
 
 @dataclass
 class _Hidden:
-    """Numbers of what is not drawn."""
+    """Counts of the files and steps that are not drawn."""
 
     files: int = 0
     steps: int = 0
@@ -63,7 +64,7 @@ class _Hidden:
 def _graph(
     files: list[dict[str, Any]], steps: list[dict[str, Any]], roots: set[int], back: bool
 ) -> tuple[dict[Key, _Box], list[Edge], _Hidden]:
-    """Boxes and edges: the steps that the user's own files concern, and the files between them."""
+    """Returns the boxes and edges of the steps that use the user's own files, and of those files."""
     hidden = _Hidden()
     boxes: dict[Key, _Box] = {}
     edges: list[Edge] = []
@@ -84,7 +85,7 @@ def _graph(
         made, used = makers.get(number, []), users.get(number, [])
         joins = made and used
         if file["kind"] in ("memory", "pipe", "socket") and number not in roots:
-            # It is drawn as an arrow from step to step.
+            # A stream between steps is drawn as an arrow from step to step.
             edges += [(start, to) for start in made for to in used if joins and start != to]
             continue
         leads = bool(joins) or bool(used if back else made)
@@ -105,7 +106,7 @@ def _is_shown(file: dict[str, Any]) -> bool:
 
 
 def _label(command: str) -> list[str]:
-    """A command in at most two lines. Of a cell, its number and the beginning of its source."""
+    """Returns a command in at most two lines; for a cell, its number and the start of its source."""
     cell = re.match(r"'(In \[\d+\])' \$?'?(.*)", command, re.S)
     if cell:
         source = cell[2].replace("\\n", "\n").strip().splitlines()
@@ -114,7 +115,7 @@ def _label(command: str) -> list[str]:
 
 
 def _wrapped(command: str) -> list[str]:
-    """A command in at most two lines."""
+    """Wraps a command into at most two lines."""
     short = shortened(command, 50)
     if len(short) <= 26:
         return [short]
@@ -126,7 +127,7 @@ def _wrapped(command: str) -> list[str]:
 def _nearest(
     boxes: dict[Key, _Box], edges: list[Edge], roots: Iterable[Key]
 ) -> tuple[dict[Key, _Box], list[Edge], int]:
-    """The boxes nearest to the subject, and the number of the others."""
+    """Returns the boxes nearest to the subject, their edges, and the number of the other boxes."""
     beside: dict[Key, list[Key]] = {key: [] for key in boxes}
     for start, to in edges:
         beside[start].append(to)
@@ -167,7 +168,7 @@ def _picture(boxes: dict[Key, _Box], layout: Layout, notes: list[str]) -> str:
         f'height="{high}" viewBox="0 0 {wide} {high}" '
         f'role="img" aria-label="steps and files">{_STYLE}'
     ]
-    parts += [_curve([points[key] for key in way], way, boxes) for way in layout.ways]
+    parts += [_curve([points[key] for key in route], route, boxes) for route in layout.routes]
     parts += [_drawn(box, *points[key]) for key, box in boxes.items()]
     if notes:
         text = html.escape(" ".join(notes))
@@ -175,12 +176,12 @@ def _picture(boxes: dict[Key, _Box], layout: Layout, notes: list[str]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _curve(points: list[tuple[float, float]], way: list[Key], boxes: dict[Key, _Box]) -> str:
-    """An arrow through the places of a way."""
+def _curve(points: list[tuple[float, float]], route: list[Key], boxes: dict[Key, _Box]) -> str:
+    """Returns an arrow along the route of an edge."""
     middle = _HEIGHT / 2
     x, y = points[0][0] + _WIDTH, points[0][1] + middle
     path = [f"M{x:g},{y:g}"]
-    for key, (left, top) in zip(way[1:], points[1:]):
+    for key, (left, top) in zip(route[1:], points[1:]):
         to = top + middle
         end = left - (6 if key in boxes else 0)
         bend = (end - x) / 2

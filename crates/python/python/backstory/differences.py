@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Diff(Answer):
-    """The differences in the order in which they can have had an effect."""
+    """The differences, causes before consequences."""
 
     _title = "differences"
 
@@ -42,7 +42,7 @@ class Diff(Answer):
 
     @property
     def unknown(self) -> list[str]:
-        """Files that cannot be compared, because a content is not known."""
+        """Files that cannot be compared, because a content is not available."""
         return self._answer.unknown()
 
     def _repr_html_(self) -> str:

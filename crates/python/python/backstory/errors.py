@@ -1,23 +1,23 @@
-"""Exceptions with the wording of the command line."""
+"""Exceptions. Their messages are those of the command line."""
 
 from __future__ import annotations
 
 
 class BackstoryError(Exception):
-    """A failure in one line: what failed, on what, and what to do."""
+    """A failure. The message is one line: what failed, on what, and what to do."""
 
 
 class NotFoundError(BackstoryError, LookupError):
-    """The subject of the question does not exist, or the question could not be answered."""
+    """The subject of the question does not exist, or the question cannot be answered."""
 
 
 class MisuseError(BackstoryError, ValueError):
-    """The question is wrong."""
+    """The arguments of the question are invalid."""
 
 
 class NotObservedError(BackstoryError):
-    """A block or function cannot be observed where it runs."""
+    """A block or function cannot be recorded where it stands in the program."""
 
 
 class BackstoryWarning(UserWarning):
-    """An answer leaves something out. The warning says what."""
+    """A result is incomplete. The message says what is missing."""

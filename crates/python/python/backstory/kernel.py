@@ -1,7 +1,8 @@
 """The Jupyter kernel ``backstory-python3``: ipykernel under ``backstory record``.
 
-A notebook's session is one run. Each cell is an activity of it: its name is the number of the cell,
-and its source. The run can be asked about when the kernel has ended: it is recorded until then.
+The session of a notebook is one run. Each cell is an activity of the run. The activity's name is
+the number of the cell and its source. The store answers questions about the run after the kernel
+has ended.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Any, NoReturn
 from . import _marks, _program
 from .recording import run_name
 
-#: Set for the recorded interpreter, so that a recorder that is missing does not start another.
+#: Set in the recorded interpreter, to prevent an endless loop of starts without a recorder.
 _STARTED = "BACKSTORY_KERNEL"
 
 
 def main() -> None:
-    """Starts the kernel, recorded."""
+    """Starts the kernel under the recorder."""
     if not _marks.is_recorded() and _STARTED not in os.environ:
         _record()
     os.environ.pop(_STARTED, None)
@@ -33,28 +34,28 @@ def main() -> None:
 
 
 def _record() -> NoReturn:
-    """Replaces this process by one that records the kernel."""
+    """Replaces this process by ``backstory record`` with the kernel as its command."""
     notebook = os.environ.get("JPY_SESSION_NAME", "")
     name = run_name(os.path.basename(notebook)) if notebook else "notebook"
     program = _program.program()
     os.environ[_STARTED] = "1"
-    # Without suppression the log has each read, so that a cell has its own.
+    # Without suppression the log has every read, so that each cell has its own reads.
     words = [program, "record", "--suppress", "off", "--name", name, "--"]
     os.execv(program, [*words, sys.executable, "-m", "backstory.kernel", *sys.argv[1:]])
 
 
 class _Cells:
-    """Begins the activity of each cell.
+    """Begins an activity for each cell.
 
-    It counts the cells itself: whether ``execution_count`` is that of the present cell or of the
-    next one depends on the version of IPython.
+    This class counts the cells itself. ``execution_count`` is the number of the present cell in some
+    versions of IPython, and of the next cell in others.
     """
 
     def __init__(self) -> None:
         self._count = 0
 
     def begin(self, info: Any) -> None:
-        """The hook for ``pre_run_cell``."""
+        """Handles the event ``pre_run_cell``."""
         if info.silent or not info.store_history:
             return
         self._count += 1

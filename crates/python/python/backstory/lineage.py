@@ -1,4 +1,4 @@
-"""Where a file comes from, or what came from it."""
+"""The lineage of a file: its sources, or the files that came from it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class _Files(Answer):
 
 
 class Lineage(Answer):
-    """The graph of processes and versions of files behind a file, or after it.
+    """The graph of processes and versions of files from which a file came, or to which it led.
 
-    As a table it has the links: ``from`` and ``to`` are row numbers of ``nodes``, in the direction
-    in which information flowed. ``steps`` and ``files`` are the same in the commands that a person
-    would have written. A notebook shows these as a picture.
+    The object is a table of the links. ``from`` and ``to`` are row numbers of ``nodes``; a link
+    points in the direction in which data flowed. ``steps`` and ``files`` describe the same lineage
+    by the commands that a person would have typed. A notebook shows these as a picture.
     """
 
     _title = "links"
@@ -43,7 +43,7 @@ class Lineage(Answer):
 
     @property
     def nodes(self) -> Answer:
-        """Processes and versions of files. The first ``roots`` rows are the subject."""
+        """Processes and versions of files. The first ``roots`` rows are the subject of the question."""
         return _Nodes(self._answer.nodes)
 
     @property
@@ -58,7 +58,7 @@ class Lineage(Answer):
 
     @property
     def cut(self) -> bool:
-        """True if the answer was cut at the requested depth."""
+        """True if the graph ends at the requested depth."""
         return self._answer.cut
 
     @property
@@ -75,7 +75,7 @@ class Lineage(Answer):
 
     @property
     def files(self) -> Answer:
-        """The files between the steps. ``source``: no recorded step made it."""
+        """The files between the steps. ``source`` is true if no recorded step made the file."""
         table = self._steps()[0]
         return _Files(lambda: table)
 
@@ -85,7 +85,7 @@ class Lineage(Answer):
         return self._account
 
     def to_networkx(self, level: str = "process") -> networkx.MultiDiGraph[Any]:
-        """A ``networkx.MultiDiGraph``. Edges lead where information flowed.
+        """Returns a ``networkx.MultiDiGraph``. Edges point in the direction in which data flowed.
 
         ``level="process"``: a node for each process and version, numbered as in ``nodes``.
         ``level="step"``: a node ``("step", n)`` for each command and ``("file", n)`` for each file.
@@ -104,7 +104,7 @@ class Lineage(Answer):
         raise MisuseError(f"there is no level {level!r}: give 'process' or 'step'")
 
     def to_svg(self) -> str:
-        """A picture of the steps and of the files between them."""
+        """Returns a picture of the steps and of the files between them, in SVG."""
         from . import _svg
 
         files, steps, _, roots = self._steps()

@@ -1,4 +1,4 @@
-"""The magics ``%backstory`` and ``%%backstory``: ``%load_ext backstory``."""
+"""The magics ``%backstory`` and ``%%backstory``, loaded by ``%load_ext backstory``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from . import _marks, _program
 from .errors import BackstoryError
 from .store import Store
 
-_USAGE = """%backstory of PATH        where a file comes from
-%backstory uses PATH      what came from it
-%backstory runs           the recorded runs
-%backstory run [RUN]      one run
-%backstory files [RUN]    the files of a run
-%backstory diff A B       the differences between two runs or versions
-%backstory status PATH…   whether files are current
-%backstory …              any other command of the command line, as text"""
+_USAGE = """%backstory of PATH        show where a file comes from
+%backstory uses PATH      show the files that came from a file
+%backstory runs           list the recorded runs
+%backstory run [RUN]      show one run
+%backstory files [RUN]    list the files of a run
+%backstory diff A B       compare two runs or versions
+%backstory status PATH…   check whether files are current
+%backstory …              run any other command of the command line, and print its text"""
 
 
 @magics_class
 class BackstoryMagics(Magics):
-    """Questions and recordings in a notebook."""
+    """Magics that answer questions and record cells."""
 
     @line_magic("backstory")  # type: ignore[arg-type]
     def question(self, line: str) -> Any:
@@ -42,8 +42,8 @@ class BackstoryMagics(Magics):
     def cell(self, line: str, cell: str) -> Any:
         """Records a cell: ``%%backstory [NAME]``.
 
-        The cell runs in a recorded interpreter with the variables that it names. The variables that
-        it assigned or changed come back. In a recorded kernel each cell is recorded anyway.
+        The cell runs in a recorded interpreter, with the variables that it names. The variables that it
+        assigned or changed are copied back. In a recorded kernel the cell runs here, as an activity.
         """
         from . import _blocks
 
@@ -84,6 +84,6 @@ def _answer(command: str, words: list[str]) -> Any:
         return Store().diff(words[0], words[1])
     if plain and command == "status" and words:
         return Store().status(*words)
-    # `status` and `diff` have an answer with the status 1, too.
+    # `status` and `diff` print a result with exit status 1, too.
     print(_program.ask([command, *words], accepted=(0, 1)), end="")
     return None

@@ -1,7 +1,7 @@
 """The pytest plug-in: ``--backstory`` and ``--backstory-select``.
 
-pytest starts itself once more, recorded. Each test is an activity of the run. Afterwards the inputs
-of each test are known: ``backstory.testing`` says which.
+pytest starts a second pytest under the recorder. Each test is an activity of the run. Afterwards
+the plug-in stores the inputs of each test; ``backstory.testing`` lists their kinds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-#: The file for the notes of the recorded pytest.
+#: The environment variable with the path of the recorded pytest's notes.
 _NOTES = "BACKSTORY_PYTEST_NOTES"
 
 
@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--backstory",
         action="store_true",
-        help="record the session, and remember the inputs of each test",
+        help="record the session, and store the inputs of each test",
     )
     group.addoption(
         "--backstory-select",
@@ -38,7 +38,7 @@ def _is_wanted(config: pytest.Config) -> bool:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Records another pytest with the same arguments.
 
-    The hooks of plug-ins come before the one of pytest that runs the session.
+    Hooks of plug-ins run before the hook of pytest that runs the session.
     """
     import os
 
@@ -54,7 +54,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begins the notes of a recorded session."""
+    """Starts the notes of a recorded session."""
     import os
 
     path = os.environ.get(_NOTES)

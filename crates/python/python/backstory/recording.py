@@ -1,16 +1,16 @@
 """Records commands, functions and blocks.
 
-A process can be observed from its start only: the recorder is loaded when a program begins, and an
-interpreter that already runs has no recorder in it. So what is recorded here runs in a child:
+The recorder is loaded when a program starts. It cannot be added to an interpreter that already
+runs, so the recorded code runs in a child process:
 
 - ``run`` starts a command.
-- A call of a ``step`` runs in a new interpreter, which gets the arguments and sends the result
-  back.
-- The block of ``record`` runs in a new interpreter, which gets the variables that the block uses
-  and sends back those that it assigned or changed.
+- A call of a ``step`` runs in a new interpreter, which receives the arguments and returns the
+  result.
+- The block of ``record`` runs in a new interpreter. It receives the variables that the block uses,
+  and returns those that the block assigned or changed.
 
-In an interpreter that is recorded itself (``backstory record -- python …``, the kernel
-``backstory-python3``) nothing is moved: the block or call becomes an activity of its own.
+An interpreter may itself be recorded, by ``backstory record -- python …`` or as the kernel
+``backstory-python3``. There the block or call runs in place, as an activity of the run.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def run(
 ) -> Run:
     """Records a command and returns its run.
 
-    ``options`` are further options of ``backstory record``. ``check``: raise
-    ``subprocess.CalledProcessError`` if the command fails.
+    ``options`` are further options of ``backstory record``. With ``check``, a command that fails
+    raises ``subprocess.CalledProcessError``.
     """
     recorded, status = start(command, name=name, store=store, cwd=cwd, env=env, options=options)
     if check and status != 0:
@@ -63,15 +63,15 @@ def start(
     options: Sequence[str] = (),
     descriptors: Sequence[int] = (),
 ) -> tuple[Run, int]:
-    """Records a command. Returns its run and the status that ``backstory record`` exited with."""
+    """Records a command. Returns its run and the exit status of ``backstory record``."""
     directory = store.path if isinstance(store, Store) else store
     words: list[StrPath] = [_program.program(), "record", *options]
     if directory is not None:
         words += ["--store", directory]
     if name is not None:
         words += ["--name", run_name(name)]
-    with tempfile.TemporaryDirectory(prefix="backstory-") as place:
-        summary = os.path.join(place, "summary.json")
+    with tempfile.TemporaryDirectory(prefix="backstory-") as scratch:
+        summary = os.path.join(scratch, "summary.json")
         words += ["--json-summary", summary, "--", *command]
         # The output of this process comes before that of the command.
         for stream in (sys.stdout, sys.stderr):
@@ -91,7 +91,7 @@ def start(
 
 
 def run_name(text: str) -> str:
-    """A name for a run, as ``backstory record --name`` takes it: without blanks."""
+    """Returns a name that ``backstory record --name`` accepts: printable, without blanks."""
     name = "-".join("".join(c if c.isprintable() else " " for c in text).split()).lstrip("-")
     while len(name.encode("utf-8", "surrogateescape")) > 200:
         name = name[:-1]
@@ -106,14 +106,14 @@ class record:
     ...     frame.to_csv("clean.csv")
     >>> recorded.run.files()  # doctest: +SKIP
 
-    Where the interpreter is not recorded, the block runs in a new interpreter. It gets the
-    variables that the block names. Afterwards each variable that the block assigned, and each whose
-    value it changed, has the new value. All of these must be picklable. Variables of other modules,
-    open files, figures and threads stay in the child. ``return``, ``yield``, ``await``, ``break``
-    and ``continue`` cannot leave the block.
+    If the interpreter is not recorded, the block runs in a new interpreter with copies of the
+    variables that the block names. Afterwards the variables that the block assigned or changed have
+    their new values here. All these values must be picklable. Variables of other modules, open
+    files, figures and threads stay in the child. ``return``, ``yield``, ``await``, ``break`` and
+    ``continue`` cannot leave the block.
 
-    In a recorded interpreter the block is an activity of the surrounding run, whose record ends
-    with the interpreter. ``run`` is ``None`` then.
+    In a recorded interpreter the block is an activity of the surrounding run, which ends with the
+    interpreter. There ``run`` is ``None``.
     """
 
     def __init__(self, name: str | None = None, *, store: StrPath | Store | None = None) -> None:
@@ -125,8 +125,8 @@ class record:
     def __enter__(self) -> record:
         frame = sys._getframe(1)
         if _marks.is_recorded():
-            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-            _marks.begin([self.name or "block", place])
+            location = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            _marks.begin([self.name or "block", location])
             self._mode = "nested"
             return self
         from . import _blocks
@@ -165,8 +165,8 @@ class _Step:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _marks.is_recorded():
             code = getattr(self.function, "__code__", None)
-            place = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
-            _marks.begin([self.name, place])
+            location = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+            _marks.begin([self.name, location])
             try:
                 return self.function(*args, **kwargs)
             finally:
@@ -178,7 +178,7 @@ class _Step:
         return result
 
     def _portable(self) -> Callable[..., Any]:
-        """The function as the child can find it: this step by its name, or the code itself."""
+        """Returns a function that the child can find: this step by its name, or the code itself."""
         return self.function if self.function.__module__ == "__main__" else self
 
     def __reduce__(self) -> Any:
@@ -193,14 +193,14 @@ class _Step:
 
 
 def _named(module: str, name: str) -> Any:
-    """A step by the name of its function."""
+    """Returns a step by the name of its function."""
     import importlib
 
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         if part == "<locals>":
             raise NotObservedError(
-                f"{module}.{name} cannot be found by the recorded interpreter: "
+                f"the recorded interpreter cannot find {module}.{name}: "
                 "define the step at the level of its module"
             )
         found = getattr(found, part)
@@ -219,9 +219,10 @@ def step(
 ) -> Any:
     """Makes each call of a function a recorded step: ``@bs.step`` or ``@bs.step(name="clean")``.
 
-    A call runs in a new interpreter. It gets the arguments and sends the result, or the exception,
-    back; all must be picklable. In a recorded interpreter it is an activity of the surrounding run.
-    The attribute ``run`` of the function is the run of the last call.
+    A call runs in a new interpreter, which receives the arguments and returns the result or raises
+    the exception here. All of these must be picklable. In a recorded interpreter the call is an
+    activity of the surrounding run. The attribute ``run`` of the function is the run of the last
+    call.
     """
     if function is None:
         return lambda function: _Step(function, name, store)

@@ -1,4 +1,4 @@
-"""The store of recorded runs, and questions about it."""
+"""The store of recorded runs, and the questions that it answers."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from .differences import Diff
     from .lineage import Lineage
 
-#: A path, as the functions of ``os`` take it.
+#: A path, as the functions of ``os`` accept it.
 StrPath = Union[str, "os.PathLike[str]"]
-#: A moment: a ``datetime``, or seconds since 1970.
+#: A point in time: a ``datetime``, or seconds since 1970.
 Moment = Union[datetime.datetime, float]
 
 
 class Store:
     """A store of recorded runs.
 
-    ``path`` is its directory. By default it is the one that the command line uses:
-    ``$BACKSTORY_STORE``, else ``backstory`` in the XDG data directory.
+    ``path`` is its directory. The default is that of the command line: ``$BACKSTORY_STORE``, else
+    ``backstory`` in the XDG data directory.
 
-    Before each question the store is brought up to date, as the command line does. Answers do not
-    change afterwards.
+    Each question first indexes the runs that have ended since, as the command line does. The
+    returned objects do not change afterwards.
     """
 
     def __init__(self, path: StrPath | None = None) -> None:
         self._reader = _core.Reader(None if path is None else os.fspath(path))
-        # A store that does not exist is an error here, not at the first question.
+        # A store that does not exist raises an error here, not at the first question.
         self._reader.recording()
 
     @property
@@ -51,9 +51,9 @@ class Store:
         until: Moment | None = None,
         failed: bool = False,
     ) -> Runs:
-        """The runs that meet all conditions, newest first.
+        """Returns the runs that meet all conditions, newest first.
 
-        ``name`` and ``command`` are patterns, as those of ``backstory log``.
+        ``name`` and ``command`` are patterns, as in ``backstory log``.
         """
         self._refresh()
         table = self._reader.runs(
@@ -62,7 +62,7 @@ class Store:
         return Runs(self, table)
 
     def run(self, run: str | None = None) -> Run:
-        """A run by its id, its name, or the beginning of its id; by default the latest."""
+        """Returns a run by its id, its name, or the beginning of its id; by default the latest."""
         self._refresh()
         return Run(self, self._reader.resolve(run))
 
@@ -77,12 +77,14 @@ class Store:
         lookups: bool = False,
         exclude: Sequence[str] = (),
     ) -> Lineage:
-        """Where a file comes from: its newest version, or the version that ``run`` left, or the one
-        that was there ``at`` a moment. ``PATH@RUN`` is understood, too.
+        """Returns the lineage of a file: the processes and versions from which it came.
 
-        ``depth``: cross at most so many processes. ``possible``: include what may have happened but
-        was not observed. ``lookups``: follow look-ups, too. ``exclude``: patterns of paths to leave
-        out.
+        The subject is the newest version of the file. ``run`` selects the version at the end of that
+        run, as does ``PATH@RUN`` as the path. ``at`` selects the version at that time.
+
+        ``depth``: cross at most this many processes. ``possible``: include flows that may have
+        happened but were not observed. ``lookups``: follow look-ups, too. ``exclude``: leave out the
+        paths that match these patterns.
         """
         return self._lineage(True, path, run, at, depth, possible, lookups, exclude)
 
@@ -97,7 +99,7 @@ class Store:
         lookups: bool = False,
         exclude: Sequence[str] = (),
     ) -> Lineage:
-        """What came from a file, in every run that used it. The arguments are those of ``of``."""
+        """Returns the files that came from a file, in all runs. The arguments are those of ``of``."""
         return self._lineage(False, path, run, at, depth, possible, lookups, exclude)
 
     def _lineage(
@@ -120,7 +122,7 @@ class Store:
         return Lineage(answer, os.fspath(path), back)
 
     def diff(self, a: StrPath | Run, b: StrPath | Run) -> Diff:
-        """Compares two runs, or how two versions of a file were made (``PATH@RUN``)."""
+        """Compares two runs, or the histories of two versions of a file (``PATH@RUN``)."""
         from .differences import Diff
 
         self._refresh(contents=True)
@@ -130,29 +132,32 @@ class Store:
     def contents(
         self, path: StrPath, version: str | Run | None = None, *, at: Moment | None = None
     ) -> bytes:
-        """The stored content of a file: of its newest version, of the version that the run
-        ``version`` used or made, or of the one that was there ``at`` a moment."""
+        """Returns the stored content of a file.
+
+        The default is the newest version. With ``version``, it is the version that this run used or
+        made; with ``at``, the version at that time.
+        """
         self._refresh()
         run = version.id if isinstance(version, Run) else version
         try:
             return self._reader.contents(path, run, nanoseconds(at))
         except NotFoundError:
-            # Contents are stored in the background. A user who asks for one waits for it.
+            # Contents are stored in the background. A call for one of them waits for the storing.
             self._refresh(contents=True)
             return self._reader.contents(path, run, nanoseconds(at))
 
     def status(self, *paths: StrPath) -> Answer:
-        """Whether files are as their steps would make them now, and why not."""
+        """Reports whether files are as their steps would make them now, and if not, why."""
         self._refresh(contents=True)
         table = self._reader.status(list(paths))
         return _Statuses(lambda: table)
 
     def recording(self) -> list[str]:
-        """The ids of the runs that are being recorded now. Answers leave them out."""
+        """Returns the ids of the runs that are being recorded now. Other answers omit these runs."""
         return self._reader.recording()
 
     def _refresh(self, contents: bool = False) -> None:
-        """Lets the program index the runs that have ended since, as the command line does."""
+        """Runs the program, which indexes the runs that have ended since the last question."""
         if contents:
             _program.ask(["index", "--wait", "--store", self.path])
         elif self._reader.is_behind():
@@ -179,7 +184,7 @@ class _Edges(Answer):
 
 
 class Runs(Answer):
-    """Runs, newest first. Iteration gives ``Run`` objects."""
+    """Runs, newest first. Iteration yields ``Run`` objects."""
 
     _title = "runs"
 
@@ -195,7 +200,7 @@ class Runs(Answer):
 class Run:
     """A recorded run. Its facts are attributes: ``command``, ``exit``, ``started``, ``complete`` …
 
-    ``to_dict()`` has them all, by the names of ``backstory show --json``.
+    ``to_dict()`` returns all facts, under the names of ``backstory show --json``.
     """
 
     def __init__(self, store: Store, run: str, facts: dict[str, Any] | None = None) -> None:
@@ -205,12 +210,12 @@ class Run:
 
     @property
     def _reader(self) -> _core.Reader:
-        """The store's reader, once the store has the run."""
+        """The store's reader, after the store has indexed the run."""
         self._store._refresh()
         return self._store._reader
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts about the run."""
+        """Returns the facts about the run."""
         if self._facts is None:
             table = self._reader.summary(self.id)
             self._facts = Answer(lambda: table).to_dicts()[0]
@@ -228,30 +233,30 @@ class Run:
         return [*super().__dir__(), *self.to_dict()]
 
     def files(self) -> Answer:
-        """The files that the run used, and how it used them."""
+        """Returns the files that the run used, and the kinds of use."""
         table = self._reader.files(self.id)
         return _Files(lambda: table)
 
     def processes(self) -> Answer:
-        """The programs that the run executed, and the activities that they marked."""
+        """Returns the programs that the run executed, and the activities that they marked."""
         table = self._reader.processes(self.id)
         return _Processes(lambda: table)
 
     def edges(self) -> Answer:
-        """All edges between the processes of the run and versions of files."""
+        """Returns all edges between the processes of the run and versions of files."""
         table = self._reader.edges(self.id)
         return _Edges(lambda: table)
 
     def to_pandas(self) -> Any:
-        """A frame of one row with the facts about the run."""
+        """Returns a frame with one row: the facts about the run."""
         return self._as_table().to_pandas()
 
     def to_polars(self) -> Any:
-        """A frame of one row with the facts about the run."""
+        """Returns a frame with one row: the facts about the run."""
         return self._as_table().to_polars()
 
     def to_arrow(self) -> Any:
-        """A table of one row with the facts about the run."""
+        """Returns a table with one row: the facts about the run."""
         return self._as_table().to_arrow()
 
     def _as_table(self) -> Answer:

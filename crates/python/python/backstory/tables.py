@@ -1,4 +1,4 @@
-"""Answers as tables, for pandas, polars, Arrow, and notebooks."""
+"""Results as tables, for pandas, polars, Arrow, and notebooks."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
-#: Rows that a notebook and a terminal show.
+#: The number of rows that a notebook or a terminal shows.
 SHOWN = 20
 
 
 class Answer:
     """A table.
 
-    - ``to_pandas()``, ``to_polars()`` and ``to_arrow()`` make a frame of it. Any library that knows
-      the Arrow PyCapsule interface takes the object itself.
-    - ``to_dicts()`` and iteration give rows as dictionaries.
-    - A notebook shows it as a table.
+    - ``to_pandas()``, ``to_polars()`` and ``to_arrow()`` convert it to a frame. Any library that
+      supports the Arrow PyCapsule interface accepts the object itself.
+    - ``to_dicts()`` and iteration return rows as dictionaries.
+    - A notebook shows the object as a table.
 
-    A text that is not UTF-8 has lone surrogates here and in pandas, as ``os.fsdecode`` makes them.
-    Arrow and polars have ``\\xNN`` for such bytes, and the bytes themselves in ``path_bytes``.
+    A text that is not UTF-8 has lone surrogates here and in pandas, as from ``os.fsdecode``. Arrow
+    and polars have ``\\xNN`` for such bytes, and the bytes themselves in ``path_bytes``.
     """
 
     _title = "rows"
@@ -60,7 +60,7 @@ class Answer:
         return iter(self.to_dicts())
 
     def __getitem__(self, key: str) -> list[Any]:
-        """A column as a list."""
+        """Returns a column as a list."""
         return self._column(key, 0, None)
 
     def _column(self, name: str, start: int, end: int | None) -> list[Any]:
@@ -70,25 +70,25 @@ class Answer:
         return values
 
     def to_dicts(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
-        """Rows as dictionaries. Moments are ``datetime`` objects, exact to the microsecond."""
+        """Returns rows as dictionaries. Times are ``datetime`` objects, exact to 1 µs."""
         names = self.columns
         columns = [self._column(name, start, end) for name in names]
         return [dict(zip(names, row)) for row in zip(*columns)]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A ``pandas.DataFrame``. Needs pandas, and not pyarrow."""
+        """Returns a ``pandas.DataFrame``. Needs pandas, but not pyarrow."""
         from . import _pandas
 
         return _pandas.frame(self._table)
 
     def to_polars(self) -> polars.DataFrame:
-        """A ``polars.DataFrame`` that shares the memory of this table. Needs polars 1.3."""
+        """Returns a ``polars.DataFrame`` that shares the memory of this table. Needs polars 1.3."""
         import polars
 
         return polars.DataFrame(self._table)
 
     def to_arrow(self) -> pyarrow.Table:
-        """A ``pyarrow.Table`` that shares the memory of this table. Needs pyarrow 14."""
+        """Returns a ``pyarrow.Table`` that shares the memory of this table. Needs pyarrow 14."""
         import pyarrow
 
         return pyarrow.table(self._table)
@@ -107,12 +107,12 @@ class Answer:
 
 
 def moment(nanoseconds: int) -> datetime.datetime:
-    """A moment, in UTC."""
+    """Converts nanoseconds since 1970 to a ``datetime`` in UTC."""
     return _EPOCH + datetime.timedelta(microseconds=nanoseconds // 1000)
 
 
 def nanoseconds(time: datetime.datetime | float | None) -> int | None:
-    """A moment as the store has it. A ``datetime`` without a zone is local, as Python takes it."""
+    """Converts a time to nanoseconds since 1970. A ``datetime`` without a zone is in local time."""
     if time is None:
         return None
     if isinstance(time, datetime.datetime):

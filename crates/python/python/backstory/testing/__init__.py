@@ -2,13 +2,13 @@
 
 A test depends on:
 
-- the functions of the project that ran in it, by the syntax tree of their bodies;
-- the rest of each module of the project that was loaded: constants, classes, signatures;
-- the files that it read, listed, or looked for in vain, and those that its child processes used, as
-  backstory recorded them;
-- what was executed and read before the first test;
+- the project's functions that ran during the test, by the syntax tree of their bodies;
+- the rest of each loaded module of the project: constants, classes, signatures;
+- the files that the test and its child processes read, listed, or looked for in vain, as recorded
+  by backstory;
+- the functions and files that were used before the first test;
 - Python and the installed distributions.
 
 A test is selected if one of these changed, if it failed, or if it is new. Environment variables and
-what is behind a network are not compared.
+the state of network peers are not compared.
 """

@@ -1,7 +1,7 @@
 """The files that each test used, from the record of the run.
 
-In: the notes of the session, and its run. Out: for each test the paths that it read, listed, looked
-at or looked for in vain, and that no test made.
+In: the notes of the session, and its run. Out: for each test, the paths that it read, listed,
+looked at, or looked for in vain. Paths that a test made are not included.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from ..store import Run
 from .notes import Notes, Project
 
-#: How a path was used, the strongest first.
+#: The ways to use a path, strongest first.
 READ, LISTED, LOOKED, MISSED = "read", "listed", "looked at", "missed"
 
 _HOW = {
@@ -28,7 +28,7 @@ _HOW = {
 }
 _STRENGTH = {READ: 0, LISTED: 1, LOOKED: 2, MISSED: 3}
 
-#: Paths whose state says nothing about a test.
+#: Paths whose state is not an input of a test.
 _OF_KERNEL = ("/proc/", "/sys/", "/dev/")
 
 
@@ -38,10 +38,10 @@ class Used:
 
     paths: dict[str, str] = field(default_factory=dict)
     forked: bool = False
-    """A child ran on without a program of its own, so that its functions were not seen."""
+    """True if a child ran without an exec, so that its functions were not traced."""
 
     def add(self, path: str, how: str) -> None:
-        """Adds a use. The strongest stays."""
+        """Adds a use of a path. The strongest use is kept."""
         old = self.paths.get(path)
         if old is None or _STRENGTH[how] < _STRENGTH[old]:
             self.paths[path] = how
@@ -63,7 +63,7 @@ class SessionInputs:
 
 
 def of_run(run: Run, notes: Notes, project: Project) -> SessionInputs:
-    """Reads the record of a session."""
+    """Reads the uses from the record of a session."""
     processes = {row["id"]: row for row in run.processes().to_dicts()}
     marks = {id_: _mark(id_, processes, notes.pid) for id_ in processes}
     inputs = SessionInputs()
@@ -71,18 +71,18 @@ def of_run(run: Run, notes: Notes, project: Project) -> SessionInputs:
     columns = (edges[name] for name in ("process", "path", "version", "how"))
     for process, path, version, how in zip(*columns):
         kind, name = marks[process]
-        used = _place(inputs, kind, name)
+        used = _used_by(inputs, kind, name)
         if version == 0 and how in _HOW and path.startswith("/"):
             own = processes[process]["pid"] == notes.pid
             _take(used, path, _HOW[how], (kind, name), own, notes, project)
     for id_, row in processes.items():
         if row["epoch"] == 0 and not row["execed"] and row["pid"] != notes.pid:
             kind, name = marks[id_]
-            _place(inputs, kind, name).forked = True
+            _used_by(inputs, kind, name).forked = True
     return inputs
 
 
-def _place(inputs: SessionInputs, kind: str, name: str) -> Used:
+def _used_by(inputs: SessionInputs, kind: str, name: str) -> Used:
     if kind == "test":
         return inputs.tests.setdefault(name, Used())
     if kind == "fixture":
@@ -91,7 +91,7 @@ def _place(inputs: SessionInputs, kind: str, name: str) -> Used:
 
 
 def _mark(id_: int, processes: dict[int, dict[str, Any]], pid: int) -> tuple[str, str]:
-    """The test or fixture that an activity belongs to."""
+    """Returns the test or fixture to which an activity belongs."""
     at: int | None = id_
     while at is not None and at in processes:
         row = processes[at]
@@ -111,12 +111,12 @@ def _take(
     notes: Notes,
     project: Project,
 ) -> None:
-    """Adds a use, unless another part of the fingerprint has it."""
+    """Adds a use, unless another part of the fingerprint covers the file."""
     if path.startswith(_OF_KERNEL) or project.is_installed(path):
         return
     name = os.path.basename(path)
     if name.endswith((".pyc", ".opt-1.pyc")) or f"{os.sep}__pycache__" in path:
-        # Python reads the compiled module, and only looks at its source.
+        # Python reads the compiled module, and only calls stat on its source.
         source = _source(path)
         if source is None or how != READ or own:
             return
@@ -128,10 +128,10 @@ def _take(
         note = notes.tests.get(mark[1])
         imported = mark[0] != "test" or note is None or path in note.loaded
         if imported or how == LOOKED:
-            # An import: the functions and the rest of the module count.
+            # An import: the functions and the rest of the module are compared instead.
             return
     if mark[0] == "before" and (how == LISTED or how == LOOKED):
-        # The collection of tests, and the search for modules.
+        # pytest collects tests, and Python searches for modules.
         return
     used.add(path, how)
 
@@ -144,6 +144,6 @@ def _source(path: str) -> str | None:
 
 
 def all_paths(inputs: SessionInputs) -> Iterable[str]:
-    """All paths of a session."""
+    """Yields all paths of a session."""
     for used in (*inputs.tests.values(), *inputs.fixtures.values(), inputs.before):
         yield from used.paths

@@ -1,4 +1,4 @@
-"""The part of the plug-in that runs in the recorded pytest."""
+"""The part of the plug-in that runs inside the recorded pytest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _join(all_: Ran, new: Ran) -> None:
 
 
 class SessionObserver:
-    """Marks tests and shared fixtures, and notes which functions ran in them."""
+    """Marks tests and shared fixtures as activities, and notes the functions that ran in them."""
 
     def __init__(self, config: pytest.Config, path: str) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class SessionObserver:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leaves out the tests whose inputs are as they were."""
+        """Deselects the tests whose inputs are unchanged."""
         if not self._select:
             return
         with open(f"{self._path}{UNCHANGED}", encoding="utf-8") as file:
@@ -48,7 +48,7 @@ class SessionObserver:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """Makes a test an activity."""
+        """Runs a test as an activity."""
         _join(self._notes.before, self._project.ran(self._tracer.taken()))
         loaded = self._project.modules()
         note = TestNote(module=os.path.realpath(item.path))
@@ -69,7 +69,7 @@ class SessionObserver:
     def pytest_fixture_setup(
         self, fixturedef: Any, request: pytest.FixtureRequest
     ) -> Generator[None, Any, None]:
-        """Makes the set-up of a shared fixture an activity, which all its tests depend on."""
+        """Sets up a shared fixture as an activity, on which all tests that use it depend."""
         if fixturedef.scope == "function":
             yield
             return
@@ -85,7 +85,7 @@ class SessionObserver:
             _join(self._notes.fixtures.setdefault(key, {}), ran)
 
     def _shared(self, item: pytest.Item) -> list[str]:
-        """The shared fixtures that a test used, and those that these used."""
+        """Returns the shared fixtures that a test used, directly or through other fixtures."""
         info = getattr(item, "_fixtureinfo", None)
         found = []
         for definitions in getattr(info, "name2fixturedefs", {}).values():
@@ -93,14 +93,14 @@ class SessionObserver:
         return found
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Notes how a test ended."""
+        """Notes whether a test failed."""
         note = self._notes.tests.get(report.nodeid)
         if note is not None and report.failed:
             note.passed = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Writes the notes."""
+        """Writes the notes to the file."""
         _join(self._notes.before, self._project.ran(self._tracer.taken()))
         self._tracer.stop()
         self._notes.loaded = sorted(self._project.modules())

@@ -1,7 +1,7 @@
-"""The fingerprints of tests, kept from session to session.
+"""The fingerprints of tests, stored from one session to the next.
 
-In: the notes and inputs of a session. Out: a file of JSON below pytest's cache, and the tests whose
-fingerprints are as they were.
+In: the notes and inputs of a session. Out: a JSON file in pytest's cache, and the tests whose
+fingerprints are unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VERSION = 1
 
 
 class PresentFiles:
-    """The state of files now. Each is looked at once."""
+    """The present state of files. Each file is read at most once."""
 
     def __init__(self) -> None:
         self.source = lru_cache(maxsize=None)(self._source)
@@ -40,7 +40,7 @@ class PresentFiles:
             return None
 
     def _state(self, path: str, how: str) -> str:
-        """The state of a path, as far as a use of this kind can see it."""
+        """Returns the state of a path, as far as a use of kind ``how`` can observe it."""
         try:
             meta = os.stat(path)
             if how == MISSED:
@@ -67,7 +67,7 @@ def _digest(text: str) -> str:
 
 
 def environment() -> str:
-    """The digest of Python and of all installed distributions."""
+    """Returns a digest of the Python version and of all installed distributions."""
     found = {
         f"{one.metadata['Name']}=={one.version}"
         for one in metadata.distributions()
@@ -78,17 +78,17 @@ def environment() -> str:
 
 @dataclass
 class Fingerprint:
-    """The state of what a test, or all tests of a session, depend on."""
+    """The state of the inputs of a test, or of the inputs that all tests of a session share."""
 
     sources: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
-    """For each source the digest of what is outside of functions, and those of functions."""
+    """For each source file: a digest of the code outside functions, and one of each function."""
     files: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    """For each path how it was used, and its state. ``None``: it may have changed since."""
+    """For each path: its use, and its state, or ``None`` if the file may have changed since."""
     known: bool = True
-    """False if a source may have changed since."""
+    """False if a source file may have changed since the session read it."""
 
     def is_same(self, files: PresentFiles) -> bool:
-        """True if everything is as it was."""
+        """Returns true if every input is unchanged."""
         if not self.known:
             return False
         for path, (rest, units) in self.sources.items():
@@ -105,7 +105,7 @@ class Fingerprint:
 
 
 class TestRecords:
-    """The fingerprints of tests in a file."""
+    """The stored fingerprints of tests."""
 
     __test__ = False
 
@@ -122,7 +122,7 @@ class TestRecords:
             self._tests, self._sessions = raw["tests"], raw["sessions"]
 
     def unchanged(self) -> set[str]:
-        """The tests that passed, and whose fingerprints are as they were."""
+        """Returns the tests that passed and whose fingerprints are unchanged."""
         files = PresentFiles()
         same = {
             session: Fingerprint(**common).is_same(files)
@@ -137,7 +137,7 @@ class TestRecords:
         return found
 
     def update(self, notes: Notes, inputs: SessionInputs, began: float) -> None:
-        """Takes in a session and writes the file."""
+        """Adds the records of a session, and writes the file."""
         maker = _RecordMaker(notes, inputs, began)
         common = asdict(maker.common())
         session = _digest(json.dumps(common, sort_keys=True))
@@ -161,7 +161,7 @@ class TestRecords:
 
 
 class _RecordMaker:
-    """Makes the records of one session."""
+    """Makes the records of the tests of one session."""
 
     def __init__(self, notes: Notes, inputs: SessionInputs, began: float) -> None:
         self._notes, self._inputs, self._began = notes, inputs, began
@@ -169,14 +169,14 @@ class _RecordMaker:
         self._of_tests = {note.module for note in notes.tests.values()}
 
     def common(self) -> Fingerprint:
-        """The state of what all tests of the session depend on."""
+        """Returns the state of the inputs that all tests of the session share."""
         found = Fingerprint(files=self._states(self._inputs.before))
         modules = {*self._notes.loaded, *self._notes.before} - self._of_tests
         self._add(found, modules, [self._notes.before], everything=False)
         return found
 
     def own(self, name: str, note: TestNote) -> Fingerprint:
-        """The state of what one test depends on beside that."""
+        """Returns the state of the other inputs of one test."""
         used = Used()
         used.join(self._inputs.tests.get(name, Used()))
         ran: list[Ran] = [note.ran]
@@ -192,7 +192,7 @@ class _RecordMaker:
         return found
 
     def _add(self, found: Fingerprint, modules: set[str], ran: list[Ran], everything: bool) -> None:
-        """Adds modules with the functions of them that ran, or with all."""
+        """Adds the modules, each with its functions that ran, or with all its functions."""
         for path in modules:
             source = self._files.source(path)
             if source is None or self._is_newer(path):
@@ -206,7 +206,7 @@ class _RecordMaker:
             found.sources[path] = (source.rest, {unit.name: unit.digest for unit in units})
 
     def _is_newer(self, path: str) -> bool:
-        """True if a file may have changed after the session had read it."""
+        """Returns true if a file may have changed after the session read it."""
         try:
             return os.stat(path).st_mtime >= self._began
         except OSError:
@@ -216,7 +216,7 @@ class _RecordMaker:
         return {path: (how, self._state(path, how)) for path, how in used.paths.items()}
 
     def _state(self, path: str, how: str) -> str | None:
-        """The state of a path when the test used it. ``None`` if it may have changed since."""
+        """Returns the state of a path, or ``None`` if it may have changed since its use."""
         if how == READ and os.path.isfile(path) and self._is_newer(path):
             return None
         return self._files.state(path, how)

@@ -1,4 +1,4 @@
-"""Records a pytest session, and remembers the inputs of its tests."""
+"""Records a pytest session, and stores the inputs of its tests."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     import pytest
 
 
-#: The end of the name of the file with the tests that need not run.
+#: The suffix of the file that lists the unchanged tests.
 UNCHANGED = ".unchanged"
 
 
 def records_path(config: pytest.Config) -> str:
-    """The file with the fingerprints of the project's tests."""
+    """Returns the path of the file with the fingerprints of the project's tests."""
     try:
         cache = os.fspath(config.getini("cache_dir"))
     except ValueError:
-        # Without pytest's cache.
+        # The cache plug-in of pytest is disabled.
         cache = ".pytest_cache"
     cache = os.path.join(str(config.rootpath), cache)
     return os.path.join(cache, "backstory", "tests.json")
 
 
 def record(config: pytest.Config) -> int:
-    """Runs pytest with the same arguments, recorded. Returns its status."""
+    """Runs pytest with the same arguments under the recorder. Returns its exit status."""
     began = time.time()
-    with tempfile.TemporaryDirectory(prefix="backstory-pytest-") as place:
-        path = os.path.join(place, "notes.json")
+    with tempfile.TemporaryDirectory(prefix="backstory-pytest-") as directory:
+        path = os.path.join(directory, "notes.json")
         if config.getoption("backstory_select"):
-            # The recorded process must not read the files that it compares.
+            # The comparison happens in this process, because its reads must not be recorded.
             same = sorted(TestRecords(records_path(config)).unchanged())
             with open(f"{path}{UNCHANGED}", "w", encoding="utf-8") as file:
                 json.dump(same, file)
@@ -51,7 +51,7 @@ def record(config: pytest.Config) -> int:
             store=None,
             cwd=str(config.invocation_params.dir),
             env={**os.environ, _NOTES: path},
-            # Without suppression the log has each read, so that a test has its own.
+            # Without suppression the log has every read, so that each test has its own reads.
             options=["--suppress", "off"],
         )
         if not os.path.exists(path):

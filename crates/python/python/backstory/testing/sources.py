@@ -1,4 +1,4 @@
-"""Fingerprints of Python sources: of each function, and of all that is outside of functions."""
+"""Fingerprints of Python sources: of each function, and of the code outside functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unit:
-    """A function of a module or class, with all functions in it."""
+    """A function of a module or class, with all functions inside it."""
 
     name: str
     first: int
@@ -19,26 +19,26 @@ class Unit:
 
 @dataclass(frozen=True)
 class Source:
-    """A module as its source has it."""
+    """The fingerprint of a module's source."""
 
     rest: str
-    """The digest of everything outside of the bodies of functions."""
+    """The digest of the code outside the bodies of functions."""
     units: tuple[Unit, ...]
 
     def unit_at(self, line: int) -> Unit | None:
-        """The function that a line belongs to."""
+        """Returns the function to which a line belongs."""
         for unit in self.units:
             if unit.first <= line <= unit.last:
                 return unit
         return None
 
     def digests(self) -> dict[str, str]:
-        """The digest of each function by its name."""
+        """Returns the digest of each function by its name."""
         return {unit.name: unit.digest for unit in self.units}
 
 
 def parsed(text: bytes) -> Source | None:
-    """The fingerprint of a source. ``None`` if it is no Python."""
+    """Returns the fingerprint of a source, or ``None`` if it is not valid Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -51,11 +51,11 @@ def parsed(text: bytes) -> Source | None:
 def _take_bodies(
     body: list[ast.stmt], prefix: str, units: list[Unit], names: dict[str, int]
 ) -> None:
-    """Moves the bodies of functions out of the tree, into units."""
+    """Moves the bodies of functions from the tree into ``units``."""
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = prefix + node.name
-            # Two functions of one name, as of a property, differ by their order.
+            # Functions with the same name, such as those of a property, are numbered in order.
             names[name] = names.get(name, 0) + 1
             name = name if names[name] == 1 else f"{name}#{names[name]}"
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
@@ -65,7 +65,7 @@ def _take_bodies(
         elif isinstance(node, ast.ClassDef):
             _take_bodies(node.body, f"{prefix}{node.name}.", units, names)
         else:
-            # Functions in `if` and `try` are functions of the module, too.
+            # Functions inside `if` and `try` are functions of the module, too.
             for part in ("body", "orelse", "finalbody"):
                 _take_bodies(getattr(node, part, []) or [], prefix, units, names)
             for handler in getattr(node, "handlers", []):

@@ -1,4 +1,4 @@
-"""Finds out which functions run, with as little cost as this Python allows."""
+"""Collects the functions that run, at the least cost that this version of Python allows."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, Protocol
 
 
 class Tracer(Protocol):
-    """Collects the code that runs."""
+    """Collects the code objects that run."""
 
     complete: bool
-    """False if another tool keeps this one from seeing all functions."""
+    """False if another tool may have prevented this tracer from seeing all functions."""
 
     def start(self) -> None:
-        """Begins."""
+        """Starts tracing."""
 
     def taken(self) -> set[CodeType]:
-        """The code that ran since the last call."""
+        """Returns the code objects that ran since the last call."""
 
     def stop(self) -> None:
-        """Ends."""
+        """Stops tracing."""
 
 
 def tracer() -> Tracer:
-    """The tracer for this Python."""
+    """Returns the tracer for this version of Python."""
     return MonitoringTracer() if sys.version_info >= (3, 12) else CallTracer()
 
 
 class CallTracer:
-    """For Python 3.10 and 3.11: a trace function that is called for each call, and for no line."""
+    """For Python 3.10 and 3.11: a trace function that is called for calls, but not for lines."""
 
     def __init__(self) -> None:
         self.complete = sys.gettrace() is None
@@ -46,7 +46,7 @@ class CallTracer:
 
     def taken(self) -> set[CodeType]:
         if self.complete and sys.gettrace() != self._call:
-            # A test, or a tool, has set its own and has not put this one back.
+            # A test or a tool has replaced the trace function and has not restored it.
             self.complete = False
         seen, self._seen = self._seen, set()
         return seen
@@ -58,7 +58,7 @@ class CallTracer:
 
 
 class MonitoringTracer:
-    """For Python 3.12 and later: each function costs one event, until the next test."""
+    """For Python 3.12 and later: one event for each function until the next call of ``taken``."""
 
     def __init__(self) -> None:
         self.complete = True
