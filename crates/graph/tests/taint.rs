@@ -8,7 +8,7 @@
 mod common;
 #[path = "taint/expansion.rs"]
 mod expansion;
-#[path = "taint/sim.rs"]
+#[path = "taint/sim/mod.rs"]
 mod sim;
 
 use std::collections::BTreeSet;
