@@ -273,8 +273,8 @@ class Skipper:
         self._restore()
         location = f"{self._block.file}:{self._block.line}"
         raise NotObservedError(
-            f"{location}: this interpreter ran the block, too, because a trace function could not be "
-            f"set: {_ADVICE}"
+            f"{location}: this interpreter ran the block, too, because a trace function could not "
+            f"be set: {_ADVICE}"
         ) from error
 
 

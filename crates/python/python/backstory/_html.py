@@ -16,7 +16,7 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def visible(text: str) -> str:
-    """Returns a text on one line, with control, bidirectional and undecodable characters escaped."""
+    """Returns a text on one line. Control, bidirectional and undecodable characters are escaped."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(

@@ -64,7 +64,7 @@ class _Hidden:
 def _graph(
     files: list[dict[str, Any]], steps: list[dict[str, Any]], roots: set[int], back: bool
 ) -> tuple[dict[Key, _Box], list[Edge], _Hidden]:
-    """Returns the boxes and edges of the steps that use the user's own files, and of those files."""
+    """Returns boxes and edges: the steps that use the user's own files, and those files."""
     hidden = _Hidden()
     boxes: dict[Key, _Box] = {}
     edges: list[Edge] = []
@@ -106,7 +106,7 @@ def _is_shown(file: dict[str, Any]) -> bool:
 
 
 def _label(command: str) -> list[str]:
-    """Returns a command in at most two lines; for a cell, its number and the start of its source."""
+    """Returns a command in at most two lines. A cell is its number and the start of its source."""
     cell = re.match(r"'(In \[\d+\])' \$?'?(.*)", command, re.S)
     if cell:
         source = cell[2].replace("\\n", "\n").strip().splitlines()

@@ -47,8 +47,8 @@ def _record() -> NoReturn:
 class _Cells:
     """Begins an activity for each cell.
 
-    This class counts the cells itself. ``execution_count`` is the number of the present cell in some
-    versions of IPython, and of the next cell in others.
+    This class counts the cells itself. ``execution_count`` is the number of the present cell in
+    some versions of IPython, and of the next cell in others.
     """
 
     def __init__(self) -> None:

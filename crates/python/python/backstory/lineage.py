@@ -43,7 +43,7 @@ class Lineage(Answer):
 
     @property
     def nodes(self) -> Answer:
-        """Processes and versions of files. The first ``roots`` rows are the subject of the question."""
+        """Processes and versions of files. The first ``roots`` rows are the question's subject."""
         return _Nodes(self._answer.nodes)
 
     @property

@@ -42,8 +42,9 @@ class BackstoryMagics(Magics):
     def cell(self, line: str, cell: str) -> Any:
         """Records a cell: ``%%backstory [NAME]``.
 
-        The cell runs in a recorded interpreter, with the variables that it names. The variables that it
-        assigned or changed are copied back. In a recorded kernel the cell runs here, as an activity.
+        The cell runs in a recorded interpreter, with the variables that it names. The variables
+        that it assigned or changed are copied back. In a recorded kernel the cell runs here, as an
+        activity.
         """
         from . import _blocks
 

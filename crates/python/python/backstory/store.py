@@ -79,12 +79,12 @@ class Store:
     ) -> Lineage:
         """Returns the lineage of a file: the processes and versions from which it came.
 
-        The subject is the newest version of the file. ``run`` selects the version at the end of that
-        run, as does ``PATH@RUN`` as the path. ``at`` selects the version at that time.
+        The subject is the newest version of the file. ``run`` selects the version at the end of
+        that run, as does ``PATH@RUN`` as the path. ``at`` selects the version at that time.
 
         ``depth``: cross at most this many processes. ``possible``: include flows that may have
-        happened but were not observed. ``lookups``: follow look-ups, too. ``exclude``: leave out the
-        paths that match these patterns.
+        happened but were not observed. ``lookups``: follow look-ups, too. ``exclude``: leave out
+        the paths that match these patterns.
         """
         return self._lineage(True, path, run, at, depth, possible, lookups, exclude)
 
@@ -99,7 +99,7 @@ class Store:
         lookups: bool = False,
         exclude: Sequence[str] = (),
     ) -> Lineage:
-        """Returns the files that came from a file, in all runs. The arguments are those of ``of``."""
+        """Returns the files that came from a file, in all runs. Arguments: see ``of``."""
         return self._lineage(False, path, run, at, depth, possible, lookups, exclude)
 
     def _lineage(
@@ -153,7 +153,7 @@ class Store:
         return _Statuses(lambda: table)
 
     def recording(self) -> list[str]:
-        """Returns the ids of the runs that are being recorded now. Other answers omit these runs."""
+        """Returns the ids of the runs in progress. Other answers omit these runs."""
         return self._reader.recording()
 
     def _refresh(self, contents: bool = False) -> None:
