@@ -1,5 +1,6 @@
-"""Paired, interleaved timings of provenance collectors in front of real commands.
+"""Measures provenance collectors in front of real commands, in paired and interleaved rounds.
 
-One round runs a workload once under every collector, in random order, the native run among them; a collector's figure is
-the ratio of its median to the native median, with a bootstrap interval over rounds. Absolute times are kept, never compared.
+One round runs a workload once under every collector and once natively, in random order. The result
+for a collector is the ratio of its median to the native median, with a bootstrap interval over the
+rounds. Absolute times are stored but never compared.
 """

@@ -1,10 +1,11 @@
 """Compares the ratios of the suite `ci` with the known ones, and lists what has become slower.
 
-docs/performance.md has the figures of a quiet machine. A workload counts as slower if the whole 95 % interval of its ratio lies above
-the known ratio with a margin. Wall time is not compared where the native runs themselves wait for a processor: a call that two
-processes handle waits twice there.
+docs/performance.md has the ratios of a quiet machine. A workload counts as slower if the whole 95 %
+interval of its ratio lies above the known ratio times a margin. Wall time is not compared if the
+native runs wait for a processor: a call that two processes handle then waits twice.
 
-Absent on purpose: a verdict. Time alone fails no test run; a workload without a good round does (`never_measured`).
+This module gives no verdict. Time alone never fails a test; a workload without a valid round does
+(`never_measured`).
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ FOUND: dict[str, tuple[float, float]] = {
     "grep": (1.18, 2.75),
     "true": (1.31, 1.36),
 }
-"""Wall and processor time (with indexing) as ratios to native in docs/performance.md, rounded up: the higher of two machines."""
+"""Known ratios to native, of wall time and of processor time with indexing.
+
+They are those of docs/performance.md, rounded up, from the slower of two machines.
+"""
 
 
 @dataclass(frozen=True)
 class Slower:
-    """A ratio that lies above the known one."""
+    """A ratio above the known ratio with its margin."""
 
     workload: str
     what: str
@@ -44,11 +48,11 @@ class Slower:
 
 
 BUSY = 1.3
-"""If the native runs' wall time is this many times their processor time, other programs use the processors."""
+"""If the native wall time exceeds this multiple of the processor time, the machine is busy."""
 
 
 def unjudged(results: Results, collector: str = "backstory") -> list[str]:
-    """Workloads whose wall time is not compared, because the machine was busy."""
+    """Returns the workloads whose wall time is not compared, because the machine was busy."""
     found = []
     for workload, by in results.figure.items():
         walls = [native for _, native in by.get(collector, [])]
@@ -59,7 +63,7 @@ def unjudged(results: Results, collector: str = "backstory") -> list[str]:
 
 
 def never_measured(results: Results, collector: str = "backstory") -> list[str]:
-    """Workloads that were run without a good round: the command failed, or its result was wrong."""
+    """Returns the workloads without a valid round: the command failed, or its result was wrong."""
     return [
         workload
         for workload in FOUND
@@ -69,7 +73,7 @@ def never_measured(results: Results, collector: str = "backstory") -> list[str]:
 
 
 def slower(results: Results, collector: str = "backstory") -> list[Slower]:
-    """The ratios of `collector` in `results` that lie above the known ones."""
+    """Returns the ratios of `collector` that lie above the known ones."""
     found = []
     busy = unjudged(results, collector)
     for workload, bounds in FOUND.items():

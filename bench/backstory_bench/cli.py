@@ -27,13 +27,13 @@ MATRIX_SUITES = ("full", "minimal", "groups")
 EXTRA = "this needs the extra `report`: pip install -r bench/requirements-report.txt"
 
 EPILOG = """examples:
-  backstory-bench list collectors                       what there is, what can run here, and why not
-  backstory-bench run --suite ci                        the promised commands, compared with the known figures
+  backstory-bench list collectors                       list collectors, and why some cannot run here
+  backstory-bench run --suite ci                        compare the promised commands with the known ratios
   backstory-bench run --suite groups --out results      one workload of each group under every collector
-  backstory-bench run --resume --out results            goes on after an interruption
+  backstory-bench run --resume --out results            continue after an interruption
   backstory-bench run --suite full --collector 'mine=mytool --log {log} -- {cmd}'
-  backstory-bench report results                        docs/benchmark from the results
-  backstory-bench predict results -- make -j4           what would each collector cost on this command?
+  backstory-bench report results                        write docs/benchmark from the results
+  backstory-bench predict results -- make -j4           predict the cost of each collector on this command
 """
 
 
@@ -124,35 +124,35 @@ def _lineage(args: argparse.Namespace) -> int:
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    p = commands.add_parser("run", help="measure workloads under collectors; suite ci names what has become slower")
+    p = commands.add_parser("run", help="measure workloads under collectors; suite ci lists what has become slower")
     p.add_argument(
         "--suite",
         choices=[*promises.SUITES, *MATRIX_SUITES],
-        help="paired rounds, or the matrix (full, minimal, groups)",
+        help="paired rounds (promises, ci, ...), or the matrix (full, minimal, groups)",
     )
     p.add_argument("--workloads", help="comma-separated names or groups instead of a suite")
-    p.add_argument("--collectors", help="comma-separated names; of the matrix, all that need no privilege")
+    p.add_argument("--collectors", help="comma-separated names; default of the matrix: all that need no privilege")
     p.add_argument("--workdir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
-    p.add_argument("--out", help="CSV of paired rounds, or directory of the matrix (must not exist)")
-    p.add_argument("--rounds", type=int, default=11, help="of the paired suites")
+    p.add_argument("--out", help="the CSV file of paired rounds, or the directory of the matrix (must not exist)")
+    p.add_argument("--rounds", type=int, default=11, help="rounds of the paired suites")
     m = p.add_argument_group("the matrix")
     m.add_argument(
-        "--collector", action="append", default=[], metavar="NAME='WORDS {log} {cmd}'", help="one of your own"
+        "--collector", action="append", default=[], metavar="NAME='WORDS {log} {cmd}'", help="add a collector"
     )
-    m.add_argument("--resume", action="store_true", help="go on with what --out names")
+    m.add_argument("--resume", action="store_true", help="continue the matrix in the directory --out")
     m.add_argument("--iterations", type=int, default=3)
-    m.add_argument("--seed", type=int, default=int(time.time()), help="of the random order")
-    m.add_argument("--target", type=float, default=3.0, metavar="SECONDS", help="quick programs are looped to it")
+    m.add_argument("--seed", type=int, default=int(time.time()), help="seed of the random order")
+    m.add_argument("--target", type=float, default=3.0, metavar="SECONDS", help="repeat short programs until this time")
     m.add_argument(
-        "--cut", type=float, default=20.0, help="a cell that takes so many times the native run is ended and marked"
+        "--cut", type=float, default=20.0, help="stop and mark a cell after this multiple of the native time"
     )
-    m.add_argument("--tolerance", type=float, default=1.15, help="a block whose native runs differ more is repeated")
+    m.add_argument("--tolerance", type=float, default=1.15, help="repeat a block whose native runs differ by more")
     m.add_argument(
-        "--memory", type=int, default=4096, metavar="MIB", help="limit of each run, where control groups allow"
+        "--memory", type=int, default=4096, metavar="MIB", help="memory limit of each run, if control groups permit"
     )
-    m.add_argument("--processor", type=int, default=max(os.sched_getaffinity(0)), help="the one that is used; -1: all")
-    m.add_argument("--sources", help="directory of built lmbench, splash-3, byte-unixbench")
-    m.add_argument("--install", action="store_true", help="install what is missing and in a registry first")
+    m.add_argument("--processor", type=int, default=max(os.sched_getaffinity(0)), help="the processor to use; -1: all")
+    m.add_argument("--sources", help="directory with the built lmbench, splash-3 and byte-unixbench")
+    m.add_argument("--install", action="store_true", help="first install the missing collectors that a registry has")
     m.add_argument("--no-profile", action="store_true", help="leave out syscall counts and quality")
     p.set_defaults(do=_run)
 
@@ -163,44 +163,44 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True)
     _add_run(commands)
-    p = commands.add_parser("report", help="the table of a CSV, or docs/benchmark of a matrix")
-    p.add_argument("results", type=Path, help="CSV file, or directory that `run` wrote (several: a directory of them)")
+    p = commands.add_parser("report", help="print the table of a CSV file, or write docs/benchmark from a matrix")
+    p.add_argument("results", type=Path, help="a CSV file, a directory that `run` wrote, or a directory of such")
     p.add_argument("--out", type=Path, default=Path("docs/benchmark"))
     p.set_defaults(do=_report)
-    p = commands.add_parser("subset", help="the fewest workloads that tell what all do")
+    p = commands.add_parser("subset", help="choose few workloads that represent all of them")
     p.add_argument("results", type=Path)
-    p.add_argument("--k", type=int, help="how many; where the returns diminish if not given")
-    p.add_argument("--write", action="store_true", help="make it the suite `minimal`")
+    p.add_argument("--k", type=int, help="the number of workloads; default: the point of diminishing returns")
+    p.add_argument("--write", action="store_true", help="make the result the suite `minimal`")
     p.set_defaults(do=_subset)
-    p = commands.add_parser("predict", help="what would each collector cost on my program?")
-    p.add_argument("results", type=Path, help="a matrix to fit the model to")
-    p.add_argument("--run", help="a run in the store instead of a command")
-    p.add_argument("--store", type=Path, help="backstory's store")
-    p.add_argument("--native", type=float, metavar="SECONDS", help="how long the program takes without any collector")
+    p = commands.add_parser("predict", help="predict the cost of each collector on a program")
+    p.add_argument("results", type=Path, help="the matrix to which the model is fitted")
+    p.add_argument("--run", help="a recorded run, instead of a command")
+    p.add_argument("--store", type=Path, help="the store of the run")
+    p.add_argument("--native", type=float, metavar="SECONDS", help="the time of the program without a collector")
     p.add_argument("cmd", nargs="*", metavar="CMD")
     p.set_defaults(do=_predict)
-    p = commands.add_parser("list", help="what there is")
+    p = commands.add_parser("list", help="list workloads or collectors")
     p.add_argument("what", choices=["workloads", "collectors"])
     p.add_argument("--json", action="store_true")
     p.set_defaults(do=_list)
-    p = commands.add_parser("questions", help="how long answers take in large stores, and how much memory")
+    p = commands.add_parser("questions", help="measure the time and memory of answers from large stores")
     p.add_argument("--builds", default="", metavar="STORE", help="a store of builds, made by the test `measure`")
     p.add_argument(
         "--small-runs", default="", metavar="STORE", help="a store of many small runs, made by the same test"
     )
-    p.add_argument("--dir", required=True, help="where large runs are recorded; a second call uses them again")
+    p.add_argument("--dir", required=True, help="the directory of the large runs; a second call uses them again")
     p.add_argument("--rounds", type=int, default=9)
     p.set_defaults(do=_questions)
 
-    p = commands.add_parser("lineage", help="fill a store by recording real builds, then time `of` in it")
-    p.add_argument("--dir", type=Path, required=True, help="where store and builds are kept; the same one resumes")
-    p.add_argument("--edges", type=int, default=10_000_000, help="how many edges the store shall hold")
-    p.add_argument("--files", type=int, default=1000, help="how many files to ask for; 0 only builds")
-    p.add_argument("--fewest", type=int, default=1000, help="leave out files with fewer edges of ancestry")
-    p.add_argument("--minutes", type=float, default=1e6, help="stop building after so many")
+    p = commands.add_parser("lineage", help="fill a store by recording real builds, then measure `of` in it")
+    p.add_argument("--dir", type=Path, required=True, help="directory of store and builds; the same one resumes")
+    p.add_argument("--edges", type=int, default=10_000_000, help="the number of edges to record")
+    p.add_argument("--files", type=int, default=1000, help="the number of files to ask about; 0: only build")
+    p.add_argument("--fewest", type=int, default=1000, help="leave out files with fewer edges in their ancestry")
+    p.add_argument("--minutes", type=float, default=1e6, help="stop building after this time")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=_lineage)
-    p = commands.add_parser("replay", help="commands played again from the store, against native")
+    p = commands.add_parser("replay", help="measure replays of the promised commands against native runs")
     p.add_argument("--workloads", help="comma-separated names of the promised commands")
     p.add_argument("--rounds", type=int, default=9)
     p.add_argument("--workdir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
@@ -210,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of the console script."""
+    """Runs the console script."""
     args = _parser().parse_args(argv)
     if getattr(args, "sources", None):
         os.environ[VARIABLE] = str(Path(args.sources).resolve())
@@ -220,13 +220,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"backstory-bench: {error.args[0]}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        print(f"backstory-bench: there is no {error.name}: {EXTRA}", file=sys.stderr)
+        print(f"backstory-bench: the module {error.name} is missing: {EXTRA}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nbackstory-bench: interrupted; what was measured is kept: give --resume", file=sys.stderr)
+        print("\nbackstory-bench: interrupted; the results so far are stored: continue with --resume", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of the output has ended (`… | head`). The buffered rest must not fail again.
+        # The reader of the output has exited (`… | head`). Flushing the rest must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except subprocess.CalledProcessError as error:

@@ -1,8 +1,10 @@
-"""A store of many edges from real builds, and how long `of` takes in it.
+"""Fills a store with many edges from real builds, and measures `of` in it.
 
-Builds are recorded until the store holds the edges asked for. The work is resumed where it was left: the store and the files named
-after their builds say how far it got. Then files that builds left are asked for, one process per question, as a person would. Each answer
-is a row at once, so that the same command goes on asking where it was interrupted; told of are those with so many edges of ancestry.
+The program records builds until the store has the requested number of edges. It can be interrupted
+and resumed: the store, and the files named after the builds, show what is done. Then it asks about
+files that the builds made. Each question is a process of its own, as when a person asks. Each
+answer is written at once, so that an interrupted command continues where it stopped. The summary
+covers the answers with at least a given number of edges.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from .projects import PROJECTS, Project, configured, environment, run
 
 FIELDS = ["result", "links", "wall_ms", "cpu_ms"]
 SEED = 20241
-# From so many edges of ancestry on, to the next.
+# The classes of ancestry: each reaches from this number of edges to the next.
 CLASSES = (0, 1_000, 5_000, 10_000, 20_000)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one question took."""
+    """The measurement of one question."""
 
     name: str
     links: int
@@ -41,20 +43,20 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where all of it lies."""
+class Workspace:
+    """The directory with the store, the projects and the results, and the program to measure."""
 
     top: Path
     backstory: str
 
     @property
     def store(self) -> Path:
-        """The store."""
+        """The directory of the store."""
         return self.top / "store"
 
     @property
     def results(self) -> Path:
-        """What the builds left to be asked for."""
+        """The directory of the files that the builds made."""
         return self.top / "results"
 
     def record(self, command: list[str], home: Path) -> None:
@@ -62,12 +64,12 @@ class Place:
         run([self.backstory, "record", "--store", str(self.store), "--", *command], home, self.top / "output")
 
     def index(self) -> None:
-        """Waits until the store has all that was recorded."""
+        """Waits until the store has indexed all recorded runs."""
         command = [self.backstory, "log", "--store", str(self.store)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
 
     def edges(self) -> tuple[int, int]:
-        """Edges and runs in the store (`runs` is documented in docs/formats/store.md)."""
+        """Returns the numbers of edges and runs in the store (see docs/formats/store.md)."""
         database = self.store / "graph.db"
         if not database.exists():
             return 0, 0
@@ -76,10 +78,10 @@ class Place:
         return int(edges), int(runs)
 
 
-def _builds_done(place: Place) -> dict[str, int]:
-    """The next number of each project's builds, by the results there are."""
+def _builds_done(workspace: Workspace) -> dict[str, int]:
+    """Returns the number of each project's next build, from the names of the results."""
     done = {project.name: 0 for project in PROJECTS}
-    for path in place.results.iterdir():
+    for path in workspace.results.iterdir():
         name, number, _ = path.name.rsplit("-", 2) if path.name.count("-") >= 2 else ("", "", "")
         if name in done and number.isdigit():
             done[name] = max(done[name], int(number) + 1)
@@ -97,49 +99,52 @@ def _available() -> list[Project]:
     return found
 
 
-def build(place: Place, edges: int, until: float) -> None:
-    """Records builds until the store holds `edges`, or until the clock (`time.monotonic`) says `until`."""
-    for directory in (place.store, place.results, place.top / "downloads", place.top / "projects"):
+def build(workspace: Workspace, edges: int, until: float) -> None:
+    """Records builds until the store has `edges`, or until the time `until` (`time.monotonic`)."""
+    for directory in (workspace.store, workspace.results, workspace.top / "downloads", workspace.top / "projects"):
         directory.mkdir(parents=True, exist_ok=True)
     projects = _available()
-    done = _builds_done(place)
-    began, at_first = time.monotonic(), place.edges()[0]
-    while place.edges()[0] < edges and time.monotonic() < until:
+    done = _builds_done(workspace)
+    began, at_first = time.monotonic(), workspace.edges()[0]
+    while workspace.edges()[0] < edges and time.monotonic() < until:
         for project in projects:
-            home = place.top / "projects" / project.name
-            configured(project, home, place.top / "downloads", place.record)
+            home = workspace.top / "projects" / project.name
+            configured(project, home, workspace.top / "downloads", workspace.record)
             number = done[project.name]
             project.change(home, number)
-            place.record(project.command(place.results, number), home)
+            workspace.record(project.command(workspace.results, number), home)
             done[project.name] = number + 1
-        have, runs = place.edges()
+        have, runs = workspace.edges()
         rate = (have - at_first) / (time.monotonic() - began)
         left = f", {(edges - have) / rate / 60:.0f} min left" if rate > 0 and have < edges else ""
         progress.show(f"{have:,} of {edges:,} edges, {runs:,} runs{left}")
     progress.show("")
-    place.index()
+    workspace.index()
 
 
-def _sample(place: Place, files: int) -> list[Path]:
-    """So many results, spread over all builds in a random order that is always the same."""
-    results = sorted(place.results.iterdir())
+def _sample(workspace: Workspace, files: int) -> list[Path]:
+    """Returns `files` results of all builds, in a random order that is always the same."""
+    results = sorted(workspace.results.iterdir())
     random.Random(SEED).shuffle(results)
     return results[:files]
 
 
-def _ask(place: Place, path: Path) -> Answer:
-    """Edges of a file's ancestry; wall and processor milliseconds of the question."""
-    command = [place.backstory, "of", "--store", str(place.store), "--json", str(path)]
+def _ask(workspace: Workspace, path: Path) -> Answer:
+    """Asks one question. Measures its wall and processor time in milliseconds."""
+    command = [workspace.backstory, "of", "--store", str(workspace.store), "--json", str(path)]
     began, before = time.perf_counter(), os.times()
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment()).stdout
     wall, after = time.perf_counter() - began, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    # No string holds this: its quotes would be escaped.
+    # No JSON string contains this text, because its quotes would be escaped.
     return Answer(path.name, answer.count(b'"flow": '), wall * 1000, cpu * 1000)
 
 
 def _asked_before(out: Path, store: str) -> list[Answer]:
-    """The answers that a file has; it must be of the same store. A row that was cut off is asked for again."""
+    """Returns the answers in a CSV file, which must be of the same store.
+
+    An incomplete last row is removed, so that its question is asked again.
+    """
     if not out.exists() or not out.stat().st_size:
         return []
     with out.open(newline="") as file:
@@ -154,16 +159,19 @@ def _asked_before(out: Path, store: str) -> list[Answer]:
     return [Answer(name, int(links), float(wall), float(cpu)) for name, links, wall, cpu in rows]
 
 
-def ask(place: Place, files: int, fewest: int, out: Path) -> str:
-    """Asks where `files` results come from and writes a row each as it goes; gives the summary in Markdown."""
-    have, runs = place.edges()
+def ask(workspace: Workspace, files: int, fewest: int, out: Path) -> str:
+    """Asks where `files` results come from, and writes a row for each.
+
+    Returns a summary in Markdown.
+    """
+    have, runs = workspace.edges()
     store = f"edges={have} runs={runs}"
-    size = (place.store / "graph.db").stat().st_size
+    size = (workspace.store / "graph.db").stat().st_size
     machine = f"{platform.platform()} cpus={os.cpu_count()} {store} graph.db={size}"
     out.parent.mkdir(parents=True, exist_ok=True)
     answers = _asked_before(out, store)
     known = {answer.name for answer in answers}
-    sample = _sample(place, files)
+    sample = _sample(workspace, files)
     wanted = [path for path in sample if path.name not in known]
     with out.open("a", newline="") as file:
         writer = csv.writer(file)
@@ -172,7 +180,7 @@ def ask(place: Place, files: int, fewest: int, out: Path) -> str:
             writer.writerow(FIELDS)
         began = time.monotonic()
         for at, path in enumerate(wanted, 1):
-            answer = _ask(place, path)
+            answer = _ask(workspace, path)
             answers.append(answer)
             writer.writerow((answer.name, answer.links, f"{answer.wall:.3f}", f"{answer.cpu:.3f}"))
             file.flush()
@@ -180,10 +188,10 @@ def ask(place: Place, files: int, fewest: int, out: Path) -> str:
             done = len(known) + at
             progress.show(f"{done:,} of {len(known) + len(wanted):,} files asked for, {left:.0f} min left")
     progress.show("")
-    told = [answer for answer in answers if answer.links >= fewest]
-    if not told:
-        raise RuntimeError(f"no result in {place.results} has {fewest} edges of ancestry: build more")
-    return summary(machine, have, size, told)
+    selected = [answer for answer in answers if answer.links >= fewest]
+    if not selected:
+        raise RuntimeError(f"no result in {workspace.results} has {fewest} edges of ancestry: build more")
+    return summary(machine, have, size, selected)
 
 
 def _at(values: list[float], share: float) -> float:
@@ -196,7 +204,7 @@ def _times(values: Iterable[float]) -> str:
 
 
 def summary(machine: str, edges: int, size: int, answers: list[Answer]) -> str:
-    """The figures that are promised, and those beside them."""
+    """Returns the promised figures, and others, in Markdown."""
     links = sorted(answer.links for answer in answers)
     lines = [
         f"Machine: {machine}",
@@ -224,18 +232,18 @@ def summary(machine: str, edges: int, size: int, answers: list[Answer]) -> str:
 def main_lineage(
     top: Path, backstory: str, edges: int, files: int, fewest: int, minutes: float, out: Path | None
 ) -> int:
-    """The command `lineage`."""
+    """Runs the command `lineage`."""
     program = shutil.which(backstory)
     if not program:
-        print(f"there is no {backstory}: set BACKSTORY to its path", file=sys.stderr)
+        print(f"the program {backstory} was not found: set BACKSTORY to its path", file=sys.stderr)
         return 2
-    place = Place(top.resolve(), str(Path(program).resolve()))
-    build(place, edges, time.monotonic() + minutes * 60)
-    have = place.edges()[0]
+    workspace = Workspace(top.resolve(), str(Path(program).resolve()))
+    build(workspace, edges, time.monotonic() + minutes * 60)
+    have = workspace.edges()[0]
     if have < edges:
-        print(f"{have:,} of {edges:,} edges: the same command goes on from here", file=sys.stderr)
+        print(f"{have:,} of {edges:,} edges: run the same command again to continue", file=sys.stderr)
     if files:
         out = out or Path(f"bench/runs/{time.strftime('%Y-%m-%d')}-lineage.csv")
-        print(ask(place, files, fewest, out))
+        print(ask(workspace, files, fewest, out))
         print(f"results: {out}", file=sys.stderr)
     return 0

@@ -1,7 +1,8 @@
-"""Runs one command and says what it cost: wall time until the prompt is back, and all CPU time it caused.
+"""Runs one command and measures its wall time, and the processor time of all its descendants.
 
-The measuring process is a subreaper: what the command leaves behind (a supervisor sealing its log, an indexer) becomes its child, is
-waited for before the next measurement begins, and its CPU time is counted.
+The measuring process is a subreaper. Processes that outlive the command, such as a supervisor that
+finalizes its log or an indexer, become its children. It waits for them before the next measurement
+and counts their processor time.
 """
 
 from __future__ import annotations
@@ -16,29 +17,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-SETTLE_LIMIT_S = 300.0
+BACKGROUND_LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run of a command cost, in seconds."""
+    """The cost of one run of a command, in seconds."""
 
     wall: float
     cpu: float
-    """User and system time of the command and of everything it left behind."""
-    settle: float
-    """From the prompt until nothing of it is left."""
+    """User and system time of the command and of its descendants."""
+    background: float
+    """Time from the end of the command to the end of its last descendant."""
     status: int
     output: bytes
-    """What it printed on stdout."""
+    """The standard output and standard error of the command."""
 
 
 class Unfinished(RuntimeError):
-    """Something that the command left behind did not end in time."""
+    """A descendant of the command did not end within the time limit."""
 
 
 def become_subreaper() -> None:
-    """Makes orphans of what we run our children. Call once before `run`."""
+    """Makes this process the parent of orphaned descendants. Call it once before `run`."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
@@ -50,7 +51,7 @@ def _cpu_of_children() -> float:
 
 
 def _reap_orphans() -> None:
-    deadline = time.monotonic() + SETTLE_LIMIT_S
+    deadline = time.monotonic() + BACKGROUND_LIMIT_S
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -58,12 +59,12 @@ def _reap_orphans() -> None:
             return
         if pid == 0:
             if time.monotonic() > deadline:
-                raise Unfinished(f"processes were still running {SETTLE_LIMIT_S:.0f} s after the command had ended")
+                raise Unfinished(f"processes were still running {BACKGROUND_LIMIT_S:.0f} s after the command had ended")
             time.sleep(0.002)
 
 
 def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Cost:
-    """Runs `argv` in `cwd` to its end and waits for all it left behind."""
+    """Runs `argv` in `cwd`, and waits for its end and that of its descendants."""
     before = _cpu_of_children()
     output = cwd / ".bench-stdout"
     with output.open("wb") as out:
@@ -74,5 +75,5 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Cost:
         status = child.wait()
         wall = time.perf_counter() - start
     _reap_orphans()
-    settle = time.perf_counter() - start - wall
-    return Cost(wall, _cpu_of_children() - before, settle, status, output.read_bytes())
+    background = time.perf_counter() - start - wall
+    return Cost(wall, _cpu_of_children() - before, background, status, output.read_bytes())

@@ -1,7 +1,8 @@
-"""What the guard costs where only it can see: static programs, a Go tool chain, many processes at once.
+"""Workloads that only the guard can observe: static programs, the Go tool chain, many processes.
 
-The C program is static, so that every open of it is a notification. Figures of a crowd are latencies of single opens, not means: a
-receiver that starves somebody shows in the worst of them and in how far the processes' times lie apart.
+The C program is static, so every open of it is a notification. The figures of a crowd are latencies
+of single opens, not means. A receiver that starves a process has a high worst latency, and the
+total times of the processes differ widely.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Paired rounds of the promised commands: a round runs a workload once under each collector, the native run among them.
+"""Measures the promised commands in paired rounds: each round has one run under every collector.
 
-This is how bounds and promises are held (`bounds`): fewer commands, more rounds, ratios of medians, results as CSV. The complete matrix of
-the benchmark paper is in `matrix`.
+The native run is one of them. This suite checks bounds and promises (`bounds`): few commands, many
+rounds, ratios of medians, results as CSV. The matrix of the benchmark paper is in `matrix`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _row(workload: Workload, number: int, collector: Collector, cost: Cost, prob
                 collector.name,
                 f"{cost.wall:.6f}",
                 f"{cost.cpu:.6f}",
-                f"{cost.settle:.6f}",
+                f"{cost.background:.6f}",
                 per_call,
                 problem or "",
             ],
@@ -80,7 +80,7 @@ def _rounds(
 
 
 def run_paired(args: argparse.Namespace) -> int:
-    """The command `run` for the paired suites."""
+    """Runs the command `run` for the paired suites."""
     collectors = []
     for collector in chosen(["none", *(c for c in args.collectors.split(",") if c != "none")]):
         reason = collector.missing()
@@ -109,7 +109,7 @@ def run_paired(args: argparse.Namespace) -> int:
         print(f"SLOWER: {one} (no failure: measure on a quiet machine)")
     failed = never_measured(results)
     for name in failed:
-        print(f"FAILED: workload {name}: no good round")
+        print(f"FAILED: workload {name}: no valid round")
     return 1 if failed else 0
 
 

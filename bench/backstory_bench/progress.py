@@ -1,4 +1,4 @@
-"""Progress for somebody who watches: on a terminal only, in place of what was shown before."""
+"""Shows progress in one line of the terminal. Without a terminal it prints nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import sys
 
 
 def show(text: str) -> None:
-    """Shows `text` in place of the last; nothing ends the line."""
+    """Replaces the last text by `text`. An empty text ends the line."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}" if text else "", end="" if text else "\n", file=sys.stderr, flush=True)

@@ -1,8 +1,10 @@
-"""Real programs that are built again and again: the sources of Debian 12, each pinned by its digest.
+"""Real programs that are built many times: sources of Debian 12, each pinned by its digest.
 
-A project is unpacked and configured once. Before every build one file that all its units include is changed, so that everything is
-compiled anew and no two builds leave the same versions. What an earlier build left is removed first where a tool would read it (`ar` adds to an
-archive), or the ancestry of the hundredth build would be that of all builds before it. What a build leaves is digested into two result files of its own.
+A project is unpacked and configured once. Before each build the program changes a file that all
+units include. So everything is compiled again, and no two builds make the same versions. Outputs of
+the earlier build are removed if a tool would read them, as `ar` does. Otherwise the ancestry of the
+hundredth build would contain all builds before it. Each build writes digests of its outputs into
+two result files of its own.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ POOL = "http://deb.debian.org/debian/pool/main"
 
 @dataclass(frozen=True)
 class Source:
-    """An archive of Debian's pool."""
+    """An archive in Debian's pool."""
 
     path: str
     sha256: str
 
     def fetch(self, downloads: Path) -> Path:
-        """The archive, fetched if it is not there yet; never one of another content."""
+        """Returns the archive, and downloads it if it is missing. Checks its digest."""
         archive = downloads / Path(self.path).name
         if not archive.exists():
             part = archive.with_suffix(".part")
@@ -50,29 +52,29 @@ HELLO = Source("h/hello/hello_2.10.orig.tar.gz", "31e066137a962676e89f69d1b65382
 
 @dataclass(frozen=True)
 class Project:
-    """How one program is built."""
+    """The way to build one program."""
 
     name: str
     needs: tuple[str, ...]
-    """Programs without which it can't be built."""
+    """Programs that the build needs."""
     source: Source | None
     configure: Callable[[Path], list[str] | None]
-    """The command that prepares the unpacked tree, recorded like a build; none if nothing has to be."""
+    """The command that prepares the unpacked tree, recorded like a build; `None` if not needed."""
     changed: Callable[[Path], Path]
     """The file that is changed before each build."""
     comment: str
-    """How a line of it begins that changes nothing but the file."""
+    """The start of a comment line in that file."""
     build: Callable[[Path], str]
-    """Shell text, run in the project's directory."""
+    """The shell command of the build, run in the project's directory."""
     results: tuple[str, ...]
-    """What is digested after it, relative to the project's directory."""
+    """The files that are digested after the build, relative to the project's directory."""
 
     def missing(self) -> str | None:
-        """What the machine lacks, or None."""
+        """Returns a needed program that is not installed, or `None`."""
         return next((need for need in self.needs if not shutil.which(need)), None)
 
     def unpack(self, home: Path, downloads: Path) -> None:
-        """Puts the sources into `home`, which must not be there."""
+        """Unpacks the sources into `home`, which must not exist."""
         part = home.with_name(home.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         if self.source is None:
@@ -87,14 +89,14 @@ class Project:
         part.rename(home)
 
     def change(self, home: Path, number: int) -> None:
-        """Makes build `number` differ from all others."""
+        """Changes the sources so that build `number` differs from all others."""
         path = self.changed(home)
         mark = f"{self.comment} build "
         lines = [line for line in path.read_text().splitlines() if not line.startswith(mark)]
         path.write_text("\n".join([*lines, f"{mark}{number}", ""]))
 
     def command(self, results: Path, number: int) -> list[str]:
-        """Builds, and digests what was built into files that no other build writes."""
+        """Returns a command that builds, and writes digests of the outputs into new files."""
         digests = [
             f"sha256sum {result} >{results}/{self.name}-{number:06d}-{Path(result).name}.sum" for result in self.results
         ]
@@ -182,7 +184,10 @@ PROJECTS: tuple[Project, ...] = (
 
 
 def configured(project: Project, home: Path, downloads: Path, record: Callable[[list[str], Path], None]) -> None:
-    """Unpacks and configures the project if that was not done before; `record` runs a command in a directory."""
+    """Unpacks and configures the project, unless that was done before.
+
+    `record` runs a command in a directory.
+    """
     done = home / ".configured"
     if done.exists():
         return
@@ -197,13 +202,13 @@ def configured(project: Project, home: Path, downloads: Path, record: Callable[[
 
 
 def environment() -> dict[str, str]:
-    """The same for every build: messages in English, nothing of who measures."""
+    """Returns the environment of all builds: English messages, and no settings of the caller."""
     keep = {k: v for k, v in os.environ.items() if not k.startswith(("BACKSTORY", "MAKE", "CARGO_TARGET"))}
     return keep | {"LC_ALL": "C.UTF-8"}
 
 
 def run(command: list[str], home: Path, log: Path) -> None:
-    """Runs one command; what it prints is shown only if it fails."""
+    """Runs one command. Its output is shown only if it fails."""
     with log.open("wb") as out:
         status = subprocess.run(command, cwd=home, env=environment(), stdout=out, stderr=subprocess.STDOUT).returncode
     if status:

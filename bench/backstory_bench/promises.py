@@ -1,7 +1,7 @@
-"""The commands that the promises are made for (design, section 7), made from nothing but generated files.
+"""The commands of the project's promises (design, section 7), on generated files only.
 
-A workload is prepared once, reset before every run (not timed), run, and checks its own result, so that a collector that breaks it
-is caught.
+A workload is prepared once. Before every run it is reset, which is not timed. After every run it
+checks its own result, to detect a collector that breaks it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _remove(*names: str) -> Callable[[Path], None]:
 
 
 def _tree(root: Path, name: str, files: int, per_directory: int, size: int) -> None:
-    """A tree of small text files, deterministic."""
+    """Makes a deterministic tree of small text files."""
     for i in range(files):
         directory = root / name / f"d{i // per_directory:03d}"
         if i % per_directory == 0:
@@ -56,7 +56,7 @@ def _holds(name: str, files: int) -> Callable[[Path, Cost], str | None]:
 
 @functools.cache
 def _python() -> str:
-    """A Python that has numpy: the distribution's before our own."""
+    """Returns a Python that has numpy: the distribution's, else this one."""
     for candidate in ("/usr/bin/python3", sys.executable):
         if subprocess.run([candidate, "-c", "import numpy"], capture_output=True).returncode == 0:
             return candidate
@@ -101,7 +101,7 @@ def _clean_project(root: Path) -> None:
 
 
 def _built(root: Path, cost: Cost) -> str | None:
-    return _exit_zero(root, cost) or (None if (root / "project/prog").exists() else "make left no program")
+    return _exit_zero(root, cost) or (None if (root / "project/prog").exists() else "make built no program")
 
 
 def _repository(root: Path) -> None:
@@ -266,7 +266,7 @@ WORKLOADS: dict[str, Workload] = {
 
 
 def lacking(name: str) -> str | None:
-    """Why a workload can't run here, or None."""
+    """Returns the reason why a workload cannot run here, or `None`."""
     programs = ({"make": ("make", "gcc"), "git": ("git",)} | notified.NEEDS).get(name, ())
     missing = next((program for program in programs if not shutil.which(program)), None)
     if missing is None and name in ("python", "compute"):
@@ -276,7 +276,7 @@ def lacking(name: str) -> str | None:
 
 
 PROMISED = ("make", "tar", "cp", "python", "git", "find", "grep", "true")
-"""The workloads whose geometric mean is promised."""
+"""The workloads of the promised geometric mean."""
 
 SUITES: dict[str, tuple[str, ...]] = {
     "promises": PROMISED,

@@ -1,9 +1,16 @@
-"""How long a person waits for an answer, and how much memory it takes.
+"""Measures the time and the memory that answers take in large stores.
 
-The questions are asked in three stores: one of synthetic builds (10 million edges), one of many small synthetic runs, and one with a
-run of 10,000 results and a run of 3,000 programs. `cargo test -p backstory-query --test measure` makes the first two, the last one is
-recorded here. Each question is one process. GNU time starts it: a child of Python would report the memory of Python as its own peak. The peak includes the
-pages of the database that it read.
+There are three stores:
+
+- synthetic builds with 10 million edges,
+- many small synthetic runs,
+- a run with 10,000 results and a run with 3,000 programs.
+
+`cargo test -p backstory-query --test measure`
+makes the first two, and this program records the last.
+
+Each question is one process. GNU time starts it, because a child of Python would report Python's
+memory as its own peak. The peak includes the pages of the database that the process read.
 """
 
 from __future__ import annotations
@@ -66,7 +73,7 @@ IN_MANY_RUNS = [
 
 @dataclass(frozen=True)
 class Wait:
-    """What one question took: median times in ms, peak memory in MB."""
+    """The measurement of one question: median times in ms, peak memory in MB."""
 
     question: str
     wall: float
@@ -75,9 +82,9 @@ class Wait:
 
 
 def ask(backstory: str, store: Path, question: str, home: Path, rounds: int) -> Wait:
-    """Asks a question several times, after once that warms the page cache.
+    """Asks a question several times. A first time, not counted, warms the page cache.
 
-    A question whose status is not 0 and that prints an error stops the measurement: its time would be that of the error.
+    A question that fails with a message stops the measurement: its time would be that of the error.
     """
     command = [backstory, *question.split(), "--store", str(store)]
     if " -- " in question:
@@ -114,7 +121,10 @@ def _record(backstory: str, store: Path, home: Path, script: str) -> None:
 
 
 def large_runs(backstory: str, top: Path) -> tuple[Path, Path]:
-    """A store with a run of many results and a run of many programs, and the directory of their files."""
+    """Makes a store with a run of many results and a run of many programs.
+
+    Also returns the directory of their files.
+    """
     store, home = top / "large-runs", top / "large-runs-files"
     if not home.exists():
         (home / "first").mkdir(parents=True)
@@ -127,7 +137,7 @@ def large_runs(backstory: str, top: Path) -> tuple[Path, Path]:
 
 
 def table(title: str, waits: list[Wait]) -> str:
-    """The waits as a table."""
+    """Formats measurements as a Markdown table."""
     lines = [f"| {title} | wall | processor time | peak memory |", "|---|---|---|---|"]
     lines += [f"| `{w.question}` | {w.wall:.0f} ms | {w.cpu:.0f} ms | {w.memory:.0f} MB |" for w in waits]
     return "\n".join(lines)
@@ -138,12 +148,12 @@ def main_questions(builds: str, small_runs: str, directory: str, rounds: int) ->
     backstory, top = os.environ.get("BACKSTORY", "backstory"), Path(directory).resolve()
     top.mkdir(parents=True, exist_ok=True)
     store, home = large_runs(backstory, top)
-    places = [(f"a run of {FILES:,} results, one of {PROGRAMS:,} programs", store, home, IN_LARGE_RUNS)]
+    stores = [(f"a run of {FILES:,} results, one of {PROGRAMS:,} programs", store, home, IN_LARGE_RUNS)]
     if builds:
-        places.append(("10 million edges, 256 builds", Path(builds).resolve(), top, IN_SYNTHETIC))
+        stores.append(("10 million edges, 256 builds", Path(builds).resolve(), top, IN_SYNTHETIC))
     if small_runs:
-        places.append(("10,000 small runs", Path(small_runs).resolve(), top, IN_MANY_RUNS))
-    for title, store, home, questions in places:
+        stores.append(("10,000 small runs", Path(small_runs).resolve(), top, IN_MANY_RUNS))
+    for title, store, home, questions in stores:
         print(
             table(title, [ask(backstory, store, question, home, rounds) for question in questions]),
             end="\n\n",

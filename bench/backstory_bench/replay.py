@@ -1,8 +1,8 @@
-"""What a replay costs: paired, interleaved rounds of a command natively and played again from the store.
+"""Measures replays in paired, interleaved rounds: a command natively, and replayed from the store.
 
-A workload is prepared and recorded once with contents. Then each round runs it natively, replays it without a recording, and replays it with
-one, in random order. Wall time is the whole command's, from the prompt to the prompt: planning, building the root, running, collecting and
-comparing included.
+A workload is prepared once, and recorded once with contents. Each round runs it natively, replays
+it without a recording, and replays it with a recording, in random order. Wall time is that of the
+whole command. It includes planning, building the root, running, collecting and comparing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rows = dict[str, dict[str, list[Cost]]]
 
 
 class Recorded:
-    """A workload that was recorded, and can be run in each way."""
+    """A workload that was recorded. It can be run natively or replayed."""
 
     def __init__(self, workload: Workload, backstory: str, root: Path, beside: Path) -> None:
         self.workload, self.backstory, self.root = workload, backstory, root
@@ -45,10 +45,10 @@ class Recorded:
         # The clock of a file system is coarse. A file that is younger than one tick may have been
         # changed after it was read, so its content counts as unknown.
         time.sleep(0.05)
-        self._tell("record", *self.store, "--contents=lazy", "--", *workload.command(root))
-        self._tell("index", *self.store, "--wait")
+        self._backstory("record", *self.store, "--contents=lazy", "--", *workload.command(root))
+        self._backstory("index", *self.store, "--wait")
 
-    def _tell(self, *args: str) -> None:
+    def _backstory(self, *args: str) -> None:
         subprocess.run(
             [self.backstory, *args],
             cwd=self.root,
@@ -59,7 +59,10 @@ class Recorded:
         )
 
     def cost(self, way: str) -> tuple[Cost, str]:
-        """Runs it, and says what is wrong with the result."""
+        """Runs the workload in one way.
+
+        Returns its cost, and the problem with its result, if any.
+        """
         options = WAYS[way]
         self.workload.reset(self.root)
         if options is None:
@@ -72,7 +75,7 @@ class Recorded:
 
 
 def differing(cost: Cost) -> str:
-    """How many outputs of a replay are not as recorded, in words; nothing if all are."""
+    """Describes the outputs of a replay that differ from the recording. Empty if none differs."""
     start = cost.output.find(b"{")
     try:
         report = json.loads(cost.output[start:])
@@ -83,7 +86,7 @@ def differing(cost: Cost) -> str:
 
 
 def main_replay(names: Sequence[str], rounds: int, backstory: str, workdir: Path, out: Path) -> int:
-    """The command `replay`."""
+    """Runs the command `replay`."""
     become_subreaper()
     rows: Rows = {}
     with new_table(out, FIELDS, workdir) as (_, writer):
@@ -122,7 +125,7 @@ def _rounds(
 
 
 def table(rows: Rows) -> str:
-    """Ratios to native as Markdown: wall, and processor time in brackets."""
+    """Returns the ratios to native as Markdown: wall time, and processor time in brackets."""
     ways = [way for way in WAYS if way != "native"]
     lines = [f"| workload | {' | '.join(ways)} |", "|---" * (len(ways) + 1) + "|"]
 
@@ -140,7 +143,7 @@ def table(rows: Rows) -> str:
 
 
 def run_replay(args: argparse.Namespace) -> int:
-    """From the command line."""
+    """Runs `replay` with the arguments of the command line."""
     out = Path(args.out or f"bench/runs/{time.strftime('%Y-%m-%d-%H%M%S')}-replay.csv")
     names = args.workloads.split(",") if args.workloads else CHOSEN
     return main_replay(names, args.rounds, os.environ.get("BACKSTORY", "backstory"), Path(args.workdir), out)

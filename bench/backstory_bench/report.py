@@ -1,4 +1,4 @@
-"""Of paired rounds: from a results file to the table of ratios."""
+"""Writes and reads the results of paired rounds, and makes the table of ratios."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ Pairs = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Results:
-    """Rounds of (collector, native) figures, by workload and collector."""
+    """Pairs (collector, native) of figures, by workload and collector."""
 
     machine: str
     figure: dict[str, dict[str, Pairs]]
-    """Wall seconds, or ns per call where a workload prints them."""
+    """Wall seconds, or ns per call for a workload that prints them."""
     cpu: dict[str, dict[str, Pairs]]
     problems: dict[tuple[str, str], str]
 
 
 @contextlib.contextmanager
 def new_table(path: Path, fields: Sequence[str], workdir: str | Path) -> Iterator[tuple[TextIO, csv.DictWriter[str]]]:
-    """A new results file, and what writes its rows; its first line says where they were measured.
+    """Creates a file of results, with a first line that describes the machine.
 
     # Errors
-    `Unusable` where there is a file of that name.
+    `Unusable` if the file exists.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
-        raise Unusable(f"{path} is there already, and results are never overwritten: give another --out")
+        raise Unusable(f"{path} exists, and results are never overwritten: give another --out")
     with path.open("x", newline="") as file:
         file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={workdir}\n")
         writer = csv.DictWriter(file, fields)
@@ -50,10 +50,10 @@ def new_table(path: Path, fields: Sequence[str], workdir: str | Path) -> Iterato
 
 
 def load(path: Path) -> Results:
-    """Reads a results file; rounds in which either side had a problem are left out and named.
+    """Reads a file of results. Rounds with a problem on either side are left out and listed.
 
     # Errors
-    `Unusable` where it is no such file.
+    `Unusable` if the file is not a table of paired rounds.
     """
     with path.open(newline="") as file:
         machine = file.readline().lstrip("# ").strip()
@@ -61,7 +61,7 @@ def load(path: Path) -> Results:
         rows = list(table)
         columns = table.fieldnames or ()
     if lacking := [name for name in FIELDS if name not in columns]:
-        raise Unusable(f"{path} is no table of paired rounds: its second line names no {', '.join(lacking)}")
+        raise Unusable(f"{path} is not a table of paired rounds: its second line lacks {', '.join(lacking)}")
     rounds: dict[tuple[str, str], dict[str, dict[str, str]]] = defaultdict(dict)
     problems = {}
     for row in rows:
@@ -101,7 +101,7 @@ def _promise(workload: str) -> str:
 
 
 def markdown(results: Results) -> str:
-    """The table: one row a workload, one column a collector, ratios to native with 95 % intervals."""
+    """Returns the table: a row for each workload, ratios to native with 95 % intervals."""
     collectors = sorted({c for by in results.figure.values() for c in by})
     lines = [
         f"Machine: {results.machine}",

@@ -1,4 +1,4 @@
-"""Ratios of medians with bootstrap intervals, and geometric means of them."""
+"""Ratios of medians and their geometric means, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def _interval(samples: list[float]) -> tuple[float, float]:
 
 
 def ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """Ratio of medians of (collector, native) seconds of the same rounds; rounds are resampled for the interval."""
+    """Returns the ratio of the medians of (collector, native) seconds of the same rounds.
+
+    The interval comes from resampling the rounds.
+    """
     if not pairs:
         raise ValueError("no rounds to compare")
     rng = random.Random(SEED)
@@ -43,7 +46,10 @@ def ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
 
 
 def geometric_mean(rows: Mapping[str, Sequence[tuple[float, float]]]) -> Ratio:
-    """Geometric mean of the ratios of several workloads, resampling each workload's rounds independently."""
+    """Returns the geometric mean of the ratios of several workloads.
+
+    The interval comes from resampling the rounds of each workload independently.
+    """
     if not rows:
         raise ValueError("no workloads to average")
     rng = random.Random(SEED)

@@ -1,4 +1,4 @@
-"""One command of the promises, with how it is prepared and judged."""
+"""One command of the promises: its preparation, its reset and its check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .measure import Cost
 
 @dataclass(frozen=True)
 class Workload:
-    """One command and what is promised for it."""
+    """One command, and the promise for it."""
 
     name: str
     what: str
@@ -19,9 +19,9 @@ class Workload:
     prepare: Callable[[Path], None]
     reset: Callable[[Path], None]
     check: Callable[[Path, Cost], str | None]
-    """What is wrong with the result, or None."""
+    """Returns the problem with the result, or `None`."""
     first: float | None = None
-    """Ratio promised first."""
+    """The ratio of the first promise."""
     goal: float | None = None
     per_call: bool = False
-    """The figure is what the command prints (ns per call), not its wall time."""
+    """True if the figure is printed by the command (ns per call), instead of its wall time."""

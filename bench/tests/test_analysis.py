@@ -1,4 +1,4 @@
-"""Ratios, subset, model and report give back what synthetic rows were made from."""
+"""Ratios, subset, model and report reproduce the parameters of synthetic rows."""
 
 import math
 import random
@@ -24,7 +24,7 @@ from backstory_bench.reporting.conclusions import conclusions  # noqa: E402
 from backstory_bench.reporting.page import page  # noqa: E402
 
 OPEN_S, EXEC_S, START_S = 20e-6, 3e-3, 0.05
-"""What a call costs under the made-up collector `slow`."""
+"""The costs of calls under the fictional collector `slow`."""
 
 
 def _cell(workload: str, collector: str, iteration: int, wall: float, **more: object) -> dict[str, object]:
@@ -69,14 +69,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     return directory, load(directory)
 
 
-def test_the_interval_of_a_known_ratio_holds_it(results: tuple[Path, Results]) -> None:
+def test_the_interval_of_a_known_ratio_contains_it(results: tuple[Path, Results]) -> None:
     means = ratios.by_workload(results[1].cells)
     held = [m.low <= 1.01 <= m.high for (_, c), m in means.items() if c == "backstory"]
     assert sum(held) >= 10 and len(held) == 12
     assert 1.0 < ratios.total(results[1].cells)["backstory"].value < 1.02
 
 
-def test_groups_that_were_measured_apart_are_in_the_total(tmp_path: Path) -> None:
+def test_groups_of_separate_matrices_are_in_the_total(tmp_path: Path) -> None:
     for source, group, wall in (("one", "g", 2.0), ("two", "h", 8.0)):
         journal = Journal(tmp_path / source)
         journal.create({"options": {"cut": 20.0}})
@@ -94,7 +94,7 @@ def test_groups_that_were_measured_apart_are_in_the_total(tmp_path: Path) -> Non
                 }
             )
     cells = load(tmp_path).cells
-    assert ratios.total(cells)["c"].value == pytest.approx(4), "of both groups, as it says"
+    assert ratios.total(cells)["c"].value == pytest.approx(4), "the mean of both groups"
     assert ratios.total(cells)["c"].rounds == 3
 
 
@@ -119,7 +119,7 @@ def test_a_block_that_was_repeated_counts_once(tmp_path: Path) -> None:
     assert math.isnan(mean.low), "one iteration gives no interval"
 
 
-def test_a_cell_that_was_cut_off_is_a_lower_bound_and_one_that_failed_is_none(tmp_path: Path) -> None:
+def test_a_cell_at_the_time_limit_is_a_lower_bound_and_a_failed_cell_has_no_ratio(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.create({"options": {"cut": 20.0}})
     for i in range(2):
@@ -132,13 +132,13 @@ def test_a_cell_that_was_cut_off_is_a_lower_bound_and_one_that_failed_is_none(tm
         )
     found = load(tmp_path)
     means = ratios.by_workload(found.cells)
-    assert str(means["g/w", "hangs"]) == "≥ 20.00", "no interval: it would be of where it was cut off"
+    assert str(means["g/w", "hangs"]) == "≥ 20.00", "no interval: it would describe the time limit"
     assert ("g/w", "fails") not in means
     named = [line for line in conclusions(found) if "hangs" in line]
-    assert named == ["hangs takes ≥ 20.00 times the native time."], "it may well be slower than the bound"
+    assert named == ["hangs takes ≥ 20.00 times the native time."], "it may be slower than the limit"
 
 
-def test_the_model_finds_what_a_call_costs(results: tuple[Path, Results]) -> None:
+def test_the_model_finds_the_cost_of_a_call(results: tuple[Path, Results]) -> None:
     slow = next(m for m in model.models(results[1]) if m.collector == "slow")
     assert slow.cost["file"] == pytest.approx(OPEN_S, rel=0.1)
     assert slow.cost["exec"] == pytest.approx(EXEC_S, rel=0.1)
@@ -146,7 +146,7 @@ def test_the_model_finds_what_a_call_costs(results: tuple[Path, Results]) -> Non
     assert slow.ratio({"file": 10000.0, "exec": 100.0}, 2.0) == pytest.approx(1 + 0.2 + 0.3 + 0.025, rel=0.05)
 
 
-def test_a_start_that_was_measured_is_believed_and_one_that_was_not_is_called_fitted(
+def test_a_measured_start_is_used_and_a_missing_one_is_marked_as_fitted(
     results: tuple[Path, Results], tmp_path: Path
 ) -> None:
     (fitted,) = (m for m in model.models(results[1]) if m.collector == "slow")
@@ -159,7 +159,7 @@ def test_a_start_that_was_measured_is_believed_and_one_that_was_not_is_called_fi
     assert measured.cost["file"] == pytest.approx(OPEN_S, rel=0.1)
 
 
-def test_weights_are_not_negative_sum_to_one_and_all_rows_make_their_own_mean(results: tuple[Path, Results]) -> None:
+def test_weights_are_not_negative_and_sum_to_one_and_all_rows_have_no_error(results: tuple[Path, Results]) -> None:
     table = subset.features(results[1])
     z = subset.standardised(table)
     weights, error = subset.weights_of(z, range(len(z)))
@@ -170,7 +170,7 @@ def test_weights_are_not_negative_sum_to_one_and_all_rows_make_their_own_mean(re
         assert all(found.cluster[name] == i for i, name in enumerate(found.chosen))
 
 
-def test_two_kinds_of_workloads_have_a_subset_of_two_that_tells_all() -> None:
+def test_two_kinds_of_workloads_are_represented_by_a_subset_of_two() -> None:
     rng = random.Random(1)
     rows = {f"g/{kind}{i}": [kind + rng.gauss(0, 1e-6), 2 * kind] for kind in (0, 5) for i in range(5)}
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["log ratio a", "log ratio b"])
@@ -187,7 +187,7 @@ def test_operations_of_a_raw_log_are_counted_by_the_same_kinds() -> None:
     assert (counted["file"], counted["exec"], counted["other"]) == (1, 1, 1)
 
 
-def test_the_report_is_whole_needs_no_network_and_says_what_was_left_out(
+def test_the_report_is_complete_needs_no_network_and_lists_omissions(
     results: tuple[Path, Results], tmp_path: Path
 ) -> None:
     whole, summary, picture = (path.read_text() for path in write(results[0], tmp_path))
@@ -198,7 +198,7 @@ def test_the_report_is_whole_needs_no_network_and_says_what_was_left_out(
     assert not [part for part in ("src=", "<link", "@import", "fetch(") if part in whole]
 
 
-def test_the_first_sentences_name_the_cost_and_the_sight_of_each_collector(results: tuple[Path, Results]) -> None:
+def test_the_first_sentences_name_the_cost_and_the_recall_of_each_collector(results: tuple[Path, Results]) -> None:
     first, second = conclusions(results[1])[:2]
     assert first.startswith("Over 4 groups backstory takes 1.01 [") and "sees" not in first
     assert second.startswith("slow takes ") and second.endswith(
@@ -206,11 +206,11 @@ def test_the_first_sentences_name_the_cost_and_the_sight_of_each_collector(resul
     )
 
 
-def test_only_a_whole_share_is_called_100_percent() -> None:
+def test_only_a_share_of_1_is_called_100_percent() -> None:
     assert [percent(share) for share in (1.0, 0.9997, 0.999999, 0.5697)] == ["100 %", "99.97 %", "almost 100 %", "57 %"]
 
 
-def test_the_picture_has_one_point_a_collector_and_marks_one_that_records_no_starts(
+def test_the_picture_has_a_point_per_collector_and_marks_those_without_starts(
     results: tuple[Path, Results],
 ) -> None:
     rows = results[1].rows.copy()
@@ -227,13 +227,13 @@ def test_a_group_whose_name_has_a_slash_keeps_it_in_the_plot() -> None:
     assert all(f"<!-- {group} -->" in drawn for group in ("c/gcc", "c/latex", "d"))
 
 
-def test_sums_stand_below_the_rows_that_are_sorted_and_only_prose_is_broken(results: tuple[Path, Results]) -> None:
+def test_totals_stand_below_the_sorted_rows_and_only_prose_is_wrapped(results: tuple[Path, Results]) -> None:
     whole = page(results[1])
     assert "<tfoot><tr><td>geometric mean of the 4 groups that all finished</td>" in whole
     assert whole.count("<tfoot>") == 2 and whole.count("<table class=prose>") == 3
 
 
-def test_sittings_that_differ_are_told_apart_and_what_is_the_same_is_told_once(results: tuple[Path, Results]) -> None:
+def test_the_machine_table_lists_each_different_value_once(results: tuple[Path, Results]) -> None:
     plans = [{"machine": {"kernel": "k", "collectors": {"c": v}}, "options": {"cut": 20.0}} for v in ("1", "2")]
     rows = tables.machine(Results(results[1].rows, plans)).rows
     assert rows == [["kernel", "k"], ["collectors: c", "1; 2"], ["started", "None"], ["option: cut", "20.0"]]

@@ -1,4 +1,4 @@
-"""A regression is named, noise is not taken for one, and only a workload that never worked fails."""
+"""A regression is reported, noise is not, and a workload fails only without a valid round."""
 
 import random
 
@@ -14,17 +14,17 @@ def results(ratio: float, noise: float, seed: int) -> Results:
     return Results("m", {"make": {"backstory": pairs}}, {"make": {"backstory": [(1.0, 1.0)] * 5}}, {})
 
 
-def test_an_unchanged_ratio_is_not_named_however_noisy_the_machine() -> None:
+def test_an_unchanged_ratio_is_not_reported_on_a_noisy_machine() -> None:
     assert sum(bool(slower(results(FOUND["make"][0], 0.2, seed))) for seed in range(100)) <= 3
 
 
-def test_a_ratio_that_has_grown_by_half_is_named() -> None:
+def test_a_ratio_that_has_grown_by_half_is_reported() -> None:
     (one,) = slower(results(FOUND["make"][0] * MARGIN * 1.2, 0.03, 1))
     assert (one.workload, one.what) == ("make", "wall time")
     assert "above 1.30" in str(one)
 
 
-def test_wall_time_is_not_judged_where_native_runs_wait_for_a_processor() -> None:
+def test_wall_time_is_not_compared_on_a_busy_machine() -> None:
     busy = results(9.0, 0.03, 1)
     busy.cpu["make"]["backstory"] = [(0.5, 0.5)] * 5
     assert slower(busy) == [] and unjudged(busy) == ["make"]
@@ -32,11 +32,11 @@ def test_wall_time_is_not_judged_where_native_runs_wait_for_a_processor() -> Non
     assert [one.what for one in slower(busy)] == ["processor time"]
 
 
-def test_a_workload_that_never_worked_fails() -> None:
+def test_a_workload_without_a_valid_round_fails() -> None:
     never = Results("m", {"cp": {}}, {"cp": {}}, {("cp", "backstory"): "exit status 1"})
     assert never_measured(never) == ["cp"] and slower(never) == []
 
 
-def test_a_workload_that_works_or_was_not_asked_for_does_not_fail() -> None:
+def test_a_valid_or_unrequested_workload_does_not_fail() -> None:
     assert never_measured(results(9.0, 0.03, 1)) == []
     assert never_measured(Results("m", {}, {}, {})) == []

@@ -1,4 +1,4 @@
-"""A broken collector is stopped and marked, the matrix goes on, and nothing measured is lost."""
+"""A broken collector is stopped and marked, the matrix continues, and no measurement is lost."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ def journal(tmp_path: Path) -> Journal:
     return found
 
 
-def test_each_way_of_breaking_is_marked_and_the_matrix_goes_on(journal: Journal, tmp_path: Path) -> None:
+def test_each_kind_of_failure_is_marked_and_the_matrix_continues(journal: Journal, tmp_path: Path) -> None:
     _run(journal, list(FAKES), tmp_path)
     cells = _cells(journal)
     marks = {name: cell["mark"] for name, cell in cells.items()}
@@ -67,9 +67,7 @@ def test_each_way_of_breaking_is_marked_and_the_matrix_goes_on(journal: Journal,
     assert cells["leaves"]["why"] == "left processes behind: sleep"
 
 
-def test_a_collector_that_is_not_there_is_left_out_of_what_is_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_collector_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "results")
     words = [
         "run",
@@ -91,14 +89,16 @@ def test_a_collector_that_is_not_there_is_left_out_of_what_is_run(
     assert "ptu" in Journal(Path(out)).plan()["skipped_collectors"]
 
 
-def test_a_collector_that_has_gone_since_is_marked_and_the_matrix_goes_on(journal: Journal, tmp_path: Path) -> None:
+def test_a_collector_removed_since_the_plan_is_marked_and_the_matrix_continues(
+    journal: Journal, tmp_path: Path
+) -> None:
     gone = from_template("gone=/nowhere/collector {cmd}")
     Runner(journal, QUICK, [WORK], [COLLECTORS["none"], gone], tmp_path).run()
     cell = _cells(journal)["gone"]
     assert (cell["mark"], cell["stderr"]) == ("failed", "/nowhere/collector: No such file or directory\n")
 
 
-def test_what_a_start_costs_is_measured_once_and_of_those_that_come_through(journal: Journal, tmp_path: Path) -> None:
+def test_the_start_of_each_working_collector_is_measured_once(journal: Journal, tmp_path: Path) -> None:
     _run(journal, ["good", "crashes"], tmp_path)
     _run(journal, ["good", "crashes"], tmp_path)
     starts = [(r["collector"], r["mark"]) for r in journal.rows() if r["kind"] == "start"]
@@ -107,7 +107,7 @@ def test_what_a_start_costs_is_measured_once_and_of_those_that_come_through(jour
     assert 0 <= cost < 0.5
 
 
-def test_a_command_s_end_is_noticed_at_once(tmp_path: Path) -> None:
+def test_the_end_of_a_command_is_noticed_at_once(tmp_path: Path) -> None:
     become_subreaper()
     words, limits, late = ["sleep", "0.009"], Limits(9, 1), []
     for _ in range(30):
@@ -115,10 +115,10 @@ def test_a_command_s_end_is_noticed_at_once(tmp_path: Path) -> None:
         subprocess.run(words, start_new_session=True, preexec_fn=lambda: None)
         plainly = time.perf_counter() - began
         late.append(run(words, tmp_path, {"PATH": "/usr/bin:/bin"}, limits, None, tmp_path).wall_s - plainly)
-    assert min(late) < 0.002, "looked for now and then, it is up to 7 ms late here"
+    assert min(late) < 0.002, "a poll would be up to 7 ms late here"
 
 
-def test_nothing_that_was_left_or_hung_goes_on_running(journal: Journal, tmp_path: Path) -> None:
+def test_background_and_hanging_processes_are_killed(journal: Journal, tmp_path: Path) -> None:
     _run(journal, ["hangs", "leaves"], tmp_path)
     sleeping = [p for p in Path("/proc").glob("[0-9]*/cmdline") if _arguments(p) == ["sleep", "600"] and _ours(p)]
     assert sleeping == []
@@ -138,22 +138,22 @@ def _ours(path: Path) -> bool:
         return False
 
 
-def test_an_interrupted_matrix_goes_on_where_it_was(journal: Journal, tmp_path: Path) -> None:
+def test_an_interrupted_matrix_can_be_resumed(journal: Journal, tmp_path: Path) -> None:
     _run(journal, ["good"], tmp_path)
     rows = list(journal.rows())
     path = journal.directory / "rows.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-1]) + b'{"kind":"bl')  # the last row was torn
+    path.write_bytes(b"".join(lines[:-1]) + b'{"kind":"bl')  # the last row is incomplete
     _run(journal, ["good"], tmp_path)
     again = list(journal.rows())
-    assert again[: len(rows) - 1] == rows[:-1], "what was measured stays as it was"
+    assert again[: len(rows) - 1] == rows[:-1], "earlier rows are unchanged"
     assert [r["kind"] for r in again].count("calibrated") == 1
     (block,) = [r for r in again if r["kind"] == "block"]
     counted = [r["collector"] for r in again if r["kind"] == "cell" and r["attempt"] == block["attempt"]]
-    assert counted == ["none", "good", "none"], "what was interrupted does not count"
+    assert counted == ["none", "good", "none"], "the interrupted attempt does not count"
     before = path.read_bytes()
     _run(journal, ["good"], tmp_path)
-    assert path.read_bytes() == before, "what is done is not measured again"
+    assert path.read_bytes() == before, "a finished matrix is not measured again"
 
 
 def test_results_are_never_overwritten(journal: Journal) -> None:
@@ -186,7 +186,7 @@ def test_a_block_whose_native_runs_differ_is_repeated(journal: Journal, tmp_path
     ]
 
 
-def test_the_order_is_random_complete_and_the_seeds() -> None:
+def test_the_order_is_random_complete_and_determined_by_the_seed() -> None:
     names = [f"w{i}" for i in range(20)]
     one = order(Options(seed=1, iterations=3), names)
     assert one == order(Options(seed=1, iterations=3), names)
@@ -210,7 +210,7 @@ def test_a_group_counts_the_memory_and_time_of_all_its_processes(tmp_path: Path)
     assert not any(d.exists() for d in group.directories.values())
 
 
-def test_what_a_killed_matrix_left_is_ended_by_the_next(tmp_path: Path) -> None:
+def test_processes_of_a_killed_matrix_are_killed_by_the_next(tmp_path: Path) -> None:
     maker = subprocess.Popen(["true"])
     maker.wait()
     group = Group.make("stale", None, maker.pid)
@@ -218,23 +218,23 @@ def test_what_a_killed_matrix_left_is_ended_by_the_next(tmp_path: Path) -> None:
         pytest.skip("SKIPPED: no control group can be made here")
     left = subprocess.Popen(["sleep", "600"], preexec_fn=group.enter)
     clear_stale()
-    left.wait(timeout=60)  # whoever has reaped it: it would have slept for ten minutes
+    left.wait(timeout=60)  # without the kill it would sleep for ten minutes
     assert not any(d.exists() for d in group.directories.values())
 
 
 @pytest.mark.parametrize("text", ["", "x", "x=tool", "=tool {cmd}", "x=tool 'a{cmd}'", "x=tool {cmd} 'open"])
-def test_a_template_that_cannot_work_is_refused_with_its_reason(text: str) -> None:
+def test_an_invalid_template_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(BadTemplate, match="--collector"):
         from_template(text)
 
 
-def test_a_template_gets_the_words_of_the_command_unsplit(tmp_path: Path) -> None:
+def test_a_template_receives_the_words_of_the_command_unsplit(tmp_path: Path) -> None:
     mine = from_template("mine=tool -o {log}/x -- {cmd}")
     assert mine.command(["sh", "-c", "a  b"], tmp_path) == ["tool", "-o", f"{tmp_path}/x", "--", "sh", "-c", "a  b"]
     assert mine.missing() == "tool is not on the path"
 
 
-def test_rows_that_a_program_damaged_are_left_out_not_fatal(journal: Journal) -> None:
+def test_damaged_rows_are_skipped(journal: Journal) -> None:
     (journal.directory / "rows.jsonl").write_bytes(
         b'{"kind":"cell"}\n\xff\xfe\n[1]\n' + json.dumps({"kind": "block"}).encode()
     )

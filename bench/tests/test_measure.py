@@ -1,4 +1,4 @@
-"""What a measurement counts."""
+"""A measurement counts the descendants that outlive the command."""
 
 import os
 import sys
@@ -7,11 +7,11 @@ from pathlib import Path
 from backstory_bench.measure import become_subreaper, run
 
 
-def test_cpu_of_what_a_command_leaves_behind_is_counted_and_the_prompt_does_not_wait(tmp_path: Path) -> None:
+def test_processor_time_of_background_processes_is_counted_and_not_their_wall_time(tmp_path: Path) -> None:
     become_subreaper()
     burn = "import time\nend=time.process_time()+0.5\nwhile time.process_time()<end: pass"
     cost = run(["sh", "-c", f"{sys.executable} -c '{burn}' & exit 3"], tmp_path, os.environ)
     assert cost.status == 3
     assert cost.cpu >= 0.5
-    assert cost.settle >= 0.3
-    assert cost.wall < cost.settle
+    assert cost.background >= 0.3
+    assert cost.wall < cost.background

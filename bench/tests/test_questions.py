@@ -1,4 +1,4 @@
-"""What the command `questions` relies on."""
+"""The command `questions`: its repetitions and its table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _program(tmp_path: Path) -> str:
     return str(program)
 
 
-def test_a_question_is_asked_once_more_than_it_is_counted(tmp_path: Path) -> None:
+def test_the_first_of_the_repetitions_is_not_counted(tmp_path: Path) -> None:
     wait = questions.ask(_program(tmp_path), tmp_path / "s", "log -- a", tmp_path, 2)
     assert (tmp_path / "asked").read_text().splitlines() == [f"log --store {tmp_path}/s -- a"] * 3
     assert wait.wall > 0 and wait.memory > 0

@@ -1,4 +1,4 @@
-"""The figures that claims are made of."""
+"""The statistics of paired rounds."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The suite is complete, every log is read as it was written, and every instance can tell a broken result."""
+"""The suite is complete, readers understand each log, and instances detect broken results."""
 
 import base64
 import io
@@ -23,7 +23,7 @@ from backstory_bench.workloads import INSTANCES, PAPER_GROUPS, Instance, minimal
 from backstory_bench.workloads.base import module, program
 
 
-def test_all_groups_of_the_paper_have_instances_and_the_paper_s_numbers_of_them() -> None:
+def test_all_groups_of_the_paper_have_as_many_instances_as_in_the_paper() -> None:
     number = {g: sum(i.group == g for i in INSTANCES.values()) for g in PAPER_GROUPS}
     assert all(number.values())
     known = {
@@ -45,14 +45,14 @@ def test_the_minimal_suite_names_known_workloads_and_its_weights_sum_to_one() ->
     assert [i.key for i in suite("minimal")] == list(minimal())
 
 
-def test_an_unknown_name_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_unknown_name_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="no workload"):
         select(["nonsense"])
     assert main(["run", "--workloads", "nonsense", "--out", str(tmp_path / "x")]) == 2
     assert "see: backstory-bench list workloads" in capsys.readouterr().err
 
 
-def test_what_can_t_run_here_is_listed_with_its_reason_and_remedy(
+def test_a_missing_collector_is_listed_with_its_reason_and_remedy(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FSATRACE", raising=False)
@@ -64,7 +64,7 @@ def test_what_can_t_run_here_is_listed_with_its_reason_and_remedy(
     assert all(c.what for c in COLLECTORS.values())
 
 
-def test_what_is_missing_and_in_a_registry_is_installed_from_there() -> None:
+def test_missing_packages_are_installed_from_their_registry() -> None:
     needs = (program("sh"), program("no-such-program", "its-package"), module("no_such_module", "umap_no", "json"))
     instance = Instance("group", "name", "what", "true", needs=needs)
     there = Collector("there", lambda _: [], lambda: None, install=apt("unneeded"))
@@ -77,7 +77,7 @@ def test_what_is_missing_and_in_a_registry_is_installed_from_there() -> None:
     assert to_install([Instance("group", "name", "what", "true", needs=needs[:1])], [there]) == []
 
 
-def test_a_collector_that_was_installed_meanwhile_is_no_longer_missing(tmp_path: Path) -> None:
+def test_a_collector_installed_meanwhile_is_no_longer_missing(tmp_path: Path) -> None:
     there = tmp_path / "there"
     missing = and_runs(lambda: None if there.exists() else "not installed", lambda _: ["env"])
     assert missing() == "not installed"
@@ -105,7 +105,7 @@ STRACE = """\
 """
 
 
-def test_strace_s_log_is_read_as_files_with_absolute_names_and_starts(tmp_path: Path) -> None:
+def test_the_log_of_strace_yields_absolute_names_and_process_starts(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(STRACE)
     log = read(tmp_path / "log", "/start")
     assert log.files == {
@@ -114,16 +114,16 @@ def test_strace_s_log_is_read_as_files_with_absolute_names_and_starts(tmp_path: 
     assert log.starts == {("sh", "cat")}
 
 
-def test_names_in_c_s_way_are_any_bytes() -> None:
+def test_names_with_c_escapes_are_decoded_to_bytes() -> None:
     assert unescape(r"a\"\\\t\377\x41") == 'a"\\\t\udcffA'
 
 
-def test_fsatrace_s_log_gives_used_files_not_looked_up_ones(tmp_path: Path) -> None:
+def test_the_log_of_fsatrace_yields_used_files_without_look_ups(tmp_path: Path) -> None:
     (tmp_path / "fsatrace.log").write_text("r|/a\nq|/b\nm|/to|/from\n")
     assert fsatrace.read(tmp_path).files == {"/a", "/to", "/from"}
 
 
-def test_reprozip_s_trace_gives_files_and_starts_through_plain_forks(tmp_path: Path) -> None:
+def test_the_trace_of_reprozip_yields_files_and_starts_through_forks(tmp_path: Path) -> None:
     (tmp_path / "trace").mkdir()
     with sqlite3.connect(tmp_path / "trace" / "trace.sqlite3") as db:
         db.executescript(
@@ -136,7 +136,7 @@ def test_reprozip_s_trace_gives_files_and_starts_through_plain_forks(tmp_path: P
     assert log.files == {"/bin/sh", "/bin/cat", "/x"} and log.starts == {("sh", "cat")}
 
 
-def test_ltrace_s_log_gives_what_did_not_fail(tmp_path: Path) -> None:
+def test_the_log_of_ltrace_yields_the_files_of_successful_calls(tmp_path: Path) -> None:
     (tmp_path / "cwd").write_text("/start")
     (tmp_path / "ltrace.log").write_text(
         '7 cp->open("missing", 2162688, 0225)  = -1\n'
@@ -149,21 +149,21 @@ def test_ltrace_s_log_gives_what_did_not_fail(tmp_path: Path) -> None:
     assert ltrace.read(tmp_path).files == {"/start/in", "/out", "/start/a", "/b"}
 
 
-def test_fspy_s_log_gives_names_as_they_are(tmp_path: Path) -> None:
+def test_the_log_of_fspy_yields_unescaped_names(tmp_path: Path) -> None:
     (tmp_path / "fspy.csv").write_text(
         '"""/a b""",AccessMode(READ)\n"""/q\\""\\\\ \\u{301}\\n\\xFF""",AccessMode(READ | WRITE)\n'
     )
     assert fspy.read(tmp_path).files == {"/a b", '/q"\\ \u0301\n\udcff'}
 
 
-def test_care_s_archive_gives_the_files_in_it(tmp_path: Path) -> None:
+def test_the_archive_of_care_yields_its_files(tmp_path: Path) -> None:
     (tmp_path / "archive/rootfs/etc").mkdir(parents=True)
     (tmp_path / "archive/rootfs/etc/x").write_text("")
     (tmp_path / "archive/README.txt").write_text("")
     assert care.read(tmp_path).files == {"/etc/x"}
 
 
-def test_probe_s_log_gives_files_and_starts_through_forks_and_spawns(tmp_path: Path) -> None:
+def test_the_log_of_probe_yields_files_and_starts_through_forks_and_spawns(tmp_path: Path) -> None:
     msgpack = pytest.importorskip("msgpack")
 
     def start(pid: int, parent: int, *argv: bytes) -> dict[str, object]:
@@ -190,7 +190,7 @@ def test_probe_s_log_gives_files_and_starts_through_forks_and_spawns(tmp_path: P
     assert log.files == {"/start/in", "/out"} and log.starts == {("sh", "cat"), ("sh", "spawned")}
 
 
-def test_snakemake_s_metadata_state_what_its_jobs_read_and_make(tmp_path: Path) -> None:
+def test_the_metadata_of_snakemake_states_inputs_and_outputs(tmp_path: Path) -> None:
     metadata = tmp_path / ".snakemake/metadata"
     metadata.mkdir(parents=True)
     for output, inputs in (("count0.txt", ["tree/in"]), ("total.txt", ["count0.txt"])):
@@ -232,7 +232,7 @@ def test_names_that_vary_from_run_to_run_are_compared_by_their_shape() -> None:
 @pytest.mark.parametrize(
     "key", ["Compile w/gcc/small-files", "Tar Unarchive/unarchive", "Utils bash/shell-incr", "Database/transactions"]
 )
-def test_an_instance_makes_the_same_twice_and_another_result_shows(key: str, tmp_path: Path) -> None:
+def test_an_instance_is_deterministic_and_detects_another_result(key: str, tmp_path: Path) -> None:
     import subprocess
 
     instance: Instance = INSTANCES[key]
@@ -251,13 +251,13 @@ def test_an_instance_makes_the_same_twice_and_another_result_shows(key: str, tmp
         assert instance.digest(tmp_path, done.stdout) != made[0]
 
 
-def test_a_checkout_of_every_archive_is_pinned_by_its_digest() -> None:
+def test_every_archive_is_pinned_by_its_digest() -> None:
     from backstory_bench.workloads import compile_package as c
 
     assert all(len(s.sha256) == 64 for s in (c.BZIP2, c.GIT, c.HDF5, c.PERL, c.PYTHON))
 
 
-def test_who_has_seen_enough_of_a_list_is_not_shown_our_inside() -> None:
+def test_a_closed_pipe_ends_a_listing_without_a_traceback() -> None:
     words = [sys.executable, "-m", "backstory_bench.cli", "list", "workloads", "--json"]
     read, write = os.pipe()
     os.close(read)
@@ -266,7 +266,7 @@ def test_who_has_seen_enough_of_a_list_is_not_shown_our_inside() -> None:
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
-def test_auditd_s_log_gives_files_and_starts_and_leaves_out_what_failed(tmp_path: Path) -> None:
+def test_the_log_of_auditd_yields_files_and_starts_of_successful_calls(tmp_path: Path) -> None:
     lines = [
         'type=SYSCALL msg=audit(1.1:1): arch=c000003e syscall=56 success=yes exit=8 items=0 ppid=1 pid=7 comm="sh" exe="/usr/bin/dash"',
         'type=SYSCALL msg=audit(1.1:2): arch=c000003e syscall=59 success=yes exit=0 items=1 ppid=7 pid=8 comm="rm" exe="/usr/bin/rm"\x1dUID="root"',
@@ -285,7 +285,7 @@ def test_auditd_s_log_gives_files_and_starts_and_leaves_out_what_failed(tmp_path
     assert log.files == {"/usr/bin/rm", "/w/b b"} and log.starts == {("dash", "rm")}
 
 
-def test_results_of_paired_rounds_are_not_overwritten_and_no_other_file_is_taken_for_them(
+def test_a_report_needs_a_table_of_paired_rounds_and_a_run_never_overwrites_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "rounds.csv"
@@ -293,9 +293,9 @@ def test_results_of_paired_rounds_are_not_overwritten_and_no_other_file_is_taken
     assert main(["run", "--suite", "calls", "--collectors", "none", "--rounds", "1", "--out", str(path)]) == 2
     assert "never overwritten" in capsys.readouterr().err
     assert main(["report", str(path)]) == 2
-    assert "is no table of paired rounds: its second line names no workload" in capsys.readouterr().err
+    assert "is not a table of paired rounds: its second line lacks workload" in capsys.readouterr().err
     assert path.read_text() == "what,else\n1,2\n"
     empty = tmp_path / "empty.csv"
     empty.touch()
     assert main(["report", str(empty)]) == 2
-    assert "is no table of paired rounds" in capsys.readouterr().err
+    assert "is not a table of paired rounds" in capsys.readouterr().err

@@ -1,1 +1,4 @@
-"""From rows to ratios, a subset, a model. Everything statistical is SciPy's and scikit-learn's; nothing here measures or prints figures."""
+"""Computes ratios, a subset of workloads, and a cost model from the rows of a matrix.
+
+The statistics come from SciPy and scikit-learn. Nothing in this package measures or prints.
+"""

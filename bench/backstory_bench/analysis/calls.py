@@ -1,4 +1,7 @@
-"""Syscalls by category: the paper's nine, and two more that a cost model needs (data, memory and the rest)."""
+"""Syscalls by category: the nine categories of the paper, and two more for the cost model.
+
+The two are `data` (reads and writes) and `other` (memory and everything else).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 PAPER = ("socket", "metadata", "directory", "file", "exec", "fork", "exit", "ipc", "chdir")
-"""Section 3.4's categories."""
+"""The categories of section 3.4 of the paper."""
 CATEGORIES = (*PAPER, "data", "other")
 
 _NAMES: dict[str, str] = {
@@ -27,8 +30,8 @@ _NAMES: dict[str, str] = {
 }
 BY_CALL: dict[str, str] = {call: category for category, calls in _NAMES.items() for call in calls.split()}
 
-# The words of backstory's log for these calls (`backstory log --raw`). Operations that are no call
-# of the program are left out.
+# The names of these operations in backstory's log (`backstory log --raw`). Operations that are not
+# calls of the program are left out.
 BY_OPERATION: dict[str, str] = {
     operation: category
     for category, operations in {
@@ -48,7 +51,7 @@ BY_OPERATION: dict[str, str] = {
 
 
 def by_category(counts: Mapping[str, int], table: Mapping[str, str] = BY_CALL) -> Counter[str]:
-    """Counts summed by category; what the table does not know is `other`."""
+    """Sums counts by category. Names that are not in the table count as `other`."""
     found: Counter[str] = Counter()
     for name, count in counts.items():
         found[table.get(name, "other")] += count

@@ -1,4 +1,4 @@
-"""Results as tables: which cells count, what they are compared with, and the syscalls of each workload."""
+"""Results as tables: the valid cells, their ratios to native, and the syscalls of each workload."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from .calls import by_category
 
 @dataclass(frozen=True)
 class Results:
-    """One matrix, or several of one machine taken together."""
+    """The results of one matrix, or of several matrices from one machine."""
 
     rows: pd.DataFrame
     plans: list[dict[str, Any]]
 
     @property
     def cells(self) -> pd.DataFrame:
-        """Cells of blocks that were kept, each with its ratio to the block's native runs.
+        """Cells of the accepted blocks, each with its ratio to the native runs of its block.
 
-        `log_ratio` is of the figure a program prints, or wall time; `log_cpu` of processor time. A cell that was cut off is `censored`: its
-        ratio is at least that.
+        `log_ratio` is the logarithm of the ratio of the figures that the program prints, or else of
+        the wall times. `log_cpu` is that of the processor times. A cell that was stopped at the
+        time limit is `censored`: its true ratio is at least the given one.
         """
         return _ratios(self.rows)
 
@@ -41,17 +42,17 @@ class Results:
 
     @property
     def quality(self) -> pd.DataFrame:
-        """Precision and recall rows."""
+        """The rows with precision and recall."""
         return self.rows[self.rows["kind"] == "quality"]
 
     @property
     def starts(self) -> dict[str, float]:
-        """Seconds that a collector adds to a command that does nothing, where that was measured."""
+        """Seconds that a collector adds to a command that does nothing, by collector."""
         found = self.rows[(self.rows["kind"] == "start") & (self.rows["mark"] == "ok")]
         return {str(name): float(s) for name, s in found.groupby("collector")["start_s"].median().items()}
 
     def cap(self) -> float:
-        """A cell was ended after so many times the native run."""
+        """The time limit of a cell, as a multiple of the native run's time."""
         return float(self.plans[0]["options"]["cut"])
 
 
@@ -72,7 +73,7 @@ def load(path: Path) -> Results:
     """Reads a Parquet file, the directory of a matrix, or a directory of such directories.
 
     # Errors
-    `Unusable` where there are no results.
+    `Unusable` if there are no results.
     """
     if path.is_dir() and not (path / ROWS).exists() and not list(path.glob("*.parquet")):
         inner = sorted({p.parent for p in path.glob("*/*") if p.name == ROWS or p.suffix == ".parquet"})
@@ -81,12 +82,12 @@ def load(path: Path) -> Results:
         parts = [_one(directory) for directory in inner]
         return Results(pd.concat([p.rows for p in parts], ignore_index=True), [plan for p in parts for plan in p.plans])
     if not path.exists():
-        raise Unusable(f"there is no {path}")
+        raise Unusable(f"{path} does not exist")
     return _one(path)
 
 
 def holds(rows: pd.DataFrame, kind: str, column: str) -> pd.DataFrame:
-    """The rows of a kind in which a column of truths holds."""
+    """Returns the rows of a kind in which the boolean column is true."""
     return rows[(rows["kind"] == kind) & rows[column].map(lambda value: value is True or value == 1.0)]
 
 

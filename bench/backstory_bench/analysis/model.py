@@ -1,10 +1,14 @@
-"""What would a collector cost? Overhead from a workload's syscalls per second and the collector's cost for each kind of call.
+"""Predicts the overhead of a collector from a program's syscalls and a cost for each kind of call.
 
-    ratio - 1  =  sum over kinds ( calls per native second x cost of one )  +  start / native seconds
+    ratio - 1  =  sum over kinds ( calls per native second x cost of one )  +  start / native
+    seconds
 
-The costs are fitted by non-negative least squares (a collector makes no call cheaper), each workload weighing by its ratio, so
-that it is relative errors that are small. The error reported is of workloads that the fit has not seen. The start is what was measured on a command
-that does nothing; results that have no such rows have it fitted, too, from programs of seconds, which tell little of milliseconds.
+The costs are fitted by non-negative least squares, because a collector makes no call cheaper. Each
+workload is weighted by the inverse of its ratio, so that the fit minimizes relative errors. The
+reported error is that on workloads which were left out of the fit.
+
+The start is measured on a command that does nothing. If the results lack that measurement, the
+start is fitted, too. A fitted start is imprecise: it comes from programs that run for seconds.
 """
 
 from __future__ import annotations
@@ -22,37 +26,43 @@ from .ratios import by_workload
 
 @dataclass(frozen=True)
 class Model:
-    """One collector's costs."""
+    """The costs of one collector."""
 
     collector: str
     cost: dict[str, float]
     """Seconds for one call of a kind."""
     start_s: float
     start_measured: bool
-    """And not fitted."""
+    """False if the start was fitted."""
     workloads: int
     error: float
-    """Standard error of the logarithm of a predicted ratio, each workload left out in turn; not a number if there are too few."""
+    """The standard error of the logarithm of a predicted ratio, by leaving out each workload in
+    turn. NaN if there are too few workloads."""
 
     def ratio(self, rates: dict[str, float], native_s: float) -> float:
-        """The predicted ratio of a program with so many calls per native second, by kind, that takes `native_s`."""
+        """Predicts the ratio of a program, from its calls per native second by kind and its native
+        time.
+        """
         return 1 + sum(rates.get(kind, 0.0) * cost for kind, cost in self.cost.items()) + self.start_s / native_s
 
 
 @dataclass(frozen=True)
 class Points:
-    """What a model is fitted to."""
+    """The data to which a model is fitted."""
 
     rates: pd.DataFrame
     """Calls per native second, by workload and kind."""
     native_s: pd.Series
     ratios: dict[tuple[str, str], float]
     starts: dict[str, float]
-    """Seconds, of the collectors for which they were measured."""
+    """Measured start times in seconds, by collector."""
 
 
 def points(results: Results) -> Points:
-    """Of workloads that are timed (not those that print a figure of their own) and whose calls were counted."""
+    """Returns the data of the workloads that are timed and whose calls were counted.
+
+    Workloads that print a figure of their own are not included.
+    """
     cells = results.cells
     timed = cells[
         (cells["collector"] == "none")
@@ -70,14 +80,14 @@ def points(results: Results) -> Points:
 
 
 def _fit(x: np.ndarray, ratio: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Costs of the columns of `x`, where `known` of the ratio is explained already."""
+    """Fits the costs of the columns of `x`. `known` is the part of the ratio that is explained."""
     weight = 1 / ratio
     solution, _ = nnls(x * weight[:, None], (ratio - 1 - known) * weight)
     return np.asarray(solution)
 
 
 def fit(at: Points, collector: str) -> Model | None:
-    """The model of one collector; None where fewer than four workloads were measured."""
+    """Fits the model of one collector. Returns `None` for fewer than four measured workloads."""
     names = [name for name in at.rates.index if (name, collector) in at.ratios]
     if len(names) < 4:
         return None
@@ -101,7 +111,7 @@ def fit(at: Points, collector: str) -> Model | None:
 
 
 def models(results: Results) -> list[Model]:
-    """Of every collector that was measured enough."""
+    """Returns the models of all collectors with enough measurements."""
     at = points(results)
     collectors = sorted({c for _, c in at.ratios})
     return [m for c in collectors if (m := fit(at, c)) is not None]

@@ -1,4 +1,6 @@
-"""`predict`: record a program once with backstory, and say what each collector would cost on it."""
+"""`predict`: records a program once with backstory, and predicts the cost of each collector on
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ RECORDER = "backstory"
 
 
 def operations(raw: str) -> Counter[str]:
-    """Operations by name in what `backstory log --raw` prints."""
+    """Counts the operations by name in the output of `backstory log --raw`."""
     return Counter(m.group(1) for line in raw.splitlines() if (m := _OPERATION.match(line)))
 
 
@@ -34,7 +36,9 @@ def _ask(store: Path, *words: str) -> str:
 
 
 def native_seconds(recorded_s: float, calls: Counter[str], model: Model | None) -> float:
-    """How long a program takes that took `recorded_s` under backstory, by what backstory costs."""
+    """Estimates a program's native time, from its time under backstory and backstory's cost
+    model.
+    """
     if model is None:
         return recorded_s
     spent = model.start_s + sum(calls[kind] * cost for kind, cost in model.cost.items())
@@ -42,7 +46,7 @@ def native_seconds(recorded_s: float, calls: Counter[str], model: Model | None) 
 
 
 def table(found: Sequence[Model], calls: Counter[str], native_s: float) -> str:
-    """The predicted ratio of each collector, with the interval of two standard errors."""
+    """Returns a table of the predicted ratios, with intervals of two standard errors."""
     rates = {kind: count / native_s for kind, count in calls.items()}
     lines = ["| collector | predicted | within | fitted to |", "|---|---|---|---|"]
     for model in sorted(found, key=lambda m: m.ratio(rates, native_s)):
@@ -54,9 +58,9 @@ def table(found: Sequence[Model], calls: Counter[str], native_s: float) -> str:
 
 
 def main_predict(results: Path, cmd: Sequence[str], run: str | None, store: Path | None, native: float | None) -> int:
-    """The command `predict`; the exit status is 0, whatever the recorded command's was."""
+    """Runs the command `predict`. Returns 0, whatever the exit status of the recorded command."""
     if not cmd and not run:
-        raise Unusable("predict needs a command, or --run RUN of a store (recorded with --suppress=off)")
+        raise Unusable("predict needs a command, or --run RUN with a run that was recorded with --suppress=off")
     found = models(load(results))
     if not found:
         raise Unusable(f"{results} has too few workloads for a model: run a larger suite")
@@ -67,9 +71,9 @@ def main_predict(results: Path, cmd: Sequence[str], run: str | None, store: Path
         runs = json.loads(_ask(home, "--json"))
         chosen = next((r for r in runs if run is None or run in (r["run"], r["name"])), None)
         if chosen is None:
-            raise Unusable(f"there is no run {run} in {home}")
+            raise Unusable(f"there is no run {run} in the store {home}")
         calls = by_category(operations(_ask(home, "--raw", chosen["run"])), BY_OPERATION)
-    calls.pop("other", None)  # marks of the recorder, not calls
+    calls.pop("other", None)  # marks of the recorder, which are not calls
     recorded = float(chosen["ended"]) - float(chosen["started"])
     seconds = native or native_seconds(recorded, calls, next((m for m in found if m.collector == RECORDER), None))
     how = "given" if native else "from the recording"

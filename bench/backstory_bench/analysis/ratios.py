@@ -1,4 +1,7 @@
-"""Ratios to native, log-normal: geometric means with intervals of Student's t, by workload, by group, and over groups."""
+"""Ratios to native: geometric means with 95 % intervals by Student's t, assuming log-normality.
+
+The means are computed by workload, by group, and over all groups.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,19 @@ class Mean:
     value: float
     low: float
     high: float
-    """Bounds of the 95 % interval; not numbers where one iteration gives none."""
+    """Bounds of the 95 % interval; NaN if there is only one round."""
     rounds: int
     at_least: bool
-    """Some of it was cut off: the true value is higher."""
+    """True if a cell was stopped at the time limit, so that the true value is higher."""
 
     def __str__(self) -> str:
-        if self.at_least:  # an interval would be of where it was cut off
+        if self.at_least:  # an interval would describe the time limit
             return f"≥ {self.value:.2f}"
         return f"{self.value:.2f}" if np.isnan(self.low) else f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 def mean(logs: pd.Series, at_least: bool) -> Mean:
-    """Of logarithms, one an iteration."""
+    """Returns the geometric mean of logarithms, one for each round."""
     n, middle = len(logs), float(logs.mean())
     low = high = float("nan")
     if n > 1:
@@ -40,8 +43,11 @@ def mean(logs: pd.Series, at_least: bool) -> Mean:
 
 
 def _good(cells: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The cells that count, each with its `round`: which time it is that this collector was measured on this workload. Workloads that were measured
-    apart, as one matrix each, have the same rounds."""
+    """Selects the valid cells and adds the column `round`.
+
+    `round` counts the measurements of one collector on one workload. Workloads that were measured
+    in separate matrices have the same rounds.
+    """
     good = cells[(cells["collector"] != "none") & cells[column].notna()]
     times, _ = pd.MultiIndex.from_frame(good[["source", "iteration"]]).factorize(sort=True)
     when = pd.Series(times, index=good.index)
@@ -49,7 +55,7 @@ def _good(cells: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def by_workload(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[str, str], Mean]:
-    """By (workload, collector)."""
+    """Returns the mean of each (workload, collector)."""
     good = _good(cells, column)
     return {
         (str(w), str(c)): mean(part.groupby("round")[column].mean(), bool(part["censored"].any()))
@@ -58,7 +64,11 @@ def by_workload(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[st
 
 
 def by_group(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[str, str], Mean]:
-    """By (group, collector); an iteration's figure is the mean over the group's workloads that the collector finished in all iterations."""
+    """Returns the mean of each (group, collector).
+
+    The value of a round is the mean over those workloads of the group that the collector finished
+    in all rounds.
+    """
     good = _good(cells, column)
     found = {}
     for (g, c), part in good.groupby(["group", "collector"]):
@@ -69,7 +79,10 @@ def by_group(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[str, 
 
 
 def total_of_all(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
-    """By collector that finished some workload of every group: over all groups, each weighing the same."""
+    """Returns the mean of each collector that finished a workload in every group.
+
+    All groups have the same weight.
+    """
     good = cells[(cells["collector"] != "none") & cells[column].notna()]
     groups = good.groupby("collector")["group"].nunique()
     whole = good[good["collector"].isin(groups[groups == good["group"].nunique()].index)]
@@ -77,7 +90,10 @@ def total_of_all(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Me
 
 
 def total(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
-    """By collector: over the groups that every collector finished, each group weighing the same."""
+    """Returns the mean of each collector over the groups that all collectors finished.
+
+    All groups have the same weight.
+    """
     good = _good(cells, column)
     if good.empty:
         return {}
@@ -94,7 +110,7 @@ def total(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
 
 
 def common_groups(cells: pd.DataFrame) -> list[str]:
-    """The groups that `total` is over."""
+    """Returns the groups over which `total` computes its means."""
     good = cells[(cells["collector"] != "none") & cells["log_ratio"].notna()]
     have = good.groupby("group")["collector"].nunique()
     return sorted(have[have == good["collector"].nunique()].index)

@@ -1,4 +1,4 @@
-"""What a collector costs beside what it sees: overhead, recall of files and of process starts."""
+"""Compares the overhead of each collector with its recall of files and of process starts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .ratios import Mean, total
 
 @dataclass(frozen=True)
 class Standing:
-    """One collector over the groups that every collector finished."""
+    """One collector, measured over the groups that every collector finished."""
 
     collector: str
     cost: Mean
     """Wall time as a ratio to native."""
     files: float
-    """Mean share of the files that its log names; not a number where the log is not read as files."""
+    """Mean recall of files; NaN if the log is not read for files."""
     starts: float
-    """Mean share of the process starts; not a number where the log names no process starts."""
+    """Mean recall of process starts; NaN if the log has no process starts."""
 
     def sees(self) -> str:
-        """Both shares, for a sentence."""
+        """Describes both recalls, as a part of a sentence."""
         if np.isnan(self.files):
             return "files that were not counted"
         starts = "no process starts" if np.isnan(self.starts) else f"{percent(self.starts)} of the process starts"
@@ -31,7 +31,7 @@ class Standing:
 
 
 def percent(share: float) -> str:
-    """A share in percent. Only a whole one is 100 %: 99.97 % is not."""
+    """Formats a share in percent. Only 1 is written as 100 %; 0.9997 is written as 99.97 %."""
     for digits in range(3):
         text = f"{100 * share:.{digits}f}"
         if share == 1 or float(text) < 100:
@@ -40,7 +40,7 @@ def percent(share: float) -> str:
 
 
 def standings(results: Results) -> list[Standing]:
-    """All collectors, the cheapest first."""
+    """Returns the standings of all collectors, cheapest first."""
     quality = results.quality
     measured = quality[quality["files_true"].notna()] if "files_true" in quality else quality.iloc[:0]
     found = []

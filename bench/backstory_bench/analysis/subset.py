@@ -1,9 +1,18 @@
-"""The fewest workloads that tell what all of them do: section 3.4 of the paper on our own rows.
+"""Chooses few workloads that represent all of them, by the method of section 3.4 of the paper.
 
-Features that do not change when a program runs ten times instead of once (log overhead in every collector, processor over wall time, calls of
-each kind per second), standardised; clusters by k-means or Ward, with or without principal components before; of each cluster the workload
-nearest to its middle. Scored by representativeness (distance of each workload to the nearest chosen one) and accuracy (how well the chosen
-ones, with weights that are not negative and sum to one, make up the mean of all), both as root mean squares.
+The features do not change if a program runs ten times instead of once:
+
+- the logarithm of the overhead in every collector,
+- processor time over wall time,
+- calls of each kind per second.
+
+They are standardised. The workloads are clustered by k-means or Ward's method, with or without a
+principal component analysis before. Of each cluster, the workload nearest to the centre is chosen.
+A subset has two scores, both root mean squares:
+
+- Representativeness: the distance of each workload to the nearest chosen one.
+- Accuracy: the distance between the mean of all workloads and the weighted mean of the chosen ones.
+  The weights are not negative and sum to one.
 """
 
 from __future__ import annotations
@@ -29,11 +38,14 @@ from .ratios import by_workload
 
 METHODS = ("k-means", "Ward", "PCA, k-means", "PCA, Ward")
 SUM_COPIES = 100
-"""How often the equation that weights sum to one is added; a regression keeps what is repeated."""
+"""The weight of the condition that the weights sum to one, as a number of repeated equations."""
 PCA_SHARE = 0.9
-"""Of the variance, kept by PCA."""
+"""The share of the variance that the principal components keep."""
 FINISHED = 0.9
-"""A collector that finished fewer of the workloads is no feature: the workloads that it breaks would all be left out."""
+"""The least share of the workloads that a collector must finish to be a feature.
+
+A collector that fails on more workloads would exclude them all.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,13 +57,16 @@ class Subset:
     chosen: tuple[str, ...]
     weights: tuple[float, ...]
     cluster: dict[str, int]
-    """By workload: which of `chosen` stands for it."""
+    """For each workload, the index of its representative in `chosen`."""
     representativeness: float
     accuracy: float
 
 
 def features(results: Results) -> pd.DataFrame:
-    """One row a workload, one column a feature, as measured; workloads that lack one are left out, and collectors that break many."""
+    """Returns the features, with a row for each workload.
+
+    Workloads that lack a feature are left out, as are collectors that fail on many workloads.
+    """
     cells = results.cells
     logs = {key: np.log(m.value) for key, m in by_workload(cells).items()}
     columns: dict[str, dict[str, float]] = {
@@ -72,13 +87,19 @@ def features(results: Results) -> pd.DataFrame:
 
 
 def standardised(table: pd.DataFrame) -> np.ndarray:
-    """Each feature as standard deviations from its mean; features that are the same everywhere are left out."""
+    """Converts each feature to standard deviations from its mean.
+
+    Constant features are left out.
+    """
     varied = table.loc[:, table.std(ddof=0) > 1e-12]
     return np.asarray(StandardScaler().fit_transform(varied))
 
 
 def weights_of(z: np.ndarray, chosen: Sequence[int]) -> tuple[np.ndarray, float]:
-    """Non-negative weights that sum to one, and the root mean square by which the chosen rows then miss the mean of all."""
+    """Fits non-negative weights that sum to one.
+
+    Also returns the root mean square by which the weighted rows differ from the mean of all rows.
+    """
     target = z.mean(axis=0)
     a = np.vstack([z[list(chosen)].T, np.ones((SUM_COPIES, len(chosen)))])
     solution, _ = nnls(a, np.concatenate([target, np.ones(SUM_COPIES)]))
@@ -87,7 +108,7 @@ def weights_of(z: np.ndarray, chosen: Sequence[int]) -> tuple[np.ndarray, float]
 
 
 def _labels(z: np.ndarray, method: str, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """(cluster of each row, the space it was found in)"""
+    """Returns the cluster of each row, and the space in which the clusters were found."""
     space = PCA(PCA_SHARE, svd_solver="full").fit_transform(z) if method.startswith("PCA") else z
     if method.endswith("k-means"):
         return KMeans(k, n_init=10, random_state=0).fit_predict(space), space
@@ -95,7 +116,7 @@ def _labels(z: np.ndarray, method: str, k: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def choose(names: Sequence[str], z: np.ndarray, method: str, k: int) -> Subset:
-    """The subset of `k` by one method."""
+    """Chooses a subset of `k` workloads by one method."""
     labels, space = _labels(z, method, k)
     chosen = []
     for cluster in range(k):
@@ -116,13 +137,16 @@ def choose(names: Sequence[str], z: np.ndarray, method: str, k: int) -> Subset:
 
 
 def sweep(table: pd.DataFrame, most: int = 20) -> list[Subset]:
-    """Every method with every size."""
+    """Returns the subsets of every method and size."""
     z, names = standardised(table), list(table.index)
     return [choose(names, z, method, k) for method in METHODS for k in range(2, min(most, len(names) - 1) + 1)]
 
 
 def diminishing(scores: Sequence[float]) -> int:
-    """The position from which on more returns little: where the curve is farthest below the line between its ends."""
+    """Returns the index of the point of diminishing returns.
+
+    There the curve is farthest below the line between its ends.
+    """
     if len(scores) < 3:
         return len(scores) - 1
     y = np.asarray(scores)
@@ -131,11 +155,14 @@ def diminishing(scores: Sequence[float]) -> int:
 
 
 WITHIN = 1.05
-"""A subset tells an iteration that it was chosen without, of each collector, within this factor."""
+"""The greatest error, as a factor, of a subset on an iteration that was not used to choose it."""
 
 
 def best(found: Sequence[Subset], k: int | None) -> Subset:
-    """Ward without PCA as in the paper, unless another method is more accurate at its own diminishing return."""
+    """Returns the most accurate subset, each method at its own point of diminishing returns.
+
+    Among equals, Ward's method without principal components wins, as in the paper.
+    """
     options = []
     for method in METHODS:
         curve = sorted((s for s in found if s.method == method), key=lambda s: s.k)
@@ -146,12 +173,15 @@ def best(found: Sequence[Subset], k: int | None) -> Subset:
 
 
 def _miss(chosen: Subset, column: pd.Series) -> float:
-    """How far the chosen workloads, weighed, are from the mean of all."""
+    """Returns the error of the weighted mean of the chosen workloads against the mean of all."""
     return float(np.dot(chosen.weights, column.loc[list(chosen.chosen)].to_numpy(float))) - float(column.mean())
 
 
 def held_out(table: pd.DataFrame, like: Subset) -> dict[str, float]:
-    """By collector: how far (a factor's logarithm) the subset misses its mean overhead when it was chosen without knowing that collector."""
+    """Returns the error on each collector of a subset that was chosen without that collector.
+
+    The error is the logarithm of a factor in the mean overhead.
+    """
     missed = {}
     for column in [c for c in map(str, table.columns) if c.startswith("log ratio ")]:
         rest = table.drop(columns=[column])
@@ -161,8 +191,10 @@ def held_out(table: pd.DataFrame, like: Subset) -> dict[str, float]:
 
 
 def held_back(results: Results, like: Subset) -> dict[str, float]:
-    """By collector: how far a subset that was chosen from all iterations but the last misses its mean overhead in the last one (a factor's
-    logarithm). Empty where there is one iteration."""
+    """Returns the error on the last iteration of a subset that was chosen without it, by collector.
+
+    The error is the logarithm of a factor in the mean overhead. Empty if there is one iteration.
+    """
     rows = results.rows
     last = rows["iteration"].max()
     before = rows[rows["iteration"].isna() | (rows["iteration"] < last)]
@@ -179,12 +211,12 @@ def held_back(results: Results, like: Subset) -> dict[str, float]:
 
 
 def scores(chosen: Subset) -> str:
-    """How it was chosen, and how good it is."""
+    """Describes the method of choice, and its scores."""
     return f"{chosen.method}, k = {chosen.k}: accuracy {chosen.accuracy:.3f}, representativeness {chosen.representativeness:.3f}"
 
 
 def members(chosen: Subset) -> list[list[str]]:
-    """Weight, representative and whom else it stands for: the paper's table 5, heaviest first."""
+    """Returns weight, representative and cluster: table 5 of the paper, heaviest first."""
     rows = []
     for number, name in sorted(enumerate(chosen.chosen), key=lambda pair: -chosen.weights[pair[0]]):
         others = [w for w, label in chosen.cluster.items() if label == number and w != name]
@@ -193,11 +225,14 @@ def members(chosen: Subset) -> list[list[str]]:
 
 
 def misses(table: pd.DataFrame, chosen: Subset, results: Results) -> list[tuple[str, list[list[str]]]]:
-    """The errors on what was held out: what that was, and by collector how many percent its mean overhead is missed by."""
+    """Returns the errors on data that was held out: a title, and percentages by collector."""
     held = [
-        ("A subset chosen without one collector misses that collector's mean overhead by", held_out(table, chosen)),
         (
-            "A subset chosen without the last iteration misses each collector's mean overhead there by",
+            "The error in a collector's mean overhead of a subset that was chosen without that collector",
+            held_out(table, chosen),
+        ),
+        (
+            "The error in each collector's mean overhead in the last iteration of a subset that was chosen without that iteration",
             held_back(results, chosen),
         ),
     ]
@@ -209,7 +244,7 @@ def misses(table: pd.DataFrame, chosen: Subset, results: Results) -> list[tuple[
 
 
 def text(table: pd.DataFrame, chosen: Subset, results: Results) -> str:
-    """Scores, members and errors."""
+    """Returns the scores, the members and the errors as Markdown."""
     lines = [scores(chosen), "", "| weight | representative | members |", "|---|---|---|"]
     lines += [f"| {' | '.join(row)} |" for row in members(chosen)]
     for what, rows in misses(table, chosen, results):
@@ -218,15 +253,18 @@ def text(table: pd.DataFrame, chosen: Subset, results: Results) -> str:
 
 
 def chosen_of(results: Results, k: int | None = None) -> tuple[pd.DataFrame, list[Subset], Subset]:
-    """Features, all candidates, and the choice: of `k`, or of as many as it takes from where returns diminish to tell the last iteration.
+    """Returns the features, all candidates, and the chosen subset.
+
+    The subset has `k` workloads. Without `k`, the size is the point of diminishing returns. It
+    grows until the subset predicts the last iteration within the factor `WITHIN`.
 
     # Errors
-    `Unusable` where too few workloads were measured.
+    `Unusable` if too few workloads were measured.
     """
     table = features(results)
     if len(table) < 6:
         raise Unusable(
-            f"{len(table)} workloads have all features: a subset needs six (run with profiles, more workloads)"
+            f"{len(table)} workloads have all features, but a subset needs six (run with profiles, or more workloads)"
         )
     found = sweep(table)
     chosen = best(found, k)
@@ -239,7 +277,7 @@ def chosen_of(results: Results, k: int | None = None) -> tuple[pd.DataFrame, lis
 
 
 def main_subset(path: Path, k: int | None, write: bool) -> int:
-    """The command `subset`."""
+    """Runs the command `subset`."""
     results = load(path)
     table, _, chosen = chosen_of(results, k)
     print(text(table, chosen, results))

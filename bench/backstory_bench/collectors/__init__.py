@@ -1,4 +1,4 @@
-"""What can be put in front of a command: one small adapter a file."""
+"""The collectors: one adapter in each file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COLLECTORS: dict[str, Collector] = {c.name: c for adapter in _ADAPTERS for c in 
 
 
 def chosen(names: Sequence[str]) -> list[Collector]:
-    """Collectors by name; raises KeyError with the known names for an unknown one."""
+    """Returns collectors by name. Raises `KeyError` with the known names for an unknown one."""
     for name in names:
         if name not in COLLECTORS:
             raise KeyError(f"unknown collector {name!r}; known: {', '.join(COLLECTORS)}")

@@ -1,4 +1,4 @@
-"""The kernel's audit, read by auditd. Privileged, for reference; it watches the whole machine."""
+"""The kernel's audit, read by auditd. Needs root; it observes the whole machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from .base import Collector, Log, apt, as_root
 
-# Each run has a key of its own, since the machine's log has the records of earlier runs, too. The
-# number of waiting records is that of Debian's rules.
+# Each run has its own key, because the machine's log also has the records of earlier runs. The
+# length of the backlog is that of Debian's rules.
 _SCRIPT = """
 key=backstory-bench-$$
 auditctl -b 8192 >/dev/null
@@ -45,7 +45,7 @@ def _whole(argv: Sequence[str], log: Path) -> list[str]:
 
 
 def _text(value: str) -> str:
-    """A string of the log: quoted, or in hexadecimal where it has bytes that are neither."""
+    """Decodes a string of the log: quoted, or hexadecimal if it has special bytes."""
     if value.startswith('"'):
         return value[1:-1]
     try:
@@ -55,7 +55,9 @@ def _text(value: str) -> str:
 
 
 def read(log: Path) -> Log:
-    """Paths and executed programs of calls that did not fail, of all processes of the machine."""
+    """Reads the paths and executed programs of successful calls, of all processes of the
+    machine.
+    """
     files: set[str] = set()
     starts: set[tuple[str, str]] = set()
     program: dict[str, str] = {}

@@ -14,15 +14,15 @@ from .base import Collector, Log
 
 MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("backstory", ("--contents=off",), "files, processes, channels; recorder and guard; metadata only"),
-    ("backstory-lazy", ("--contents=lazy",), "the same, and contents kept lazily"),
-    ("backstory-all", ("--contents=all",), "the same, and all contents kept"),
+    ("backstory-lazy", ("--contents=lazy",), "the same, with contents stored lazily"),
+    ("backstory-all", ("--contents=all",), "the same, with all contents stored"),
     ("backstory-strict", ("--contents=off", "--guard=strict"), "everything through the kernel"),
     ("backstory-guard-off", ("--contents=off", "--guard=off"), "the recorder alone"),
 )
 
 
 def program() -> str:
-    """The executable's name or path."""
+    """Returns the executable's name or path."""
     return os.environ.get("BACKSTORY", "backstory")
 
 
@@ -57,18 +57,18 @@ def _ask(log: Path, what: str) -> list[dict[str, object]]:
 
 
 USED = {"read", "write", "exec", "delete", "rename", "link"}
-"""Accesses that make a file one of the run's; look-ups and missing paths are left out, as most logs lack them."""
+"""Accesses by which a file counts as used. Look-ups are left out, as most collectors lack them."""
 
 
 def read(log: Path) -> Log:
-    """Files that were used and process starts, as the store tells them."""
+    """Reads the used files and the process starts from the store."""
     files = {str(f["path"]) for f in _ask(log, "files") if USED & set(f["access"])}  # type: ignore[call-overload]
     processes = _ask(log, "processes")
     by_id = {p["id"]: p for p in processes}
     starts = set()
     for p in processes:
         parent = by_id.get(p["parent_id"])
-        # A child with the arguments of its parent was forked, and has started no program.
+        # A child with the arguments of its parent was forked, and has executed no program.
         if parent is not None and (parent["exec_path"], parent["argv"]) != (p["exec_path"], p["argv"]):
             starts.add((Path(str(parent["exec_path"])).name, Path(str(p["exec_path"])).name))
     return Log(files, starts)

@@ -1,7 +1,8 @@
-"""What every collector is to the benchmark: words before a command, a log, and what can be read from it.
+"""The interface of a collector: a command prefix, a log, and a reader of the log.
 
-An adapter says whether its collector can run here (never silently left out), how it gets onto a fresh Debian machine, and which files
-and process starts its log names. It holds no measurement.
+An adapter checks whether its collector can run here, and gives the reason if not. It knows how the
+collector is installed on a fresh Debian machine, and reads files and process starts from the log.
+An adapter measures nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 Files = set[str]
 """Absolute paths."""
 Edges = set[tuple[str, str]]
-"""(program that started, program started), by the basename of what was executed."""
+"""Pairs (starting program, started program), by the basenames of the executables."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """What a collector's log says; None where its kind of log can't say it."""
+    """The contents of a collector's log. `None` if this kind of log cannot contain it."""
 
     files: Files | None = None
     starts: Edges | None = None
@@ -37,7 +38,7 @@ def _no_log(_: Path) -> Log:
 
 
 def all_bytes(log: Path) -> int:
-    """The size of all that lies in a log's directory, in bytes."""
+    """Returns the size in bytes of all files in a log's directory."""
     total = 0
     for directory, _, names in os.walk(log):
         for name in names:
@@ -49,67 +50,74 @@ def all_bytes(log: Path) -> int:
 
 @dataclass(frozen=True)
 class Collector:
-    """A collector: how to start it in front of a command."""
+    """A collector, and the way to start it in front of a command."""
 
     name: str
     prefix: Callable[[Path], list[str]]
-    """Given a scratch directory for its log, the words before the command."""
+    """Returns the words before the command, given a scratch directory for the log."""
     missing: Callable[[], str | None] = lambda: None
-    """Why it can't run here, or None."""
+    """Returns the reason why the collector cannot run here, or `None`."""
     environment: dict[str, str] = field(default_factory=dict)
     what: str = ""
-    """What it records, in a line."""
+    """The recorded facts, in one line."""
     install: tuple[tuple[str, ...], ...] = ()
-    """Commands that bring it onto a fresh Debian machine; none where it has to be built by hand (`origin`)."""
+    """Commands that install the collector on a fresh Debian machine; empty if it is built by
+    hand.
+    """
     origin: str = ""
-    """Where its sources are, for what no registry has."""
+    """The location of the sources, for a collector that no registry has."""
     privileged: bool = False
     read: Callable[[Path], Log] = _no_log
     """Reads the log in the scratch directory."""
     whole: Callable[[Sequence[str], Path], list[str]] | None = None
-    """The whole command line, for a collector that is not merely put in front."""
+    """Returns the whole command line, for a collector that is not a prefix."""
     version: tuple[str, ...] = ()
-    """The command that prints its version."""
+    """The command that prints the collector's version."""
     adds: bytes = b""
-    """A regular expression of what it adds to the command's standard output itself; not held against it."""
+    """A regular expression for output that the collector adds to the command's standard output.
+
+    The comparison of outputs ignores it.
+    """
 
     def command(self, argv: Sequence[str], log: Path) -> list[str]:
-        """`argv` under the collector, with its log in the directory `log`."""
+        """Returns the command line of `argv` under the collector, with its log in the directory
+        `log`.
+        """
         return self.whole(argv, log) if self.whole else [*self.prefix(log), *argv]
 
     def log_bytes(self, log: Path) -> int:
-        """How much the collector has written, in bytes."""
+        """Returns the number of bytes that the collector has written."""
         return all_bytes(log)
 
     def how_to_install(self) -> str:
-        """A line for the person who wants it."""
+        """Returns the instructions to install the collector, in one line."""
         if self.install:
             return " && ".join(" ".join(words) for words in self.install)
         return f"build {self.origin}" if self.origin else ""
 
 
 def packaged(root: Path) -> Log:
-    """The files that a package's directory `root` holds, by the names they have outside."""
+    """Returns the files in a package's directory `root`, under their names outside the package."""
     return Log({f"/{path.relative_to(root)}" for path in root.rglob("*") if path.is_file() or path.is_symlink()})
 
 
 def apt(*packages: str) -> tuple[tuple[str, ...], ...]:
-    """The command that installs Debian packages."""
+    """Returns the command that installs Debian packages."""
     return (("apt-get", "install", "-y", "--no-install-recommends", *packages),)
 
 
 def pip(*packages: str) -> tuple[tuple[str, ...], ...]:
-    """The command that installs from PyPI."""
+    """Returns the command that installs packages from PyPI."""
     return (("python3", "-m", "pip", "install", *packages),)
 
 
 def needs(program: str, hint: str) -> Callable[[], str | None]:
-    """A check that `program` is on the path."""
+    """Returns a check that `program` is on the path."""
     return lambda: None if shutil.which(program) else f"{program} is not installed ({hint})"
 
 
 def from_environment(variable: str, what: str) -> Callable[[], str | None]:
-    """A check that a variable names a file that exists."""
+    """Returns a check that an environment variable names an existing file."""
 
     def check() -> str | None:
         path = os.environ.get(variable)
@@ -123,7 +131,7 @@ def from_environment(variable: str, what: str) -> Callable[[], str | None]:
 def and_runs(
     check: Callable[[], str | None], prefix: Callable[[Path], list[str]], environment: dict[str, str] | None = None
 ) -> Callable[[], str | None]:
-    """`check`, and that the collector comes through a shell that starts /bin/true, which is tried once."""
+    """Returns `check`, extended by a trial run, once, on a shell that starts /bin/true."""
 
     @functools.cache
     def tried() -> str | None:
@@ -153,5 +161,5 @@ def and_runs(
 
 
 def as_root(check: Callable[[], str | None]) -> Callable[[], str | None]:
-    """`check`, and that we are root."""
+    """Returns `check`, extended by the condition that the user is root."""
     return lambda: check() or (None if os.geteuid() == 0 else "needs root")

@@ -1,4 +1,4 @@
-"""bpftrace: opens and executed programs from kernel tracepoints. Privileged, for reference."""
+"""bpftrace: opens and executed programs, from kernel tracepoints. Needs root."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PROGRAM = (
     'tracepoint:syscalls:sys_enter_execve { printf("x %d %s\\n", pid, str(args->filename)); }'
 )
 
-# bpftrace's own -c starts one program by its path and mangles the words. So the command runs beside
-# bpftrace, once that has attached.
+# The option -c of bpftrace starts a program by its path and changes the words. So the command runs
+# beside bpftrace, after bpftrace has attached.
 _SCRIPT = """
 bpftrace -o "$LOG" -e "$PROGRAM" >"$LOG.messages" 2>&1 &
 tracer=$!
@@ -49,7 +49,7 @@ def _whole(argv: Sequence[str], log: Path) -> list[str]:
 
 
 def read(log: Path) -> Log:
-    """Absolute paths of opens and execs (of all processes of the machine: bpftrace knows no tree)."""
+    """Reads absolute paths of opens and execs, of all processes of the machine."""
     files = set()
     for line in (log / "bpftrace.log").read_text(errors="surrogateescape").splitlines():
         words = line.split(" ", 2)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .base import Collector, Log, and_runs, apt, needs, packaged
 
-# PRoot's own filter, its default, makes it kill programs by SIGSEGV on kernels since 4.8.
+# With PRoot's seccomp filter, which is its default, programs die by SIGSEGV since Linux 4.8.
 ENVIRONMENT = {"PROOT_NO_SECCOMP": "1"}
 
 
@@ -15,7 +15,7 @@ def _prefix(log: Path) -> list[str]:
 
 
 def read(log: Path) -> Log:
-    """The files that the archive holds."""
+    """Returns the files in the archive."""
     return packaged(log / "archive" / "rootfs")
 
 

@@ -1,4 +1,7 @@
-"""CDE, and PTU, which is CDE with a provenance graph: both copy what a command used into a package, by ptrace."""
+"""CDE and PTU, which is CDE with a provenance graph.
+
+Both copy used files into a package, by ptrace.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from .base import Collector, Log, apt, from_environment, needs, packaged
 
 
 def read(log: Path) -> Log:
-    """The files that the package holds."""
+    """Returns the files in the package."""
     return packaged(log / "package" / "cde-root")
 
 

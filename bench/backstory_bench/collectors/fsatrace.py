@@ -1,4 +1,4 @@
-"""fsatrace: file operations by library interposition; no processes."""
+"""fsatrace: file operations by library interposition, without processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .base import Collector, Log, from_environment
 
 
 def read(log: Path) -> Log:
-    """One line an operation: `r|PATH`, `m|TO|FROM`; `q` is a look-up."""
+    """Reads one operation from each line: `r|PATH`, `m|TO|FROM`. `q` is a look-up."""
     files: set[str] = set()
     text = (log / "fsatrace.log").read_bytes().decode("utf-8", "surrogateescape")
     for line in text.splitlines():

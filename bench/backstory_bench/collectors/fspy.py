@@ -1,4 +1,7 @@
-"""fspy: the file tracker of vite-task; preload, and seccomp for static programs."""
+"""fspy: the file tracker of vite-task.
+
+It uses a preload library, and seccomp for static programs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from .base import Collector, Log, from_environment
 
 
 def read(log: Path) -> Log:
-    """The example program's CSV: an access each, the path first, as Rust shows it to a programmer."""
+    """Reads the CSV of the example program: one access a row, the path first, in Rust's debug
+    format.
+    """
     with (log / "fspy.csv").open(newline="", encoding="utf-8", errors="surrogateescape") as file:
         return Log({_path(row[0]) for row in csv.reader(file) if row})
 

@@ -1,4 +1,4 @@
-"""ltrace: calls to dynamic libraries. The paper could run it on some workloads only."""
+"""ltrace: calls of dynamic libraries. In the paper it runs on some workloads only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _SECOND = re.compile(r'^, (?:0x[0-9a-f]+, )?"([^"]*)"')
 
 
 def read(log: Path) -> Log:
-    """Names in calls that did not fail. A relative one is taken from where the command began: its log says no more."""
+    """Reads the names in successful calls.
+
+    Relative names are resolved against the start directory.
+    """
     cwd = (log / "cwd").read_text()
     files: set[str] = set()
     for line in (log / "ltrace.log").read_text(errors="surrogateescape").splitlines():

@@ -1,4 +1,4 @@
-"""No collector: the native run that all others are compared with."""
+"""No collector: the native run, with which all others are compared."""
 
 from .base import Collector
 

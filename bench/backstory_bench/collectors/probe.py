@@ -1,4 +1,4 @@
-"""PROBE: library interposition; with and without the transcription that makes its log readable."""
+"""PROBE: library interposition, with and without the transcription that makes its log readable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLLECTORS = [
         "probe",
         _transcribed,
         and_runs(_BUILT, _transcribed),
-        what="the same, and its log transcribed at the end",
+        what="the same, with a transcription of its log at the end",
         origin=_ORIGIN,
         read=probe_log.read,
     ),

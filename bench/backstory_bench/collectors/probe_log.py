@@ -1,8 +1,10 @@
-"""Reads PROBE's transcribed log: a compressed archive with a stream of MessagePack for each thread, `pids/PID/EPOCH/TID`.
+"""Reads PROBE's transcribed log: a compressed archive with a MessagePack stream for each thread.
 
-An operation is a map with its kind and arguments in `data`. A path is a name and the number of the open directory it is relative to; the
-working directory is what a process began with, as its changes are not told apart from opened directories. Errors are not read: in the
-version we know (53c5027) they are not initialised; what failed has no inode.
+The streams are named `pids/PID/EPOCH/TID`. An operation is a map with its kind and arguments in
+`data`. A path is a name and the number of the open directory to which it is relative. The reader
+resolves names against the process's first working directory, because the log does not distinguish a
+change of directory from an opened directory. The error fields are ignored: version 53c5027 does not
+initialise them. A failed operation has no inode.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from .base import Log
 
 
 def read(log: Path) -> Log:
-    """What was opened or run, and which program started which (by the first word of their arguments).
+    """Reads opened and executed files, and process starts by the first word of the arguments.
 
     # Errors
-    `ValueError` without the package msgpack.
+    `ValueError` if the package msgpack is missing.
     """
     cwd = (log / "cwd").read_text()
     files: set[str] = set()
@@ -44,14 +46,14 @@ def _starts(ran: dict[int, list[list[bytes]]], parents: dict[int, int]) -> set[t
     found: set[tuple[str, str]] = set()
     for pid, programs in ran.items():
         above = ran.get(parents[pid], [])[-1:]
-        # A forked child begins with the arguments of its parent, a spawned one with its own.
+        # A forked child starts with the arguments of its parent, a spawned child with its own.
         chain = programs if above == programs[:1] else above + programs
         found.update(itertools.pairwise(os.path.basename(os.fsdecode(argv[0])) for argv in chain))
     return found
 
 
 def _operations(archive: Path) -> Iterator[dict[str, Any]]:
-    """Those of all threads, in the order of processes and epochs."""
+    """Yields the operations of all threads, in the order of processes and epochs."""
     try:
         import msgpack
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""ReproZip: ptrace, an SQLite trace, and (not timed here) a package of the files."""
+"""ReproZip: ptrace and an SQLite trace. The packaging of the files is not timed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import Collector, Log, pip
 
 
 def program() -> str:
-    """The executable: `$REPROZIP`, else on the path."""
+    """Returns the executable: `$REPROZIP`, else `reprozip` on the path."""
     return os.environ.get("REPROZIP", "reprozip")
 
 
@@ -21,7 +21,7 @@ def _missing() -> str | None:
 
 
 def read(log: Path) -> Log:
-    """From its trace database: `opened_files`, `executed_files`, `processes`."""
+    """Reads the trace database: `opened_files`, `executed_files`, `processes`."""
     database = log / "trace" / "trace.sqlite3"
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
         files = {name for (name,) in connection.execute("SELECT name FROM opened_files WHERE is_directory = 0")}

@@ -1,4 +1,4 @@
-"""rr: record and replay. Needs a processor whose counters it knows, which many virtual machines hide."""
+"""rr: record and replay. It needs known hardware counters, which many virtual machines hide."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""SPADE's strace reporter: strace as that reporter starts it. Its graph is built from the log afterwards, which is not timed."""
+"""SPADE's strace reporter: strace as the reporter starts it.
+
+The reporter builds its graph from the log afterwards. That part is not timed.
+"""
 
 from .base import Collector, apt, needs
 from .strace import LOG, words
 from .strace_log import read
 
-# The calls that the reporter asks strace for: those that move data between processes and files.
+# The reporter traces these calls: those that move data between processes and files.
 CALLS = (
     "open,openat,creat,close,read,write,readv,writev,pread64,pwrite64,dup,dup2,dup3,pipe,pipe2,fcntl,link,linkat,symlink,symlinkat,"
     "rename,renameat,renameat2,unlink,unlinkat,truncate,ftruncate,socket,connect,accept,accept4,bind,sendto,recvfrom,sendmsg,"

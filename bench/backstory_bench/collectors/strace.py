@@ -1,4 +1,4 @@
-"""strace, with the syscalls of the benchmark paper, and with those that backstory watches."""
+"""strace, with the syscalls of the paper, and with those that backstory watches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .strace_log import read
 # The calls that backstory's guard and recorder watch, so that strace does comparable work.
 FLOW_CALLS = "%file,%process,close,dup,dup2,dup3,pipe,pipe2,socket,connect,accept,accept4,bind,mmap,fchdir"
 
-# The configuration in the paper's appendix A.1: file calls but read and write, file metadata,
-# sockets and IPC but send and receive, processes.
+# The configuration in appendix A.1 of the paper: file calls except read and write, file metadata,
+# sockets and IPC except send and receive, processes.
 PAPER_CALLS = (
     "%file,%process,%ipc,close,dup,dup2,dup3,fcntl,pipe,pipe2,fchdir,fstat,fchmod,fchown,ftruncate,futimesat,getdents64,"
     "fsetxattr,fgetxattr,flistxattr,fremovexattr,socket,socketpair,connect,accept,accept4,bind,listen,shutdown"
@@ -21,7 +21,7 @@ LOG = "strace.log"
 
 
 def words(log: Path, calls: str, *more: str) -> list[str]:
-    """strace's words before a command."""
+    """Returns the words of strace before a command."""
     return ["strace", "-f", "--seccomp-bpf", "-qq", *more, "-o", str(log / LOG), "-e", f"trace={calls}"]
 
 

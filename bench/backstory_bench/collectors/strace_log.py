@@ -1,7 +1,8 @@
-"""Reads a log of `strace -f`: files used, process starts, and how often each syscall was made.
+"""Reads a log of `strace -f`: used files, process starts, and the number of each syscall.
 
-Paths are made absolute by following each process's working directory and the directories it opened; a path relative to a directory
-that the log does not name is left out. With `strace -y` descriptors carry their paths and nothing has to be followed.
+The reader makes paths absolute. It follows the working directory of each process and the
+directories that it opened. A path relative to a directory that the log does not name is left out.
+With `strace -y` the log has the paths of descriptors.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ USES = {
     "open": 1, "openat": 1, "openat2": 1, "creat": 1, "execve": 1, "execveat": 1, "unlink": 1, "unlinkat": 1, "rename": 2,
     "renameat": 2, "renameat2": 2, "link": 2, "linkat": 2, "truncate": 1,
 }  # fmt: skip
-"""Calls that use a file, with how many paths they take (symlink's target is a text, no file)."""
+"""Calls that use a file, with their number of paths.
+
+The target of symlink is a text, not a file.
+"""
 STARTS = {"clone", "clone3", "fork", "vfork"}
 
 
 def unescape(text: str) -> str:
-    """A path as strace prints it in C's way, back to what it was."""
+    """Decodes a path from the C escapes that strace prints."""
 
     def one(match: re.Match[bytes]) -> bytes:
         body = match.group(1)
@@ -44,7 +48,7 @@ def unescape(text: str) -> str:
 
 
 def calls(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """(pid, call, arguments, result) of every finished call, in order of finishing."""
+    """Yields (pid, call, arguments, result) of every finished call, in order of finishing."""
     waiting: dict[str, tuple[str, str]] = {}
     with path.open(encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
@@ -62,7 +66,7 @@ def calls(path: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 class _View:
-    """What one process sees: its directory, its open directories, its program."""
+    """The state of one process: its working directory, its open directories, its program."""
 
     def __init__(self, cwd: str, program: str) -> None:
         self.cwd, self.program, self.descriptors = cwd, program, dict[str, str]()
@@ -81,7 +85,11 @@ class _View:
 
 
 def read(path: Path, cwd: str | None = None) -> Log:
-    """Files used and process starts; `cwd` is where the traced command began (else the log's directory's `cwd` file)."""
+    """Reads used files and process starts.
+
+    `cwd` is the directory in which the command started. The default is in the file `cwd` beside
+    the log.
+    """
     marker = path.with_name("cwd")
     start = cwd or (marker.read_text() if marker.exists() else "/")
     views: dict[str, _View] = {}
@@ -115,7 +123,9 @@ def read(path: Path, cwd: str | None = None) -> Log:
 
 
 def _joined(parent: _View, child: _View | None) -> _View:
-    """A child's view from its parent's; what the child did before its parent's call returned is kept."""
+    """Derives a child's view from its parent's, and keeps the changes that the child made
+    before.
+    """
     view = parent.copy()
     if child is not None:
         view.program = child.program or view.program
@@ -134,5 +144,5 @@ def _follow(view: _View, name: str, paths: list[str], result: str, arguments: st
 
 
 def count(path: Path) -> Counter[str]:
-    """Calls by name, failed ones too."""
+    """Counts the calls by name, including failed ones."""
     return Counter(name for _, name, _, _ in calls(path))

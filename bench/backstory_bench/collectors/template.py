@@ -1,4 +1,4 @@
-"""A collector of one's own: `--collector NAME='words {log} {cmd}'`."""
+"""A collector given on the command line: `--collector NAME='words {log} {cmd}'`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from .base import Collector
 
 
 class BadTemplate(ValueError):
-    """A `--collector` that can't be used; the text says why."""
+    """A `--collector` option that cannot be used; the text says why."""
 
 
 def from_template(text: str) -> Collector:
-    """The collector of `NAME=TEMPLATE`; `{cmd}` stands for the command's words, `{log}` for a directory for its log.
+    """Parses `NAME=TEMPLATE` into a collector.
+
+    In the template, `{cmd}` is replaced by the words of the command, and `{log}` by a directory for
+    the log.
 
     # Errors
-    `BadTemplate` where there is no name, no `{cmd}` as a word of its own, or no first word.
+    `BadTemplate` if there is no name, no `{cmd}` as a separate word, or no first word.
     """
     name, equals, template = text.partition("=")
     try:
@@ -26,9 +29,7 @@ def from_template(text: str) -> Collector:
     except ValueError as error:
         raise BadTemplate(f"--collector {text!r}: {error}") from error
     if not name or not equals or "{cmd}" not in words:
-        raise BadTemplate(
-            f"--collector {text!r}: write NAME='words {{log}} {{cmd}}', with {{cmd}} as a word of its own"
-        )
+        raise BadTemplate(f"--collector {text!r}: write NAME='words {{log}} {{cmd}}', with {{cmd}} as a separate word")
 
     def whole(argv: Sequence[str], log: Path) -> list[str]:
         line: list[str] = []

@@ -1,1 +1,1 @@
-"""Figures of the papers, each file with its source, and the chosen subset."""
+"""Figures of papers, each file with its source, and the chosen subset of workloads."""

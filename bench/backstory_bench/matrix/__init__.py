@@ -1,1 +1,1 @@
-"""The complete matrix: every collector on every workload, in random order, resumable, never overwritten."""
+"""Measures every collector on every workload, in random order. A matrix can be resumed."""

@@ -1,4 +1,4 @@
-"""One cell: an instance under a collector, its figures, and what is wrong with it."""
+"""One cell of the matrix: a workload under a collector, its figures, and its problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .journal import Row
 
 @dataclass(frozen=True)
 class Native:
-    """What the native run was, to compare with."""
+    """The native run with which other runs are compared."""
 
     wall_s: float
     status: int
@@ -27,13 +27,16 @@ class Native:
 
 
 def environment(collector: Collector) -> dict[str, str]:
-    """Our own, without what would change a collector, plus what it asks for."""
+    """Returns the environment: ours without backstory's variables, and the collector's own."""
     keep = {k: v for k, v in os.environ.items() if not k.startswith("BACKSTORY")}
     return keep | {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"} | collector.environment
 
 
 def figure(instance: Instance, outcome: Outcome) -> float | None:
-    """What the program printed of itself, less being better; None where it prints nothing, or not what it should."""
+    """Returns the figure that the program printed, smaller being better.
+
+    `None` if the program prints no figure, or an invalid one.
+    """
     if instance.figure is None:
         return None
     text = outcome.stdout.decode(errors="replace") + outcome.stderr
@@ -44,14 +47,14 @@ def figure(instance: Instance, outcome: Outcome) -> float | None:
 
 
 def judge(instance: Instance, outcome: Outcome, made: str, native: Native | None) -> tuple[str, str]:
-    """(mark, why): `ok`, `cut`, `failed`, `changed` or `left`."""
+    """Returns a mark (`ok`, `cut`, `failed`, `changed` or `left`) and its reason."""
     if outcome.cut:
         return "cut", f"killed after {outcome.wall_s:.1f} s"
     expected = native.status if native else 0
     if outcome.status != expected:
         return "failed", f"exit status {outcome.status} instead of {expected}"
     if native and made != native.digest:
-        return "changed", "what it made or printed differs from the native run"
+        return "changed", "its output differs from that of the native run"
     if outcome.left:
         return "left", f"left processes behind: {', '.join(outcome.left)}"
     if instance.figure and figure(instance, outcome) is None:
@@ -61,7 +64,9 @@ def judge(instance: Instance, outcome: Outcome, made: str, native: Native | None
 
 @dataclass(frozen=True)
 class Cell:
-    """A finished cell: its row for the journal, and what of it others compare with."""
+    """A finished cell: its row for the journal, and the values that are compared with other
+    cells.
+    """
 
     row: Row
     outcome: Outcome
@@ -77,7 +82,10 @@ def measure(
     limits: Limits,
     native: Native | None,
 ) -> Cell:
-    """Runs it once in its prepared `root`; the collector's log lies in `scratch` and is removed."""
+    """Runs the workload once in its prepared `root`.
+
+    The collector's log in `scratch` is removed.
+    """
     log = Path(tempfile.mkdtemp(prefix="log-", dir=scratch))
     io = Path(tempfile.mkdtemp(prefix="io-", dir=scratch))
     group = Group.make(collector.name, limits.memory)
@@ -100,7 +108,7 @@ def measure(
             "status": outcome.status,
             "wall_s": outcome.wall_s,
             "cpu_s": outcome.cpu_s,
-            "settle_s": outcome.settle_s,
+            "settle_s": outcome.background_s,
             "memory_bytes": outcome.memory,
             "read_bytes": outcome.read,
             "written_bytes": outcome.written,

@@ -1,7 +1,7 @@
-"""A control group for one run: what it used, and the certain end of all that it started.
+"""A control group for one run. It measures resources, and can kill all processes of the run.
 
-Where the controllers are is found out: cgroup v2, or v1 (also beside v2, as in hybrid mode). Where we may not make a group there is
-none, and the caller falls back to rusage and marks the row.
+The controllers may be of cgroup v2, of v1, or of both (hybrid mode). Without permission to create a
+group the caller uses rusage instead, and marks the row.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ CONTROLLERS = {"cpu": "cpuacct", "memory": "memory", "io": "blkio"}
 
 @dataclass(frozen=True)
 class Used:
-    """What a group used; None where its controller is not there."""
+    """The resources that a group used. `None` if the controller does not exist."""
 
     cpu_s: float | None = None
     memory: int | None = None
-    """Peak, in bytes."""
+    """The peak, in bytes."""
     read: int | None = None
     written: int | None = None
-    """Bytes to and from block devices."""
+    """Bytes written to block devices; `read` counts the bytes read from them."""
 
 
 def _mine() -> dict[str, Path]:
-    """Our own group's directory by controller (v1), and `""` for v2."""
+    """Returns the directory of our own group by controller (v1), and under `""` that of v2."""
     found: dict[str, Path] = {}
     mounts: dict[str, Path] = {}
     for line in Path("/proc/self/mounts").read_text().splitlines():
@@ -48,13 +48,13 @@ def _mine() -> dict[str, Path]:
 
 
 def _wanted() -> dict[str, Path]:
-    """Where groups are to be made, by controller."""
+    """Returns the parent directories of new groups, by controller."""
     mine = _mine()
     return {name: mine[name] for name in (*CONTROLLERS.values(), "") if name in mine}
 
 
 def clear_stale() -> None:
-    """Ends what a matrix that was itself killed has left: groups whose maker is no more, and all in them."""
+    """Kills the processes in groups that a killed matrix left, and removes the groups."""
     for parent in _wanted().values():
         for directory in parent.glob("backstory-bench-*"):
             maker = directory.name.split("-")[2]
@@ -65,14 +65,17 @@ def clear_stale() -> None:
 
 
 class Group:
-    """One run's group, in every hierarchy that is of use."""
+    """The group of one run, in every usable hierarchy."""
 
     def __init__(self, directories: dict[str, Path]) -> None:
         self.directories = directories
 
     @staticmethod
     def make(name: str, memory: int | None, maker: int | None = None) -> Group | None:
-        """A new group with a memory limit in bytes, named after the process that is answerable for it (us); None where we may not."""
+        """Creates a group with a memory limit in bytes. Returns `None` without permission.
+
+        The group is named after the process that is responsible for it, by default this process.
+        """
         wanted = _wanted()
         made: dict[str, Path] = {}
         for controller, parent in wanted.items():
@@ -90,13 +93,13 @@ class Group:
         return group
 
     def enter(self) -> None:
-        """Puts the calling process into the group."""
+        """Moves the calling process into the group."""
         for directory in self.directories.values():
             with open(directory / "cgroup.procs", "w") as file:
                 file.write("0")
 
     def members(self) -> set[int]:
-        """Processes that are in it."""
+        """Returns the processes in the group."""
         found: set[int] = set()
         for directory in self.directories.values():
             with contextlib.suppress(OSError):
@@ -104,7 +107,7 @@ class Group:
         return found
 
     def kill(self) -> None:
-        """Ends all processes in it, however often they fork."""
+        """Kills all processes in the group, including those that they fork meanwhile."""
         deadline = time.monotonic() + 10
         while members := self.members():
             for pid in members:
@@ -125,7 +128,7 @@ class Group:
             return None
 
     def used(self) -> Used:
-        """What has been used so far."""
+        """Returns the resources that have been used so far."""
         cpu = self._number("cpuacct", "cpuacct.usage")
         seconds = cpu / 1e9 if cpu is not None else _keyed(self.directories.get(""), "cpu.stat", "usage_usec", 1e-6)
         memory = self._number("memory", "memory.max_usage_in_bytes") or self._number("", "memory.peak")
@@ -150,7 +153,7 @@ class Group:
         )
 
     def remove(self) -> None:
-        """Removes the group; its processes must have ended."""
+        """Removes the group. Its processes must have ended."""
         for directory in self.directories.values():
             for _ in range(50):
                 try:

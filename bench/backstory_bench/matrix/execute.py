@@ -1,7 +1,8 @@
-"""Runs one command line to its end, or ends it: time, processor, memory, I/O, and what it left behind.
+"""Runs one command line, and measures time, memory and I/O of the command and its descendants.
 
-The command is a session of its own on one processor and in a control group. We are the reaper of what it orphans. What does not end in
-time is killed by process group and control group, and the row says so: the matrix goes on.
+The command runs in its own session and control group, on one processor. This process is the
+subreaper of orphaned descendants. Processes that exceed the time limit are killed by process group
+and control group, and the row says so. The matrix then continues.
 """
 
 from __future__ import annotations
@@ -26,41 +27,43 @@ ADDR_NO_RANDOMIZE = 0x0040000
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take."""
+    """The limits of a run."""
 
     wall_s: float
-    """After so long it is killed and marked `cut`."""
-    settle_s: float = 60.0
-    """So long may what it left behind (a collector that writes its log) go on."""
+    """The run is killed after this wall time, and marked `cut`."""
+    background_s: float = 60.0
+    """The time limit for processes that run on after the command, such as a collector's log
+    writer.
+    """
     memory: int | None = None
     processor: int | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One finished run."""
+    """The measurement of one finished run."""
 
     status: int
-    """Exit status; negative: the signal."""
+    """The exit status, or the negated number of the signal."""
     wall_s: float
     cpu_s: float
-    settle_s: float
-    """From the prompt until nothing of it was left."""
+    background_s: float
+    """Seconds from the end of the command to the end of its last descendant."""
     memory: int
     read: int
     written: int
     counted_by: str
-    """`cgroup`, or `rusage` where a group could not be made (memory is then that of the largest process)."""
+    """`cgroup`, or `rusage` without a group. `memory` is then that of the largest process."""
     cut: bool
     left: tuple[str, ...]
-    """Names of processes that had to be killed after the command had ended."""
+    """Names of processes that were killed because they ran on after the command."""
     stdout: bytes
     stderr: str
-    """Its end."""
+    """The end of the standard error output."""
 
 
 def randomized() -> bool:
-    """Address space randomisation is on for what we start."""
+    """Returns true if address space randomisation is on for the programs that we start."""
     kernel = Path("/proc/sys/kernel/randomize_va_space").read_text().strip()
     own = int(Path("/proc/self/personality").read_text(), 16)
     return kernel == "2" and not own & ADDR_NO_RANDOMIZE
@@ -69,7 +72,10 @@ def randomized() -> bool:
 def run(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], limits: Limits, group: Group | None, io: Path
 ) -> Outcome:
-    """Runs `argv` in `cwd`; its output goes to files in `io`. The caller must be a subreaper (`measure.become_subreaper`)."""
+    """Runs `argv` in `cwd`. Its output goes to files in `io`.
+
+    The caller must be a subreaper (`measure.become_subreaper`).
+    """
 
     begun, begins = os.pipe()
 
@@ -78,7 +84,7 @@ def run(
             os.sched_setaffinity(0, {limits.processor})
         if group is not None:
             group.enter()
-        # To move a process into a group takes the kernel up to 20 ms.
+        # Moving a process into a group takes the kernel up to 20 ms.
         os.write(begins, struct.pack("d", time.perf_counter()))
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -95,15 +101,15 @@ def run(
                 preexec_fn=ready,
             )
         except OSError as error:
-            # It was there when the matrix was planned.
+            # The program existed when the matrix was planned.
             err.write(f"{argv[0]}: {error.strerror}\n".encode())
             err.flush()
             return _outcome(127, 0.0, 0.0, Used(), before, before, False, (), io)
         finally:
             os.close(begins)
-            told = os.read(begun, 8)
+            moment = os.read(begun, 8)
             os.close(begun)
-        start = struct.unpack("d", told)[0]
+        start = struct.unpack("d", moment)[0]
         try:
             cut = not _ends_within(child.pid, limits.wall_s)
             wall = time.perf_counter() - start
@@ -114,17 +120,17 @@ def run(
         if cut:
             _end(child.pid, group)
         status = child.wait()
-    left = () if cut else _settled(child.pid, group, limits.settle_s)
+    left = () if cut else _left_after(child.pid, group, limits.background_s)
     if cut or left:
         _end(child.pid, group)
-    settle = time.perf_counter() - start - wall
+    background = time.perf_counter() - start - wall
     used = group.used() if group is not None else Used()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return _outcome(status, wall, settle, used, before, after, cut, left, io)
+    return _outcome(status, wall, background, used, before, after, cut, left, io)
 
 
 def _ends_within(pid: int, seconds: float) -> bool:
-    """Waits for a child without looking at it now and then, as `Popen.wait` does: that would be up to 50 ms late."""
+    """Waits for a child by a pidfd. `Popen.wait` would poll, and return up to 50 ms late."""
     child = os.pidfd_open(pid)
     try:
         end = select.poll()
@@ -137,7 +143,7 @@ def _ends_within(pid: int, seconds: float) -> bool:
 def _outcome(
     status: int,
     wall: float,
-    settle: float,
+    background: float,
     used: Used,
     before: resource.struct_rusage,
     after: resource.struct_rusage,
@@ -150,7 +156,7 @@ def _outcome(
         status=status,
         wall_s=wall,
         cpu_s=used.cpu_s if used.cpu_s is not None else own_cpu,
-        settle_s=settle,
+        background_s=background,
         memory=used.memory if used.memory is not None else after.ru_maxrss * 1024,
         read=used.read if used.read is not None else (after.ru_inblock - before.ru_inblock) * 512,
         written=used.written if used.written is not None else (after.ru_oublock - before.ru_oublock) * 512,
@@ -163,7 +169,7 @@ def _outcome(
 
 
 def _children() -> set[int]:
-    """All processes that descend from us."""
+    """Returns all descendants of this process."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -186,8 +192,8 @@ def _reap() -> None:
             pass
 
 
-def _settled(session: int, group: Group | None, limit: float) -> tuple[str, ...]:
-    """Waits until nothing is left of the run; names what is there when the time is over."""
+def _left_after(session: int, group: Group | None, limit: float) -> tuple[str, ...]:
+    """Waits until no process of the run is left. Returns the names of those left at the limit."""
     deadline = time.monotonic() + limit
     while True:
         _reap()

@@ -1,7 +1,8 @@
-"""The results of a matrix: a directory with the plan, an append-only journal of rows, and Parquet made from it.
+"""The results of a matrix: a directory with the plan, a journal of rows, and Parquet made from it.
 
-A row is written and synchronised as soon as it is measured; a line that was torn by a crash or a full disk is left out when read and
-never overwritten. Parquet files are numbered by the rows they hold and made under another name first.
+A row is written and synchronised as soon as it is measured. Rows are only appended. A line that a
+crash or a full disk left incomplete is skipped by readers. The name of a Parquet file contains its
+number of rows. The file is written under another name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ Row = dict[str, Any]
 
 
 class Unusable(RuntimeError):
-    """A results directory that can't be read or written; the text says why and what to do."""
+    """A directory of results cannot be read or written. The text says why, and what to do."""
 
 
 class Journal:
-    """One matrix's results."""
+    """The results of one matrix."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -30,7 +31,7 @@ class Journal:
         """Writes the plan into a new directory.
 
         # Errors
-        `Unusable` where there is one already, or it can't be written.
+        `Unusable` if the directory has a plan, or cannot be written.
         """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -43,19 +44,19 @@ class Journal:
             raise Unusable(f"{self.directory / PLAN}: {error.strerror}") from error
 
     def plan(self) -> Row:
-        """What was to be measured."""
+        """Reads the plan of the matrix."""
         try:
             return dict(json.loads((self.directory / PLAN).read_text()))
         except FileNotFoundError as error:
-            raise Unusable(f"{self.directory} is no results directory: it has no {PLAN}") from error
+            raise Unusable(f"{self.directory} is not a directory of results: it has no {PLAN}") from error
         except ValueError as error:
             raise Unusable(f"{self.directory / PLAN} is damaged ({error}): its rows are still in {ROWS}") from error
 
     def append(self, row: Row) -> None:
-        """Adds a row, durably.
+        """Appends a row and synchronises the file.
 
         # Errors
-        `Unusable` with the reason, a full disk first among them; what was there stays as it was.
+        `Unusable` with the reason, such as a full disk. Earlier rows are unchanged.
         """
         path = self.directory / ROWS
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
@@ -71,11 +72,11 @@ class Journal:
                     raise
         except OSError as error:
             raise Unusable(
-                f"{path}: {error.strerror}; free room and give --resume: nothing measured is lost"
+                f"{path}: {error.strerror}; free some space and continue with --resume: all earlier rows are stored"
             ) from error
 
     def rows(self) -> Iterator[Row]:
-        """All whole rows."""
+        """Yields all complete rows."""
         path = self.directory / ROWS
         if not path.exists():
             return
@@ -96,7 +97,10 @@ def _ends_well(path: Path, end: int) -> bool:
 
 
 def parquet(journal: Journal) -> Path:
-    """The Parquet file of all rows there are now, with the plan as its metadata; made if it isn't there yet."""
+    """Returns the Parquet file of all present rows, with the plan as its metadata.
+
+    Writes the file if it does not exist.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,5 +121,5 @@ def parquet(journal: Journal) -> Path:
 
 
 def _flat(value: object) -> object:
-    """Counts and lists as text, so that a column has one type."""
+    """Converts counts and lists to text, so that a column has one type."""
     return json.dumps(value) if isinstance(value, (dict, list)) else value

@@ -1,4 +1,4 @@
-"""What machine a matrix ran on, and the versions of what it ran."""
+"""Describes the machine of a matrix, and the versions of the measured programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _first_line(argv: Sequence[str]) -> str:
 
 
 def _version(collector: Collector) -> str:
-    """What it says of itself, and for one that is built from sources the commit that its executable lies in."""
+    """Returns the version that a collector prints, and the commit of one built from sources."""
     said = _first_line(collector.version) if collector.version else ""
     program = shutil.which(collector.command(["true"], Path("log"))[0])
     commit = commit_of(Path(program).resolve().parent) if collector.origin and program else ""
@@ -39,7 +39,7 @@ def _version(collector: Collector) -> str:
 
 
 def describe(collectors: Sequence[Collector]) -> dict[str, object]:
-    """Kernel, processor, memory, distribution, address randomisation; versions of collectors, compiler, sources."""
+    """Describes the kernel, the hardware, the distribution, and the versions of all programs."""
     release = Path("/etc/os-release")
     names = [x.partition("=")[2].strip('"') for x in release.read_text().splitlines() if x.startswith("PRETTY_NAME")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

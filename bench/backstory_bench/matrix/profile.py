@@ -1,4 +1,7 @@
-"""What a workload does, and what of it a collector's log names: syscall counts and quality, each measured once, never timed."""
+"""Profiles a workload: its syscall counts, and the quality of each collector's log.
+
+The quality is measured against the files and process starts that strace sees. Nothing is timed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ LIMITS = Limits(120.0)
 TRUTH_CALLS = "%file,%process,fchdir"
 _TEMPORARY = re.compile(r"^/tmp/(cc\w{6}|tmp\w+|sh-thd\S+)")
 _NOT_FILES = re.compile(r"^/(proc|sys)/|^/dev/(?!shm/)|/ld-(linux|musl)[^/]*$")
-# The loader is left out as well: the kernel opens it, and strace can't see that.
+# The loader is excluded as well: the kernel opens it, and strace cannot see that.
 
 
 def _traced(instance: Instance, root: Path, scratch: Path, words: list[str]) -> bool:
@@ -34,7 +37,7 @@ def _traced(instance: Instance, root: Path, scratch: Path, words: list[str]) -> 
 
 
 def counts(instance: Instance, root: Path, scratch: Path) -> Row:
-    """Syscalls of one loop by name, as `strace -c` counts them."""
+    """Counts the syscalls of one loop by name, by `strace -c`."""
     out = scratch / "counts"
     head = {"kind": "counts", "workload": instance.key, "group": instance.group}
     if not _traced(instance, root, scratch, ["strace", "-f", "-qq", "-c", "-U", "name,calls", "-o", str(out)]):
@@ -48,7 +51,11 @@ def counts(instance: Instance, root: Path, scratch: Path) -> Row:
 
 
 def names(files: set[str], *apart: Path) -> set[str]:
-    """Files as they can be compared across runs: links resolved, random names alike, kernel files and what lies `apart` (a log) left out."""
+    """Normalises file names, so that they can be compared across runs.
+
+    Links are resolved, and random names become equal. Files of the kernel are removed, as are files
+    below the directories `apart`, such as a log.
+    """
     found = set()
     for path in files:
         real = _TEMPORARY.sub("/tmp/(random)", os.path.realpath(path))
@@ -59,7 +66,7 @@ def names(files: set[str], *apart: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class Run:
-    """What strace saw of one run."""
+    """The files and process starts that strace saw in one run."""
 
     files: set[str]
     starts: set[tuple[str, str]]
@@ -67,22 +74,25 @@ class Run:
 
 @dataclass(frozen=True)
 class Truth:
-    """What a command uses, by two runs of it: what both had is to be found, what either had is right."""
+    """The files and process starts of a command, from two runs.
+
+    A collector must find everything that both runs had. It may find everything that either had.
+    """
 
     stable: set[str]
-    """Files of both."""
+    """Files that both runs used."""
     always: set[str]
-    """Shapes of names that differ from run to run (random names, times), where both had such a name."""
+    """Shapes of varying names (random names, times) that both runs used."""
     sometimes: set[str]
-    """Those of which only one had one."""
+    """Shapes of varying names that only one run used."""
     starts: set[tuple[str, str]]
     possible_starts: set[tuple[str, str]]
     stated: set[str] | None
-    """What the workload itself says that it uses, if it does."""
+    """The files that the workload itself states, if it states any."""
 
     @classmethod
     def of(cls, one: Run, other: Run, stated: set[str] | None) -> Truth:
-        """From two runs."""
+        """Derives the truth from two runs."""
         stable = one.files & other.files
         words = _words(stable)
         varying = [{_shape(path, words) for path in run.files - stable} for run in (one, other)]
@@ -96,19 +106,19 @@ class Truth:
         )
 
     def comparable(self, files: set[str]) -> set[str]:
-        """Names that vary from run to run, as their shapes."""
+        """Replaces names that vary from run to run by their shapes."""
         words = _words(self.stable)
         known, shapes = self.stable | (self.stated or set()), self.always | self.sometimes
         return {s if p not in known and (s := _shape(p, words)) in shapes else p for p in files}
 
     @property
     def right(self) -> set[str]:
-        """All that may be found."""
+        """The files that a collector may find."""
         return self.wanted | self.stable | self.always | self.sometimes
 
     @property
     def wanted(self) -> set[str]:
-        """What a collector is to find."""
+        """The files that a collector must find."""
         return self.stated if self.stated is not None else self.stable | self.always
 
 
@@ -117,12 +127,12 @@ def _words(paths: set[str]) -> set[str]:
 
 
 def _shape(path: str, words: set[str]) -> str:
-    """A path with a star for what is random in those of its parts that no stable path has."""
+    """Replaces random parts of a path by stars, except components that a stable path has."""
     return "/".join(word if word in words else re.sub(r"\w+", "*", word) for word in path.split("/"))
 
 
 def truth(instance: Instance, root: Path, scratch: Path) -> Truth | None:
-    """What strace sees of two runs, and what the workload itself states; None if it does not run under strace."""
+    """Derives the truth of a workload. Returns `None` if it does not run under strace."""
     runs = []
     for _ in range(2):
         log = Path(tempfile.mkdtemp(prefix="truth-", dir=scratch))
@@ -136,7 +146,7 @@ def truth(instance: Instance, root: Path, scratch: Path) -> Truth | None:
 
 
 def quality(instance: Instance, collector: Collector, root: Path, scratch: Path, true: Truth | None) -> Row:
-    """How much of the truth a collector's log names, and how much else; why, where that can't be said."""
+    """Compares a collector's log with the truth. The row has a reason if that is not possible."""
     head = {"kind": "quality", "workload": instance.key, "group": instance.group, "collector": collector.name}
     if true is None:
         return {**head, "why": "it does not run under strace"}
@@ -180,18 +190,18 @@ def quality(instance: Instance, collector: Collector, root: Path, scratch: Path,
 
 
 def _lacking(journal: Journal, instance: Instance, collectors: list[Collector]) -> tuple[bool, list[Collector]]:
-    """Whether its calls are to be counted, and whose quality is to be found."""
+    """Returns whether the counts are missing, and the collectors whose quality is missing."""
     have = {
         (r["kind"], r["workload"], r.get("collector")) for r in journal.rows() if r.get("kind") in ("counts", "quality")
     }
     if instance.figure:
-        collectors = []  # it runs for a time: what it does depends on how slow it is made
+        collectors = []  # it runs for a fixed time, so its work depends on the collector's speed
     named = [c for c in collectors if c.name != "none" and ("quality", instance.key, c.name) not in have]
     return ("counts", instance.key, None) not in have, named
 
 
 def profile(journal: Journal, instance: Instance, collectors: list[Collector], work: Path) -> None:
-    """Adds the counts and quality rows of one workload that the journal lacks; without strace there are none."""
+    """Adds the missing counts and quality rows of one workload. Without strace it adds none."""
     count, missing = _lacking(journal, instance, collectors)
     if not (count or missing) or not shutil.which("strace"):
         return

@@ -1,7 +1,9 @@
-"""Runs a matrix: blocks of one workload under all collectors, a native control before and after, each block again if they disagree.
+"""Runs a matrix in blocks. A block runs one workload under all collectors, in random order.
 
-The order of blocks within an iteration and of collectors within a block is random, from the plan's seed. A block is done when its last row
-stands in the journal; after an interruption the next run goes on with the first that is not.
+A native run comes first and last in each block. If the two differ too much, the block is repeated.
+The order of blocks within an iteration is random, too; both come from the plan's seed. A block is
+done when its last row is in the journal. A resumed matrix continues with the first block that is
+not done.
 """
 
 from __future__ import annotations
@@ -29,34 +31,35 @@ Block = tuple[int, str]
 """(iteration, workload)."""
 
 NOTHING = Instance("start", "true", "a command that does nothing", "true")
-"""What a collector adds to it is what it costs to begin and to end."""
+"""The time that a collector adds to this command is the cost of its start and end."""
 STARTS = 7
-"""Rounds of it."""
+"""The number of rounds that measure `NOTHING`."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to measure; written into the plan."""
+    """The options of the measurement, which are stored in the plan."""
 
     seed: int
     iterations: int = 3
     target_s: float = 3.0
-    """How long a native run shall take; quick programs are looped to it."""
+    """The wanted time of a native run. Short programs are looped until they take this long."""
     cut: float = 20.0
-    """A cell that takes so many times the native run is ended."""
+    """A cell is killed after this multiple of the native run's time."""
     least_limit_s: float = 2.0
     native_limit_s: float = 900.0
     settle_s: float = 60.0
+    """The time limit for background processes after a command. Plans contain this name."""
     tolerance: float = 1.15
-    """The two native runs of a block may differ by so much."""
+    """The greatest ratio between the two native runs of a block."""
     repeats: int = 2
-    """A block that was disturbed is repeated so often at most."""
+    """The greatest number of repetitions of a disturbed block."""
     memory: int | None = None
     processor: int | None = None
 
 
 def order(options: Options, workloads: Sequence[str]) -> list[Block]:
-    """All blocks in their random order."""
+    """Returns all blocks in their random order."""
     blocks: list[Block] = []
     for iteration in range(options.iterations):
         names = list(workloads)
@@ -66,12 +69,15 @@ def order(options: Options, workloads: Sequence[str]) -> list[Block]:
 
 
 def done(journal: Journal) -> set[Block]:
-    """Blocks that are finished."""
+    """Returns the finished blocks."""
     return {(r["iteration"], r["workload"]) for r in journal.rows() if r.get("kind") == "block" and r.get("kept")}
 
 
 def begun(journal: Journal) -> dict[Block, int]:
-    """How many attempts at each block were begun: one that was interrupted has rows that must not be taken for those of another."""
+    """Returns the number of attempts at each block.
+
+    An interrupted attempt has rows, which must not be mixed with those of the next attempt.
+    """
     found: dict[Block, int] = {}
     for row in journal.rows():
         if "attempt" in row:
@@ -81,7 +87,7 @@ def begun(journal: Journal) -> dict[Block, int]:
 
 
 class Runner:
-    """A matrix under way."""
+    """A matrix in progress."""
 
     def __init__(
         self,
@@ -92,7 +98,10 @@ class Runner:
         work: Path,
         after: Callable[[Instance], None] = lambda _: None,
     ) -> None:
-        """`work` is where workloads are prepared; `after` is called with the instance of each finished block."""
+        """Workloads are prepared in `work`.
+
+        `after` is called with the instance of each finished block.
+        """
         self.journal, self.options = journal, options
         self.instances = {i.key: i for i in instances}
         self.collectors = [c for c in collectors if c.name != "none"]
@@ -102,7 +111,7 @@ class Runner:
         self.loops = {r["workload"]: r["loops"] for r in journal.rows() if r.get("kind") == "calibrated"}
 
     def run(self) -> None:
-        """Measures what the collectors' starts cost, and every block that is not done."""
+        """Measures the starts of the collectors, and every block that is not done."""
         self._starts()
         finished = done(self.journal)
         rest = [b for b in order(self.options, list(self.instances)) if b not in finished]
@@ -116,7 +125,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _scratch(self) -> Iterator[Path]:
-        """A directory that other users can enter, removed afterwards."""
+        """Creates a directory that other users can enter, and removes it afterwards."""
         scratch = Path(tempfile.mkdtemp(prefix="backstory-bench-", dir=self.work))
         scratch.chmod(0o755)
         try:
@@ -125,12 +134,15 @@ class Runner:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _starts(self) -> None:
-        """What each collector adds to a command that does nothing: no fit to programs of seconds tells milliseconds."""
+        """Measures the time that each collector adds to a command that does nothing.
+
+        A fit to programs that run for seconds would not be precise to milliseconds.
+        """
         known = {r["collector"] for r in self.journal.rows() if r.get("kind") == "start"}
         missing = [c for c in self.collectors if c.name not in known]
         if not missing:
             return
-        progress.show("what each collector's start costs")
+        progress.show("measuring the start of each collector")
         limits = self._limits(max(self.options.least_limit_s, 10.0))
         walls: dict[str, list[float]] = {c.name: [] for c in missing}
         marks = dict.fromkeys(walls, "ok")
@@ -171,7 +183,7 @@ class Runner:
         try:
             instance.prepare(root)
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
-            self._fails(instance, iteration, f"it can't be prepared: {error}")
+            self._fails(instance, iteration, f"it cannot be prepared: {error}")
             return
         loops = self._calibrated(instance, root, scratch)
         if loops is None:
@@ -202,7 +214,10 @@ class Runner:
         self.journal.append({"kind": "block", **head, "disturbed": False, "kept": True})
 
     def _calibrated(self, instance: Instance, root: Path, scratch: Path) -> int | None:
-        """How often the instance is looped; measured once for a whole matrix. None if it does not work natively."""
+        """Returns the number of loops of a workload, measured once for a matrix.
+
+        Returns `None` if the workload fails natively.
+        """
         if instance.key in self.loops:
             return int(self.loops[instance.key])
         self._native(instance, 1, root, scratch, None)
@@ -218,18 +233,18 @@ class Runner:
         return loops
 
     def _attempt(self, instance: Instance, iteration: int, attempt: int, loops: int, root: Path, scratch: Path) -> bool:
-        """One pass over the collectors; true if the two native runs differ too much."""
-        place: Row = {"iteration": iteration, "attempt": attempt}
+        """Runs one attempt at a block. Returns true if the two native runs differ too much."""
+        at: Row = {"iteration": iteration, "attempt": attempt}
         first = self._native(instance, loops, root, scratch, None)
-        self.journal.append({**first.row, **place, "position": 0})
+        self.journal.append({**first.row, **at, "position": 0})
         native = Native(first.outcome.wall_s, first.outcome.status, first.digest)
         limit = max(self.options.cut * native.wall_s, self.options.least_limit_s)
         shuffled = list(self.collectors)
         random.Random(f"{self.options.seed}/{iteration}/{instance.key}/{attempt}").shuffle(shuffled)
         for position, collector in enumerate(shuffled, 1):
             cell = measure(instance, collector, loops, root, scratch, self._limits(limit), native)
-            self.journal.append({**cell.row, **place, "position": position})
+            self.journal.append({**cell.row, **at, "position": position})
         last = self._native(instance, loops, root, scratch, native)
-        self.journal.append({**last.row, **place, "position": len(shuffled) + 1})
+        self.journal.append({**last.row, **at, "position": len(shuffled) + 1})
         apart = max(native.wall_s, last.outcome.wall_s) / max(1e-9, min(native.wall_s, last.outcome.wall_s))
         return apart > self.options.tolerance

@@ -1,4 +1,6 @@
-"""Starts or resumes a matrix: what can run here, the plan, the blocks, the profiles, Parquet."""
+"""Starts or resumes a matrix: selects what can run here, then writes plan, rows and Parquet
+file.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from .runner import Options, Runner
 
 
 def to_install(instances: Sequence[Instance], collectors: Sequence[Collector]) -> list[tuple[str, ...]]:
-    """The commands that bring what is missing and in a registry: Debian's packages, those of PyPI, what else is needed."""
+    """Returns the commands that install missing packages of Debian and PyPI, and other
+    requirements.
+    """
     missing = [need for instance in instances for need in instance.needs if need.missing()]
     packages = sorted({need.package for need in missing if need.package})
     projects = sorted({project for need in missing for project in need.projects})
@@ -47,7 +51,9 @@ def _install(instances: Sequence[Instance], collectors: Sequence[Collector]) -> 
             words, stdin=subprocess.DEVNULL, stdout=sys.stderr, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         ).returncode
         if status:
-            print(f"backstory-bench: {words[0]} ended with status {status}; what lacks is skipped", file=sys.stderr)
+            print(
+                f"backstory-bench: {words[0]} ended with status {status}; what it installs is skipped", file=sys.stderr
+            )
 
 
 def _plan(
@@ -81,7 +87,7 @@ def _plan(
 
 
 def run_matrix(args: argparse.Namespace, instances: list[Instance], collectors: list[Collector]) -> int:
-    """The command `run` for suites of the matrix; 1 if nothing could be measured."""
+    """Runs the command `run` for suites of the matrix."""
     directory = Path(args.out or f"bench/runs/matrix-{time.strftime('%Y-%m-%d-%H%M%S')}")
     journal = Journal(directory)
     if args.install:
@@ -111,9 +117,7 @@ def run_matrix(args: argparse.Namespace, instances: list[Instance], collectors: 
     try:
         print(parquet(journal))
     except ModuleNotFoundError:
-        print(
-            "no Parquet file without pyarrow: `report` makes it where the extra `report` is installed", file=sys.stderr
-        )
+        print("no Parquet file without pyarrow: install the extra `report`, then `report` makes it", file=sys.stderr)
     _say_marks(journal)
     return 0
 

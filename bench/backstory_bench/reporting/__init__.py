@@ -1,4 +1,6 @@
-"""`report`: docs/benchmark from results: one HTML page that needs no network, one Markdown summary and its picture, by one command."""
+"""`report` writes docs/benchmark: an HTML page that needs no network, a summary, and its
+picture.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from .summary import summary
 
 
 def write(results: Path, out: Path) -> list[Path]:
-    """Writes `index.html`, `README.md` and `standing.svg` into `out` from the results; says which files.
+    """Writes `index.html`, `README.md` and `standing.svg` into `out`. Returns their paths.
 
-    There is no picture where no quality was measured.
+    Without quality rows there is no picture.
     """
     found = load(results)
     out.mkdir(parents=True, exist_ok=True)

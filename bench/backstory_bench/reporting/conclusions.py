@@ -1,4 +1,4 @@
-"""What the intervals support, and nothing else."""
+"""States the conclusions that the intervals support."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ OURS = "backstory"
 
 
 def _apart(a: Mean, b: Mean) -> bool:
-    """Whether `a` is surely below `b`; what was cut off is surely below nothing."""
+    """Returns true if the interval of `a` lies below that of `b`. A censored `a` is never below."""
     return not a.at_least and not np.isnan(a.high) and not np.isnan(b.low) and a.high < b.low
 
 
 def _cost_and_sight(results: Results) -> list[str]:
-    """One sentence a collector: its cost, and the shares of files and process starts that it sees."""
+    """Returns a sentence for each collector: its cost, and its recall of files and process
+    starts.
+    """
     found = []
     order = sorted(standings(results), key=lambda s: (s.collector != OURS, not s.collector.startswith(OURS)))
     for s in order:
@@ -32,7 +34,7 @@ def _cost_and_sight(results: Results) -> list[str]:
 
 
 def conclusions(results: Results) -> list[str]:
-    """Sentences, each held by its 95 % interval."""
+    """Returns sentences, each supported by its 95 % interval."""
     cells = results.cells
     sums, groups = total(cells), by_group(cells)
     rounds = max((m.rounds for m in groups.values()), default=0)
@@ -63,5 +65,7 @@ def conclusions(results: Results) -> list[str]:
         found.append(f"Nothing yet: in {rounds} iterations at most, no interval lies apart from that of {OURS}.")
     fewest = min((m.rounds for m in groups.values()), default=0)
     if fewest < rounds:
-        found.append(f"Some groups have fewer than {rounds} iterations; what has no interval has one.")
+        found.append(
+            f"Some groups have fewer than {rounds} iterations; a mean without an interval comes from one iteration."
+        )
     return found

@@ -1,4 +1,4 @@
-"""The HTML page: tables that sort at a click, plots as SVG, nothing from the network."""
+"""The HTML page: sortable tables, and plots as SVG. It loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def _subset(results: Results) -> str:
 
 
 def page(results: Results) -> str:
-    """The whole page."""
+    """Returns the whole page."""
     said = "".join(f"<li>{html.escape(line)}</li>" for line in conclusions(results))
     body = [
-        "<h1>The benchmark suite, and where backstory stands in it</h1><h2>What can be concluded</h2>",
+        "<h1>The benchmark suite, and where backstory stands in it</h1><h2>Conclusions</h2>",
         plots.standing(results),
         f"<ul>{said}</ul>",
         _table(tables.groups(results)),

@@ -1,4 +1,4 @@
-"""The report's figures, as SVG text to put into the page."""
+"""The report's figures, as SVG text for the page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ..analysis.standing import standings
 from ..analysis.subset import METHODS, Subset, standardised
 from .tables import collectors
 
-# The same results give the same page, byte for byte.
+# The same results make the same page, byte for byte.
 matplotlib.rcParams["svg.hashsalt"] = "backstory"
 
 RATIOS = (0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 20, 30, 50, 100)
-"""Where the axis of ratios has its ticks, as far as it reaches."""
+"""The possible ticks of the axis of ratios."""
 
 
 def _svg(figure: Figure) -> str:
@@ -39,7 +39,7 @@ def _svg(figure: Figure) -> str:
 
 
 def _label(axes: Axes, labels: list[tuple[tuple[float, float], str]]) -> None:
-    """Writes each label beside its point, towards the middle; labels that would overlap move up."""
+    """Writes each label beside its point, towards the middle. Labels that would overlap move up."""
     highest: dict[str, float] = {"left": -np.inf, "right": -np.inf}
     for at, text in sorted(labels, key=lambda label: label[0][1]):
         side = "right" if at[0] > 50 else "left"
@@ -50,7 +50,10 @@ def _label(axes: Axes, labels: list[tuple[tuple[float, float], str]]) -> None:
 
 
 def standing(results: Results) -> str:
-    """Overhead against recall of files and of process starts: one point a collector, the best corner at the lower right."""
+    """Plots overhead against recall of files and of process starts, one point for each collector.
+
+    The best corner is at the lower right.
+    """
     points = [s for s in standings(results) if s.files == s.files]
     if not points:
         return ""
@@ -81,12 +84,15 @@ def standing(results: Results) -> str:
 
 
 def overhead(results: Results) -> str:
-    """Each group's ratio by collector, with its interval; a triangle where it was cut off."""
+    """Plots each group's ratio by collector, with its interval.
+
+    A triangle marks a censored value.
+    """
     means, names = by_group(results.cells), collectors(results)
     groups = sorted({g for g, _ in means}, reverse=True)
     figure, axes = plt.subplots(figsize=(9, 0.34 * len(groups) + 1.5))
     for number, name in enumerate(names):
-        # The first at the top, as in the legend.
+        # The first collector is at the top, as in the legend.
         shift = 0.7 * (0.5 - number / (len(names) - 1)) if len(names) > 1 else 0.0
         points = [(y + shift, means[g, name]) for y, g in enumerate(groups) if (g, name) in means]
         ys, values = [y for y, _ in points], [m.value for _, m in points]
@@ -110,7 +116,7 @@ def overhead(results: Results) -> str:
 
 
 def competition(found: list[Subset], chosen: Subset) -> str:
-    """The paper's figure 2: both scores against the size of the subset, by method."""
+    """Plots figure 2 of the paper: both scores against the size of the subset, by method."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 4))
     for panel, score in zip(axes, ("representativeness", "accuracy"), strict=True):
         for method in METHODS:
@@ -126,7 +132,10 @@ def competition(found: list[Subset], chosen: Subset) -> str:
 
 
 def scatter(table: pd.DataFrame, chosen: Subset, groups: Mapping[str, str] | None = None) -> str:
-    """The paper's figure 3: two principal components, coloured by cluster, or by each workload's group; the chosen ones are large."""
+    """Plots figure 3 of the paper: the workloads by two principal components.
+
+    The colours show clusters, or the workloads' groups. The chosen workloads have larger points.
+    """
     space = PCA(2, svd_solver="full").fit_transform(standardised(table))
     names = list(table.index)
     kinds = [groups[n] if groups else chosen.chosen[chosen.cluster[n]] for n in names]
@@ -135,7 +144,7 @@ def scatter(table: pd.DataFrame, chosen: Subset, groups: Mapping[str, str] | Non
     for number, kind in enumerate(sorted(set(kinds))):
         at = np.array([i for i, k in enumerate(kinds) if k == kind])
         large = np.array([60 if names[i] in chosen.chosen else 14 for i in at])
-        # After twenty the colours begin anew, with another form.
+        # After twenty kinds the colours repeat, with another marker.
         colour, form = colours(number % 20), "o^s"[number // 20 % 3]
         axes.scatter(space[at, 0], space[at, 1], s=large, color=colour, marker=form, label=kind)
         if not groups:
@@ -147,7 +156,7 @@ def scatter(table: pd.DataFrame, chosen: Subset, groups: Mapping[str, str] | Non
 
 
 def tree(table: pd.DataFrame) -> str:
-    """The paper's figure 4: how near workloads are to one another (Ward)."""
+    """Plots figure 4 of the paper: the distances between workloads, by Ward's method."""
     figure, axes = plt.subplots(figsize=(8, 0.18 * len(table) + 1))
     dendrogram(
         linkage(standardised(table), "ward"), labels=list(table.index), orientation="right", ax=axes, leaf_font_size=7

@@ -1,4 +1,4 @@
-"""The Markdown summary."""
+"""The summary in Markdown."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ follows from them. `index.html` beside this file has the same tables with plots.
 PICTURE = """![Wall time against recall of files and of process starts, one point for each
 collector](standing.svg)
 
-The best place is the lower right corner: all is seen, at no cost.
+The best position is the lower right corner: everything is recorded, at no cost.
 """
 
 
 def markdown(table: Table) -> str:
-    """A table with its heading."""
+    """Formats a table with its heading."""
     if not table.rows:
         return ""
     lines = [f"## {table.title}", "", *([textwrap.fill(table.about, 98), ""] if table.about else [])]
@@ -39,13 +39,13 @@ def markdown(table: Table) -> str:
 
 
 def _item(text: str) -> str:
-    """One item of a list, wrapped."""
+    """Formats one item of a list, wrapped."""
     return textwrap.fill(text, 98, initial_indent="- ", subsequent_indent="  ")
 
 
 def summary(results: Results) -> str:
-    """Everything but the plots."""
-    parts = [HEAD, "## What can be concluded\n"]
+    """Returns everything except the plots."""
+    parts = [HEAD, "## Conclusions\n"]
     if plots.standing(results):
         parts.append(PICTURE)
     parts.append("\n".join(_item(line) for line in conclusions(results)) + "\n")

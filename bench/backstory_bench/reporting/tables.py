@@ -1,4 +1,4 @@
-"""The report's tables, as rows of cells; page and summary print the same ones."""
+"""The report's tables, as rows of cells. The page and the summary contain the same tables."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ OURS_IN_PAPER = {"fsatrace": "fsatrace", "care": "care", "strace": "strace", "rr
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its heading and what it says."""
+    """A table with its heading and an explanation."""
 
     title: str
     about: str
     head: list[str]
     rows: list[list[str]]
     sums: int = 0
-    """So many of the last rows are of all others, and are not sorted with them."""
+    """The number of rows at the end that are totals. They are not sorted with the others."""
     prose: bool = False
-    """The last column is text to be read, which is broken into lines."""
+    """True if the last column is text, which is broken into lines."""
 
 
 def paper(name: str) -> list[dict[str, str]]:
-    """A paper's table from the data files, without the line that names its source."""
+    """Reads a table of a paper from the data files, without the line that names its source."""
     text = resources.files("backstory_bench.data").joinpath(name).read_text()
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def collectors(results: Results) -> list[str]:
-    """Measured collectors: backstory's modes first, then by their total."""
+    """Returns the measured collectors: backstory's modes first, then by their total."""
     means = total(results.cells)
     names = [str(c) for c in results.cells["collector"].unique() if c != "none"]
     return sorted(names, key=lambda c: (not c.startswith("backstory"), means[c].value if c in means else np.inf, c))
 
 
 def groups(results: Results) -> Table:
-    """Geometric mean of the ratios of wall time, by group."""
+    """Returns the geometric means of the ratios of wall time, by group."""
     cells, names = results.cells, collectors(results)
     means, sums = by_group(cells), total(cells)
     order = [g for g in PAPER_GROUPS if g in set(cells["group"])]
@@ -62,7 +62,7 @@ def groups(results: Results) -> Table:
 
 
 def workloads(results: Results) -> Table:
-    """All ratios, and processor time."""
+    """Returns all ratios of wall and processor time."""
     cells, names = results.cells, collectors(results)
     wall, cpu = by_workload(cells), by_workload(cells, "log_cpu")
     native = cells[(cells["collector"] == "none") & (cells["mark"] == "ok")].groupby("workload")["wall_s"].median()
@@ -79,7 +79,7 @@ def workloads(results: Results) -> Table:
 
 
 def storage(results: Results) -> Table:
-    """Log, memory and settling."""
+    """Returns the sizes of logs, the memory, and the background time."""
     cells = results.cells
     rows = []
     for name in ["none", *collectors(results)]:
@@ -96,19 +96,19 @@ def storage(results: Results) -> Table:
         "collector",
         "log, MB per native second (median)",
         "peak memory, MB (median)",
-        "settling, s (median)",
+        "background, s (median)",
         "longest",
     ]
     return Table(
         "Storage and memory",
-        "Settling is the time from the prompt until the last process of the collector has ended.",
+        "Background time is the time from the end of the command to the end of the collector's last process.",
         head,
         rows,
     )
 
 
 def quality(results: Results) -> Table:
-    """Precision and recall over all workloads, each weighing the same."""
+    """Returns precision and recall over all workloads, which have the same weight."""
     found = results.quality
     if found.empty or "files_true" not in found:
         return Table("Quality", "Not measured.", ["collector"], [])
@@ -141,7 +141,7 @@ def quality(results: Results) -> Table:
 
 
 def against_paper(results: Results) -> Table:
-    """The paper's table 4 beside ours, in percent of overhead."""
+    """Returns table 4 of the paper beside our results, in percent of overhead."""
     means = by_group(results.cells)
     ours = {c for _, c in means}
     names = [c for c in OURS_IN_PAPER if c in ours]
@@ -155,7 +155,7 @@ def against_paper(results: Results) -> Table:
         rows.append(row)
     head = ["group", *(f"{c}, {who}" for c in names for who in ("paper", "here"))]
     return Table(
-        "Beside the paper's table 4",
+        "Comparison with table 4 of the paper",
         f"Overhead of wall time in percent. The paper used another machine and other versions. The total here is over {len(common_groups(results.cells))} groups.",
         head,
         rows,
@@ -164,7 +164,7 @@ def against_paper(results: Results) -> Table:
 
 
 def costs(results: Results) -> Table:
-    """The fitted cost of a call of each kind."""
+    """Returns the fitted costs of calls, by kind."""
     rows = []
     found = models(results)
     kinds = [k for k in (found[0].cost if found else {}) if any(m.cost[k] > 0 for m in found)]
@@ -181,14 +181,14 @@ def costs(results: Results) -> Table:
         )
     head = ["collector", "start, ms", *(f"{k}, µs" for k in kinds), "workloads", "standard error"]
     about = (
-        "The model is: ratio − 1 = Σ calls per second × cost + start / native time. The start is the time that a command without "
-        "work takes longer. It is fitted where it was not measured. The error is that of workloads left out of the fit."
+        "The model is: ratio − 1 = Σ calls per second × cost + start / native time. The start is the time added to a command "
+        "without work. If it was not measured, it is fitted. The error is that of workloads left out of the fit."
     )
-    return Table("What a call costs", about, head, rows)
+    return Table("The cost of a call", about, head, rows)
 
 
 def left_out(results: Results) -> Table:
-    """What was not measured and why; what went wrong."""
+    """Returns everything that was not measured or failed, with the reasons."""
     rows: list[list[str]] = []
     for plan in results.plans:
         rows += [[name, "", "left out", why] for name, why in plan.get("skipped_collectors", {}).items()]
@@ -199,13 +199,21 @@ def left_out(results: Results) -> Table:
     disturbed = holds(holds(results.rows, "block", "kept"), "block", "disturbed")
     for w, part in disturbed.groupby("workload"):
         rows.append(
-            ["none", str(w), "disturbed", f"the native runs of {len(part)} blocks differ although they were repeated"]
+            [
+                "none",
+                str(w),
+                "disturbed",
+                f"the native runs of {len(part)} blocks differ, although the blocks were repeated",
+            ]
         )
-    return Table("Left out and gone wrong", "", ["collector", "workload", "mark", "why"], rows, prose=True)
+    return Table("Omissions and failures", "", ["collector", "workload", "mark", "why"], rows, prose=True)
 
 
 def machine(results: Results) -> Table:
-    """Where it was measured; what differs from sitting to sitting is told of each."""
+    """Returns the machine, the versions and the options.
+
+    Values that differ between sittings are listed.
+    """
     found: dict[str, list[str]] = {}
     for plan in results.plans:
         options = {f"option: {key}": value for key, value in plan.get("options", {}).items()}

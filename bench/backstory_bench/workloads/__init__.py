@@ -1,4 +1,4 @@
-"""All workloads of the matrix, one file for each kind, and the suites of them."""
+"""All workloads of the matrix, one file for each kind, and their suites."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _GROUPS = (
 )
 
 INSTANCES: dict[str, Instance] = {i.key: i for group in _GROUPS for i in group.INSTANCES}
-"""By `group/name`."""
+"""All instances, by `group/name`."""
 
 PAPER_GROUPS = (
     "BLAST",
@@ -71,20 +71,26 @@ PAPER_GROUPS = (
     "VCS checkout",
     "cp",
 )
-"""The rows of the paper's table 4."""
+"""The rows of table 4 of the paper."""
 
 
 def minimal() -> dict[str, float]:
-    """The chosen subset with its weights, as `subset --write` left it in data/minimal.json."""
+    """Returns the chosen subset with its weights.
+
+    `subset --write` wrote it to data/minimal.json.
+    """
     text = resources.files(__package__).joinpath("../data/minimal.json").read_text()
     return {str(key): float(weight) for key, weight in json.loads(text)["weights"].items()}
 
 
 def suite(name: str) -> list[Instance]:
-    """The instances of a suite: `full`, `minimal`, `groups` (the first that can run here of each), or a group's name.
+    """Returns the instances of a suite.
+
+    A suite is `full`, `minimal`, `groups` (of each group the first that can run here), or the name
+    of a group.
 
     # Errors
-    `KeyError` with what is known.
+    `KeyError` if the name is unknown.
     """
     if name == "full":
         return list(INSTANCES.values())
@@ -100,12 +106,12 @@ def suite(name: str) -> list[Instance]:
 
 
 def select(names: list[str]) -> list[Instance]:
-    """Instances by group, by name, or by `group/name`."""
+    """Selects instances by group, by name, or by `group/name`."""
     found = []
     for name in names:
         some = [i for i in INSTANCES.values() if name in (i.key, i.group, i.name)]
         if not some:
-            raise KeyError(f"no workload, group or suite {name!r}; see: backstory-bench list workloads")
+            raise KeyError(f"there is no workload, group or suite {name!r}; see: backstory-bench list workloads")
         found.extend(some)
     return list(dict.fromkeys(found))
 

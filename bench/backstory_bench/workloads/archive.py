@@ -1,4 +1,6 @@
-"""Tar Archive and Tar Unarchive: a source tree, with no compression, gzip, bzip2, pigz and pbzip2."""
+"""Tar Archive and Tar Unarchive: a source tree, uncompressed, and with gzip, bzip2, pigz,
+pbzip2.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What every workload instance is to the matrix: a shell text that does its work so many times, and how to tell that it worked.
+"""The interface of a workload of the matrix: a shell script that repeats its work, and a check.
 
-An instance is prepared once in a directory of its own, cleaned before every run (neither is timed), run, and checks its own result:
-exit status, the digest of what it made, its standard output where that is the same every time. A collector that breaks it is caught.
-Nothing here measures.
+An instance is prepared once in a directory of its own, and cleaned before every run; neither is
+timed. After a run it checks the exit status, the digest of the outputs, and the standard output if
+that is deterministic. So a collector that breaks the workload is detected. Nothing here measures.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from .sources import source
 
 @dataclass(frozen=True)
 class Need:
-    """Something that an instance can't do without."""
+    """A requirement of an instance."""
 
     missing: Callable[[], str | None]
     package: str = ""
-    """The Debian package that brings it, if one does."""
+    """The Debian package that contains it, if any."""
     projects: tuple[str, ...] = ()
-    """The projects of PyPI that bring it, if they do."""
+    """The PyPI projects that contain it, if any."""
     commands: tuple[tuple[str, ...], ...] = ()
-    """What brings it from elsewhere, after its packages are there."""
+    """Commands that install it from elsewhere, after its packages are installed."""
 
 
 def program(name: str, package: str = "") -> Need:
-    """A program on the path."""
+    """Requires a program on the path."""
     package = package or name
     hint = f"{name} is not installed (Debian package {package})"
     return Need(lambda: None if find(name) else hint, package)
 
 
 def built(name: str, relative: str) -> Need:
-    """A program in a built tree of `--sources DIR`."""
+    """Requires a program in a built tree of `--sources DIR`."""
 
     def missing() -> str | None:
         tree = source(name)
@@ -54,11 +54,11 @@ def built(name: str, relative: str) -> Need:
 
 
 _PROJECTS = {"sklearn": "scikit-learn", "umap": "umap-learn"}
-"""Projects of PyPI that are not called as their module is."""
+"""PyPI projects whose name differs from that of their module."""
 
 
 def module(*names: str) -> Need:
-    """Python modules that `python()` can import."""
+    """Requires Python modules that `python()` can import."""
 
     def missing() -> str | None:
         code = ";".join(f"import importlib.util as u; assert u.find_spec({n!r}), {n!r}" for n in names)
@@ -72,12 +72,12 @@ def module(*names: str) -> Need:
 
 
 def python() -> str:
-    """The Python that workloads run: `$BENCH_PYTHON`, else our own."""
+    """Returns the Python that runs the workloads: `$BENCH_PYTHON`, else this one."""
     return os.environ.get("BENCH_PYTHON") or sys.executable
 
 
 def find(name: str) -> str | None:
-    """A program's path, where Debian keeps daemons too."""
+    """Returns a program's path. Searches the directories of daemons, too."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
 
 
@@ -90,55 +90,58 @@ class Instance:
     """One workload of the matrix."""
 
     group: str
-    """The paper's name of its group, as in its table 4."""
+    """The name of its group in table 4 of the paper."""
     name: str
     what: str
     body: str
-    """Shell text, run in the instance's directory; `$LOOPS` is how often."""
+    """The shell script, run in the instance's directory. `$LOOPS` is the number of repetitions."""
     needs: tuple[Need, ...] = ()
     prepare: Callable[[Path], None] = _nothing
     clean: tuple[str, ...] = ()
-    """What is removed before each run."""
+    """Files and directories to remove before each run."""
     outputs: tuple[str, ...] = ()
-    """Files and directories whose contents have to be the native run's."""
+    """Files and directories whose contents must equal those of the native run."""
     stdout: bool = False
-    """Standard output has to be the native run's."""
+    """True if the standard output must equal that of the native run."""
     before: str = ""
-    """Shell text before the loop."""
+    """Shell commands before the loop."""
     after: str = ""
-    """Shell text after the loop."""
+    """Shell commands after the loop."""
     repeat: bool = True
-    """The body is looped; else it makes use of `$LOOPS` itself."""
+    """True if `body` is put into a loop. Otherwise it uses `$LOOPS` itself."""
     fixed: bool = False
-    """Long or self-timed: never looped."""
+    """True if the workload is long, or measures its own time, so that it is never looped."""
     figure: str | None = None
-    """Pattern of the figure that the program prints (seconds, microseconds …: less is better) instead of its wall time."""
+    """A pattern for the figure that the program prints (in seconds, for example).
+
+    The figure replaces the wall time. Smaller is better.
+    """
     rate: bool = False
-    """The figure is a rate: more is better."""
+    """True if the figure is a rate, so that larger is better."""
     truth: Callable[[Path], set[str]] | None = None
-    """The files that it reads and writes, as its maker or the program itself states (after a run)."""
+    """Returns the files that a run read and wrote, as the program itself or its author states."""
     shell: str = "sh"
 
     @property
     def key(self) -> str:
-        """Its name in results: group and instance."""
+        """The name in results: group and instance."""
         return f"{self.group}/{self.name}"
 
     def lacking(self) -> str | None:
-        """Why it can't run here, or None."""
+        """Returns the reason why the instance cannot run here, or `None`."""
         return next((reason for need in self.needs if (reason := need.missing())), None)
 
     def script(self, loops: int) -> str:
-        """The shell text of `loops` times its work."""
+        """Returns the shell script that does the work `loops` times."""
         body = f"n=0; while [ $n -lt $LOOPS ]; do n=$((n+1))\n{self.body}\ndone" if self.repeat else self.body
         return f"set -e\nLOOPS={loops}\n{self.before}\n{body}\n{self.after}\n"
 
     def command(self, loops: int) -> list[str]:
-        """What is put behind a collector."""
+        """Returns the command line that a collector runs."""
         return [self.shell, "-c", self.script(loops)]
 
     def reset(self, root: Path) -> None:
-        """Removes what an earlier run has made."""
+        """Removes the outputs of an earlier run."""
         for name in self.clean:
             for path in root.glob(name):
                 if path.is_dir() and not path.is_symlink():
@@ -147,7 +150,7 @@ class Instance:
                     path.unlink(missing_ok=True)
 
     def digest(self, root: Path, stdout: bytes) -> str:
-        """What a run made, to compare with what the native run made."""
+        """Returns a digest of the outputs, to compare with that of the native run."""
         whole = hashlib.sha256(stdout if self.stdout else b"")
         for name in self.outputs:
             for path in sorted([root / name, *(root / name).rglob("*")]):
@@ -162,14 +165,14 @@ class Instance:
 
 
 def free_port(root: Path) -> None:
-    """Leaves a free port's number in `root`/port."""
+    """Writes the number of a free port to the file `port` in `root`."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         (root / "port").write_text(f"{s.getsockname()[1]}\n")
 
 
 def tree(root: Path, name: str, files: int, size: int, per_directory: int = 100) -> None:
-    """A tree of text files, the same every time."""
+    """Makes a deterministic tree of text files."""
     for i in range(files):
         directory = root / name / f"d{i // per_directory:03d}"
         directory.mkdir(parents=True, exist_ok=True)
@@ -178,5 +181,5 @@ def tree(root: Path, name: str, files: int, size: int, per_directory: int = 100)
 
 
 def tree_files(root: Path, *names: str) -> set[str]:
-    """All files below the named directories, absolute."""
+    """Returns the absolute paths of all files below the named directories."""
     return {str(path) for name in names for path in (root / name).rglob("*") if path.is_file()}

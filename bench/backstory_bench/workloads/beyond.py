@@ -1,4 +1,6 @@
-"""What the paper names as missing: a computational workflow, a database under transactions, a Go build, a container build."""
+"""Workloads that the paper names as missing: a workflow, a database, a Go build, a container
+build.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ rule total:
     output: "total.txt"
     shell: "cat {input} | sort -n >{output}"
 """
-# New-order, payment and delivery of TPC-C in nearly its ratio, on a file database. Every
-# transaction is durable.
+# New-order, payment and delivery transactions, nearly in TPC-C's proportions, on a database file.
+# Every transaction is durable.
 _TRANSACTIONS = """
 import random, sqlite3, sys
 random.seed(7)
@@ -58,7 +60,10 @@ def _workflow(root: Path) -> None:
 
 
 def stated(root: Path) -> set[str]:
-    """Inputs and outputs of all jobs, as Snakemake's metadata say: a file for each output, its name being the output's in base64."""
+    """Reads the inputs and outputs of all jobs from Snakemake's metadata.
+
+    There is a file for each output, named after the output in base64.
+    """
     found = set()
     for path in (root / ".snakemake" / "metadata").iterdir():
         output = base64.urlsafe_b64decode(path.name).decode()

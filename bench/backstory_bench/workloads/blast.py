@@ -1,4 +1,4 @@
-"""BLAST: five query sets (one a program) against generated databases."""
+"""BLAST: five query sets, one for each program, against generated databases."""
 
 from __future__ import annotations
 

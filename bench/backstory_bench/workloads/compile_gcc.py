@@ -1,4 +1,7 @@
-"""Compile w/gcc: many small files, one compiler start each. `gcc -MD` states what each of them reads."""
+"""Compile w/gcc: many small files, with one compiler start each.
+
+`gcc -MD` states what each reads.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def _prepare(root: Path) -> None:
 
 
 def stated(root: Path) -> set[str]:
-    """Sources, headers, objects and the program, as the dependency files of `gcc -MD` and the command line say."""
+    """Reads sources, headers, objects and the program from the dependency files of `gcc -MD`."""
     found = {str(root / "prog")}
     for path in root.glob("*.d"):
         text = path.read_text().replace("\\\n", " ")

@@ -1,4 +1,4 @@
-"""Compile w/latex: a paper of a few pages with a table of contents and formulas, twice for its references."""
+"""Compile w/latex: a paper of a few pages with a table of contents, twice for its references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compile w/Spack: eight packages configured and compiled from Debian's sources, each scaled to a minute or less by what is made of it."""
+"""Compile w/Spack: eight packages, configured and compiled from Debian's sources.
+
+Each builds only some of its targets, so that it takes a minute at most.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ PYTHON = Source(
 
 
 def downloads() -> Path:
-    """Where archives are kept between runs."""
+    """Returns the directory that stores downloaded archives between runs."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "backstory-bench"
     cache.mkdir(parents=True, exist_ok=True)
     return cache

@@ -1,4 +1,4 @@
-"""cp: a tree of many small files and one of few large ones."""
+"""cp: a tree of many small files, and a tree of few large ones."""
 
 from __future__ import annotations
 

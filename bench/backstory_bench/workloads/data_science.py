@@ -1,4 +1,4 @@
-"""Data science: a notebook that is executed, scripts, clustering examples (UMAP, HDBSCAN) and a training run."""
+"""Data science: a notebook, scripts, clustering examples (UMAP, HDBSCAN) and a training run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""FTP srv/client: three clients fetch from vsftpd on the loopback. FTP srv/traffic: the server, recorded under a client's load."""
+"""FTP srv/client: three clients fetch from vsftpd. FTP srv/traffic: the server is recorded.
+
+Both use the loopback interface.
+"""
 
 from __future__ import annotations
 

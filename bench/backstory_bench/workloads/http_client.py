@@ -1,4 +1,4 @@
-"""HTTP srv/client: clients that fetch files from a small server on the loopback."""
+"""HTTP srv/client: clients that fetch files from a small server on the loopback interface."""
 
 from __future__ import annotations
 

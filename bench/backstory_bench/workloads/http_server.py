@@ -1,4 +1,4 @@
-"""HTTP srv/traffic: a server on the loopback under load; server and load are both recorded."""
+"""HTTP srv/traffic: a server under load on the loopback interface. Both are recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REQUESTS = 400
 _WAIT = """
 tries=0
 until curl -sf -o page.txt "http://127.0.0.1:$PORT/d000/f00000.txt"; do
-    tries=$((tries + 1)); [ $tries -lt 200 ] || { echo 'the server does not answer'; exit 9; }
+    tries=$((tries + 1)); [ $tries -lt 200 ] || { echo 'the server does not respond'; exit 9; }
     sleep 0.05
 done
 """

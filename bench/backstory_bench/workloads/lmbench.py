@@ -1,8 +1,9 @@
 """IO bench lmbench: nineteen microbenchmarks from a built tree.
 
-lmbench chooses its number of iterations by the clock, unless `ENOUGH` is set; even then it runs for a time and not for a count, so the wall
-time that the paper reports hardly moves under any collector. The figure used here is what the programs print: microseconds per operation, or
-megabytes per second.
+lmbench chooses its number of iterations by the clock, unless `ENOUGH` is set. Even then it runs for
+a fixed time, not for a fixed count. The wall time, which the paper reports, is therefore nearly the
+same under any collector. This module uses the figures that the programs print: microseconds per
+operation, or megabytes per second.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ GROUP = "IO bench lmbench"
 MICROSECONDS = r"([\d.]+) microseconds"
 RATE = r"^[\d.]+ ([\d.]+)\s*$|bandwidth: ([\d.]+) MB/sec"
 
-# name, program and arguments, pattern of the figure, whether it is a rate
+# Name, program with arguments, pattern of the figure, and true if the figure is a rate.
 PROGRAMS: tuple[tuple[str, str, str, bool], ...] = (
     ("getppid", "lat_syscall -N 3 null", MICROSECONDS, False),
     ("read", "lat_syscall -N 3 read", MICROSECONDS, False),

@@ -1,6 +1,7 @@
-"""Nextflow: its own launcher where that is installed, else its parts from Maven's repository.
+"""Nextflow: its launcher if that is installed, else its jar files from Maven's repository.
 
-The launcher fetches its runtime from elsewhere at its first use; the parts are all of it, and nothing is fetched.
+The launcher downloads its runtime at its first use. The jar files are complete, and download
+nothing.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ workflow { Channel.fromPath("tree/d000/f0000[0-3].txt") | count | collect | tota
 """
 
 
-def _parts() -> Path:
+def _jars() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(os.environ.get(VARIABLE) or Path(cache, "backstory-bench", "nextflow"))
 
 
 def _missing() -> str | None:
-    if shutil.which("nextflow") or any(_parts().glob("nextflow-*.jar")):
+    if shutil.which("nextflow") or any(_jars().glob("nextflow-*.jar")):
         return None
-    return f"neither nextflow is installed nor are its parts in {_parts()} (Maven: io.nextflow:nextflow; or set {VARIABLE})"
+    return f"nextflow is not installed, and {_jars()} has no jar files (Maven: io.nextflow:nextflow; or set {VARIABLE})"
 
 
 def _fetch() -> tuple[str, ...]:
     return (
         *("mvn", "-q", "-B", "-f", str(_DATA / "nextflow.xml"), "dependency:copy-dependencies"),
-        *("-DincludeScope=runtime", f"-DoutputDirectory={_parts()}"),
+        *("-DincludeScope=runtime", f"-DoutputDirectory={_jars()}"),
     )
 
 
 def _words() -> str:
     if launcher := shutil.which("nextflow"):
         return shlex.quote(launcher)
-    # Without what the argument file permits it keeps no cache.
-    words = ["java", f"@{_DATA / 'nextflow.args'}", "-Xmx512m", "-cp", f"{_parts()}/*", "nextflow.cli.Launcher"]
+    # Without the permissions in the argument file, Java cannot use the cache of Nextflow.
+    words = ["java", f"@{_DATA / 'nextflow.args'}", "-Xmx512m", "-cp", f"{_jars()}/*", "nextflow.cli.Launcher"]
     return shlex.join(words)
 
 

@@ -1,4 +1,4 @@
-"""IO bench postmark: many small files, made, read, appended to and removed."""
+"""IO bench postmark: creates, reads, appends to and removes many small files."""
 
 from __future__ import annotations
 

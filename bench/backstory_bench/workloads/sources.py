@@ -1,7 +1,8 @@
-"""What no registry has: where it comes from, and the commit that was tried.
+"""Programs that no registry has: their origins, and the commits that were tried.
 
-`--sources DIR` (or `BACKSTORY_BENCH_SOURCES`) holds a directory for each, already built as its own documentation says; nothing is built here.
-The commit found is written into the results beside the one that is known to work.
+`--sources DIR` (or `BACKSTORY_BENCH_SOURCES`) names a directory with a subdirectory for each
+program, built as its documentation describes. Nothing is built here. The results contain the commit
+that was found, beside the commit that is known to work.
 """
 
 from __future__ import annotations
@@ -15,33 +16,33 @@ VARIABLE = "BACKSTORY_BENCH_SOURCES"
 
 
 def commit_of(directory: Path) -> str:
-    """The commit of the git tree that a directory lies in; empty where git can't tell."""
+    """Returns the commit of the git tree that contains a directory; empty if git fails."""
     done = subprocess.run(["git", "-C", str(directory), "rev-parse", "HEAD"], capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A program that comes as sources only."""
+    """A program that is distributed as sources only."""
 
     name: str
     origin: str
     commit: str
-    """The git commit that was tried: a digest of the whole tree."""
+    """The git commit that was tried."""
 
     @property
     def directory(self) -> Path | None:
-        """Its built tree, if there is one."""
+        """The built tree, or `None`."""
         base = os.environ.get(VARIABLE)
         path = Path(base) / self.name if base else None
         return path if path is not None and path.is_dir() else None
 
     def reason(self) -> str:
-        """Why it can't be used."""
-        return f"put the built {self.name} ({self.origin}) into the directory that --sources names"
+        """Returns the reason why the program cannot be used."""
+        return f"put the built {self.name} ({self.origin}) into the directory --sources"
 
     def found(self) -> str:
-        """The commit of the tree that is there; empty where git can't tell."""
+        """Returns the commit of the present tree; empty if git fails."""
         return commit_of(self.directory) if self.directory else ""
 
 
@@ -58,5 +59,5 @@ SOURCES: dict[str, Source] = {
 
 
 def source(name: str) -> Source:
-    """One of the table."""
+    """Returns a source by name."""
     return SOURCES[name]

@@ -9,7 +9,7 @@ from .sources import source
 
 GROUP = "CPU bench SPLASH-3"
 
-# name, directory under codes/, program, arguments (run in the program's directory)
+# Name, directory under codes/, program, and arguments (run in the program's directory).
 PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     ("fft", "kernels/fft", "FFT", "-p1 -m18"),
     ("lu", "kernels/lu/contiguous_blocks", "LU", "-p1 -n512"),

@@ -1,4 +1,7 @@
-"""UnixBench's ten tests, as the trade-offs paper measures them; from a built tree. Each runs for two seconds and prints its rate."""
+"""UnixBench's ten tests, as in the trade-offs paper, from a built tree.
+
+Each runs for two seconds and prints its rate.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ GROUP = "UnixBench"
 SECONDS = 2
 COUNT = r"COUNT\|([\d.]+)\|"
 
-# the paper's name, program and arguments
+# The name in the paper, and the program with its arguments.
 PROGRAMS: tuple[tuple[str, str], ...] = (
     ("execl-xput", f"execl {SECONDS}"),
     ("fcopy-256", f"fstime -c -t {SECONDS} -d . -b 256 -m 500"),
@@ -37,7 +40,7 @@ def _prepare(root: Path) -> None:
 
 
 def _program(name: str, line: str) -> Instance:
-    # execl starts itself again by $UB_BINDIR; its programs print their count on standard error.
+    # execl executes itself again by $UB_BINDIR. Its programs print their count on standard error.
     return Instance(
         GROUP,
         name,

@@ -1,4 +1,4 @@
-"""Utils: eight short-lived programs, a hundred starts a loop; Utils bash: three builtins, which start nothing."""
+"""Utils: eight short-lived programs, a hundred starts a loop. Utils bash: three builtins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VCS checkout: commits of a generated history, by git and Mercurial."""
+"""VCS checkout: commits of a generated history, by git and by Mercurial."""
 
 from __future__ import annotations
 
