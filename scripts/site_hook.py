@@ -1,12 +1,12 @@
-"""MkDocs hook: adds the pages that do not lie in docs/, and checks the names of files in all pages.
+"""MkDocs hook: adds the pages from outside docs/, and checks the file names in all pages.
 
 - README.md, ARCHITECTURE.md, CONTRIBUTING.md and CHANGELOG.md become pages of the site.
 - The command line reference comes from the directory in $BACKSTORY_REFERENCE
   (`backstory man --markdown DIR`).
 - A link from docs/ to one of these files, or from them into docs/, leads to the page on the site.
-- A path of this repository in backticks must exist. A missing one is a warning, which ends a
+- A path of this repository in backticks must exist. A missing path is a warning, which fails a
   strict build.
-- A list inside a list is indented by four spaces, or MkDocs does not see it.
+- A list inside a list must be indented by four spaces, because MkDocs ignores it otherwise.
 """
 
 import logging
@@ -52,7 +52,7 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Leads links out of docs/ to the pages that were added, and checks paths."""
+    """Changes links out of docs/ to the added pages, and checks paths."""
     for path in PATH.findall(markdown):
         if path.startswith(BUILT) or PLACEHOLDER.search(path):
             continue
@@ -68,7 +68,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def from_root(text):
-    """The text of a file in the root directory, with its links as seen from docs/."""
+    """Returns the text of a file in the root directory, with its links relative to docs/."""
 
     def link(found):
         target, _, anchor = found[1].partition("#")
