@@ -1,7 +1,9 @@
-"""Reads an export with its standard's own library. `check.py FORMAT FILE…`: silent and 0 if it is sound.
+"""Reads an export with the standard's own library.
 
-What is asked of the content beyond being valid is printed as JSON, for the test to compare with `backstory`'s own answers.
-Nothing here needs the network.
+usage: check.py FORMAT FILE…
+
+Prints nothing and exits with 0 if the export is valid. For some formats it prints facts about the
+content as JSON, which the test compares with the output of `backstory`. Needs no network.
 """
 
 import importlib.util
@@ -50,7 +52,10 @@ def check_prov(as_json: str, as_n: str, file: str) -> None:
 
 
 def openlineage_schemas(events: list, spec: pathlib.Path) -> None:
-    """Every event is as the standard's schema has it, and every facet as its own: that of another minor version, or none, where there is no other."""
+    """Checks every event against the standard's schema, and every facet against its own schema.
+
+    A facet's schema may be of another minor version. A facet without a schema is not checked.
+    """
     from jsonschema import Draft202012Validator, FormatChecker
     from referencing import Registry, Resource
 
@@ -82,7 +87,7 @@ def openlineage_schemas(events: list, spec: pathlib.Path) -> None:
 
 
 def check_openlineage(path: str, *spec: str) -> None:
-    """Every event is one that the client's own classes accept, by the schemas that they name, and that the schemas do where they are."""
+    """Checks that the client's classes and the named schemas, if present, accept every event."""
     from openlineage.client import event_v2, facet_v2
 
     facets = {
@@ -229,7 +234,10 @@ def check_ro_crate(path: str, file: str) -> None:
 
 
 def check_perfetto(path: str) -> None:
-    """Perfetto's classes know every field, and slices fit into each other on their tracks; prints the tracks, the slices and the arrows."""
+    """Checks that Perfetto's classes know every field, and that slices nest on their tracks.
+
+    Prints the tracks, the slices and the arrows.
+    """
     from google.protobuf.unknown_fields import UnknownFieldSet
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import BUILTIN_CLOCK_REALTIME, Trace, TrackEvent
 
@@ -291,7 +299,10 @@ def check_graphml(path: str, file: str) -> None:
 
 
 def check_parquet(path: str, file: str) -> None:
-    """The tables fit together; prints every entity's path that leads to `file`, by a recursive query."""
+    """Checks that the tables are consistent.
+
+    Prints the path of every entity that leads to `file`, by a recursive query.
+    """
     import duckdb
 
     tables = duckdb.connect()

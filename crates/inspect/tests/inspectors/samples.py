@@ -1,9 +1,9 @@
-"""Makes samples of every format with the format's own tools, and says what is inside of them.
+"""Makes samples of every format with the format's own tools, and describes their contents.
 
 usage: samples.py DIRECTORY
 
-For each format: two files, `old.EXT` and `new.EXT`, and in `expected.json` the facts of the first
-as another reader than ours finds them, and the sentences that tell the change to the second.
+Each format has two files, `old.EXT` and `new.EXT`. The file `expected.json` has the facts of the
+first, as found by another reader than backstory's, and sentences about the change to the second.
 """
 
 import csv
