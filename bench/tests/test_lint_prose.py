@@ -1,4 +1,4 @@
-"""`scripts/lint-prose` reads the docstrings and comments of Python, TypeScript and Svelte sources."""
+"""`scripts/lint-prose` reads docstrings, and the comments of TypeScript and Svelte sources."""
 
 import subprocess
 from pathlib import Path
