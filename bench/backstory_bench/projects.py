@@ -81,7 +81,9 @@ class Project:
             part.mkdir(parents=True)
         else:
             with tarfile.open(self.source.fetch(downloads)) as archive:
-                archive.extractall(part, filter="data")
+                # Python has the filter since 3.11.4. Earlier ones ignore the attribute.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                archive.extractall(part)
             (top,) = part.iterdir()
             for entry in top.iterdir():
                 entry.rename(part / entry.name)

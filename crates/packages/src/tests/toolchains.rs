@@ -67,7 +67,7 @@ fn a_module_that_go_downloaded_or_vendored_and_go_itself_are_named() {
     write(
         &root,
         "app/go.mod",
-        "module app\n\ngo 1.20\n\nrequire example.org/ownLib v1.4.0\n",
+        "module app\n\ngo 1.18\n\nrequire example.org/ownLib v1.4.0\n",
     );
     write(
         &root,
