@@ -1,5 +1,5 @@
 # from: registry
-# what: Apache Commons IO with its tests from Maven Central, and whatever Maven needs to build it without a network
+# what: Apache Commons IO with its tests from Maven Central, and the artefacts that Maven needs to build it without a network
 maven="mvn -q -B -Dmaven.repo.local=$PWD/repository"
 copy=org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy
 for kind in sources test-sources; do

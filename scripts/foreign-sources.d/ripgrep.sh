@@ -1,6 +1,6 @@
 # from: registry
 # what: ripgrep from crates.io, its dependencies compiled (its tests run the program)
-# A crate that is a program can be depended on, though not linked: so cargo fetches it.
+# A dependency on a program is not linked, but cargo fetches it.
 export CARGO_HOME="$PWD/home" CARGO_PROFILE_DEV_DEBUG=0
 mkdir -p fetch
 printf '[package]\nname = "fetch"\nversion = "0.0.0"\n[lib]\npath = "none.rs"\n[dependencies]\nripgrep = "=14.1.1"\n[workspace]\n' >fetch/Cargo.toml
@@ -9,7 +9,7 @@ cargo fetch --manifest-path fetch/Cargo.toml
 rm -rf project
 cp -a home/registry/src/*/ripgrep-14.1.1 project
 cd project
-# Not part of any workspace above.
+# This crate is not part of a workspace in a parent directory.
 printf '\n[workspace]\n' >>Cargo.toml
 cargo fetch --locked
 cargo test --locked --offline --no-run

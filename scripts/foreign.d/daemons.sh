@@ -1,4 +1,4 @@
-# what: daemons: double fork, a session of their own, closed descriptors, a file written after the command's end of interest
+# what: daemons: double fork, a session of their own, closed descriptors, a file written after the end of the command
 # needs: python3 setsid
 # quick: yes
 # limit: 30

@@ -4,7 +4,7 @@
 # limit: 150
 # of: rootfs/made rootfs/in
 mkdir -p rootfs/{bin,proc,dev,sys,etc,tmp,run}; cp "$(command -v busybox)" rootfs/bin/busybox; ln -s busybox rootfs/bin/sh; echo data >rootfs/in
-# Limits as they are here: without the privilege to raise them podman's own fail.
+# The present limits are kept, because podman cannot raise them to its own without privilege.
 printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=%s:%s"]\n[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n' \
     1024 1024 500 500 >"$HOME/containers.conf"
 export CONTAINERS_CONF=$HOME/containers.conf

@@ -2,7 +2,7 @@
 # source: sqlite3/built/testfixture
 # compare: tests
 # limit: 290
-# `name... Ok`, or what was expected and what was got instead; each file in a directory of its own.
+# A test prints `name... Ok`, or its expected and its actual result. Each file has its directory.
 for file in journal1 journal2 journal3 rollback savepoint trans vacuum snapshot wal wal2 wal3 walmode walcrash crash crash8 mmap1 mmap2 e_walckpt; do
     mkdir "$HOME/$file" && cd "$HOME/$file" || exit
     "$FOREIGN_SOURCES"/sqlite3/built/testfixture "$FOREIGN_SOURCES/sqlite3/test/$file.test" 2>&1 |

@@ -2,7 +2,7 @@
 # source: sqlite3/built/testfixture
 # compare: tests
 # limit: 290
-# `name... Ok`, or what was expected and what was got instead; each file in a directory of its own.
+# A test prints `name... Ok`, or its expected and its actual result. Each file has its directory.
 for file in syscall oserror symlink symlink2 lock lock2 lock3 lock4 lock5 sharedlock shmlock nolock superlock unixexcl exclusive exclusive2 shared \
     attach backup delete_db tempdb multiplex quota sync walro walro2 walshared walpersist wal5; do
     mkdir "$HOME/$file" && cd "$HOME/$file" || exit

@@ -1,10 +1,10 @@
 /**
-  * The fixture of the browser tests: a store with real runs, and a server over it.
+ * The fixture of the browser tests: a store with real runs, and a server over it.
  *
-  * The runs, in order of time:
-  * - `first` and `second` of browser/project; between them the height of the station Oslo changes;
-  * - `hostile`, which makes files with hostile names;
-  * - `notebook`, which reads a notebook and fails.
+ * The runs, in order of time:
+ * - `first` and `second` of browser/project; between them the height of the station Oslo changes;
+ * - `hostile`, which makes files with hostile names;
+ * - `notebook`, which reads a notebook and fails.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,17 +1,17 @@
 /**
-  * Measures the page in headless Chromium, against a running server. Prints one line for each
-  * figure.
+ * Measures the page in headless Chromium, against a running server. Prints one line for each
+ * figure.
  *
  * usage: npm run measure -- URL PATH [REPEATS [WIDE]]
  *
-  * - URL: the address that `backstory serve` prints;
-  * - PATH: a file of the store with a large lineage;
-  * - WIDE: a file that thousands of processes used, for the last figure.
-  *
-  * The figures:
+ * - URL: the address that `backstory serve` prints;
+ * - PATH: a file of the store with a large lineage;
+ * - WIDE: a file that thousands of processes used, for the last figure.
+ *
+ * The figures:
  * - first view: from the start of the navigation until the first rows of the runs are painted;
  * - click to answer: from a click on a link or a node until the view shows the answer;
-  * - pan: frames per second while the view of up to 5,000 nodes is dragged for two seconds.
+ * - pan: frames per second while the view of up to 5,000 nodes is dragged for two seconds.
  */
 import { chromium, type Page } from "playwright-core";
 

@@ -3,11 +3,11 @@
  *
  * usage: npm run pictures -- PROGRAM HOME DIRECTORY
  *
-  * - PROGRAM: the backstory to show;
-  * - HOME: a directory whose path the pictures show (/home/ada); the program empties it;
-  * - DIRECTORY: the directory to which the pictures are written.
-  *
-  * Records the project of the tests.
+ * - PROGRAM: the backstory to show;
+ * - HOME: a directory whose path the pictures show (/home/ada); the program empties it;
+ * - DIRECTORY: the directory to which the pictures are written.
+ *
+ * Records the project of the tests.
  */
 import { appendFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";

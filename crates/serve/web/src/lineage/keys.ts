@@ -5,9 +5,9 @@ import type { Adjacency } from "./reach.ts";
 export type Arrow = "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown";
 
 /**
-  * Left moves to a node that data came from, right to a node that data went to. Of several nodes,
-  * the nearest in height is taken; nodes for which `last` is true come after all others. Up and
-  * down move to the next node of the same layer.
+ * Left moves to a node that data came from, right to a node that data went to. Of several nodes,
+ * the nearest in height is taken; nodes for which `last` is true come after all others. Up and
+ * down move to the next node of the same layer.
  */
 export function neighbour(id: string, arrow: Arrow, ways: Adjacency, layout: Layout, last: (id: string) => boolean = () => false): string | null {
   const here = layout.get(id);

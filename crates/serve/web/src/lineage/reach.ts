@@ -1,10 +1,10 @@
 /**
  * Paths that respect time: along a path, each flow can have happened after the flow before it.
  *
-  * A link has an interval: the earliest and the latest moment at which data can have flowed. A walk
-  * against the flow carries the moment reached so far. It follows a link whose interval begins no
-  * later than that moment. If the interval ends earlier, the moment moves back to that end. A walk
-  * with the flow is the mirror image.
+ * A link has an interval: the earliest and the latest moment at which data can have flowed. A walk
+ * against the flow carries the moment reached so far. It follows a link whose interval begins no
+ * later than that moment. If the interval ends earlier, the moment moves back to that end. A walk
+ * with the flow is the mirror image.
  */
 import type { GraphLink } from "../api/types.ts";
 import type { Graph } from "./graph.ts";

@@ -1,6 +1,6 @@
 /**
-  * The processes of a run as bars of a time line. The bar of a process reaches from its start to
-  * its end and lies below the bar of its parent. A process that outlives its parent keeps its row.
+ * The processes of a run as bars of a time line. The bar of a process reaches from its start to
+ * its end and lies below the bar of its parent. A process that outlives its parent keeps its row.
  */
 import type { Mark, ProcessRow, Wait } from "../api/types.ts";
 

@@ -1,8 +1,8 @@
 /**
-  * Percent-encoding of strings that represent bytes.
+ * Percent-encoding of strings that represent bytes.
  *
  * The API writes a byte 0xNN that is not UTF-8 as the lone surrogate U+DCNN. `encodeURIComponent`
-  * throws on these; here each becomes `%NN`, the byte itself.
+ * throws on these; here each becomes `%NN`, the byte itself.
  */
 const LOW = 0xdc00;
 

@@ -28,8 +28,8 @@ export function sharedDirectory(paths: readonly string[]): string {
 }
 
 /**
-  * Shortens a text with more than `most` characters to its start and its end. `end` is the share of
-  * the end: a reader recognizes a path by its end, and a command by its start.
+ * Shortens a text with more than `most` characters to its start and its end. `end` is the share of
+ * the end: a reader recognizes a path by its end, and a command by its start.
  */
 export function middle(text: string, most: number, end = 0.6): string {
   if (text.length <= most) return text;

@@ -1,9 +1,9 @@
 /**
  * Makes every character of a recorded string visible.
  *
-  * A file name may hold any byte except `/` and NUL: newlines, escape sequences, bidirectional
-  * marks, bytes that are not UTF-8. These are shown as escapes and marked as such. They never have
-  * an effect on the page.
+ * A file name may hold any byte except `/` and NUL: newlines, escape sequences, bidirectional
+ * marks, bytes that are not UTF-8. These are shown as escapes and marked as such. They never have
+ * an effect on the page.
  */
 export interface Piece {
   text: string;
