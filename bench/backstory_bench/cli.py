@@ -123,6 +123,11 @@ def _lineage(args: argparse.Namespace) -> int:
     )
 
 
+def _workdir() -> str:
+    """Returns the default directory of workloads: a file system in memory, if there is one."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+
+
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     p = commands.add_parser("run", help="measure workloads under collectors; suite ci lists what has become slower")
     p.add_argument(
@@ -132,7 +137,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     p.add_argument("--workloads", help="comma-separated names or groups instead of a suite")
     p.add_argument("--collectors", help="comma-separated names; default of the matrix: all that need no privilege")
-    p.add_argument("--workdir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+    p.add_argument("--workdir", default=_workdir(), help="the directory in which workloads are prepared")
     p.add_argument("--out", help="the CSV file of paired rounds, or the directory of the matrix (must not exist)")
     p.add_argument("--rounds", type=int, default=11, help="rounds of the paired suites")
     m = p.add_argument_group("the matrix")
@@ -140,7 +145,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--collector", action="append", default=[], metavar="NAME='WORDS {log} {cmd}'", help="add a collector"
     )
     m.add_argument("--resume", action="store_true", help="continue the matrix in the directory --out")
-    m.add_argument("--iterations", type=int, default=3)
+    m.add_argument("--iterations", type=int, default=3, help="the number of blocks for each workload")
     m.add_argument("--seed", type=int, default=int(time.time()), help="seed of the random order")
     m.add_argument("--target", type=float, default=3.0, metavar="SECONDS", help="repeat short programs until this time")
     m.add_argument(
@@ -203,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     p = commands.add_parser("replay", help="measure replays of the promised commands against native runs")
     p.add_argument("--workloads", help="comma-separated names of the promised commands")
     p.add_argument("--rounds", type=int, default=9)
-    p.add_argument("--workdir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+    p.add_argument("--workdir", default=_workdir(), help="the directory in which workloads are prepared")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=run_replay)
     return parser
