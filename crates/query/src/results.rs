@@ -8,6 +8,7 @@ use backstory_files::Digest;
 use backstory_graph::model::{ActivityId, Entity, EntityKind, Relation};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 
+use crate::printed_files::{output_file, printed_files};
 use crate::runs::{is_path, record};
 use crate::{Result, replaced};
 
@@ -23,7 +24,8 @@ pub struct RunResult {
 }
 
 /// The results of a run, by path. `wanted` says which paths are of interest. The files of inherited
-/// descriptors are no results: the shell opened them.
+/// descriptors are no results: the shell opened them. Without any other result, the file of the
+/// standard output is the result.
 pub fn results(
     store: &dyn Store,
     run: &str,
@@ -35,24 +37,49 @@ pub fn results(
         let mut inherited = record.header.descriptors.iter();
         inherited.any(|(_, target)| target == path)
     };
-    let mut found = Vec::new();
+    let redirected = output_file(&record.header);
+    let (mut found, mut caught) = (Vec::new(), Vec::new());
     let entities = store.entities(record.key)?;
     let removed = removed(store, record.key, &entities)?;
     let left = replaced(&entities, |id| removed.contains(&id));
     for entity in entities {
         let lasts = entity.last || left.contains(&entity.id.0);
         let made = entity.kind == EntityKind::File && entity.version > 0 && lasts;
-        if !made || printed(&entity.path) || !is_path(&entity.path) || !wanted(&entity.path) {
+        if !made || !is_path(&entity.path) || !wanted(&entity.path) {
             continue;
         }
+        let to = match printed(&entity.path) {
+            true if redirected == Some(&*entity.path) => &mut caught,
+            true => continue,
+            false => &mut found,
+        };
         let known = crate::known(store, entity.ident.as_ref())?;
-        found.push(RunResult {
+        to.push(RunResult {
             path: entity.path,
             digest: known.and_then(|(digest, _)| digest),
             size: entity.ident.map(|ident| ident.size),
         });
     }
+    if found.is_empty() {
+        found = caught;
+    }
     found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// The regular files of the command's standard output and errors that are no outputs of the run,
+/// although it wrote to them. Such a file belongs to the caller, like a terminal. `wanted` says
+/// which paths are of interest as outputs.
+pub fn callers_files(
+    store: &dyn Store,
+    run: &str,
+    wanted: &dyn Fn(&[u8]) -> bool,
+) -> Result<Vec<Vec<u8>>> {
+    let mut found = printed_files(&record(store, run)?.header);
+    if !found.is_empty() {
+        let left = results(store, run, wanted)?;
+        found.retain(|path| !left.iter().any(|result| *result.path == **path));
+    }
     Ok(found)
 }
 

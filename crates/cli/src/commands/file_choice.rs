@@ -1,12 +1,14 @@
 //! Which files `files` and `processes` are about, and which of them are the user's own.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_query::answer::Access;
-use backstory_query::{FileFilter, TextPattern};
+use backstory_query::{self as query, FileFilter, TextPattern};
+use backstory_store::Store;
 use backstory_workflow::ownership::{FileOwner, Ownership};
 use backstory_workflow::paths::is_of_kernel;
 
@@ -76,18 +78,34 @@ fn directory(dir: &Path) -> Result<Vec<Vec<u8>>, Failure> {
 /// Says which files of a run are the user's own, by the one definition of all commands.
 pub struct OwnFilter {
     ownership: RefCell<Ownership>,
+    /// Files that the run printed to, and that are its caller's.
+    callers: Vec<Vec<u8>>,
 }
 
 impl OwnFilter {
-    /// `directory`: the current directory of the run.
-    pub fn new(directory: &[u8]) -> OwnFilter {
-        OwnFilter {
-            ownership: RefCell::new(Ownership::new(Path::new("/"), [directory])),
-        }
+    /// For the files of one run.
+    pub fn of(store: &dyn Store, run: &str) -> Result<OwnFilter, Failure> {
+        let directory = query::facts(store, run)?.summary.cwd;
+        let ownership = Ownership::new(Path::new("/"), [&*directory]);
+        let mut filter = OwnFilter {
+            ownership: RefCell::new(ownership),
+            callers: Vec::new(),
+        };
+        let own = |path: &[u8]| filter.is_own(path, &[Access::Write]);
+        filter.callers = query::callers_files(store, run, &own)?;
+        Ok(filter)
     }
 
-    /// True if a file is the user's own, or a file of the system that the run changed.
+    /// True if a file is the user's own, or a file of the system that the run changed. A file that
+    /// the caller redirected the run's output to is not, unless it is the run's only result or the
+    /// run read it.
     pub fn is_own(&self, path: &[u8], access: &[Access]) -> bool {
+        let read = access
+            .iter()
+            .any(|one| matches!(one, Access::Read | Access::Exec));
+        if !read && self.callers.iter().any(|printed| **printed == *path) {
+            return false;
+        }
         let changed = access.iter().any(is_change);
         let removed = access.contains(&Access::Delete) && access.contains(&Access::Write);
         let mut ownership = self.ownership.borrow_mut();
@@ -103,6 +121,12 @@ impl OwnFilter {
             }
             FileOwner::Cache | FileOwner::Temporary => false,
         }
+    }
+
+    /// True if a file that no longer exists has a name that a program made up for a moment.
+    pub fn was_temporary(&self, path: &[u8]) -> bool {
+        let gone = std::fs::symlink_metadata(OsStr::from_bytes(path)).is_err();
+        gone && self.ownership.borrow_mut().owner(path) == FileOwner::Temporary
     }
 }
 

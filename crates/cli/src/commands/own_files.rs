@@ -1,11 +1,11 @@
 //! The files of the user's own that a run read and left, without those of the system and of tools.
 
-use std::path::Path;
-
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
+use backstory_query::answer::Access;
 use backstory_query::{Content, ContentRole};
-use backstory_workflow::ownership::Ownership;
+
+use super::file_choice::OwnFilter;
 
 /// The user's own files of a run. Files below the run's directory come first, in the order of their
 /// paths.
@@ -17,17 +17,11 @@ pub struct OwnFiles {
 }
 
 impl OwnFiles {
-    /// Selects them from all files of a run, whose current directory was `cwd`. `printed`: the
-    /// files of its standard descriptors, which are the shell's.
-    pub fn of(files: &[Content], cwd: &[u8], printed: &[Vec<u8>]) -> OwnFiles {
-        let mut ownership = Ownership::new(Path::new("/"), [cwd]);
-        let mut select = |wanted: fn(&Content) -> bool| {
+    /// Selects them from all files of a run, whose current directory was `cwd`.
+    pub fn of(files: &[Content], cwd: &[u8], own: &OwnFilter) -> OwnFiles {
+        let select = |wanted: fn(&Content) -> bool, access: Access| {
             let own = files.iter().filter(|file| {
-                let shells = || printed.iter().any(|path| **path == *file.path);
-                file.kind == EntityKind::File
-                    && wanted(file)
-                    && !shells()
-                    && ownership.is_own(&file.path)
+                file.kind == EntityKind::File && wanted(file) && own.is_own(&file.path, &[access])
             });
             let mut paths: Vec<Bytes> = own.map(|file| file.path.clone()).collect();
             paths.sort_unstable_by_key(|path| (!path.starts_with(cwd), path.clone()));
@@ -35,11 +29,13 @@ impl OwnFiles {
             paths
         };
         OwnFiles {
-            inputs: select(|file| {
-                let made = matches!(file.role, ContentRole::Output | ContentRole::Intermediate);
-                file.version == 0 && !made
-            }),
-            outputs: select(|file| file.role == ContentRole::Output),
+            inputs: select(is_input, Access::Read),
+            outputs: select(|file| file.role == ContentRole::Output, Access::Write),
         }
     }
+}
+
+fn is_input(file: &Content) -> bool {
+    let made = matches!(file.role, ContentRole::Output | ContentRole::Intermediate);
+    file.version == 0 && !made
 }

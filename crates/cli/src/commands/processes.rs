@@ -35,8 +35,7 @@ pub fn run(args: ProcessesArgs, store: Option<&Path>) -> Outcome {
     let by_size = args.sort == Some(SortKey::Size);
     let mut list = Processes::all(lines);
     if conditions || by_size || hiding == Hiding::NotOwn {
-        let directory = query::facts(&current.store, &run)?.summary.cwd;
-        let filter_own = OwnFilter::new(&directory);
+        let filter_own = OwnFilter::of(&current.store, &run)?;
         let own = |path: &[u8], _: Option<&_>| {
             Ok(hiding != Hiding::NotOwn || filter_own.is_own(path, &[]))
         };

@@ -10,6 +10,7 @@ use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
 use backstory_store::{Annotation, GraphStore};
 
+use super::file_choice::OwnFilter;
 use super::own_files::OwnFiles;
 use super::run_summary::{annotation_fields, ending, fields as summary_fields, usage};
 use super::stored_contents::{self, StoredContents};
@@ -41,17 +42,21 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     let run = current.run(args.run.run.as_deref())?;
     let details = query::details(&current.store, &run)?;
     let contents = query::contents(&current.store, &run)?;
-    let printed = printed_to(&current, &run)?;
-    let shells: Vec<Vec<u8>> = printed.iter().map(|(_, path)| path.clone()).collect();
-    let own = OwnFiles::of(&contents.files, &details.summary.cwd, &shells);
+    let own_filter = OwnFilter::of(&current.store, &run)?;
+    let own = OwnFiles::of(&contents.files, &details.summary.cwd, &own_filter);
     let mut stored = match details.modes.stores_contents() {
         true => Some(stored_contents::of_contents(&current.store, contents)?),
         false => None,
     };
     if let Some(stored) = stored.as_mut().filter(|_| !args.run.json) {
         // The caller redirected these files, and goes on to write there.
-        let prints = |path: &Bytes| printed.iter().any(|(fd, own)| *fd > 0 && **own == **path);
-        stored.missing.retain(|(path, _)| !prints(path));
+        let printed = printed_to(&current, &run)?;
+        stored
+            .missing
+            .retain(|(path, _)| !printed.iter().any(|own| **own == **path));
+        stored
+            .missing
+            .retain(|(path, _)| !own_filter.was_temporary(path));
     }
     let shown = ShownRun {
         details: &details,
@@ -64,12 +69,10 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     })
 }
 
-/// The files that the run's command began with as standard input, output and errors, by descriptor.
-fn printed_to(current: &CurrentStore, run: &str) -> Result<Vec<(i32, Vec<u8>)>, Failure> {
+/// The files that the run's command began with as standard output and errors.
+fn printed_to(current: &CurrentStore, run: &str) -> Result<Vec<Vec<u8>>, Failure> {
     let record = current.store.run(run)?;
-    let descriptors = record.map(|record| record.header.descriptors);
-    let standard = descriptors.into_iter().flatten();
-    Ok(standard.filter(|(fd, _)| (0..=2).contains(fd)).collect())
+    Ok(record.map_or_else(Vec::new, |record| query::printed_files(&record.header)))
 }
 
 /// The word of a mode; empty where the log's header was lost.

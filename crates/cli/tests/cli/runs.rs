@@ -1,5 +1,7 @@
 //! Runs: listed, named, noted, removed, found again.
 
+use backstory_testkit::need::needs;
+
 use super::Place;
 
 #[test]
@@ -198,6 +200,87 @@ fn no_secret_reaches_the_log_the_database_or_any_answer() {
             assert!(!found, "{secret} in {what}");
         }
     }
+}
+
+/// Records a shell's line. The caller redirected standard input and output to these files.
+fn record_redirected(place: &Place, line: &str, stdin: Option<&str>, stdout: &str) {
+    let mut command = place.command(&["record", "--wait", "--", "sh", "-c", line]);
+    if let Some(stdin) = stdin {
+        command.stdin(std::fs::File::open(place.path(stdin)).unwrap());
+    }
+    let out = std::fs::File::create(place.path(stdout)).unwrap();
+    assert!(command.stdout(out).status().unwrap().success());
+}
+
+/// The user's own files of the last run: inputs and outputs by `show`, and those that `files` says
+/// were made.
+fn own_files(place: &Place) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let name = |path: &serde_json::Value| {
+        let path = path.as_str().unwrap();
+        path.rsplit('/').next().unwrap().to_owned()
+    };
+    let show = place.json(&["show", "--json"]);
+    let named = |field: &str| show[field].as_array().unwrap().iter().map(name).collect();
+    let files = place.json(&["files", "--own", "--level", "step", "--json"]);
+    let made = files.as_array().unwrap().iter();
+    let made = made.filter(|file| !file["made_by"].as_array().unwrap().is_empty());
+    (
+        named("own_inputs"),
+        named("own_outputs"),
+        made.map(|file| name(&file["path"])).collect(),
+    )
+}
+
+#[test]
+fn a_log_that_the_caller_redirected_is_an_output_neither_of_show_nor_of_files() {
+    let place = Place::new();
+    place.write_aged("in.txt", "b\na\n");
+    for log in ["log", "../log"] {
+        record_redirected(&place, "sort in.txt > out.txt; echo done", None, log);
+        let (inputs, outputs, made) = own_files(&place);
+        assert_eq!(
+            (inputs, outputs),
+            (vec!["in.txt".into()], vec!["out.txt".into()])
+        );
+        assert_eq!(made, ["out.txt"], "{log}");
+        let listed = place.run(&["files", "--own"]).out;
+        assert!(!listed.contains("log"), "{listed}");
+    }
+}
+
+#[test]
+fn a_redirected_output_is_an_output_of_show_and_of_files_if_it_is_the_runs_only_result() {
+    let place = Place::new();
+    place.write_aged("in.txt", "b\na\n");
+    record_redirected(&place, "exec sort", Some("in.txt"), "sorted");
+    let (inputs, outputs, made) = own_files(&place);
+    assert_eq!(inputs, ["in.txt"]);
+    assert_eq!(
+        (outputs, made),
+        (vec!["sorted".into()], vec!["sorted".into()])
+    );
+}
+
+#[test]
+fn show_counts_no_temporary_file_that_the_run_removed_as_not_stored() {
+    if !needs("a temporary file of dpkg-deb", &["dpkg-deb"]) {
+        return;
+    }
+    let place = Place::new();
+    let control = [
+        "Package: a",
+        "Version: 1",
+        "Architecture: all",
+        "Maintainer: A <a@example.org>",
+        "Description: x\n",
+    ];
+    std::fs::create_dir_all(place.path("d/DEBIAN")).unwrap();
+    place.write("d/DEBIAN/control", &control.join("\n"));
+    place.run(&["record", "--wait", "--", "dpkg-deb", "-b", "d", "a.deb"]);
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let shown = place.run(&["show"]).out;
+    assert!(shown.contains("a.deb"), "{shown}");
+    assert!(!shown.contains("not stored"), "{shown}");
 }
 
 #[test]
