@@ -11,6 +11,8 @@
 //! - No bytes are returned whose digest is not the requested one.
 //! - Any number of processes may read, and any number may write, one batch at a time.
 //!
+//! [`WorkMeter`] counts the bytes that a reader of contents works through, for a bar.
+//!
 //! Absent: the relation of contents to files and runs, which belongs to the store.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -27,6 +29,7 @@ mod record;
 mod tests;
 pub mod transfer;
 mod verify;
+mod work_meter;
 
 use backstory_files::Digest;
 use std::collections::HashMap;
@@ -39,6 +42,7 @@ pub use gc::Reclaimed;
 pub use object::Object;
 pub use put::{digest_of, digest_through};
 pub use verify::{Damage, Progress};
+pub use work_meter::{MeteredRead, WorkMeter};
 
 use batch::Batch;
 use index::PackPosition;

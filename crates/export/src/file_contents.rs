@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_contents::{Contents, Error as ContentsError};
+use backstory_contents::{Contents, Error as ContentsError, MeteredRead, WorkMeter};
 use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
 use backstory_files::Ident;
@@ -33,6 +33,8 @@ pub struct FileContents {
     runs: Vec<RunContents>,
     kept: Option<Contents>,
     index: HashMap<(usize, Bytes, u32), usize>,
+    /// Bytes of contents that a format reads, and has read.
+    pub meter: WorkMeter,
 }
 
 /// Checksums of one content, in hexadecimal.
@@ -73,7 +75,12 @@ impl FileContents {
                 }
             }
         }
-        Ok(FileContents { runs, kept, index })
+        Ok(FileContents {
+            runs,
+            kept,
+            index,
+            meter: WorkMeter::default(),
+        })
     }
 
     /// The files of a run, by its number in the view.
@@ -127,10 +134,22 @@ impl FileContents {
         Err(Error::NoContent { path, why, advice })
     }
 
+    /// Opens the content of a version, and counts the bytes that are read.
+    ///
+    /// # Errors
+    ///
+    /// As [`FileContents::open`].
+    pub fn open_metered<'a>(
+        &'a self,
+        content: &'a Content,
+    ) -> Result<MeteredRead<Box<dyn Read + 'a>>> {
+        Ok(self.meter.reading(self.open(content)?))
+    }
+
     /// The checksums of a version; `None` if its content is not available. A damaged content is an
     /// error.
     pub fn sums(&self, content: &Content) -> Result<Option<Checksums>> {
-        let mut from = match self.open(content) {
+        let mut from = match self.open_metered(content) {
             Ok(from) => from,
             Err(Error::NoContent { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -170,6 +189,13 @@ impl<R: Read> Read for Named<'_, R> {
         };
         self.0.read(buffer).map_err(named)
     }
+}
+
+/// The size of a content in bytes; 0 if its identity is not known.
+pub fn content_size(content: &Content) -> u64 {
+    let size = content.ident.map(|ident| ident.size);
+    size.and_then(|size| u64::try_from(size).ok())
+        .unwrap_or_default()
 }
 
 /// The digest of a content, if it is known without reading the content.

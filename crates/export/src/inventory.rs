@@ -9,7 +9,7 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::{Content, ContentRole};
 use backstory_store::facts::Package;
 
-use crate::file_contents::Checksums;
+use crate::file_contents::{Checksums, content_size};
 use crate::{Result, View};
 
 /// The inventory of a view.
@@ -88,6 +88,7 @@ impl Inventory {
         let mut at_path: BTreeMap<(usize, Bytes), Vec<usize>> = BTreeMap::new();
         let mut package_at: BTreeMap<(usize, Bytes), usize> = BTreeMap::new();
         let mut packages: BTreeMap<Package, usize> = BTreeMap::new();
+        let mut summed = Vec::new();
         for run in 0..view.runs.len() {
             for content in &view.contents.run(run).files {
                 if !is_file(content) || !wanted.has(run, &content.path) {
@@ -123,12 +124,21 @@ impl Inventory {
                     made,
                     tool: backstory_workflow::paths::is_tool(&content.path),
                     software: matches!(content.role, ContentRole::Program | ContentRole::Library),
-                    sums: match wanted_sums(content) {
-                        true => view.contents.sums(content)?,
-                        false => None,
-                    },
+                    sums: None,
                 });
+                if wanted_sums(content) {
+                    summed.push((inventory.items.len() - 1, content));
+                }
             }
+        }
+        let sizes = summed.iter().map(|(_, content)| content_size(content));
+        view.contents.meter.expect(sizes.sum());
+        for (at, content) in summed {
+            let sums = view.contents.sums(content)?;
+            if sums.is_none() {
+                view.contents.meter.add(content_size(content));
+            }
+            inventory.items[at].sums = sums;
         }
         let mut all: Vec<(Package, usize)> = packages.into_iter().collect();
         all.sort_by_key(|(_, at)| *at);

@@ -10,7 +10,7 @@ use crate::args::export::{ExportArgs, Level};
 use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 
 /// Writes the export.
 pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
@@ -35,9 +35,12 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     request.files = args.files;
     request.executed = format.is_executed();
     request.contents = Some(current.home.contents_dir());
-    let what = format!("writing {}", format.name());
-    let progress = (!to_stdout).then(|| Progress::start(&what));
+    let reading = (!to_stdout).then(|| Progress::start("reading the record"));
     let view = View::load(&current.store, &request)?;
+    drop(reading);
+    let what = format!("writing {}", format.name());
+    let writing = || Progress::metered(&what, &view.contents.meter, Unit::Bytes);
+    let progress = (!to_stdout).then(writing);
     if to_stdout {
         export::export_to(&view, format, &mut std::io::stdout().lock())?;
     } else {

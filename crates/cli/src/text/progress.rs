@@ -14,6 +14,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use backstory_contents::WorkMeter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The time before the bar appears.
@@ -83,15 +84,40 @@ impl Progress {
     /// Shows `what` after half a second, with a bar and an estimate. An amount of 0 is unknown.
     pub fn of(what: &str, amount: u64, unit: Unit) -> Progress {
         let done = WorkDone::default();
+        let counted = done.clone();
+        Progress::draw(what, unit, done, move || (counted.get(), amount))
+    }
+
+    /// Shows `what` after half a second, with a bar and an estimate once the meter expects work.
+    pub fn metered(what: &str, meter: &WorkMeter, unit: Unit) -> Progress {
+        let meter = meter.clone();
+        let counts = move || (meter.done(), meter.expected());
+        Progress::draw(what, unit, WorkDone::default(), counts)
+    }
+
+    /// `counts` returns the work done and all work, 0 while it is unknown.
+    fn draw(
+        what: &str,
+        unit: Unit,
+        done: WorkDone,
+        counts: impl Fn() -> (u64, u64) + Send + 'static,
+    ) -> Progress {
         let drawing = std::io::stderr().is_terminal() && !TAKEN.swap(true, Ordering::AcqRel);
         let (over, wait) = channel();
-        let (what, counted) = (format!("backstory: {what}"), done.clone());
+        let what = format!("backstory: {what}");
         let draw = move || {
             if let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
+                let mut amount = counts().1;
                 let bar = bar(what, amount, unit).with_elapsed(PATIENCE);
                 SHOWN.store(true, Ordering::Release);
                 loop {
-                    bar.set_position(counted.get());
+                    let (done, all) = counts();
+                    if all != amount {
+                        amount = all;
+                        bar.set_style(style(amount, unit));
+                        bar.set_length(amount);
+                    }
+                    bar.set_position(done);
                     bar.tick();
                     if !matches!(wait.recv_timeout(STEP), Err(RecvTimeoutError::Timeout)) {
                         break;
@@ -140,13 +166,16 @@ fn template(amount: u64, unit: Unit) -> &'static str {
     }
 }
 
-fn bar(what: String, amount: u64, unit: Unit) -> ProgressBar {
-    let style = ProgressStyle::with_template(template(amount, unit))
+fn style(amount: u64, unit: Unit) -> ProgressStyle {
+    ProgressStyle::with_template(template(amount, unit))
         .map(|style| style.progress_chars("=> ").tick_chars("|/-\\ "))
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+fn bar(what: String, amount: u64, unit: Unit) -> ProgressBar {
     let length = (amount > 0).then_some(amount);
     let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
-    bar.with_style(style).with_message(what)
+    bar.with_style(style(amount, unit)).with_message(what)
 }
 
 #[cfg(test)]

@@ -263,6 +263,7 @@ impl<W: Write> Write for Summing<W> {
 /// Writes the layers into `directory`.
 fn layers(tree: &ImageTree<'_>, directory: &Path) -> Result<Vec<Layer>> {
     let mut all = Vec::new();
+    tree.expect();
     for (about, own) in LAYERS {
         let path = directory.join("layer.part");
         let mut out = Summing {

@@ -50,6 +50,7 @@ impl Format for ReproZip {
         write_trace(view, &trace)?;
         let data = directory.path().join("DATA.tar.gz");
         let packed = GzEncoder::new(std::fs::File::create(&data)?, Compression::fast());
+        tree.expect();
         tree.archive(packed, "DATA/", |_, _| true)?;
         // JSON is YAML.
         let config = serde_json::to_vec_pretty(&config(view, &tree)?).map_err(io::Error::from)?;

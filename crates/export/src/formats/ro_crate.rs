@@ -49,8 +49,10 @@ impl Format for RoCrate {
         let bill = Inventory::of(view)?;
         // A crate describes steps.
         view.steps()?;
-        let mut names = HashSet::new();
-        let mut ids = Vec::new();
+        let (mut names, mut ids) = (HashSet::new(), Vec::new());
+        let copied = bill.items.iter().filter(|item| in_crate(item));
+        let copied = copied.flat_map(|item| &item.sums).map(|sums| sums.size);
+        view.contents.meter.expect(copied.sum());
         for item in &bill.items {
             ids.push(match in_crate(item) {
                 true => put(view, item, directory, &mut names)?,
@@ -126,7 +128,7 @@ fn put(
         fs::create_dir_all(parent)?;
     }
     io::copy(
-        &mut view.contents.open(content)?,
+        &mut view.contents.open_metered(content)?,
         &mut fs::File::create(&path)?,
     )?;
     Ok(escaped(&name))

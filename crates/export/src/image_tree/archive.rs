@@ -10,6 +10,7 @@ use backstory_query::Content;
 use backstory_workflow::shell;
 
 use super::{ImageTree, TreeNode, seconds};
+use crate::file_contents::content_size;
 use crate::{Error, Result};
 
 impl ImageTree<'_> {
@@ -27,6 +28,15 @@ impl ImageTree<'_> {
         }
         tar.into_inner()?.flush()?;
         Ok(())
+    }
+
+    /// Tells the meter of the view's contents how many bytes the archives of all nodes hold.
+    pub fn expect(&self) {
+        let sizes = self.nodes.values().map(|node| match node {
+            TreeNode::File(content) => content_size(content),
+            _ => 0,
+        });
+        self.view.contents.meter.expect(sizes.sum());
     }
 
     fn entry(
@@ -73,7 +83,7 @@ impl ImageTree<'_> {
             TreeNode::File(content) => {
                 header.set_entry_type(tar::EntryType::Regular);
                 header.set_mode(content.mode.unwrap_or(0o644) & 0o7777);
-                let mut from = self.view.contents.open(content)?;
+                let mut from = self.view.contents.open_metered(content)?;
                 let size = match content.ident {
                     Some(ident) => {
                         header.set_mtime(seconds(ident.mtime));

@@ -133,6 +133,23 @@ fn compare(found: Vec<(String, String)>) {
     assert!(wrong.is_empty(), "not as expected:\n{}", wrong.join("\n"));
 }
 
+#[test]
+fn every_format_reads_as_many_bytes_of_contents_as_its_meter_expects() {
+    let mut metered = Vec::new();
+    for format in ALL {
+        let (view, _directory) = view(Subject::Run("gold0001".to_owned()), Level::Command);
+        written(&view, *format);
+        let meter = &view.contents.meter;
+        assert_eq!(meter.done(), meter.expected(), "{}", format.name());
+        if meter.expected() > 0 {
+            metered.push(format.name());
+        }
+    }
+    for name in ["oci", "ro-crate", "spdx"] {
+        assert!(metered.contains(&name), "{name} is not among {metered:?}");
+    }
+}
+
 /// The mode `all` behaves like `lazy`. The mode was once compared by the length of its name.
 #[test]
 fn a_container_of_a_run_whose_contents_are_not_stored_yet_advises_to_wait() {

@@ -23,6 +23,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use backstory_contents::WorkMeter;
 use backstory_workflow::paths::to_path;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change,
@@ -86,8 +87,8 @@ fn map(as_uid: &str, uid: &str, gid: &str, as_gid: &str) -> Result<()> {
 }
 
 /// Builds the plan's root and enters it. `own`: the replay's directory, which is visible as [`OWN`]
-/// afterwards.
-pub fn build(plan: &Plan, own: &Path) -> Result<()> {
+/// afterwards. `meter` counts the entries that are made.
+pub fn build(plan: &Plan, own: &Path, meter: &WorkMeter) -> Result<()> {
     let at = |path: &str| PathBuf::from(path);
     mount_change(
         "/",
@@ -108,7 +109,7 @@ pub fn build(plan: &Plan, own: &Path) -> Result<()> {
         .map_err(Error::build("change the root to", &root))?;
     rustix::process::chdir("/").map_err(Error::build("enter", at("/")))?;
     devices::make(plan)?;
-    populate::fill(plan)?;
+    populate::fill(plan, meter)?;
     unmount(HOST, UnmountFlags::DETACH).map_err(Error::build("leave", at(HOST)))?;
     fs::remove_dir(HOST).map_err(Error::io("remove", at(HOST)))?;
     if !plan.network {

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use backstory_contents::Contents;
+use backstory_contents::{Contents, WorkMeter};
 use backstory_files::Digest;
 use backstory_files::regular;
 use backstory_workflow::paths::to_path;
@@ -17,8 +17,8 @@ use crate::plan::{EntrySource, Plan, PlanEntry};
 use crate::{Error, Result};
 
 /// Fills the root. Directories get their times and modes last: adding an entry changes the time,
-/// and some modes forbid their owner to add one.
-pub fn fill(plan: &Plan) -> Result<()> {
+/// and some modes forbid their owner to add one. `meter` counts the entries.
+pub fn fill(plan: &Plan, meter: &WorkMeter) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let dir = on_host(plan.contents.as_os_str().as_bytes());
     let kept = plan.entries.iter().any(|entry| {
@@ -37,9 +37,12 @@ pub fn fill(plan: &Plan) -> Result<()> {
     };
     // Each file is made with its full mode.
     let mask = rustix::process::umask(Mode::empty());
-    let put = in_order(plan)?
-        .into_iter()
-        .try_for_each(|entry| filling.put(entry).map_err(|problem| problem.of(entry)));
+    let entries = in_order(plan)?;
+    meter.expect(entries.len() as u64);
+    let put = entries.into_iter().try_for_each(|entry| {
+        meter.add(1);
+        filling.put(entry).map_err(|problem| problem.of(entry))
+    });
     rustix::process::umask(mask);
     put?;
     let shown: HashSet<&[u8]> = plan

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
+use backstory_contents::WorkMeter;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
 };
@@ -47,8 +48,8 @@ impl RootSnapshot {
         Ok(RootSnapshot { device, files })
     }
 
-    /// Copies new and changed files to the replay's directory.
-    pub fn collect(&self) -> Result<Vec<ReplayedFile>> {
+    /// Copies new and changed files to the replay's directory. `meter` counts their bytes.
+    pub fn collect(&self, meter: &WorkMeter) -> Result<Vec<ReplayedFile>> {
         let to = Path::new(OWN).join(FILES);
         let mut loads = Vec::new();
         walk(self.device, &mut |dir, mut entries| {
@@ -71,7 +72,7 @@ impl RootSnapshot {
             loads.extend(copy_out::loads(&dir.path, &there, &files));
             Ok(())
         })?;
-        let mut left = copy_out::all(&loads)?;
+        let mut left = copy_out::all(&loads, meter)?;
         left.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(left)
     }

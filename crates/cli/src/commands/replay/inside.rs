@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use backstory_contents::WorkMeter;
 use backstory_replay::root::{self, OWN, results::RootSnapshot};
 use backstory_session as session;
 use backstory_store::{Home, SqliteStore};
@@ -18,6 +19,7 @@ use super::{PLAN, Played, RESULT, ReplayRequest, STORE};
 use crate::commands::Outcome;
 use crate::error::{Failure, chain};
 use crate::index::{self, Busy};
+use crate::text::progress::{Progress, Unit};
 
 /// The first process: leaves the machine's namespaces and starts the second in them.
 pub fn enter(own: &Path) -> Outcome {
@@ -51,7 +53,12 @@ pub fn inside(own: &Path) -> Outcome {
     orphaned();
     let job = job(&own.join(PLAN))?;
     // The place of the result depends on how far the replay came.
-    if let Err(error) = root::build(&job.plan, own) {
+    let meter = WorkMeter::default();
+    let progress = Progress::metered("building the root of the replay", &meter, Unit::Things);
+    let built = root::build(&job.plan, own, &meter);
+    // Its thread must have ended before the process enters a namespace of users.
+    progress.end();
+    if let Err(error) = built {
         let played = Played {
             failure: Some(chain(&error)),
             ..Played::default()
@@ -98,7 +105,10 @@ fn play(job: &ReplayRequest) -> Result<Played, Failure> {
     if played.took == 0 {
         played.took = began.elapsed().as_nanos() as u64;
     }
-    played.left = snapshot.collect()?;
+    let meter = WorkMeter::default();
+    let progress = Progress::metered("reading the outputs of the replay", &meter, Unit::Bytes);
+    played.left = snapshot.collect(&meter)?;
+    progress.end();
     Ok(played)
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use backstory_contents::Contents;
+use backstory_contents::WorkMeter;
 use backstory_contents::transfer::{Kind, Writer};
 use backstory_files::{Digest, VersionId, regular};
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
@@ -20,7 +21,7 @@ use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain};
 use crate::index::Busy;
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 
 /// Writes the export, which is complete or absent.
 pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
@@ -37,9 +38,11 @@ pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
     }
     let learned = learned(&current, &runs)?;
     let contents = contents(&current.home)?;
-    let progress = Progress::start("writing the export");
+    let meter = WorkMeter::default();
+    let progress = Progress::metered("writing the export", &meter, Unit::Bytes);
     whole_file(&args.output, |file| {
-        write(&current, &runs, &learned, contents.as_ref(), file)
+        let from = (contents.as_ref(), &meter);
+        write(&current, &runs, &learned, from, file)
     })
     .map_err(|error| {
         Failure::not_found(format!(
@@ -78,31 +81,43 @@ fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<JournalReco
     Ok(learned)
 }
 
+/// The stored contents among the facts, each with its size in bytes.
+fn stored(learned: &[JournalRecord]) -> Vec<(Digest, u64)> {
+    let mut seen: HashSet<Digest> = HashSet::new();
+    let mut found = Vec::new();
+    for one in learned {
+        if let JournalRecord::Fact(Fact {
+            digest: Some(digest),
+            availability: Availability::Stored | Availability::StoredPackage(_),
+            ident,
+            ..
+        }) = one
+            && seen.insert(*digest)
+        {
+            found.push((*digest, u64::try_from(ident.size).unwrap_or_default()));
+        }
+    }
+    found
+}
+
+/// `contents`: the stored contents, and the meter of their bytes.
 fn write(
     current: &CurrentStore,
     runs: &[RunRecord],
     learned: &[JournalRecord],
-    contents: Option<&Contents>,
+    (contents, meter): (Option<&Contents>, &WorkMeter),
     file: &mut File,
 ) -> io::Result<()> {
     let mut writer = Writer::new(BufWriter::new(file))?;
     // Contents come first and runs last, so that an import has what a run needs when it reads the
     // run.
-    let mut written: HashSet<Digest> = HashSet::new();
-    for one in learned {
-        if let (
-            JournalRecord::Fact(Fact {
-                digest: Some(digest),
-                availability: Availability::Stored | Availability::StoredPackage(_),
-                ..
-            }),
-            Some(contents),
-        ) = (one, contents)
-            && written.insert(*digest)
-        {
-            let mut object = contents.read(digest).map_err(io::Error::other)?;
-            let size = object.size();
-            writer.section(Kind::Content, &digest.to_string(), size, &mut object)?;
+    if let Some(contents) = contents {
+        let stored = stored(learned);
+        meter.expect(stored.iter().map(|(_, size)| size).sum());
+        for (digest, _) in stored {
+            let object = contents.read(&digest).map_err(io::Error::other)?;
+            let (name, size) = (digest.to_string(), object.size());
+            writer.section(Kind::Content, &name, size, &mut meter.reading(object))?;
         }
     }
     let facts = facts::to_bytes(learned);

@@ -13,6 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use backstory_contents::Contents;
+use backstory_contents::WorkMeter;
 use backstory_contents::transfer::{Kind, Reader, Section};
 use backstory_eventlog::Log;
 use backstory_store::annotations::{self, AnnotationRecord};
@@ -25,7 +26,7 @@ use crate::commands::{Outcome, answer};
 use crate::error::{Failure, chain};
 use crate::index::{self, Busy};
 use crate::json::{self, Value};
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 
 /// Facts and labels are read into memory. No export has more than this.
 const MOST: u64 = 1 << 30;
@@ -36,7 +37,8 @@ pub fn run(args: StoreImportArgs, store: Option<&Path>) -> Outcome {
     let mut database = SqliteStore::open(&home)?;
     let lock = keep_lock(&home)?;
     store::catch_up(&home, &mut database)?;
-    let progress = Progress::start("importing");
+    let meter = WorkMeter::default();
+    let progress = Progress::metered("importing", &meter, Unit::Bytes);
     let mut import = Import {
         contents: Contents::create(&home.contents_dir())?,
         home,
@@ -46,7 +48,7 @@ pub fn run(args: StoreImportArgs, store: Option<&Path>) -> Outcome {
         new: Vec::new(),
         known: Vec::new(),
     };
-    let done = import.read(&args.file, &database);
+    let done = import.read(&args.file, &meter, &database);
     import.sweep();
     done.map_err(|error| {
         Failure::not_found(format!(
@@ -101,8 +103,16 @@ struct Import {
 }
 
 impl Import {
-    fn read(&mut self, path: &Path, database: &SqliteStore) -> Result<(), Problem> {
-        let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
+    /// Reads the file at `path`. `meter` counts its bytes.
+    fn read(
+        &mut self,
+        path: &Path,
+        meter: &WorkMeter,
+        database: &SqliteStore,
+    ) -> Result<(), Problem> {
+        let file = File::open(path)?;
+        meter.expect(file.metadata()?.len());
+        let mut reader = Reader::new(BufReader::new(meter.reading(file)))?;
         let mut logs: Vec<(String, PathBuf)> = Vec::new();
         let (dir, mut number) = (self.home.runs_dir(), 0);
         loop {
