@@ -88,8 +88,8 @@ pub fn run_files(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<Ru
     let _one_state = store.reading()?;
     let record = store.run(run)?;
     let record = record.ok_or_else(|| backstory_query::Error::NoRun(run.to_owned()))?;
-    let activities = store.activities(record.key)?;
-    let ids: Vec<_> = activities.iter().map(|activity| activity.id).collect();
+    let activities = store.activities(record.key)?.into_iter();
+    let ids: Vec<_> = activities.map(|activity| activity.id).collect();
     let entities = store.entities(record.key)?;
     let made = entities.iter().filter(|entity| entity.version > 0);
     let made: HashSet<EntityId> = made.map(|entity| entity.id).collect();
@@ -102,17 +102,14 @@ pub fn run_files(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<Ru
     let mut numbers: HashMap<usize, usize> = HashMap::new();
     let mut lines: Vec<Line> = Vec::new();
     let mut by_path: BTreeMap<Bytes, CommandFile> = BTreeMap::new();
-    for activity in activities
-        .iter()
-        .filter(|activity| filter.accepts_program(activity))
-    {
-        let Some(&at) = places.activities.get(&activity.id) else {
+    for id in ids {
+        let Some(&at) = places.activities.get(&id) else {
             continue;
         };
-        for edge in store
-            .stream(ActivityKey::new(record.key, activity.id))?
-            .edges
-        {
+        if !filter.accepts_program(&recording.activities[at]) {
+            continue;
+        }
+        for edge in store.stream(ActivityKey::new(record.key, id))?.edges {
             let Some(entity) = entities.get(edge.entity.0 as usize) else {
                 continue;
             };

@@ -16,7 +16,7 @@
 //! Forwards the rules are mirrored. `backstory_graph::lineage` is the definition, for one run in
 //! memory.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
@@ -57,6 +57,9 @@ pub enum Key {
     /// An exec epoch.
     Activity(ActivityKey),
 }
+
+/// Edges of activities that are kept at most before all are dropped.
+const MOST_INDEXED: usize = 1 << 18;
 
 /// A neighbour, and the link to it.
 #[derive(Debug, Clone)]
@@ -102,6 +105,8 @@ pub struct NeighbourFinder<'s> {
     /// If set, stay in this run and newer ones.
     since: Option<RunKey>,
     indexes: RefCell<FxHashMap<ActivityKey, Rc<ActivityIndex>>>,
+    /// The edges in `indexes`.
+    indexed: Cell<usize>,
     /// Whether versions of other runs were made there. Every run that knows a version needs the
     /// same answers.
     made_there: RefCell<FxHashMap<EntityKey, bool>>,
@@ -127,6 +132,7 @@ impl<'s> NeighbourFinder<'s> {
             run,
             since: scope.since,
             indexes: RefCell::default(),
+            indexed: Cell::default(),
             made_there: RefCell::default(),
             headers: RefCell::default(),
             undone: RefCell::default(),
@@ -157,7 +163,16 @@ impl<'s> NeighbourFinder<'s> {
             .retain(|edge| generates(edge.relation) || self.follows(edge));
         stream.edges.shrink_to_fit();
         let index = Rc::new(ActivityIndex::new(stream, self.direction));
-        self.indexes.borrow_mut().insert(key, index.clone());
+        let mut indexes = self.indexes.borrow_mut();
+        if self.indexed.get() > MOST_INDEXED {
+            // A search goes on in the order of time, and hardly returns to these.
+            indexes.clear();
+            self.indexed.set(0);
+        }
+        self.indexed
+            .set(self.indexed.get() + index.stream.edges.len());
+        indexes.insert(key, index.clone());
+        drop(indexes);
         Ok(index)
     }
 

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
@@ -119,30 +120,46 @@ impl Records {
         records
     }
 
+    /// Reads the status of packages one after the other: the file has megabytes.
     fn read_status(&mut self, path: &Path) {
-        let all = text(path).unwrap_or_default();
-        for paragraph in all.split("\n\n") {
-            let field = |name: &str| {
-                let mut lines = paragraph.lines();
-                lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-            };
-            let (Some(name), Some(version)) = (field("Package"), field("Version")) else {
-                continue;
-            };
-            if let Some(architecture) = field("Architecture") {
-                self.versions
-                    .insert(format!("{name}:{architecture}"), version.to_owned());
+        let Ok(file) = regular::open(path) else {
+            return;
+        };
+        let mut paragraph = String::new();
+        for line in BufReader::new(file).lines().map_while(Result::ok) {
+            if line.is_empty() {
+                self.take_status(&paragraph);
+                paragraph.clear();
+            } else {
+                paragraph.push_str(&line);
+                paragraph.push('\n');
             }
-            self.versions.insert(name.to_owned(), version.to_owned());
-            let files = paragraph
-                .lines()
-                .skip_while(|line| *line != "Conffiles:")
-                .skip(1);
-            for line in files.take_while(|line| line.starts_with(' ')) {
-                let mut words = line.split_whitespace();
-                if let (Some(file), Some(sum)) = (words.next(), words.next().and_then(hex)) {
-                    self.configuration.insert(file.to_owned(), sum);
-                }
+        }
+        self.take_status(&paragraph);
+    }
+
+    /// Notes the version and the configuration files of a package.
+    fn take_status(&mut self, paragraph: &str) {
+        let field = |name: &str| {
+            let mut lines = paragraph.lines();
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        };
+        let (Some(name), Some(version)) = (field("Package"), field("Version")) else {
+            return;
+        };
+        if let Some(architecture) = field("Architecture") {
+            self.versions
+                .insert(format!("{name}:{architecture}"), version.to_owned());
+        }
+        self.versions.insert(name.to_owned(), version.to_owned());
+        let files = paragraph
+            .lines()
+            .skip_while(|line| *line != "Conffiles:")
+            .skip(1);
+        for line in files.take_while(|line| line.starts_with(' ')) {
+            let mut words = line.split_whitespace();
+            if let (Some(file), Some(sum)) = (words.next(), words.next().and_then(hex)) {
+                self.configuration.insert(file.to_owned(), sum);
             }
         }
     }

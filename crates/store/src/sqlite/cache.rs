@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_files::Ident;
 use rustc_hash::{FxHashMap as HashMap, FxHashSet};
 
 use crate::EntityKey;
@@ -56,11 +55,35 @@ impl Page {
     }
 }
 
-/// Versions of a directory by device and inode.
-pub type Inodes = HashMap<(u64, u64), Vec<(Ident, u32)>>;
+/// Pairs that are found by their first part. A directory may have many thousands, so they are
+/// sorted in one block of memory.
+pub struct SortedPairs<K, V>(Box<[(K, V)]>);
+
+impl<K: Copy + Ord, V: Copy + Ord> SortedPairs<K, V> {
+    /// The pairs may come in any order.
+    pub fn new(mut pairs: Vec<(K, V)>) -> SortedPairs<K, V> {
+        pairs.sort_unstable();
+        SortedPairs(pairs.into())
+    }
+
+    /// The second parts of the pairs with this first part, in ascending order.
+    pub fn with(&self, key: K) -> Vec<V> {
+        let first = self.0.partition_point(|(other, _)| *other < key);
+        let rest = self.0[first..].iter();
+        let found = rest.take_while(|(other, _)| *other == key);
+        found.map(|(_, value)| *value).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Versions of a directory by the key that `version_key` makes of their identities.
+pub type Inodes = SortedPairs<i64, u32>;
 
 /// Entities of a directory by the index of their version.
-pub type Members = HashMap<u32, Vec<EntityKey>>;
+pub type Members = SortedPairs<u32, EntityKey>;
 
 /// Recently decoded blocks.
 #[derive(Default)]
@@ -207,5 +230,19 @@ impl Cache {
         self.inodes.clear();
         self.of_versions.clear();
         self.indexed = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_found_by_their_first_part_in_ascending_order() {
+        let pairs = SortedPairs::new(vec![(7, 3), (-2, 1), (7, 1), (9, 0)]);
+        assert_eq!(pairs.with(7), [1, 3]);
+        assert_eq!(pairs.with(-2), [1]);
+        assert_eq!(pairs.with(8), [0; 0]);
+        assert_eq!(SortedPairs::<i64, u32>::new(Vec::new()).with(7), [0; 0]);
     }
 }

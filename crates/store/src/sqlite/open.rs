@@ -122,6 +122,14 @@ fn uri(path: &Path, parameters: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(uri))
 }
 
+/// The bytes of the database that are mapped: all of a small store. Of a large one, the kernel maps
+/// the pages around each page that is read, and a question had up to 30 MB of them
+/// (docs/performance.md).
+const MAPPED: i64 = 8 << 20;
+
+/// The limit of the cache of the other pages. SQLite takes KiB as a negative number.
+const CACHED_KIB: i64 = -16_384;
+
 fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
     if empty {
         conn.pragma_update(None, "page_size", PAGE)?;
@@ -137,9 +145,8 @@ fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     // A large run is appended to the log alone: a question may be waiting for it.
     conn.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG / PAGE)?;
-    conn.pragma_update(None, "cache_size", -32_768)?;
-    // Without it (pages copied to a cache of 32 MB) a question takes a quarter more time.
-    conn.pragma_update(None, "mmap_size", 1i64 << 30)?;
+    conn.pragma_update(None, "cache_size", CACHED_KIB)?;
+    conn.pragma_update(None, "mmap_size", MAPPED)?;
     conn.pragma_update(None, "temp_store", "MEMORY")
 }
 

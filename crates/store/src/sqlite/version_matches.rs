@@ -7,7 +7,7 @@ use backstory_files::Ident;
 use super::cache::{Inodes, Members};
 use super::entity_rows::{MEMBERS_IN, member_of};
 use super::{SqliteStore, bucket, version_key};
-use crate::codec::members;
+use crate::codec::members::{self, VersionRef};
 use crate::same_version;
 use crate::{EntityKey, Result};
 
@@ -21,12 +21,7 @@ impl SqliteStore {
         let mut found = Vec::new();
         for key in keys.into_iter().map(|key| EntityKey(key as u64)) {
             let block = self.block(key)?;
-            let version = member_of(&block, key)?.version;
-            if self.version(version, |version| {
-                version
-                    .ident
-                    .is_some_and(|known| same_version(&known, ident))
-            })? {
+            if self.is_version(member_of(&block, key)?.version, ident)? {
                 found.push(key);
             }
         }
@@ -50,16 +45,12 @@ impl SqliteStore {
         )?;
         let mut found = Vec::new();
         for dir in dirs {
-            let inodes = self.inodes_of(dir)?;
-            let here = inodes.get(&(ident.dev, ident.ino)).into_iter().flatten();
-            for (_, index) in here.filter(|(known, _)| same_version(known, ident)) {
-                // Most candidates only have a neighbouring inode: their entities are not looked up.
-                found.extend(
-                    self.members_by_version(dir)?
-                        .get(index)
-                        .into_iter()
-                        .flatten(),
-                );
+            for index in self.inodes_of(dir)?.with(version_key(ident)) {
+                if self.is_version(VersionRef { dir, index }, ident)? {
+                    // Most directories only have a neighbouring inode: their entities are not
+                    // looked up.
+                    found.extend(self.members_by_version(dir)?.with(index));
+                }
             }
         }
         found.sort_unstable();
@@ -67,20 +58,23 @@ impl SqliteStore {
         Ok(found)
     }
 
+    /// True if a version is that with this identity.
+    fn is_version(&self, version: VersionRef, ident: &Ident) -> Result<bool> {
+        self.version(version, |version| {
+            let known = version.ident.as_ref();
+            known.is_some_and(|known| same_version(known, ident))
+        })
+    }
+
     fn inodes_of(&self, dir: u32) -> Result<Rc<Inodes>> {
         if let Some(index) = self.cache.borrow().inodes.get(&dir) {
             return Ok(index.clone());
         }
-        let mut index = Inodes::default();
+        let mut pairs = Vec::new();
         self.scan(dir, |place, _, _, ident| {
-            if let Some(ident) = ident {
-                index
-                    .entry((ident.dev, ident.ino))
-                    .or_default()
-                    .push((ident, place));
-            }
+            pairs.extend(ident.map(|ident| (version_key(&ident), place)));
         })?;
-        let index = Rc::new(index);
+        let index = Rc::new(Inodes::new(pairs));
         self.cache.borrow_mut().keep_inodes(dir, index.clone());
         Ok(index)
     }
@@ -89,21 +83,21 @@ impl SqliteStore {
         if let Some(index) = self.cache.borrow().of_versions.get(&dir) {
             return Ok(index.clone());
         }
-        let mut index = Members::default();
+        let mut pairs = Vec::new();
         let mut damaged = Ok(());
         self.each(MEMBERS_IN, [dir], |row| {
             let first = row.get::<_, i64>(0)? as u64;
             let told = members::versions(row.get_ref(1)?.as_blob()?, |place, version| {
                 if version.dir == dir {
                     let key = EntityKey(first + place as u64);
-                    index.entry(version.index).or_default().push(key);
+                    pairs.push((version.index, key));
                 }
             });
             damaged = std::mem::replace(&mut damaged, Ok(())).and(told);
             Ok(())
         })?;
         damaged?;
-        let index = Rc::new(index);
+        let index = Rc::new(Members::new(pairs));
         self.cache.borrow_mut().keep_members(dir, index.clone());
         Ok(index)
     }

@@ -135,6 +135,8 @@ impl ExcerptReader<'_> {
             .stream(ActivityKey::new(self.run, activity))?
             .edges;
         edges.retain(|edge| edge.relation == Relation::Execute || counts(edge.entity));
+        // Most edges of a process are not about these entities.
+        edges.shrink_to_fit();
         for edge in &mut edges {
             edge.entity = self.entity(edge.entity)?;
         }
