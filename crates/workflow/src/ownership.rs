@@ -221,6 +221,7 @@ mod tests {
                 "/tmp/data.csv",
                 "/usr/include/stdio.h",
                 "/etc/ld.so.cache",
+                "/var/lib/texmf/ls-R",
                 "/proc/self/maps",
                 "/usr/local/lib/libx.so",
                 "/home/ada/climate/__pycache__/a.cpython-311.pyc",
@@ -230,7 +231,8 @@ mod tests {
             ],
         );
         let expected = [
-            User, User, User, System, System, System, System, Cache, Cache, Temporary, Temporary,
+            User, User, User, System, System, System, System, System, Cache, Cache, Temporary,
+            Temporary,
         ];
         assert_eq!(found, expected);
     }

@@ -17,6 +17,7 @@ use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
 use crate::json;
 use crate::text::progress::{Progress, Unit};
+use crate::text::words::counted;
 
 /// Files that SQLite keeps for a database: itself, and those beside it.
 const ENDINGS: [&str; 3] = ["-wal", "-shm", ""];
@@ -97,7 +98,10 @@ fn build(home: &Home, path: &Path, old: &OldDatabase) -> Result<usize, Failure> 
     let runs = home.pending(&new)?;
     let mut indexed = 0;
     let bytes = |run: &String| fs::metadata(home.log_path(run)).map_or(0, |meta| meta.len());
-    let what = format!("building the graphs of {} runs", runs.len());
+    let what = format!(
+        "building the graphs of {}",
+        counted(runs.len(), "run", "runs")
+    );
     let progress = Progress::of(&what, runs.iter().map(bytes).sum(), Unit::Bytes);
     for run in &runs {
         let done = index::fold_into(home, run, &mut new);

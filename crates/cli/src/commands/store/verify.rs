@@ -20,6 +20,7 @@ use crate::error::{Failure, chain, one_line};
 use crate::index;
 use crate::json::{self, Value};
 use crate::text::progress::{Progress, Unit};
+use crate::text::words::counted;
 
 /// The repair of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +55,8 @@ pub fn run(args: StoreVerifyArgs, chosen: Option<&Path>) -> Outcome {
         true => json::lines(out, damaged.0.iter().map(fields)),
         false if sound => writeln!(
             out,
-            "all contents are intact, and so are the database and the logs of {runs} runs"
+            "all contents are intact, and so are the database and the logs of {}",
+            counted(runs, "run", "runs")
         ),
         false => text(&damaged.0, out),
     })?;
@@ -135,7 +137,10 @@ impl Damaged {
             }
         };
         let bytes = runs.iter().map(|run| run.log_bytes).sum();
-        let what = format!("checking the graphs of {} runs", runs.len());
+        let what = format!(
+            "checking the graphs of {}",
+            counted(runs.len(), "run", "runs")
+        );
         let progress = Progress::of(&what, bytes, Unit::Bytes);
         for run in &runs {
             let id = &run.header.id;
