@@ -122,8 +122,8 @@ fn uri(path: &Path, parameters: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(uri))
 }
 
-/// The bytes of the database that are mapped: all of a small store. Of a large one, the kernel maps
-/// the pages around each page that is read, and a question had up to 30 MB of them
+/// The bytes of the database that are mapped: all of a small store. The kernel also maps the pages
+/// around each page that is read. In a large store, a question had up to 30 MB of them
 /// (docs/performance.md).
 const MAPPED: i64 = 8 << 20;
 
