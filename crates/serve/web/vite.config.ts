@@ -3,9 +3,16 @@
 //
 //     BACKSTORY_URL='http://127.0.0.1:PORT/?token=…' npm run dev
 import { svelte } from "@sveltejs/vite-plugin-svelte";
+import type { CommonServerOptions } from "vite";
 import { defineConfig } from "vitest/config";
 
-const server = process.env["BACKSTORY_URL"];
+const server = process.env["BACKSTORY_URL"] ? new URL(process.env["BACKSTORY_URL"]) : null;
+
+/** The token goes with each request, since the cookie comes with the server's own page only. */
+function passedOn({ origin, searchParams }: URL): CommonServerOptions["proxy"] {
+  const headers = { origin, authorization: `Bearer ${searchParams.get("token") ?? ""}` };
+  return { "/api": { target: origin, changeOrigin: true, headers } };
+}
 
 export default defineConfig({
   plugins: [svelte()],
@@ -19,7 +26,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 700,
     reportCompressedSize: false,
   },
-  server: server ? { proxy: { "/api": { target: new URL(server).origin, changeOrigin: true } } } : {},
+  server: server ? { proxy: passedOn(server) } : {},
   resolve: process.env["VITEST"] ? { conditions: ["browser"] } : {},
   test: {
     environment: "jsdom",

@@ -11,9 +11,11 @@
  * The figures:
  * - first view: from the start of the navigation until the first rows of the runs are painted;
  * - click to answer: from a click on a link or a node until the view shows the answer;
- * - pan: frames per second while the view of up to 5,000 nodes is dragged for two seconds.
+ * - pan: frames that the compositor draws per second while the view of up to 5,000 nodes is dragged
+ *   for two seconds.
  */
 import { chromium, type Page } from "playwright-core";
+import { pan } from "./pan.ts";
 
 const [url, path, repeats = "7", wide] = process.argv.slice(2);
 if (!url || !path) {
@@ -83,25 +85,7 @@ await page.goto(new URL(`/lineage?path=${encodeURIComponent(wide ?? path)}&direc
 await page.waitForSelector(".drawing canvas", { timeout: 60_000 });
 await page.waitForTimeout(3000);
 const nodes = await page.locator("p > span").first().innerText();
-const box = await page.locator(".canvas").boundingBox();
-if (box) {
-  const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
-  await page.mouse.move(middle.x, middle.y);
-  await page.mouse.down();
-  const counted = page.evaluate(async () => {
-    let frames = 0;
-    const start = performance.now();
-    while (performance.now() - start < 2000) {
-      await new Promise(requestAnimationFrame);
-      frames += 1;
-    }
-    return (frames * 1000) / (performance.now() - start);
-  });
-  for (let step = 0; step < 120; step += 1) {
-    await page.mouse.move(middle.x + Math.sin(step / 9) * 250, middle.y + Math.cos(step / 7) * 120);
-    await page.waitForTimeout(12);
-  }
-  report(`pan of ${nodes}`, [await counted], "frames a second");
-  await page.mouse.up();
-}
+const rates: number[] = [];
+for (let time = 0; time < Number(repeats); time += 1) rates.push(await pan(browser, page, ".canvas"));
+report(`pan of ${nodes}`, rates, "frames per second");
 await browser.close();

@@ -12,17 +12,22 @@ export interface Box {
 
 export type Layout = Map<string, Box>;
 
-/** A view with more nodes than this is drawn by WebGL, without boxes. */
+/** In a view with more nodes than this, each node is a dot, without a box. */
 export const SMALL = 400;
 
 /** The width of a character of the labels' font at 12 px. */
 const CHARACTER = 7.25;
 
+/** The width of one line of text in a label's font. */
+export function textWidth(line: string): number {
+  return [...line].length * CHARACTER;
+}
+
 function boxes(graph: Graph): Layout {
   const result: Layout = new Map();
   for (const [id, label] of labels(graph)) {
-    const lines = label.split("\n").map((line) => [...line].length);
-    result.set(id, { x: 0, y: 0, width: Math.max(48, Math.max(...lines) * CHARACTER + 22), height: 14 + lines.length * 16, label });
+    const lines = label.split("\n").map(textWidth);
+    result.set(id, { x: 0, y: 0, width: Math.max(48, Math.max(...lines) + 22), height: 14 + lines.length * 16, label });
   }
   return result;
 }

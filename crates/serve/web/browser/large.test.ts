@@ -1,0 +1,185 @@
+// The graph of thousands of nodes: it is painted, moved, enlarged and pointed at.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { axe, keep, launch, reader, type Reader } from "./reader.ts";
+import { environment, serve } from "./stage.ts";
+
+/** So many processes copy one file: the file, the processes and the copies are the graph. */
+const COPIES = 300;
+
+interface Place {
+  x: number;
+  y: number;
+}
+
+type Drawn = HTMLCanvasElement & { placeOf: (id: string) => Place | null };
+
+const { program } = inject("stage");
+const directory = mkdtempSync(join(tmpdir(), "backstory-large-"));
+const stage = { program, project: directory, store: join(directory, "store") };
+const source = join(directory, "source.txt");
+let browser: Browser;
+let server: Awaited<ReturnType<typeof serve>>;
+
+beforeAll(async () => {
+  writeFileSync(source, "a\n");
+  const script = `mkdir copies; i=0; while [ $i -lt ${String(COPIES)} ]; do cp source.txt copies/$i; i=$((i+1)); done`;
+  const run = (...words: string[]) => spawnSync(program, words, { cwd: directory, env: environment(stage.store), stdio: "ignore" });
+  run("record", "--name", "copies", "--", "sh", "-c", script);
+  run("index", "--wait");
+  browser = await launch();
+  server = await serve(stage);
+});
+afterAll(async () => {
+  server.server.kill("SIGTERM");
+  await browser.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function openLarge(scheme: "light" | "dark" = "light"): Promise<Reader> {
+  const view = await reader(browser, scheme, server.url);
+  await view.open(`/lineage?path=${source}&direction=uses&level=process&nodes=5000`);
+  await view.page.waitForFunction(() => "placeOf" in (document.querySelector(".drawing canvas") ?? {}));
+  await view.page.waitForTimeout(300);
+  return view;
+}
+
+/** The nodes' ids, as the answer has them. */
+async function copyIds(page: Page): Promise<string[]> {
+  return page.evaluate(async (path) => {
+    const answer = await fetch(`/api/v1/lineage?path=${path}&direction=uses&level=process&nodes=5000`);
+    const { nodes } = (await answer.json()) as { nodes: { id: string; type: string; path?: string }[] };
+    return nodes.filter((node) => node.type === "file" && node.path?.includes("/copies/")).map((node) => node.id);
+  }, source);
+}
+
+async function placeOf(page: Page, id: string): Promise<Place> {
+  const inside = await page.evaluate((id) => (document.querySelector(".drawing canvas") as Drawn).placeOf(id), id);
+  const box = await page.locator(".drawing canvas").boundingBox();
+  if (!inside || !box) throw new Error(`no node ${id}`);
+  return { x: box.x + inside.x, y: box.y + inside.y };
+}
+
+/** The share of pixels of the picture now that the first picture did not have `right` and `down` of it. */
+function differing(page: Page, right: number, down: number): Promise<number> {
+  return page.evaluate(([right, down]) => {
+    const canvas = document.querySelector<HTMLCanvasElement>(".drawing canvas");
+    const { first } = window as unknown as { first: ImageData };
+    const now = canvas?.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height);
+    if (!now) return 1;
+    let [compared, other] = [0, 0];
+    for (let y = Math.max(0, down); y < now.height + Math.min(0, down); y += 1) {
+      for (let x = Math.max(0, right); x < now.width + Math.min(0, right); x += 1) {
+        const [here, there] = [4 * (y * now.width + x), 4 * ((y - down) * now.width + x - right)];
+        compared += 1;
+        if ([0, 1, 2].some((part) => Math.abs((now.data[here + part] ?? 0) - (first.data[there + part] ?? 0)) > 24)) other += 1;
+      }
+    }
+    return other / compared;
+  }, [right, down] as const);
+}
+
+function rememberPicture(page: Page): Promise<void> {
+  return page.evaluate(() => {
+    const canvas = document.querySelector<HTMLCanvasElement>(".drawing canvas");
+    Object.assign(window, { first: canvas?.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height) });
+  });
+}
+
+/** Drags in small steps, and leaves the pointer where it ends. */
+async function drag(page: Page, right: number, down: number): Promise<void> {
+  const box = await page.locator(".drawing canvas").boundingBox();
+  if (!box) throw new Error("no drawing");
+  const from = { x: box.x + box.width / 2 - right / 2, y: box.y + box.height / 2 - down / 2 };
+  await page.mouse.move(from.x, from.y);
+  await page.mouse.down();
+  await page.mouse.move(from.x + right, from.y + down, { steps: 20 });
+  await page.waitForTimeout(100);
+}
+
+test("a dragged graph keeps its dots, links and labels, during the drag and after it", async () => {
+  const view = await openLarge();
+  const { page } = view;
+  for (let step = 0; step < 5; step += 1) await page.getByRole("button", { name: "Larger" }).click();
+  await page.waitForTimeout(300);
+  await page.mouse.move(5, 5);
+  await rememberPicture(page);
+  expect(await differing(page, 0, 0)).toBe(0);
+  expect(await differing(page, 120, 40)).toBeGreaterThan(0.01);
+  await drag(page, 120, 40);
+  expect(await differing(page, 120, 40)).toBeLessThan(0.001);
+  await page.mouse.up();
+  // Farther than the margin that was painted: the picture is painted anew.
+  await drag(page, -500, -160);
+  await page.mouse.up();
+  await page.mouse.move(5, 5);
+  await page.waitForTimeout(300);
+  expect(await differing(page, -380, -120)).toBeLessThan(0.005);
+  await keep(page, "large-dragged");
+  expect(view.complaints).toEqual([]);
+  await view.close();
+});
+
+test("a click chooses the node under the pointer, before a drag, after it, and after the wheel", async () => {
+  const view = await openLarge();
+  const { page } = view;
+  const ids = await copyIds(page);
+  expect(ids.length).toBe(COPIES);
+  const chosen = async (id: string) => {
+    const { x, y } = await placeOf(page, id);
+    await page.mouse.click(x, y);
+    const link = page.getByRole("complementary", { name: "The chosen node" }).getByRole("link", { name: "Open the file" });
+    await link.waitFor();
+    expect(new URL((await link.getAttribute("href")) ?? "", server.url).searchParams.get("version")).toBe(id);
+  };
+  await chosen(ids[7] ?? "");
+  await drag(page, 90, -30);
+  await page.mouse.up();
+  await chosen(ids[150] ?? "");
+  const { x, y } = await placeOf(page, ids[200] ?? "");
+  await page.mouse.move(x, y);
+  await page.mouse.wheel(0, -400);
+  await page.waitForTimeout(300);
+  const after = await placeOf(page, ids[200] ?? "");
+  expect(Math.hypot(after.x - x, after.y - y)).toBeLessThan(1);
+  await chosen(ids[200] ?? "");
+  await keep(page, "large-chosen");
+  await view.close();
+});
+
+test("the way through a dot lights up, a drag chooses nothing, and keys reach a node out of sight", async () => {
+  const view = await openLarge();
+  const { page } = view;
+  const ids = await copyIds(page);
+  await rememberPicture(page);
+  const { x, y } = await placeOf(page, ids[20] ?? "");
+  await page.mouse.move(x, y);
+  await page.waitForTimeout(300);
+  expect(await differing(page, 0, 0)).toBeGreaterThan(0.01);
+  await keep(page, "large-lit");
+  await drag(page, 60, 20);
+  await page.mouse.up();
+  expect(await page.getByRole("complementary", { name: "The chosen node" }).count()).toBe(0);
+  for (let step = 0; step < 12; step += 1) await page.getByRole("button", { name: "Larger" }).click();
+  await page.getByRole("application").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.getByText(/Chosen: .*source\.txt/).waitFor();
+  await page.waitForTimeout(300);
+  const box = await page.locator(".drawing canvas").boundingBox();
+  const root = await page.evaluate(() => new URL(document.querySelector<HTMLAnchorElement>("aside a.main")?.href ?? "").searchParams.get("version") ?? "");
+  const place = await placeOf(page, root);
+  expect(box && place.x > box.x && place.x < box.x + box.width && place.y > box.y && place.y < box.y + box.height).toBe(true);
+  await view.close();
+});
+
+test.each(["light", "dark"] as const)("axe-core finds nothing in the large graph in %s", async (scheme) => {
+  const view = await openLarge(scheme);
+  expect(await axe(view.page)).toEqual([]);
+  await keep(view.page, `large-${scheme}`);
+  expect(view.complaints).toEqual([]);
+  await view.close();
+});
