@@ -5,6 +5,14 @@
 //! process did not survive.
 //!
 //! Invariant: the server decodes no Parquet file and no PNG image whose rehearsal failed.
+//!
+//! The crate `inspection` reads hostile formats in another process, too. The page does not use it,
+//! for three reasons:
+//!
+//! - The worker of `inspection` is a package of its own. The page shows Parquet files and images
+//!   without that package, so the rehearsing process is this program itself.
+//! - An inspector answers with facts about a content. The page shows any rows of a table.
+//! - An inspector reads at most 64 MiB. The page shows Parquet files of up to 512 MiB.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
