@@ -59,10 +59,22 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&str)) -> Result<(), ServeError> {
         let address = address(&setup, port);
         let site = Site::new(setup, port).map_err(ServeError::Start)?;
         tokio::spawn(refresher::keep_fresh(site.clone()));
+        tokio::spawn(read_runs(site.clone()));
         ready(&address);
         let served = axum::serve(listener, web_app::router(&site)).await;
         served.map_err(ServeError::Start)
     })
+}
+
+/// Reads the list of runs while the browser starts, so that the first view need not wait for it.
+async fn read_runs(site: Site) {
+    let reader = site.clone();
+    // A store that cannot be read has a message for each request.
+    drop(
+        site.readers
+            .ask(move |reading| reader.runs.read(reading))
+            .await,
+    );
 }
 
 /// The address of the page, with the token.
