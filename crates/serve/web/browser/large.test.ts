@@ -124,30 +124,68 @@ test("a dragged graph keeps its dots, links and labels, during the drag and afte
   await view.close();
 });
 
+/** The width in pixels of the panel that opens on the right, and some more. */
+const PANEL = 400;
+
+/** The nodes that are seen, and are still seen when the panel has opened. */
+async function seen(page: Page, ids: string[]): Promise<string[]> {
+  const box = await page.locator(".drawing canvas").boundingBox();
+  if (!box) throw new Error("no drawing");
+  const places = await Promise.all(ids.map((id) => placeOf(page, id)));
+  return ids.filter((_, index) => {
+    const { x, y } = places[index] ?? { x: 0, y: 0 };
+    return x > box.x + 40 && x < Math.min(box.x + box.width - 40, 1280 - PANEL) && y > box.y + 40 && y < box.y + box.height - 40;
+  });
+}
+
+/** The id of the node that the panel shows. */
+async function chosen(page: Page): Promise<string | null> {
+  await page.waitForTimeout(200);
+  const link = page.getByRole("complementary", { name: "The chosen node" }).getByRole("link", { name: "Open the file" });
+  return new URL((await link.getAttribute("href")) ?? "", server.url).searchParams.get("version");
+}
+
 test("a click chooses the node under the pointer, before a drag, after it, and after the wheel", async () => {
   const view = await openLarge();
   const { page } = view;
   const ids = await copyIds(page);
   expect(ids.length).toBe(COPIES);
-  const chosen = async (id: string) => {
+  const choose = async (id: string) => {
     const { x, y } = await placeOf(page, id);
     await page.mouse.click(x, y);
-    const link = page.getByRole("complementary", { name: "The chosen node" }).getByRole("link", { name: "Open the file" });
-    await link.waitFor();
-    expect(new URL((await link.getAttribute("href")) ?? "", server.url).searchParams.get("version")).toBe(id);
+    expect(await chosen(page)).toBe(id);
+    return { x, y };
   };
-  await chosen(ids[7] ?? "");
-  await drag(page, 90, -30);
+  const [first = ""] = await seen(page, ids);
+  // The panel that opens leaves the node where it was clicked.
+  const clicked = await choose(first);
+  expect(await placeOf(page, first)).toEqual(clicked);
+  await drag(page, 30, -30);
   await page.mouse.up();
-  await chosen(ids[150] ?? "");
-  const { x, y } = await placeOf(page, ids[200] ?? "");
-  await page.mouse.move(x, y);
-  await page.mouse.wheel(0, -400);
+  const [one = "", ...others] = (await seen(page, ids)).filter((id) => id !== first);
+  const other = others.at(-1) ?? "";
+  await choose(one);
+  const before = [await placeOf(page, one), await placeOf(page, other)] as const;
+  await page.mouse.move(before[1].x, before[1].y);
+  await page.mouse.wheel(0, -150);
   await page.waitForTimeout(300);
-  const after = await placeOf(page, ids[200] ?? "");
-  expect(Math.hypot(after.x - x, after.y - y)).toBeLessThan(1);
-  await chosen(ids[200] ?? "");
+  const after = [await placeOf(page, one), await placeOf(page, other)] as const;
+  const apart = ([a, b]: readonly [Place, Place]) => Math.hypot(a.x - b.x, a.y - b.y);
+  expect(apart([before[1], after[1]])).toBeLessThan(1);
+  expect(apart(after)).toBeGreaterThan(1.2 * apart(before));
+  await choose(other);
   await keep(page, "large-chosen");
+  await view.close();
+});
+
+test("a double click asks for a step further from the node", async () => {
+  const view = await openLarge();
+  const { page } = view;
+  const id = (await seen(page, await copyIds(page)))[0] ?? "";
+  const { x, y } = await placeOf(page, id);
+  await page.mouse.dblclick(x, y);
+  await page.getByText("There is nothing more in this direction.").waitFor();
+  expect(await chosen(page)).toBe(id);
   await view.close();
 });
 

@@ -24,7 +24,7 @@ async function framesDrawn(browser: Browser, work: () => Promise<void>): Promise
   return events.filter(({ name, ph }) => name === "Display::DrawAndSwap" && (ph === "X" || ph === "B")).length;
 }
 
-/** Drags what `selector` names in wide curves for two seconds, with a movement every 16 ms. */
+/** Drags what `selector` names in wide curves for two seconds and back, with a movement every 16 ms. */
 export async function pan(browser: Browser, page: Page, selector: string): Promise<number> {
   const box = await page.locator(selector).boundingBox();
   if (!box) throw new Error(`there is no ${selector}`);
@@ -41,6 +41,8 @@ export async function pan(browser: Browser, page: Page, selector: string): Promi
       await new Promise((resolve) => setTimeout(resolve, start + (step + 1) * 16 - performance.now()));
     }
     await Promise.all(sent);
+    // The next measurement sees the same part.
+    await page.mouse.move(middle.x, middle.y);
     seconds = (performance.now() - start) / 1000;
   });
   await page.mouse.up();
