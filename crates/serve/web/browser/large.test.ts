@@ -64,7 +64,7 @@ async function placeOf(page: Page, id: string): Promise<Place> {
   return { x: box.x + inside.x, y: box.y + inside.y };
 }
 
-/** The share of pixels of the picture now that the first picture did not have `right` and `down` of it. */
+/** The share of pixels that differ from the first picture, moved by `right` and `down`. */
 function differing(page: Page, right: number, down: number): Promise<number> {
   return page.evaluate(([right, down]) => {
     const canvas = document.querySelector<HTMLCanvasElement>(".drawing canvas");

@@ -6,7 +6,7 @@ interface TraceEvent {
   ph: string;
 }
 
-/** What the browser's compositor put on the screen meanwhile: a frame without a change is no frame. */
+/** Counts the frames that the compositor draws during `work`. A frame without a change has none. */
 async function framesDrawn(browser: Browser, work: () => Promise<void>): Promise<number> {
   const session = await browser.newBrowserCDPSession();
   const events: TraceEvent[] = [];
@@ -24,7 +24,7 @@ async function framesDrawn(browser: Browser, work: () => Promise<void>): Promise
   return events.filter(({ name, ph }) => name === "Display::DrawAndSwap" && (ph === "X" || ph === "B")).length;
 }
 
-/** Drags what `selector` names in wide curves for two seconds and back, with a movement every 16 ms. */
+/** Drags an element in wide curves for two seconds, with a movement every 16 ms, and back. */
 export async function pan(browser: Browser, page: Page, selector: string): Promise<number> {
   const box = await page.locator(selector).boundingBox();
   if (!box) throw new Error(`there is no ${selector}`);

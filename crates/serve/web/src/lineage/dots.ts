@@ -53,7 +53,7 @@ export function grown(radius: number, zoom: number): number {
   return radius * Math.sqrt(zoom);
 }
 
-/** The dot under the pointer; of several, the nearest. Small dots are easier to hit than they look. */
+/** The dot nearest to the pointer, if it is under it. A small dot is hit from 5 pixels away. */
 export function dotAt(dots: Dots, camera: Camera, size: Size, zoom: number, pointer: Place): Dot | null {
   let best: Dot | null = null;
   let least = Number.POSITIVE_INFINITY;

@@ -90,7 +90,7 @@ function paintDots(context: Context, dots: readonly Dot[], camera: Camera, size:
   }
 }
 
-/** More lit dots than this would have labels that nobody can read. */
+/** The labels of more lit dots than this would cover each other. */
 const LIT_LABELS = 60;
 
 function paintLabels(context: Context, dots: Dots, camera: Camera, size: Size, look: Look): void {
