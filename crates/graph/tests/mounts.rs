@@ -7,6 +7,8 @@ use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
 use common::*;
 
 const BIND: u32 = 0x1000;
+/// `O_PATH`.
+const PATH: i32 = 0o10_000_000;
 
 fn mount(s: &mut Scene, pid: u32, source: &str, target: &str, flags: u32) {
     s.done(
@@ -53,6 +55,37 @@ fn a_file_read_in_a_container_is_the_file_outside() {
         told.contains("Read /data/a@0") && !told.contains("newroot"),
         "{told}"
     );
+}
+
+/// bubblewrap does so since version 0.11: it binds `/proc/self/fd/6` to `/proc/self/fd/5`, in a root
+/// where `/proc` is a bind itself.
+#[test]
+fn a_bind_between_open_descriptors_joins_their_directories() {
+    let mut s = Scene::new(&["tool"]);
+    s.fork(2, 3);
+    s.done(3, Op::Namespace { flags: 0x20000 });
+    mount(&mut s, 3, "tmpfs", "/tmp", 0);
+    s.done(
+        3,
+        Op::Pivot {
+            new_root: bytes("/tmp"),
+            put_old: bytes("/tmp/oldroot"),
+        },
+    );
+    mount(&mut s, 3, "/oldroot/proc", "/proc", BIND);
+    s.open(3, "/newroot", PATH, 5);
+    s.open(3, "/oldroot/", PATH, 6);
+    mount(&mut s, 3, "/proc/self/fd/6", "/proc/self/fd/5", BIND);
+    s.done(
+        3,
+        Op::Pivot {
+            new_root: bytes("/newroot"),
+            put_old: bytes("/newroot"),
+        },
+    );
+    s.reads(3, "/data/a");
+    let told = told(&s.graph());
+    assert!(told.contains("Read /data/a@0"), "{told}");
 }
 
 #[test]

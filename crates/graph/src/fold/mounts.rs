@@ -87,6 +87,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         // This is the mount point itself, not the directory that another mount shows there.
         let target = self.walk(base, root, target);
         let target = self.follow(target, true);
+        let target = self.behind_descriptor(call, target);
         if unmounted {
             let mut binds = binds.borrow_mut();
             if let Some(last) = binds.iter().rposition(|(at, _)| *at == target) {
@@ -95,13 +96,22 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         let source = (flags & BIND != 0).then(|| self.place_of_content(call, CWD, source));
-        let source = source.flatten().filter(|source| *source != target);
+        let source = source.flatten();
+        let source = source.map(|source| self.behind_descriptor(call, source));
+        let source = source.filter(|source| *source != target);
         if let Some(source) = source {
             binds.borrow_mut().push((target, source));
         } else {
             self.forget_names_below(target);
         }
         Ok(())
+    }
+
+    /// The place of an open descriptor if the path is its link: `/proc/self/fd/3`. Otherwise the
+    /// path itself.
+    fn behind_descriptor(&mut self, call: CallContext, path: PathId) -> PathId {
+        let link = self.shown(call.pid, path);
+        self.place_of_process(call, link).unwrap_or(path)
     }
 
     /// Changes the root of the process. Its old root is shown at `put_old`.

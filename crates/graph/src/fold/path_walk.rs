@@ -32,6 +32,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .iter()
             .any(|m| path.starts_with(m));
         let path = self.walk(base, top, path);
+        let path = self.shown(call.pid, path);
         // A path that was not found, or not allowed, keeps the name that the program gave it.
         if magic
             && !call.outcome.failed()
@@ -39,7 +40,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         {
             return Some(path);
         }
-        Some(self.shown(call.pid, path))
+        Some(path)
     }
 
     /// The directory at which the absolute paths of a call start. The kernel's paths start at the
@@ -67,7 +68,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The target of a process's link in `/proc`.
-    fn place_of_process(&self, call: CallContext, link: PathId) -> Option<PathId> {
+    pub(super) fn place_of_process(&self, call: CallContext, link: PathId) -> Option<PathId> {
         if let Some((owner, fd)) = self.descriptor_by_place(call, link) {
             let held = self.processes.get(&owner)?.descriptors.get(&fd)?;
             return held.what.as_ref().map(|_| held.location);
