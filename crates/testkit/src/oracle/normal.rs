@@ -28,8 +28,8 @@ pub const RULES: [Rule; 6] = [
         apply: proc_pid,
     },
     Rule {
-        pattern: "PREFIXrandom (tmp_obj_, sh-thd., pymp-, tmp., sort, tmp, sed, cc, Cu, XX; .git/t; valgrind_proc_)",
-        reason: "names made by mkstemp and its kin are random",
+        pattern: "PREFIXrandom (tmp_obj_, sh-thd., pymp-, tmp., sort, tmp, sed, cc, Cu, XX; .git/t; valgrind_proc_, GMfifo)",
+        reason: "names made by mkstemp and its kin are random, or have a process number",
         apply: random_name,
     },
     Rule {
@@ -117,6 +117,13 @@ fn random_name(path: &[u8]) -> Option<Effect> {
             // valgrind_proc_PID_WHAT_RANDOM
             let what = part.split(|b| *b == b'_').nth(3).unwrap_or_default();
             parts.push([b"valgrind_proc_".as_slice(), what].concat());
+            continue;
+        }
+        // The jobserver of make, since version 4.4.
+        if let Some(pid) = part.strip_prefix(b"GMfifo")
+            && pid.iter().all(u8::is_ascii_digit)
+        {
+            parts.push(b"GMfifoPID".to_vec());
             continue;
         }
         let git: (&[u8], usize) = (b"t", 6);

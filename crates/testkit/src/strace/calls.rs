@@ -1,6 +1,6 @@
 //! Orders strace's lines as calls. A child's first call stands after the call that made the child.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::line::{self, Arg, Returned};
 
@@ -35,6 +35,8 @@ pub enum What {
 pub fn join(text: &[u8]) -> Vec<Call> {
     let mut open: HashMap<u32, (usize, String)> = HashMap::new();
     let mut placed: Vec<(usize, Call)> = Vec::new();
+    // Threads in an exec that has replaced the first thread.
+    let mut replacing: HashSet<u32> = HashSet::new();
     for (number, line) in text.split(|b| *b == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
         let Some((tid, rest)) = pid_and_rest(&line) else {
@@ -46,6 +48,8 @@ pub fn join(text: &[u8]) -> Vec<Call> {
         }
         let (start, whole) = match resumed(rest) {
             Some(tail) => match open.remove(&tid) {
+                // Such an exec has succeeded. strace 6.13 prints `-1 ENOSYS` for it.
+                Some((start, head)) if replacing.remove(&tid) => (start, format!("{head}) = 0")),
                 Some((start, head)) => (start, format!("{head}{tail}")),
                 None => continue,
             },
@@ -57,6 +61,7 @@ pub fn join(text: &[u8]) -> Vec<Call> {
             {
                 // The call of a first thread that is replaced never returns.
                 let lost = open.insert(tid, exec);
+                replacing.insert(tid);
                 placed.extend(lost.and_then(|lost| never_returned(tid, lost)));
             }
             let place = if makes_process(&what) { start } else { number };
@@ -152,17 +157,20 @@ mod tests {
 
     #[test]
     fn an_exec_from_a_thread_leaves_nothing_of_the_call_the_first_thread_was_in() {
-        let text = "1 clone3({flags=CLONE_THREAD}, 88 <unfinished ...>\n\
-                    2 execve(\"\\x2f\", [], 0x1 <pid changed to 1 ...>\n\
-                    1 +++ superseded by execve in pid 2 +++\n1 <... execve resumed>) = 0\n";
-        let told = names(text);
-        assert_eq!(
-            told,
-            [
-                "1 clone3 None",
-                "1 Superseded { by: 2 }",
-                "1 execve Some(0)"
-            ]
-        );
+        for result in ["0", "-1 ENOSYS (Function not implemented)"] {
+            let text = format!(
+                "1 clone3({{flags=CLONE_THREAD}}, 88 <unfinished ...>\n\
+                 2 execve(\"\\x2f\", [], 0x1 <pid changed to 1 ...>\n\
+                 1 +++ superseded by execve in pid 2 +++\n1 <... execve resumed>) = {result}\n"
+            );
+            assert_eq!(
+                names(&text),
+                [
+                    "1 clone3 None",
+                    "1 Superseded { by: 2 }",
+                    "1 execve Some(0)"
+                ]
+            );
+        }
     }
 }
