@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{EntityKind, Relation};
 use backstory_query::Globs;
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::paths::base_name;
@@ -20,6 +21,8 @@ pub struct ToolCall {
     pub directory: Bytes,
     /// Its arguments, its name first.
     pub arguments: Vec<Bytes>,
+    /// The files that its process read, without those that it started.
+    pub read: BTreeSet<Bytes>,
 }
 
 impl ToolCall {
@@ -131,6 +134,18 @@ fn calls(recording: &Recording, programs: &[&str]) -> Vec<ToolCall> {
     all.map(|at| ToolCall {
         directory: recording.activities[at].cwd.clone(),
         arguments: recording.activities[at].argv.clone(),
+        read: read_by(recording, at),
     })
     .collect()
+}
+
+/// The files that one activity read.
+fn read_by(recording: &Recording, at: usize) -> BTreeSet<Bytes> {
+    let edges = recording.edges[at].iter();
+    let reads = edges.filter(|edge| edge.relation == Relation::Read);
+    let files = reads.map(|edge| &recording.entities[edge.entity.0 as usize]);
+    files
+        .filter(|entity| entity.kind == EntityKind::File)
+        .map(|entity| entity.path.clone())
+        .collect()
 }

@@ -57,6 +57,7 @@ pub fn compare(run: &BuildRun, rules: &DeclaredRules, listed: Option<&Listed>) -
         let declared = |path: &Bytes| {
             run.names(path).any(|name| allowed.contains(name))
                 || listed.is_some_and(|listed| listed.names(path))
+                || rules.is_read_by_tool(path)
                 || configured.contains(path)
                 || run.is_of_package(path)
                 // A file that a step without a target made, such as a temporary one.

@@ -9,6 +9,7 @@ use backstory_workflow::paths::base_name;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeclaredRules {
     targets: BTreeMap<Bytes, BTreeSet<Bytes>>,
+    read_by_tool: BTreeSet<Bytes>,
 }
 
 impl DeclaredRules {
@@ -22,8 +23,20 @@ impl DeclaredRules {
         self.targets.entry(target).or_default().extend(inputs);
     }
 
+    /// Adds files that the build tool reads itself to learn the rules. A job that reads them, too,
+    /// need not declare them: Snakemake starts itself again for a job.
+    pub fn add_read_by_tool(&mut self, files: impl IntoIterator<Item = Bytes>) {
+        self.read_by_tool.extend(files);
+    }
+
+    /// True for a file that the build tool reads itself.
+    pub fn is_read_by_tool(&self, path: &[u8]) -> bool {
+        self.read_by_tool.contains(path)
+    }
+
     /// Adds all rules of another build system.
     pub fn extend(&mut self, other: DeclaredRules) {
+        self.read_by_tool.extend(other.read_by_tool);
         for (target, inputs) in other.targets {
             self.add(target, inputs);
         }

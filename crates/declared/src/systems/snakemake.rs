@@ -45,6 +45,8 @@ impl BuildSystem for Snakemake {
                 rules.add(target, inputs);
             }
         }
+        let calls = run.calls.iter().filter(|call| call.is_of(&["snakemake"]));
+        rules.add_read_by_tool(calls.flat_map(|call| call.read.iter().cloned()));
         Ok(rules)
     }
 }
