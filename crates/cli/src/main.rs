@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use args::{Cli, Command};
 use clap::Parser;
-use commands::undo::Step;
+use commands::undo::HistoryMove;
 use error::{Failure, Status};
 use text::words::Direction;
 
@@ -64,8 +64,8 @@ fn main() -> ExitCode {
         Command::Status(args) => commands::status::run(args, store),
         Command::Diff(args) => commands::diff::run(args, store),
         Command::Inspect(args) => commands::inspect::run(args, store),
-        Command::Undo(args) => commands::undo::run(&args, Step::Back, store),
-        Command::Redo(args) => commands::undo::run(&args, Step::Forward, store),
+        Command::Undo(args) => commands::undo::run(&args, HistoryMove::Back, store),
+        Command::Redo(args) => commands::undo::run(&args, HistoryMove::Forward, store),
         Command::Replay(args) => commands::replay::run(args, store),
         Command::Rerun(args) => commands::rerun::run(args, store),
         Command::ReplayEnter(args) => commands::replay::enter(&args.directory),

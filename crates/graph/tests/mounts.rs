@@ -57,8 +57,8 @@ fn a_file_read_in_a_container_is_the_file_outside() {
     );
 }
 
-/// bubblewrap does so since version 0.11: it binds `/proc/self/fd/6` to `/proc/self/fd/5`, in a root
-/// where `/proc` is a bind itself.
+/// bubblewrap does so since version 0.11: it binds `/proc/self/fd/6` to `/proc/self/fd/5`, in a
+/// root where `/proc` is a bind itself.
 #[test]
 fn a_bind_between_open_descriptors_joins_their_directories() {
     let mut s = Scene::new(&["tool"]);

@@ -31,7 +31,7 @@ use crate::version_contents::VersionContents;
 
 /// Where to go in the file's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum HistoryMove {
     /// To the version before.
     Back,
     /// To the version after.
@@ -47,7 +47,7 @@ struct FormerState {
 }
 
 /// Replaces the file's content.
-pub fn run(args: &UndoArgs, step: Step, store: Option<&Path>) -> Outcome {
+pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     store_contents(&mut current);
     let name = shown(args.path.as_os_str().as_bytes());
@@ -59,12 +59,12 @@ pub fn run(args: &UndoArgs, step: Step, store: Option<&Path>) -> Outcome {
     let at = position(&states, now, note.read(), &name)?;
     let wanted = match (step, at) {
         // A file that is gone comes back as it was last.
-        (Step::Back, None) => states.len().checked_sub(1),
-        (Step::Back, Some(at)) => at.checked_sub(1),
-        (Step::Forward, at) => at.map(|at| at + 1).filter(|&at| at < states.len()),
+        (HistoryMove::Back, None) => states.len().checked_sub(1),
+        (HistoryMove::Back, Some(at)) => at.checked_sub(1),
+        (HistoryMove::Forward, at) => at.map(|at| at + 1).filter(|&at| at < states.len()),
     };
     let Some(wanted) = wanted else {
-        let word = if step == Step::Back {
+        let word = if step == HistoryMove::Back {
             "former"
         } else {
             "later"
@@ -95,7 +95,11 @@ pub fn run(args: &UndoArgs, step: Step, store: Option<&Path>) -> Outcome {
         &content,
     );
     let verb = if args.dry_run { "would become" } else { "is" };
-    let other = if step == Step::Back { "redo" } else { "undo" };
+    let other = if step == HistoryMove::Back {
+        "redo"
+    } else {
+        "undo"
+    };
     answer(|out| {
         writeln!(
             out,
