@@ -395,7 +395,7 @@ mod tests {
         let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
         let (path, list) = (PATH_MAX >> 10, EXEC_LIMIT >> 20);
         for claim in [
-            format!("never more than {PARKED} at a time"),
+            format!("at most {PARKED} at a time"),
             format!("at most {path} KB for a path and {list} MB for an argument list"),
         ] {
             assert!(words.contains(&claim), "{claim}");
