@@ -216,6 +216,10 @@ pub enum Command {
     #[command(hide = true, after_help = program::COMPLETE_WORDS)]
     CompleteWords(CompleteWordsArgs),
 
+    /// Answer a question of the Python package, which is on standard input
+    #[command(hide = true, after_help = program::ANSWER)]
+    Answer,
+
     /// Write the man pages into a directory
     #[command(after_help = program::MAN)]
     Man(ManArgs),

@@ -84,6 +84,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(args, store),
         Command::Completions(args) => commands::generate::completions(args),
         Command::CompleteWords(args) => commands::complete_words::run(args, store),
+        Command::Answer => commands::answer::run(store),
         Command::Man(args) => commands::generate::man(args),
     };
     ending::unless_ended();

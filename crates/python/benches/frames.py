@@ -1,9 +1,9 @@
-"""Times of the Python package: its import, and a frame of a million edges.
+"""Measures the Python package: its import, and a frame of a million edges.
 
 usage: python crates/python/benches/frames.py [EDGES]
 
-Prints the medians, on the clock and of the processor. The run is recorded for the measurement: a
-program looks for EDGES paths that do not exist, and writes a file.
+Prints the medians, on the clock and of the processor. Records a run for the
+measurement: a program looks for EDGES paths that do not exist, and writes a file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ open("out", "w").write("x")
 
 
 def spent() -> float:
-    """Processor time of this process and of those that it has waited for, in seconds."""
+    """Returns the seconds of processor time of this process and its ended children."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -52,12 +52,12 @@ class Cost:
 
 
 def start(code: str) -> Callable[[], object]:
-    """Starts a Python that runs this code."""
+    """Returns a function that starts a Python interpreter with this code."""
     return lambda: subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def main(edges: int) -> None:
-    """Measures and prints."""
+    """Measures, and prints the results."""
     alone, imported = Cost(start("pass"), 21), Cost(start("import backstory"), 21)
     clock, processor = imported.clock - alone.clock, imported.processor - alone.processor
     print(f"import backstory: {clock:.1f} ms (cpu {processor:.1f}); Python alone: {alone}")

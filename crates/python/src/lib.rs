@@ -6,25 +6,24 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `reader` | the class that Python calls: one method for each question |
-//! | `opened_store` | opens a store for one question, and finds the version that is meant |
-//! | `run_tables`, `lineage_tables`, `step_tables`, `difference_table` | answers as columns |
-//! | `columns`, `table`, `buffer`, `text` | columns, and their ways into Python |
-//! | `failure` | errors as exceptions |
+//! | `asked_store`, `asking` | ask the program `backstory`, which the wheel has too |
+//! | `answers` | answers that are more than one table |
+//! | `table`, `buffer`, `text` | columns, and how Python sees them |
+//! | `failure` | failures as exceptions |
+//!
+//! The program answers by the queries of the command line (crate `answers`). So the wheel has the
+//! database and the queries once, and a failure of them does not end the interpreter.
 //!
 //! Invariant: a question only reads, and it holds Python's lock only while it makes Python objects.
-//! The program `backstory`, which the wheel has too, records and indexes.
 //!
 //! Absent on purpose: the texts and pictures of the package, which are Python (`python/backstory`).
 
+mod answers;
+mod asked_store;
+mod asking;
 mod buffer;
-mod columns;
-mod difference_table;
 mod failure;
-mod lineage_tables;
-mod opened_store;
 mod reader;
-mod run_tables;
-mod step_tables;
 mod table;
 mod text;
 
@@ -35,8 +34,8 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<reader::Reader>()?;
-    module.add_class::<lineage_tables::LineageAnswer>()?;
-    module.add_class::<difference_table::DiffAnswer>()?;
+    module.add_class::<answers::LineageAnswer>()?;
+    module.add_class::<answers::DiffAnswer>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<buffer::ColumnBuffer>()
 }

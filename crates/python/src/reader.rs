@@ -2,40 +2,40 @@
 
 use std::path::PathBuf;
 
-use backstory_currency as currency;
-use backstory_eventlog::event::Time;
-use backstory_query as query;
-use backstory_query::answer::Scope;
-use backstory_query::subject as versions;
-use backstory_query::{Direction, RunFilter, TextPattern};
-use backstory_replay::diff::{self, DiffSubject};
-use backstory_store::Home;
+use arrow_array::cast::AsArray;
+use backstory_answers::question::{FileChoice, LineageScope, PathWord, RunConditions};
+use backstory_answers::{AnswerFacts, StoreQuestion};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::columns::Columns;
-use crate::difference_table::DiffAnswer;
-use crate::failure::Failure;
-use crate::lineage_tables::LineageAnswer;
-use crate::opened_store::{ContentPlace, FileChoice, OpenedStore};
-use crate::run_tables;
+use crate::answers::{DiffAnswer, LineageAnswer};
+use crate::asked_store::AskedStore;
+use crate::failure::unexpected;
 use crate::table::Table;
+
+/// A moment, in nanoseconds since 1970.
+type Moment = i64;
 
 /// A store, for questions.
 #[pyclass(frozen, module = "backstory._core")]
 pub struct Reader {
-    directory: PathBuf,
+    asked: AskedStore,
 }
 
 impl Reader {
-    /// Asks the store without Python's lock.
-    fn ask<T: Send>(
-        &self,
-        py: Python<'_>,
-        question: impl FnOnce(&OpenedStore) -> Result<T, Failure> + Send,
-    ) -> PyResult<T> {
-        let answer = py.detach(|| question(&OpenedStore::open(&self.directory)?));
-        Ok(answer?)
+    /// Asks a question whose answer is a table.
+    fn table(&self, py: Python<'_>, question: &StoreQuestion) -> PyResult<Table> {
+        let tables = self.asked.ask(py, question)?.tables;
+        let table = tables.into_iter().next();
+        table.map(Table::new).ok_or_else(unexpected)
+    }
+
+    /// Asks a question whose answer is a list of runs.
+    fn names(&self, py: Python<'_>, question: &StoreQuestion) -> PyResult<Vec<String>> {
+        match self.asked.ask(py, question)?.facts {
+            AnswerFacts::Runs(runs) => Ok(runs),
+            _ => Err(unexpected()),
+        }
     }
 }
 
@@ -44,92 +44,75 @@ impl Reader {
     /// The store in a directory; by default where the command line finds it.
     #[new]
     #[pyo3(signature = (directory=None))]
-    fn new(directory: Option<PathBuf>) -> PyResult<Reader> {
-        let directory = Home::directory(directory.as_deref()).map_err(Failure::from)?;
-        Ok(Reader { directory })
+    fn new(py: Python<'_>, directory: Option<PathBuf>) -> PyResult<Reader> {
+        let asked = AskedStore::find(py, directory)?;
+        Ok(Reader { asked })
     }
 
     #[getter]
     fn directory(&self) -> PathBuf {
-        self.directory.clone()
+        self.asked.directory.clone()
     }
 
     /// True if the store lacks runs that have ended. The program `backstory` adds them.
     fn is_behind(&self, py: Python<'_>) -> PyResult<bool> {
-        self.ask(py, |opened| {
-            let pending = opened.home.pending(&opened.store)?;
-            let bad = |run: &String| {
-                let mut marked = opened.home.log_path(run).into_os_string();
-                marked.push(".bad");
-                PathBuf::from(marked).exists()
-            };
-            Ok(!pending.iter().all(bad) || !opened.home.unfinished()?.is_empty())
-        })
+        match self.asked.ask(py, &StoreQuestion::IsBehind)?.facts {
+            AnswerFacts::Truth(behind) => Ok(behind),
+            _ => Err(unexpected()),
+        }
     }
 
     /// The ids of the runs that are being recorded.
     fn recording(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.ask(py, OpenedStore::recording)
+        self.names(py, &StoreQuestion::Recording)
     }
 
     /// The id of the run that the user means; by default the latest.
     #[pyo3(signature = (wanted=None))]
-    fn resolve(&self, py: Python<'_>, wanted: Option<&str>) -> PyResult<String> {
-        self.ask(py, |opened| opened.run(wanted))
+    fn resolve(&self, py: Python<'_>, wanted: Option<String>) -> PyResult<String> {
+        let runs = self.names(py, &StoreQuestion::Resolve(wanted))?;
+        runs.into_iter().next().ok_or_else(unexpected)
     }
 
-    /// The runs that meet all conditions, newest first. Times are nanoseconds since 1970.
+    /// The runs that meet all conditions, newest first.
     #[pyo3(signature = (limit=None, name=None, command=None, since=None, until=None, failed=false))]
     #[allow(clippy::too_many_arguments)]
     fn runs(
         &self,
         py: Python<'_>,
         limit: Option<usize>,
-        name: Option<&str>,
-        command: Option<&str>,
-        since: Option<Time>,
-        until: Option<Time>,
+        name: Option<String>,
+        command: Option<String>,
+        since: Option<Moment>,
+        until: Option<Moment>,
         failed: bool,
     ) -> PyResult<Table> {
-        let pattern = |text: Option<&str>| -> Result<Option<TextPattern>, Failure> {
-            Ok(text.map(TextPattern::new).transpose()?)
+        let conditions = RunConditions {
+            limit,
+            name,
+            command,
+            since,
+            until,
+            failed,
         };
-        self.ask(py, |opened| {
-            let filter = RunFilter {
-                since,
-                until,
-                failed,
-                name: pattern(name)?,
-                command: pattern(command)?,
-                most: limit,
-                ..RunFilter::default()
-            };
-            run_tables::runs(&query::runs_where(&opened.store, &filter)?)
-        })
+        self.table(py, &StoreQuestion::Runs(conditions))
     }
 
     /// One run, as a table of one row.
-    fn summary(&self, py: Python<'_>, run: &str) -> PyResult<Table> {
-        self.ask(py, |opened| {
-            let details = query::details(&opened.store, &opened.run(Some(run))?)?;
-            run_tables::runs(&[details.summary])
-        })
+    fn summary(&self, py: Python<'_>, run: String) -> PyResult<Table> {
+        self.table(py, &StoreQuestion::Summary(run))
     }
 
-    fn files(&self, py: Python<'_>, run: &str) -> PyResult<Table> {
-        self.ask(py, |opened| {
-            run_tables::files(&query::files(&opened.store, run)?)
-        })
+    fn files(&self, py: Python<'_>, run: String) -> PyResult<Table> {
+        self.table(py, &StoreQuestion::Files(run))
     }
 
-    fn processes(&self, py: Python<'_>, run: &str) -> PyResult<Table> {
-        self.ask(py, |opened| {
-            run_tables::processes(&query::processes(&opened.store, run)?)
-        })
+    fn processes(&self, py: Python<'_>, run: String) -> PyResult<Table> {
+        self.table(py, &StoreQuestion::Processes(run))
     }
 
-    fn edges(&self, py: Python<'_>, run: &str) -> PyResult<Table> {
-        self.ask(py, |opened| run_tables::edges(&opened.store, run))
+    fn edges(&self, py: Python<'_>, run: String) -> PyResult<Table> {
+        self.table(py, &StoreQuestion::Edges(run))
     }
 
     /// The lineage of a file towards its sources (`back`), or towards its results.
@@ -141,49 +124,31 @@ impl Reader {
         back: bool,
         path: PathBuf,
         run: Option<String>,
-        at: Option<Time>,
+        at: Option<Moment>,
         depth: Option<usize>,
         possible: bool,
         lookups: bool,
         exclude: Vec<String>,
         within: Option<String>,
     ) -> PyResult<LineageAnswer> {
-        let choice = FileChoice { path, run, at };
-        self.ask(py, |opened| {
-            let within = within
-                .as_deref()
-                .map(|run| opened.run(Some(run)))
-                .transpose()?;
-            let scope = Scope {
-                possible,
-                lookups,
-                depth,
-                exclude,
-                run: within,
-                ..Scope::default()
-            };
-            let found = opened.versions(&choice, !back)?;
-            let (lineage, direction) = match back {
-                true => (
-                    query::ancestry_of(&opened.store, &found, &scope)?,
-                    Direction::Back,
-                ),
-                false => (
-                    query::influence_of(&opened.store, &found, &scope)?,
-                    Direction::Forth,
-                ),
-            };
-            let directory = self.directory.clone();
-            Ok(LineageAnswer::new(lineage, direction, directory))
-        })
+        let path = PathWord(path);
+        let scope = LineageScope {
+            back,
+            depth,
+            possible,
+            lookups,
+            exclude,
+            within,
+        };
+        let question = StoreQuestion::Lineage(FileChoice { path, run, at }, scope.clone());
+        let answered = self.asked.ask(py, &question)?;
+        LineageAnswer::new(self.asked.clone(), scope, answered)
     }
 
     /// Compares two runs (ids or names), or two versions (`PATH@RUN`, or a path).
     fn diff(&self, py: Python<'_>, a: PathBuf, b: PathBuf) -> PyResult<DiffAnswer> {
-        self.ask(py, |opened| {
-            let (a, b) = (side(opened, a)?, side(opened, b)?);
-            Ok(DiffAnswer::new(diff::diff(&opened.store, &a, &b)?))
-        })
+        let question = StoreQuestion::Diff(PathWord(a), PathWord(b));
+        DiffAnswer::new(self.asked.ask(py, &question)?)
     }
 
     /// The content of a version.
@@ -193,67 +158,19 @@ impl Reader {
         py: Python<'py>,
         path: PathBuf,
         run: Option<String>,
-        at: Option<Time>,
+        at: Option<Moment>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let choice = FileChoice { path, run, at };
-        let bytes = self.ask(py, |opened| match opened.content(&choice)? {
-            ContentPlace::Version(version) => opened.read(version),
-            ContentPlace::Present(path) => std::fs::read(&path).map_err(|error| {
-                Failure::not_found(format!("cannot read {}: {error}", path.display()))
-            }),
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        let path = PathWord(path);
+        let question = StoreQuestion::Contents(FileChoice { path, run, at });
+        let tables = self.asked.ask(py, &question)?.tables;
+        let table = tables.first().ok_or_else(unexpected)?;
+        let cell = table.batch.column(0).as_binary::<i64>();
+        Ok(PyBytes::new(py, cell.value(0)))
     }
 
     /// Whether files are current, and why not.
     fn status(&self, py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Table> {
-        self.ask(py, |opened| {
-            let files = currency::status(&opened.store, &paths)?;
-            let mut columns = Columns::default();
-            let all = || files.iter();
-            columns.paths("path", all().map(|file| Some(&file.path)));
-            columns.text("run", all().map(|file| file.run.as_ref()));
-            columns.labels("state", all().map(|file| Some(file.state.word())));
-            let inputs = |file: &currency::FileStatus| -> Vec<_> {
-                file.changed_inputs
-                    .iter()
-                    .map(|(path, _)| path.clone())
-                    .collect()
-            };
-            columns.lists("changed_inputs", all().map(inputs));
-            let reasons = |file: &currency::FileStatus| -> Vec<Vec<u8>> {
-                let one = |reason: &currency::Reason| {
-                    let words = reason.words().as_bytes();
-                    [reason.subject().as_ref(), b" ", words].concat()
-                };
-                file.reasons.iter().map(one).collect()
-            };
-            columns.lists("reasons", all().map(reasons));
-            Ok(columns.table()?)
-        })
-    }
-}
-
-/// A side of a comparison: a run, `PATH@RUN`, or a path.
-fn side(opened: &OpenedStore, wanted: PathBuf) -> Result<DiffSubject, Failure> {
-    let name = wanted.to_str().filter(|name| !name.contains('/'));
-    let not_a_run = match name.map(|name| opened.run(Some(name))) {
-        Some(Ok(run)) => return Ok(DiffSubject::Run(run)),
-        Some(Err(failure)) => Some(failure),
-        None => None,
-    };
-    let choice = FileChoice {
-        path: wanted,
-        run: None,
-        at: None,
-    };
-    let (path, run) = opened.notation(&choice)?;
-    match (
-        versions::newest(&opened.store, &path, run.as_deref()),
-        not_a_run,
-    ) {
-        (Ok(version), _) => Ok(DiffSubject::Version(version)),
-        (Err(_), Some(failure)) if run.is_none() && !path.exists() => Err(failure),
-        (Err(error), _) => Err(error.into()),
+        let paths = paths.into_iter().map(PathWord).collect();
+        self.table(py, &StoreQuestion::Status(paths))
     }
 }

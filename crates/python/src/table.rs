@@ -7,7 +7,7 @@
 //!
 //! Invariant: a table never changes.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
@@ -15,6 +15,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Int32Type, Int64Type, TimestampNanosecondType, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, StructArray};
 use arrow_schema::{ArrowError, DataType, Field};
+use backstory_answers::{AnswerTable, ExactValues};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
@@ -23,24 +24,19 @@ use crate::buffer::ColumnBuffer;
 use crate::failure::arrow_failed;
 use crate::text::os_text;
 
-/// The bytes of the values of one column that are not UTF-8, by row. A list has several.
-pub type ExactValues = BTreeMap<usize, Vec<Vec<u8>>>;
-
 /// Columns of equal length.
 #[pyclass(frozen, module = "backstory._core")]
-pub struct Table {
-    batch: RecordBatch,
-    exact: BTreeMap<String, ExactValues>,
-}
+#[derive(Clone)]
+pub struct Table(Arc<AnswerTable>);
 
 impl Table {
-    /// A table of these columns, with the bytes of the texts that are not UTF-8.
-    pub fn new(batch: RecordBatch, exact: BTreeMap<String, ExactValues>) -> Table {
-        Table { batch, exact }
+    /// A table of an answer.
+    pub fn new(table: AnswerTable) -> Table {
+        Table(Arc::new(table))
     }
 
     fn array(&self, name: &str) -> PyResult<&dyn Array> {
-        let column = self.batch.column_by_name(name);
+        let column = self.0.batch.column_by_name(name);
         column
             .map(|array| &**array)
             .ok_or_else(|| PyKeyError::new_err(name.to_owned()))
@@ -50,13 +46,13 @@ impl Table {
 #[pymethods]
 impl Table {
     fn __len__(&self) -> usize {
-        self.batch.num_rows()
+        self.0.batch.num_rows()
     }
 
     /// The names of the columns, without those that hold the bytes of others.
     #[getter]
     fn names(&self) -> Vec<String> {
-        let schema = self.batch.schema();
+        let schema = self.0.batch.schema();
         let fields = schema.fields().iter();
         let shown = fields.filter(|field| !is_companion(field));
         shown.map(|field| field.name().clone()).collect()
@@ -84,10 +80,10 @@ impl Table {
         start: usize,
         end: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let rows = self.batch.num_rows();
+        let rows = self.0.batch.num_rows();
         let end = end.unwrap_or(rows).min(rows);
         let start = start.min(end);
-        let exact = self.exact.get(name);
+        let exact = self.0.exact.get(name);
         objects(py, self.array(name)?, start..end, exact)
     }
 
@@ -171,7 +167,7 @@ impl Table {
 
     /// Part of the Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = self.batch.schema();
+        let schema = self.0.batch.schema();
         let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(arrow_failed)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
@@ -184,7 +180,7 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let _ = requested_schema;
-        let whole = StructArray::from(self.batch.clone());
+        let whole = StructArray::from(self.0.batch.clone());
         let (array, schema): (FFI_ArrowArray, FFI_ArrowSchema) =
             to_ffi(&whole.into_data()).map_err(arrow_failed)?;
         let schema = PyCapsule::new_with_value(py, schema, c"arrow_schema")?;
@@ -200,8 +196,8 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let batches: [Result<RecordBatch, ArrowError>; 1] = [Ok(self.batch.clone())];
-        let reader = RecordBatchIterator::new(batches, self.batch.schema());
+        let batches: [Result<RecordBatch, ArrowError>; 1] = [Ok(self.0.batch.clone())];
+        let reader = RecordBatchIterator::new(batches, self.0.batch.schema());
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }

@@ -39,6 +39,10 @@ pub const COMPLETE_WORDS: &str = "Examples:\n  \
     backstory complete-words -- export ro\n\n\
     The completion scripts call it.";
 
+/// The text after the options in the help of `answer`.
+pub const ANSWER: &str = "Examples:\n  \
+    python3 -c 'import backstory; backstory.Store().runs()'    asks";
+
 /// The text after the options in the help of `man`.
 pub const MAN: &str = "Examples:\n  \
     backstory man /usr/local/share/man/man1";

@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 pub mod account;
+pub mod answer;
 pub mod blame;
 pub mod compare;
 pub mod complete_words;

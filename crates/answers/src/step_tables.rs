@@ -10,30 +10,18 @@ use backstory_query::answer::Lineage;
 use backstory_query::{Direction, projects};
 use backstory_workflow::ownership::Ownership;
 
-use crate::columns::Columns;
+use crate::columns::{AnswerTable, Columns};
 use crate::failure::Failure;
 use crate::opened_store::OpenedStore;
-use crate::table::Table;
+use crate::reply::{AnswerFacts, Answered};
 
-/// The commands of a lineage, and the files between them.
-pub struct StepTables {
-    /// The files.
-    pub files: Table,
-    /// The commands through which content flowed.
-    pub steps: Table,
-    /// The commands that started these.
-    pub drivers: Table,
-    /// The indexes of the files that are the subject.
-    pub roots: Vec<u32>,
-}
-
-/// The steps of a lineage, without what was not observed.
+/// The steps of a lineage, without what was not observed. The tables are the files, the commands
+/// through which content flowed, and the commands that started these.
 pub fn steps(
-    directory: &Path,
+    opened: &OpenedStore,
     lineage: &Lineage,
     direction: Direction,
-) -> Result<StepTables, Failure> {
-    let opened = OpenedStore::open(directory)?;
+) -> Result<Answered, Failure> {
     let directories = projects(&opened.store, lineage)?;
     let projects = directories.iter().map(|directory| &**directory);
     let mut ownership = Ownership::new(Path::new("/"), projects);
@@ -46,15 +34,17 @@ pub fn steps(
     let files: BTreeSet<usize> = used.chain(&account.roots).copied().collect();
     let files: Vec<usize> = files.into_iter().collect();
     let index = |file: &usize| files.binary_search(file).unwrap_or_default() as u32;
-    Ok(StepTables {
-        files: file_table(&account, &files)?,
-        steps: step_table(&account, &account.chain, &index)?,
-        drivers: step_table(&account, &account.drivers, &index)?,
-        roots: account.roots.iter().map(index).collect(),
+    Ok(Answered {
+        facts: AnswerFacts::Steps(account.roots.iter().map(index).collect()),
+        tables: vec![
+            file_table(&account, &files)?,
+            step_table(&account, &account.chain, &index)?,
+            step_table(&account, &account.drivers, &index)?,
+        ],
     })
 }
 
-fn file_table(account: &Account, files: &[usize]) -> Result<Table, Failure> {
+fn file_table(account: &Account, files: &[usize]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || files.iter().map(|&file| (file, &account.files[file]));
     columns.paths("path", all().map(|(_, file)| Some(&file.path)));
@@ -70,7 +60,7 @@ fn step_table(
     account: &Account,
     steps: &[usize],
     index: &dyn Fn(&usize) -> u32,
-) -> Result<Table, Failure> {
+) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || steps.iter().map(|&at| (at, &account.commands[at]));
     let run = |command: &Command| &account.runs[command.run].details.summary.id;

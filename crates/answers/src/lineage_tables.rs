@@ -1,69 +1,13 @@
 //! The answer of `of` and `uses`: nodes and links as tables, with the fields of `--json`.
 
-use std::path::PathBuf;
-
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
-use backstory_query::Direction;
-use backstory_query::answer::{Flow, Lineage, Link, Node};
+use backstory_query::answer::{Flow, Link, Node};
 use backstory_vocabulary::Word;
-use pyo3::prelude::*;
 
-use crate::columns::Columns;
+use crate::columns::{AnswerTable, Columns};
 use crate::failure::Failure;
-use crate::step_tables;
-use crate::table::Table;
-
-/// A lineage. Its tables are made when they are asked for.
-#[pyclass(frozen, module = "backstory._core")]
-pub struct LineageAnswer {
-    lineage: Lineage,
-    direction: Direction,
-    directory: PathBuf,
-}
-
-impl LineageAnswer {
-    /// The answer to a question about the store in this directory.
-    pub fn new(lineage: Lineage, direction: Direction, directory: PathBuf) -> Self {
-        LineageAnswer {
-            lineage,
-            direction,
-            directory,
-        }
-    }
-}
-
-#[pymethods]
-impl LineageAnswer {
-    /// The number of nodes that are the subject of the question: the first ones.
-    #[getter]
-    fn roots(&self) -> usize {
-        self.lineage.roots
-    }
-
-    /// True if the answer was cut at the requested depth.
-    #[getter]
-    fn cut(&self) -> bool {
-        self.lineage.cut
-    }
-
-    fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
-        Ok(py.detach(|| nodes(&self.lineage.nodes))?)
-    }
-
-    fn links(&self, py: Python<'_>) -> PyResult<Table> {
-        Ok(py.detach(|| links(&self.lineage.links))?)
-    }
-
-    /// The lineage in the commands that a person would have written. In this order: the files, the
-    /// commands between them, the commands that started these, and the subject's files by index.
-    fn steps(&self, py: Python<'_>) -> PyResult<(Table, Table, Table, Vec<u32>)> {
-        let made =
-            py.detach(|| step_tables::steps(&self.directory, &self.lineage, self.direction))?;
-        Ok((made.files, made.steps, made.drivers, made.roots))
-    }
-}
 
 /// The fields that only entities have.
 struct EntityFields<'n> {
@@ -125,7 +69,8 @@ fn activity(node: &Node) -> Option<ActivityFields<'_>> {
     }
 }
 
-fn nodes(nodes: &[Node]) -> Result<Table, Failure> {
+/// The nodes of a lineage.
+pub fn nodes(nodes: &[Node]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || nodes.iter();
     let entities = || nodes.iter().map(entity);
@@ -180,7 +125,8 @@ fn nodes(nodes: &[Node]) -> Result<Table, Failure> {
     Ok(columns.table()?)
 }
 
-fn links(links: &[Link]) -> Result<Table, Failure> {
+/// The links between them.
+pub fn links(links: &[Link]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || links.iter();
     // A lineage has less than 2^32 nodes: a store numbers the entities of a run with 32 bits.

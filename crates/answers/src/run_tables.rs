@@ -7,12 +7,11 @@ use backstory_query::answer::{FileUse, ProcessLine, RunSummary};
 use backstory_store::{ActivityKey, EntityKey, GraphStore, SqliteStore};
 use backstory_vocabulary::Word;
 
-use crate::columns::Columns;
+use crate::columns::{AnswerTable, Columns};
 use crate::failure::Failure;
-use crate::table::Table;
 
 /// Runs.
-pub fn runs(runs: &[RunSummary]) -> Result<Table, Failure> {
+pub fn runs(runs: &[RunSummary]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || runs.iter();
     columns.text("run", all().map(|run| Some(&run.id)));
@@ -47,7 +46,7 @@ pub fn runs(runs: &[RunSummary]) -> Result<Table, Failure> {
 }
 
 /// The files of a run.
-pub fn files(files: &[FileUse]) -> Result<Table, Failure> {
+pub fn files(files: &[FileUse]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || files.iter();
     columns.paths("path", all().map(|file| Some(&file.path)));
@@ -65,7 +64,7 @@ pub fn files(files: &[FileUse]) -> Result<Table, Failure> {
 }
 
 /// The exec epochs of a run.
-pub fn processes(lines: &[ProcessLine]) -> Result<Table, Failure> {
+pub fn processes(lines: &[ProcessLine]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || lines.iter();
     let activities = || lines.iter().map(|line| &line.activity);
@@ -103,7 +102,7 @@ struct RunEdge {
 }
 
 /// The edges between the processes of a run and the versions of its files.
-pub fn edges(store: &SqliteStore, run: &str) -> Result<Table, Failure> {
+pub fn edges(store: &SqliteStore, run: &str) -> Result<AnswerTable, Failure> {
     let _one_state = store.reading()?;
     let key = store
         .run(run)?

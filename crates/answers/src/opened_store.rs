@@ -1,7 +1,6 @@
 //! Opens a store for one question, and finds the version of a file that the question means.
 //!
-//! A store is opened anew for each question. So threads and forked children of the interpreter
-//! share no connection to the database.
+//! A store is opened anew for each question, in a process of its own.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +15,7 @@ use backstory_store::facts::Availability;
 use backstory_store::{self as store, EntityKey, GraphStore, Home, SqliteStore};
 
 use crate::failure::Failure;
+use crate::question::FileChoice;
 
 /// An open store, with all that is known about contents, tags and metrics.
 pub struct OpenedStore {
@@ -23,17 +23,6 @@ pub struct OpenedStore {
     pub home: Home,
     /// Its graph and facts.
     pub store: SqliteStore,
-}
-
-/// The version of a file that a question means.
-#[derive(Debug, Clone)]
-pub struct FileChoice {
-    /// Its path, or `PATH@RUN`.
-    pub path: PathBuf,
-    /// The newest version that this run used or made.
-    pub run: Option<String>,
-    /// The version that was there at this moment.
-    pub at: Option<Time>,
 }
 
 /// Where a content is.
@@ -91,7 +80,7 @@ impl OpenedStore {
         everywhere: bool,
     ) -> Result<Vec<EntityKey>, Failure> {
         if let Some(time) = choice.at {
-            return match self.at(&choice.path, time)? {
+            return match self.at(&choice.path.0, time)? {
                 ContentPlace::Version(version) => Ok(vec![version]),
                 ContentPlace::Present(path) => {
                     Ok(vec![versions::newest(&self.store, &path, None)?])
@@ -110,7 +99,7 @@ impl OpenedStore {
     /// Where the content of a version is.
     pub fn content(&self, choice: &FileChoice) -> Result<ContentPlace, Failure> {
         match choice.at {
-            Some(time) => self.at(&choice.path, time),
+            Some(time) => self.at(&choice.path.0, time),
             None => {
                 let (path, run) = self.notation(choice)?;
                 let version = versions::newest(&self.store, &path, run.as_deref())?;
@@ -122,25 +111,25 @@ impl OpenedStore {
     /// The path and the run of a choice. `PATH@RUN` names a run, unless a file has that name.
     pub fn notation(&self, choice: &FileChoice) -> Result<(PathBuf, Option<String>), Failure> {
         if let Some(run) = &choice.run {
-            return Ok((choice.path.clone(), Some(self.run(Some(run))?)));
+            return Ok((choice.path.0.clone(), Some(self.run(Some(run))?)));
         }
-        let bytes = choice.path.as_os_str().as_bytes();
+        let bytes = choice.path.0.as_os_str().as_bytes();
         let at = bytes
             .iter()
             .rposition(|&byte| byte == b'@')
             .filter(|&at| at > 0);
         let run = at.and_then(|at| std::str::from_utf8(&bytes[at + 1..]).ok());
         let (Some(at), Some(run)) = (at, run) else {
-            return Ok((choice.path.clone(), None));
+            return Ok((choice.path.0.clone(), None));
         };
-        if self.is_literal(&choice.path)? {
-            return Ok((choice.path.clone(), None));
+        if self.is_literal(&choice.path.0)? {
+            return Ok((choice.path.0.clone(), None));
         }
         let path = PathBuf::from(OsStr::from_bytes(&bytes[..at]));
         match self.run(Some(run)) {
             Ok(run) => Ok((path, Some(run))),
             Err(failure) if self.is_literal(&path)? => Err(failure),
-            Err(_) => Ok((choice.path.clone(), None)),
+            Err(_) => Ok((choice.path.0.clone(), None)),
         }
     }
 

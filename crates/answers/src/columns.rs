@@ -1,4 +1,4 @@
-//! Builds the columns of a [`Table`] from plain values.
+//! Builds the columns of an [`AnswerTable`] from plain values.
 //!
 //! In: rows, column by column. Out: a table. Invariant: all columns have as many rows as the
 //! first.
@@ -21,7 +21,24 @@ use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, Re
 use arrow_schema::{ArrowError, Field, Schema};
 use backstory_eventlog::event::Time;
 
-use crate::table::{ExactValues, Table};
+/// The bytes of the values of one column that are not UTF-8, by row. A list has several.
+pub type ExactValues = BTreeMap<usize, Vec<Vec<u8>>>;
+
+/// Columns of equal length.
+#[derive(Debug)]
+pub struct AnswerTable {
+    /// The columns.
+    pub batch: RecordBatch,
+    /// The bytes of the texts that are not UTF-8, by column.
+    pub exact: BTreeMap<String, ExactValues>,
+}
+
+impl AnswerTable {
+    /// A table of these columns, with the bytes of the texts that are not UTF-8.
+    pub fn new(batch: RecordBatch, exact: BTreeMap<String, ExactValues>) -> AnswerTable {
+        AnswerTable { batch, exact }
+    }
+}
 
 /// Columns that become a table.
 #[derive(Default)]
@@ -164,10 +181,10 @@ impl Columns {
     }
 
     /// The table.
-    pub fn table(self) -> Result<Table, ArrowError> {
+    pub fn table(self) -> Result<AnswerTable, ArrowError> {
         let schema = Arc::new(Schema::new(self.fields));
         let batch = RecordBatch::try_new(schema, self.arrays)?;
-        Ok(Table::new(batch, self.exact))
+        Ok(AnswerTable::new(batch, self.exact))
     }
 }
 
