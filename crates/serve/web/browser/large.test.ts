@@ -178,6 +178,17 @@ test("a click chooses the node under the pointer, before a drag, after it, and a
   await view.close();
 });
 
+test("a double click asks for a step further from the node", async () => {
+  const view = await openLarge();
+  const { page } = view;
+  const id = (await seen(page, await copyIds(page)))[0] ?? "";
+  const { x, y } = await placeOf(page, id);
+  await page.mouse.dblclick(x, y);
+  await page.getByText("There is nothing more in this direction.").waitFor();
+  expect(await chosen(page)).toBe(id);
+  await view.close();
+});
+
 test("the way through a dot lights up, a drag chooses nothing, and keys reach a node out of sight", async () => {
   const view = await openLarge();
   const { page } = view;
