@@ -51,12 +51,9 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     if let Some(stored) = stored.as_mut().filter(|_| !args.run.json) {
         // The caller redirected these files, and goes on to write there.
         let printed = printed_to(&current, &run)?;
-        stored
-            .missing
-            .retain(|(path, _)| !printed.iter().any(|own| **own == **path));
-        stored
-            .missing
-            .retain(|(path, _)| !own_filter.was_temporary(path));
+        stored.missing.retain(|(path, _)| {
+            !printed.iter().any(|own| **own == **path) && !own_filter.was_temporary(path)
+        });
     }
     let shown = ShownRun {
         details: &details,
