@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use backstory_sys as sys;
 use serde_json::Value;
 
 use crate::file_systems::existing;
@@ -15,9 +17,15 @@ const NAME: &str = "trial";
 /// Reads one file and writes another.
 const SCRIPT: &str = "read line <in; echo \"$line\" >out";
 
+/// The longest time that the background processes of the trial may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Records a shell that reads a file and writes another. The trial's store lies beside the real
 /// one, so that it meets the same file system, mount options and limits.
+///
+/// The calling process becomes a subreaper, and waits for all its children.
 pub fn record(store: &Path, program: &Path) -> Finding {
+    sys::become_subreaper();
     let base = existing(store);
     let place = tempfile::Builder::new()
         .prefix(".backstory-doctor-")
@@ -33,14 +41,28 @@ pub fn record(store: &Path, program: &Path) -> Finding {
             );
         }
     };
-    match attempt(place.path(), program) {
-        Ok(finding) => finding,
-        Err(error) => Finding::fails(
+    let finding = attempt(place.path(), program).unwrap_or_else(|error| {
+        Finding::fails(
             NAME,
             format!("the trial could not be made: {error}"),
             "Nothing was recorded.",
             "See the findings above.",
-        ),
+        )
+    });
+    wait_for_background();
+    finding
+}
+
+/// Waits for the supervisor and the indexer of the trial, which outlive the prompt. While one of
+/// them writes into the store, its directory cannot be removed.
+fn wait_for_background() {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        match sys::child_change(None, libc::WEXITED) {
+            Ok(Some(_)) => {}
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Err(_no_child_left) => return,
+        }
     }
 }
 
