@@ -7,6 +7,7 @@
 //! - `line` parses one line of strace's text.
 //! - `calls` joins interrupted lines and orders the calls.
 //! - `world` keeps the process tree and current directories.
+//! - `view` keeps the root directory of a process and the mounts below it.
 //! - `meaning` says what each call means for files: a table of calls that yields `facts` from a
 //!   `traced_call`, the call with its arguments.
 //! - `collect` brings the facts of all calls together.
@@ -18,6 +19,7 @@ mod line;
 pub(crate) mod lookup;
 mod meaning;
 mod traced_call;
+mod view;
 mod world;
 
 use std::ffi::OsStr;

@@ -57,7 +57,9 @@ impl TracedCall<'_> {
     }
 
     /// Adds a fact.
-    pub fn add(&mut self, words: &[Word], names: Vec<Vec<u8>>, required: bool) {
+    pub fn add(&mut self, words: &[Word], mut names: Vec<Vec<u8>>, required: bool) {
+        let others = |name: &Vec<u8>| self.context.view.others(name);
+        names.extend(names.iter().flat_map(others).collect::<Vec<_>>());
         let nofollow = ["O_NOFOLLOW", "AT_SYMLINK_NOFOLLOW"];
         let stays = self
             .args

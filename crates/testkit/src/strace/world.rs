@@ -1,10 +1,12 @@
 //! Replays the calls to keep the process tree and the current directory of every process.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::calls::{Call, What};
 use super::line::{Arg, Returned};
 use super::lookup::{self, Loaded};
+use super::view::{Descriptors, View};
 
 /// One successful exec.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +74,8 @@ pub struct Context {
     pub dynamic: bool,
     /// Path of that program.
     pub program: Option<Vec<u8>>,
+    /// The names of files in its process before the call.
+    pub view: Rc<View>,
 }
 
 /// Replays the calls; the n-th context belongs to the n-th call.
@@ -79,6 +83,8 @@ pub fn replay(calls: &[Call], cwd: &[u8]) -> (Vec<Process>, Vec<Context>) {
     let mut world = World {
         processes: Vec::new(),
         cwds: Vec::new(),
+        views: Vec::new(),
+        descriptors: Vec::new(),
         threads: HashMap::new(),
         start: cwd.to_vec(),
         unreturned: Vec::new(),
@@ -91,6 +97,10 @@ struct World {
     processes: Vec<Process>,
     /// Current directory of each process.
     cwds: Vec<Vec<u8>>,
+    /// The names of files in each process.
+    views: Vec<Rc<View>>,
+    /// The open files of each process.
+    descriptors: Vec<Descriptors>,
     /// The process of each thread, and whether the thread is its first.
     threads: HashMap<u32, (usize, bool)>,
     start: Vec<u8>,
@@ -113,6 +123,7 @@ impl World {
         let context = Context {
             process,
             cwd: self.cwds[process].clone(),
+            view: self.views[process].clone(),
             program: self.program(process),
             dynamic: self.processes[process]
                 .images
@@ -158,6 +169,10 @@ impl World {
         let parent_image = parent.and_then(|p| self.processes[p].images.len().checked_sub(1));
         self.cwds
             .push(parent.map_or_else(|| self.start.clone(), |p| self.cwds[p].clone()));
+        self.views
+            .push(parent.map_or_else(Rc::default, |p| self.views[p].clone()));
+        self.descriptors
+            .push(parent.map_or_else(Descriptors::new, |p| self.descriptors[p].clone()));
         self.processes.push(Process {
             parent,
             parent_image,
@@ -202,6 +217,14 @@ impl World {
         }
         if !returned.ok() {
             return;
+        }
+        if let (Some(descriptor), Some(path)) = (returned.value, &returned.path) {
+            let path = self.views[process].outside(path);
+            self.descriptors[process].insert(descriptor, path);
+        }
+        if ["chroot", "pivot_root", "mount", "umount", "umount2"].contains(&name) {
+            let view = Rc::make_mut(&mut self.views[process]);
+            view.follow(&self.cwds[process], &self.descriptors[process], name, args);
         }
         match name {
             "chdir" => {
