@@ -34,12 +34,13 @@ class Results:
 
 @contextlib.contextmanager
 def new_table(path: Path, fields: Sequence[str], workdir: str | Path) -> Iterator[tuple[TextIO, csv.DictWriter[str]]]:
-    """Creates a file of results, with a first line that describes the machine.
+    """Creates the working directory and a file of results. Its first line describes the machine.
 
     # Errors
     `Unusable` if the file exists.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    Path(workdir).mkdir(parents=True, exist_ok=True)
     if path.exists():
         raise Unusable(f"{path} exists, and results are never overwritten: give another --out")
     with path.open("x", newline="") as file:

@@ -33,7 +33,7 @@ impl Default for View {
 
 impl View {
     /// The names that the first process has for the file that this process calls `path`: below the
-    /// root directory, and without bind mounts. There are none if both agree on the name.
+    /// root directory, and without bind mounts. The list is empty if both agree on the name.
     pub fn others(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let below = self.below_root(path);
         let mut found = vec![self.without_binds(&below), below];
