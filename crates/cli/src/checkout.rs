@@ -144,7 +144,10 @@ pub fn complete(home: &Home, store: &mut SqliteStore) -> Result<(), backstory_st
         }
         found.push(AnnotationRecord::Set(checkout.annotation(&one.run)));
     }
-    for run in store.runs()?.into_iter().take(NEWEST).filter(is_fresh) {
+    for key in store.runs_in_order()?.into_iter().take(NEWEST) {
+        let Some(run) = store.run_by_key(key)?.filter(is_fresh) else {
+            continue;
+        };
         for mut checkout in others(store, &run)? {
             checkout.examined = true;
             checkout.changed = changed(store, &run, &checkout);

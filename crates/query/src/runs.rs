@@ -23,10 +23,13 @@ pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummar
     let at_commit = at_commit.transpose()?;
     let mut tags = tags_by_run(store)?;
     let mut found = Vec::new();
-    for record in store.runs()? {
+    for key in store.runs_in_order()? {
         if filter.most.is_some_and(|most| found.len() >= most) {
             break;
         }
+        let Some(record) = store.run_by_key(key)? else {
+            continue;
+        };
         let mut run = summary(&record);
         run.tags = tags.remove(&run.id).unwrap_or_default();
         if at_commit
@@ -35,7 +38,7 @@ pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummar
         {
             continue;
         }
-        let uses = |users: &FileUsers| users.include(store, record.key);
+        let uses = |users: &FileUsers| users.include(store, key);
         if filter.accepts(&run) && users.as_ref().map_or(Ok(true), uses)? {
             found.push(run);
         }
@@ -55,23 +58,20 @@ fn tags_by_run(store: &dyn Store) -> Result<HashMap<String, Vec<(String, String)
 
 /// All runs, newest first.
 pub fn runs(store: &dyn Store) -> Result<Vec<RunSummary>> {
-    Ok(store
-        .runs()?
-        .into_iter()
-        .map(|record| summary(&record))
-        .collect())
+    let _one_state = store.reading()?;
+    let mut found = Vec::new();
+    for key in store.runs_in_order()? {
+        found.extend(store.run_by_key(key)?.as_ref().map(summary));
+    }
+    Ok(found)
 }
 
 /// The id of the run that `wanted` means: an id, a name (its newest run), or an unambiguous
 /// beginning of an id. `None` means the latest run.
 pub fn resolve(store: &dyn Store, wanted: Option<&str>) -> Result<String> {
     let Some(wanted) = wanted else {
-        return store
-            .runs()?
-            .into_iter()
-            .next()
-            .map(|record| record.header.id)
-            .ok_or(Error::NoRuns);
+        let newest = store.newest_run()?;
+        return newest.map(|run| run.header.id).ok_or(Error::NoRuns);
     };
     if let Some(record) = store.run(wanted)? {
         return Ok(record.header.id);

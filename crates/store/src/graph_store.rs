@@ -118,6 +118,19 @@ pub trait GraphStore {
         Ok(ReadGuard::default())
     }
 
+    /// All runs in the order of [`runs`](GraphStore::runs), without their records.
+    fn runs_in_order(&self) -> Result<Vec<RunKey>> {
+        Ok(self.runs()?.into_iter().map(|run| run.key).collect())
+    }
+
+    /// The run that was recorded last.
+    fn newest_run(&self) -> Result<Option<RunRecord>> {
+        match self.runs_in_order()?.first() {
+            Some(newest) => self.run_by_key(*newest),
+            None => Ok(None),
+        }
+    }
+
     /// The ids of all runs.
     fn run_ids(&self) -> Result<HashSet<String>> {
         Ok(self.runs()?.into_iter().map(|run| run.header.id).collect())

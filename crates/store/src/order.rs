@@ -8,26 +8,54 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use backstory_eventlog::event::Time;
+use backstory_eventlog::run::RunHeader;
+use serde::Deserialize;
 
-use crate::RunRecord;
+use crate::{RunKey, RunRecord};
 
-/// Sorts runs, the newest first: the order of [`GraphStore::runs`](crate::GraphStore::runs).
-pub fn newest_first(runs: &mut Vec<RunRecord>) {
-    runs.sort_by_key(|run| Reverse((run.header.since_boot, run.key)));
-    let mut lowest: HashMap<String, Time> = HashMap::new();
-    let mut begun: Vec<(Time, RunRecord)> = Vec::with_capacity(runs.len());
-    for run in runs.drain(..) {
-        let header = &run.header;
-        let mut started = header.started;
-        if header.ahead_of_boot().is_some() {
-            let low = lowest.entry(header.boot_id.clone()).or_insert(started);
+/// The facts about a run that decide its place in the order.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RunBegin {
+    started: Time,
+    since_boot: Time,
+    boot_id: String,
+}
+
+impl From<&RunHeader> for RunBegin {
+    fn from(header: &RunHeader) -> RunBegin {
+        RunBegin {
+            started: header.started,
+            since_boot: header.since_boot,
+            boot_id: header.boot_id.clone(),
+        }
+    }
+}
+
+/// The runs, the newest first: the order of [`GraphStore::runs`](crate::GraphStore::runs).
+pub fn order_of_runs(mut runs: Vec<(RunKey, RunBegin)>) -> Vec<RunKey> {
+    runs.sort_by_key(|(key, begin)| Reverse((begin.since_boot, *key)));
+    let mut lowest: HashMap<&str, Time> = HashMap::new();
+    let mut begun = Vec::with_capacity(runs.len());
+    for (key, begin) in &runs {
+        let mut started = begin.started;
+        if begin.since_boot != 0 && !begin.boot_id.is_empty() {
+            let low = lowest.entry(&begin.boot_id).or_insert(started);
             started = started.min(*low);
             *low = started;
         }
-        begun.push((started, run));
+        begun.push((started, begin.since_boot, *key));
     }
-    begun.sort_by_key(|(started, run)| Reverse((*started, run.header.since_boot, run.key)));
-    runs.extend(begun.into_iter().map(|(_, run)| run));
+    begun.sort_by_key(|&known| Reverse(known));
+    begun.into_iter().map(|(_, _, key)| key).collect()
+}
+
+/// Sorts records of runs as [`order_of_runs`] does.
+pub fn newest_first(runs: &mut [RunRecord]) {
+    let begins = runs.iter().map(|run| (run.key, (&run.header).into()));
+    let order = order_of_runs(begins.collect());
+    let places: HashMap<RunKey, usize> = order.into_iter().zip(0..).collect();
+    runs.sort_by_key(|run| places[&run.key]);
 }
 
 #[cfg(test)]

@@ -177,6 +177,10 @@ impl GraphStore for SqliteStore {
         Ok(runs)
     }
 
+    fn runs_in_order(&self) -> Result<Vec<RunKey>> {
+        self.order_of_runs()
+    }
+
     fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
         self.run_activities(run)
     }

@@ -21,6 +21,20 @@ impl SqliteStore {
             .collect())
     }
 
+    /// Reads only what decides the order. A record takes some KB of memory, most of them for the
+    /// environment.
+    pub(super) fn order_of_runs(&self) -> Result<Vec<RunKey>> {
+        let begins = self.all("SELECT number, header FROM runs", [], |row| {
+            let text = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+            Ok((RunKey(row.get(0)?), serde_json::from_str(text)))
+        })?;
+        let begins = begins.into_iter().map(|(key, begin)| {
+            let begin = begin.map_err(|_| Error::Damaged("run"))?;
+            Ok((key, begin))
+        });
+        Ok(crate::order::order_of_runs(begins.collect::<Result<_>>()?))
+    }
+
     pub(super) fn run_records(&self, which: &str, params: impl Params) -> Result<Vec<RunRecord>> {
         let select = format!(
             "SELECT number, header, end, name, note, log_bytes, unknown, activities, entities, edges, files_read, files_written, \

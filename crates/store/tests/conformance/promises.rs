@@ -358,12 +358,11 @@ fn runs_are_listed_newest_first() {
                 .append(&header(id, started), &end(), 0, &mut |_| Ok(()))
                 .unwrap();
         }
-        let ids: Vec<_> = store
-            .runs()
-            .unwrap()
-            .into_iter()
-            .map(|r| r.header.id)
-            .collect();
+        let runs = store.runs().unwrap();
+        let ids: Vec<_> = runs.iter().map(|run| &run.header.id).collect();
         assert_eq!(ids, ["c", "b", "a"]);
+        let keys: Vec<_> = runs.iter().map(|run| run.key).collect();
+        assert_eq!(store.runs_in_order().unwrap(), keys);
+        assert_eq!(store.newest_run().unwrap().unwrap().header.id, "c");
     });
 }

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use backstory_query::{PathChange, PathEvent, history};
-use backstory_store::{RunKey, RunRecord, Store};
+use backstory_store::Store;
 use backstory_vocabulary::Tone;
 use backstory_workflow::shell::quote;
-use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 
 use super::line;
@@ -17,13 +16,10 @@ use crate::page::{Cell, Page, Row};
 
 pub fn page(store: &dyn Store, path: &Path) -> Result<Page> {
     let events = history(store, path)?;
-    let mut runs: HashMap<RunKey, RunRecord> = HashMap::new();
-    for run in store.runs()? {
-        runs.insert(run.key, run);
-    }
     let mut rows = Vec::new();
     for event in events.iter().rev() {
-        let run = event.run.and_then(|key| runs.get(&key));
+        let run = event.run.map(|key| store.run_id(key)).transpose()?;
+        let run = run.flatten();
         let command = match event.activity {
             Some(activity) => line(&store.activity(activity)?.argv),
             None => String::new(),
@@ -33,10 +29,10 @@ pub fn page(store: &dyn Store, path: &Path) -> Result<Page> {
             cells: vec![
                 Cell::new(Tone::Quiet, moment(event.time)),
                 Cell::new(tone, change),
-                Cell::new(Tone::Quiet, run.map_or("", |run| &run.header.id)),
+                Cell::new(Tone::Quiet, run.as_deref().unwrap_or("")),
                 Cell::new(Tone::Step, command),
             ],
-            opens: run.map(|run| Destination::RunFiles(run.header.id.clone())),
+            opens: run.map(Destination::RunFiles),
         });
     }
     let present = match path.symlink_metadata() {
