@@ -6,9 +6,11 @@
 #![allow(unsafe_code)]
 
 /// Bytes that the heap grows by.
+#[cfg(target_env = "gnu")]
 const STEP: usize = 64 << 20;
 
 /// Bytes of a huge page.
+#[cfg(target_env = "gnu")]
 const HUGE: usize = 2 << 20;
 
 /// Lets the heap grow in large steps and in huge pages, and keeps what is freed. For a process of
