@@ -4,8 +4,10 @@
 //! In: a store. Out: the [`Selection`] of runs behind a run or a file, each as a
 //! [`recording::Recording`] in memory, and the [`steps`] that its processes amount to.
 //!
-//! - [`ownership`] decides whether a file is the user's own, and which package provides it.
-//! - [`paths`] decides by the text of a path whether it belongs to the system or to a tool.
+//! - [`ownership`] decides whether a file is the user's own, and which package provides it. Answers
+//!   use it.
+//! - [`paths`] decides by the text of a path whether it belongs to the system or to a tool:
+//!   one part of that decision.
 //! - [`shell`] quotes words so that a shell reads them back.
 //! - [`tools`] knows programs and paths by name; the user can extend it.
 //!
