@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_query::answer::RunSummary;
+use backstory_query::answer::{Access, RunSummary};
 use backstory_query::{self as query, RunResult};
 use backstory_store::{AnnotationKind, RunAnnotations};
-use backstory_workflow::paths::{is_system, is_tool, relative};
+use backstory_workflow::paths::relative;
 
+use super::file_choice::OwnFilter;
 use super::run_summary::{ending, number_or_text};
 use super::{Outcome, answer, log};
 use crate::args::search::CompareArgs;
@@ -119,7 +120,8 @@ fn rows(current: &CurrentStore, runs: &[RunSummary]) -> Result<Vec<Row>, Failure
         if let Some(ended) = run.ended {
             set(3, "took".into(), when::duration(ended - run.started));
         }
-        let own = |path: &[u8]| !is_system(path) && !is_tool(path);
+        let own = OwnFilter::of(&current.store, &run.id)?;
+        let own = |path: &[u8]| own.is_own(path, &[Access::Write]);
         for result in query::results(&current.store, &run.id, &own)? {
             let name = shell::quote(relative(&result.path, &run.cwd));
             let row = results
