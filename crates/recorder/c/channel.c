@@ -133,8 +133,11 @@ struct control {
 };
 enum { SOL_SOCKET = 1, SCM_RIGHTS = 1 };
 
-/* Logs the descriptors that a message carries. */
-static void log_passed(int socket, const struct message *message, u32 received)
+/*
+ * Logs the descriptors that a message carries. Sent descriptors have the time at which the call
+ * began: a receiver may use them before the call returns.
+ */
+static void log_passed(u64 time, int socket, const struct message *message, u32 received)
 {
     if (BS_LIKELY(!message || !message->control || message->control_size < sizeof(struct control)))
         return;
@@ -150,7 +153,7 @@ static void log_passed(int socket, const struct message *message, u32 received)
                     bs_fd_closed((u32)fds[i]);
                 else
                     bs_share_all();
-                bs_note(0, BS_OP_PASS, socket, fds[i], received, 0);
+                bs_note(time, BS_OP_PASS, socket, fds[i], received, 0);
             }
         }
         at += (c->size + 7) & ~7ull;
@@ -190,7 +193,7 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
     ssize result = BS_NEXT(sendmsg)(fd, message, flags);
     log_message(time, fd, BS_OP_WRITE, message, result);
     if (result >= 0)
-        log_passed(fd, message, 0);
+        log_passed(time, fd, message, 0);
     return result;
 }
 
@@ -200,7 +203,7 @@ BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
     log_message(time, fd, BS_OP_READ, message, result);
     if (result >= 0)
-        log_passed(fd, message, 1);
+        log_passed(0, fd, message, 1);
     return result;
 }
 
@@ -211,7 +214,7 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
         log_message(time, fd, BS_OP_WRITE, message, result);
-        log_passed(fd, message, 0);
+        log_passed(time, fd, message, 0);
     }
     return result;
 }
@@ -223,7 +226,7 @@ BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
         log_message(time, fd, BS_OP_READ, message, result);
-        log_passed(fd, message, 1);
+        log_passed(0, fd, message, 1);
     }
     return result;
 }
