@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{ActivityId, EntityId};
+use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use backstory_workflow::ownership::Ownership;
@@ -34,6 +35,8 @@ struct RunPart {
     outside: HashSet<EntityId>,
     /// The program of each activity's command.
     commands: Vec<usize>,
+    /// The files that a shell opened for the command's output, and that were empty.
+    emptied: Vec<Vec<u8>>,
 }
 
 impl Account {
@@ -89,7 +92,10 @@ fn parts(store: &dyn Store, lineage: &Lineage) -> Result<Vec<RunPart>> {
             Recording::excerpt(store, run, &activities, &|id| entities.contains(&id))?;
         let outside = outside(&recording);
         let commands = commands(&recording, &outside);
+        let record = store.run_by_key(run)?;
+        let emptied = record.map(|record| query::emptied_files(&record.header));
         parts.push(RunPart {
+            emptied: emptied.unwrap_or_default(),
             outside,
             recording,
             ids,

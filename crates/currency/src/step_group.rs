@@ -94,9 +94,13 @@ impl<'j> StepGroup<'j> {
         let mut steps = workflow_of(&commands, Some(&wanted)).steps;
         let first = steps.len();
         for (number, run) in runs.iter().enumerate() {
-            let redirected = run.redirected.iter();
-            let redirected = redirected.filter(|(_, path)| run.left(path).is_some());
-            steps.extend(redirected.map(|(_, path)| whole_step(run, number, path)));
+            // `> FILE 2>&1` is one file.
+            let redirected: BTreeSet<&Bytes> =
+                run.redirected.iter().map(|(_, path)| path).collect();
+            let left = redirected
+                .into_iter()
+                .filter(|path| run.left(path).is_some());
+            steps.extend(left.map(|path| whole_step(run, number, path)));
         }
         give_own_names(&mut steps, first);
         Ok(StepGroup {

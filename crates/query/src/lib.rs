@@ -56,7 +56,7 @@ pub use neighbours::{Direction, Key as LineageKey};
 pub use newest_runs::{NewestRuns, newest_runs};
 pub use now::{ident as present_identity, look as try_present_identity};
 pub use peers::peers;
-pub use printed_files::printed_files;
+pub use printed_files::{emptied_files, printed_files};
 pub use replaced::replaced;
 pub use replay_verdicts::ReplayVerdict;
 pub use results::{RunResult, callers_files, results};

@@ -14,10 +14,20 @@ pub fn printed_files(header: &RunHeader) -> Vec<Vec<u8>> {
     printed.map(<[u8]>::to_vec).collect()
 }
 
-/// The regular file of standard output, unless the errors go there, too.
+/// Those that were empty when the command began: the shell made or truncated them (`> FILE`).
+pub fn emptied_files(header: &RunHeader) -> Vec<Vec<u8>> {
+    let is_empty = |path: &Vec<u8>| {
+        let mut all = header.descriptors.iter().zip(&header.descriptor_files);
+        all.any(|((_, at), file)| at == path && file.is_some_and(|file| file.size == 0))
+    };
+    let mut files = printed_files(header);
+    files.retain(is_empty);
+    files
+}
+
+/// The regular file of standard output.
 pub(crate) fn output_file(header: &RunHeader) -> Option<&[u8]> {
-    let [output, errors] = PRINTED.map(|fd| regular_file(header, fd));
-    output.filter(|path| errors != Some(*path))
+    regular_file(header, PRINTED[0])
 }
 
 /// The path of a descriptor's regular file.

@@ -6,6 +6,7 @@
 //!
 //! - [`ownership`] decides whether a file is the user's own, and which package provides it. Answers
 //!   use it.
+//! - [`callers_files`] are logs of whole runs, which are no results.
 //! - [`paths`] decides by the text of a path whether it belongs to the system or to a tool:
 //!   one part of that decision.
 //! - [`shell`] quotes words so that a shell reads them back.
@@ -24,7 +25,9 @@ pub mod shell;
 pub mod steps;
 pub mod tools;
 
+mod callers_files;
 mod error;
 
+pub use callers_files::callers_files;
 pub use error::{Error, Result};
 pub use selection::{Selection, Subject};

@@ -92,6 +92,18 @@ impl Ownership {
         }
     }
 
+    /// True if a file that a run wrote is a result that the user may want. Such a file is the
+    /// user's own, or a file of the system that the run changed.
+    pub fn is_own_result(&mut self, path: &[u8]) -> bool {
+        match self.owner(path) {
+            FileOwner::User => true,
+            FileOwner::Package(_) | FileOwner::System => {
+                paths::is_system(path) && !paths::is_of_kernel(path)
+            }
+            FileOwner::Cache | FileOwner::Temporary => false,
+        }
+    }
+
     /// The owner of a file that its run made and removed again. In a directory of temporary files,
     /// such a file is temporary whatever its name is.
     pub fn owner_of_removed(&mut self, path: &[u8]) -> FileOwner {

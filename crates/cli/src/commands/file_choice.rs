@@ -9,12 +9,11 @@ use std::path::Path;
 use backstory_query::answer::Access;
 use backstory_query::{self as query, FileFilter, TextPattern};
 use backstory_store::Store;
+use backstory_workflow::callers_files;
 use backstory_workflow::ownership::{FileOwner, Ownership};
-use backstory_workflow::paths::is_of_kernel;
 
 use crate::args::search::FileChoice;
 use crate::error::Failure;
-use crate::text::paths::is_system;
 
 /// The files that an answer counts instead of listing them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,13 +86,10 @@ impl OwnFilter {
     pub fn of(store: &dyn Store, run: &str) -> Result<OwnFilter, Failure> {
         let directory = query::facts(store, run)?.summary.cwd;
         let ownership = Ownership::new(Path::new("/"), [&*directory]);
-        let mut filter = OwnFilter {
+        Ok(OwnFilter {
             ownership: RefCell::new(ownership),
-            callers: Vec::new(),
-        };
-        let own = |path: &[u8]| filter.is_own(path, &[Access::Write]);
-        filter.callers = query::callers_files(store, run, &own)?;
-        Ok(filter)
+            callers: callers_files(store, run)?,
+        })
     }
 
     /// True if a file is the user's own, or a file of the system that the run changed. A file that
@@ -109,17 +105,12 @@ impl OwnFilter {
         let changed = access.iter().any(is_change);
         let removed = access.contains(&Access::Delete) && access.contains(&Access::Write);
         let mut ownership = self.ownership.borrow_mut();
-        let owner = match removed {
-            true => ownership.owner_of_removed(path),
-            false if !changed => return ownership.is_own(path),
-            false => ownership.owner(path),
-        };
-        match owner {
-            FileOwner::User => true,
-            FileOwner::Package(_) | FileOwner::System => {
-                changed && is_system(path) && !is_of_kernel(path)
+        match changed {
+            true => {
+                let temporary = removed && ownership.owner_of_removed(path) == FileOwner::Temporary;
+                !temporary && ownership.is_own_result(path)
             }
-            FileOwner::Cache | FileOwner::Temporary => false,
+            false => ownership.is_own(path),
         }
     }
 

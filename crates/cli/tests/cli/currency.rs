@@ -168,6 +168,42 @@ fn an_output_that_another_result_does_not_need_does_not_make_it_outdated() {
 }
 
 #[test]
+fn the_log_of_a_whole_run_is_no_result_that_status_lists() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    let line = "record sh -c 'sort in > out; echo done; echo well >&2'";
+    place.sh(&format!("{line} > a.log 2>&1; {line} > b.log 2> c.log"));
+    place.sh("record sort in > sorted; record sh -c 'sort in; echo x >&2' > both 2>&1");
+    let listed = |state: &str| -> String {
+        let names = ["both", "out", "sorted"].map(|name| place.path(name));
+        names.map(|path| format!("{state}\t{path}\n")).concat()
+    };
+    assert_eq!(place.run(&["status", "--porcelain"]).out, listed("current"));
+    let text = place.run(&["status"]).out;
+    assert!(text.contains("Not shown: 3 logs of whole runs."), "{text}");
+    place.write_aged("in", "b\na\nc\n");
+    let outdated = place.run(&["status", "--porcelain"]).out;
+    assert_eq!(outdated, listed("outdated"));
+    // A question about the log itself is answered.
+    assert_eq!(place.file_states(&["a.log"]).len(), 1);
+    assert_eq!(place.run(&["rerun", "both"]).status, 0);
+    assert_eq!(place.read("both"), "a\nb\nc\nx\n");
+    assert_eq!(place.file_state("both"), "current");
+}
+
+#[test]
+fn a_file_that_the_shell_emptied_for_the_output_is_no_source_of_itself() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    place.sh("record sort in > sorted");
+    let told = place.run(&["of", "sorted"]).out;
+    assert!(told.contains("sources: in\n"), "{told}");
+    place.sh("record sort -r in >> sorted");
+    let told = place.run(&["of", "sorted"]).out;
+    assert!(told.matches("sort").count() > 2, "{told}");
+}
+
+#[test]
 fn without_paths_the_kept_results_of_the_project_are_judged() {
     let place = Place::new();
     for directory in ["p", "p/sub", "q"] {

@@ -32,9 +32,13 @@ pub fn whole_line(recording: &Recording, printed: &[(u32, Bytes)]) -> Line {
     if let Some(input) = standard_input(recording) {
         words.extend([Word::Operator("<"), file(&input.path)]);
     }
+    let output = printed.iter().find(|(number, _)| *number == 1);
     for (number, path) in printed {
-        let operator = if *number == 2 { "2>" } else { ">" };
-        words.extend([Word::Operator(operator), file(path)]);
+        match (number, output) {
+            (2, Some((_, output))) if output == path => words.push(Word::Operator("2>&1")),
+            (2, _) => words.extend([Word::Operator("2>"), file(path)]),
+            _ => words.extend([Word::Operator(">"), file(path)]),
+        }
     }
     Line {
         cwd: recording.cwd().into(),
