@@ -318,6 +318,43 @@ fn the_same_command_in_two_directories_is_the_same_step() {
 }
 
 #[test]
+fn files_beside_the_directories_of_two_runs_are_matched_by_their_place() {
+    let place = Place::new();
+    for tree in ["a", "b"] {
+        for directory in ["", "/build", "/out"] {
+            let path = place.work().join(format!("{tree}{directory}"));
+            fs::create_dir(&path).unwrap();
+            place.stage.user().owns(&path).unwrap();
+        }
+        place.write_aged(&format!("{tree}/source"), &format!("{tree}\n"));
+    }
+    place.write_aged("shared", "the same file for both\n");
+    for tree in ["a", "b"] {
+        place.sh(&format!(
+            "cd {tree}/build && record sh -c \
+             'cat ../source ../../shared > ../out/x; sort ../../shared > ../out/same; exec cp ../out/x $1' sh {}",
+            place.path(&format!("{tree}/out/copy"))
+        ));
+    }
+    let runs = place.json(&["log", "--json"]);
+    let [b, a] = [0, 1].map(|at| runs[at]["run"].as_str().unwrap());
+    let answer = diff(&place, &[a, b]);
+    let of = |wanted: &str| -> Vec<String> {
+        let all = told(&answer).into_iter();
+        let names = all.filter(|(kind, _)| kind == wanted).map(|(_, of)| of);
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(of("input"), ["../source"], "{answer}");
+    assert_eq!(of("output"), ["../out/copy", "../out/x"], "{answer}");
+    assert_eq!(answer["same_outputs"], serde_json::json!(["../out/same"]));
+    for kind in ["arguments", "command", "directory"] {
+        assert!(of(kind).is_empty(), "{answer}");
+    }
+}
+
+#[test]
 fn runs_that_cannot_be_compared_name_the_missing_argument() {
     let place = Place::new();
     let a = place.record("true");
@@ -503,6 +540,21 @@ fn other_arguments_of_a_command_are_the_cause_under_different_callers() {
     assert!(!text.contains("n.c") && !text.contains("only:"), "{text}");
     // The tests' program has no reader of file formats beside it.
     assert!(!text.contains("backstory-inspect"), "{text}");
+}
+
+#[test]
+fn callers_of_one_side_that_only_launched_the_same_command_are_no_cause() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    place.sh("record sh -c 'sort in > out'");
+    place.write_aged("in", "c\nb\na\n");
+    place.sh("record env sh -c 'sort in > out'");
+    let view = view(&place, &["out"]);
+    assert!(
+        line_of(&view, "  in  ") > line_of(&view, "Causes"),
+        "{view}"
+    );
+    assert!(!view.contains("command of"), "{view}");
 }
 
 #[test]

@@ -6,11 +6,13 @@
 //!
 //! - Commands are aligned like the lines of a text, by program and arguments. The commands left
 //!   between are aligned by program alone.
-//! - Files are aligned by path. Names that differ each time are matched by their form.
+//! - Files are aligned by path: relative to the run's directory for files below it, and for files
+//!   that lie at the same place beside it. Names that differ each time are matched by their form.
 //!
 //! Each difference has a [`DifferenceWeight`]: a user looks for the cause among changes of his own
 //! first. The weight changes neither the order nor the set of differences.
 
+mod beside;
 mod commands;
 mod file_use;
 mod files;
@@ -18,7 +20,6 @@ mod listing_differences;
 mod listings;
 mod random_matches;
 mod random_names;
-mod redirected;
 mod run_use;
 mod side;
 mod weights;
@@ -190,11 +191,28 @@ pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff>
     }
 }
 
+/// Reads both sides, and gives their files the names that both can share. The ancestry of a version
+/// is followed along edges that are at least this certain.
+///
+/// # Errors
+///
+/// If a run or file does not exist, or the store fails.
+pub fn sides(
+    store: &dyn Store,
+    a: &DiffSubject,
+    b: &DiffSubject,
+    least: Certainty,
+) -> Result<(DiffSide, DiffSide)> {
+    let mut a = DiffSide::load(store, a, least)?;
+    let mut b = DiffSide::load(store, b, least)?;
+    beside::align(&mut a, &mut b);
+    random_matches::align(&a, &mut b);
+    Ok((a, b))
+}
+
 /// Compares two sides. Edges of less certainty than `least` are not followed.
 fn compare(store: &dyn Store, a: &DiffSubject, b: &DiffSubject, least: Certainty) -> Result<Diff> {
-    let a = DiffSide::load(store, a, least)?;
-    let mut b = DiffSide::load(store, b, least)?;
-    random_matches::align(&a, &mut b);
+    let (a, b) = sides(store, a, b, least)?;
     let mut found = Findings::default();
     surroundings(&a, &b, &mut found);
     commands::compare(&a, &b, &mut found);

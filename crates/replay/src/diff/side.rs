@@ -1,11 +1,11 @@
 //! One side of a comparison: commands, inputs and outputs under names that another run can share.
 //!
 //! A path below the run's directory is relative to it, so that the same work in two directories
-//! compares as equal. Random parts of arguments and variables are replaced (`random_names`).
+//! compares as equal. `beside` does the same for paths at the same place beside both directories.
+//! Random parts of arguments and variables are replaced (`random_names`).
 //!
-//! The caller of `backstory record` may have redirected the output of the whole command to a file.
-//! That file belongs to the caller, like a pipe or a terminal. It is an output only if the run left
-//! no other.
+//! The log of a whole run belongs to the run's caller, and is no output
+//! ([`backstory_workflow::callers_files`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,12 +17,12 @@ use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};
 use backstory_store::facts::Availability;
 use backstory_store::{ActivityKey, EntityKey, Store};
+use backstory_workflow::callers_files;
 use backstory_workflow::paths::absolute;
 
 use super::file_use::FileUse;
 use super::listings::{self, DirectoryListing};
 use super::random_names::{TEMPORARY, shared};
-use super::redirected::Redirected;
 use super::run_use::RunUse;
 use crate::Result;
 
@@ -127,7 +127,11 @@ impl DiffSide {
     /// # Errors
     ///
     /// If the run or file does not exist, or the store fails.
-    pub fn load(store: &dyn Store, subject: &DiffSubject, least: Certainty) -> Result<DiffSide> {
+    pub(super) fn load(
+        store: &dyn Store,
+        subject: &DiffSubject,
+        least: Certainty,
+    ) -> Result<DiffSide> {
         let (runs, part) = match subject {
             DiffSubject::Run(run) => (vec![run.clone()], None),
             DiffSubject::Version(version) => {
@@ -193,10 +197,10 @@ impl DiffSide {
                 self.parents.insert(*key, parent);
             }
         }
-        let redirected = match part {
-            None => Redirected::by_caller(store, record.key, &entities)?,
+        let callers = match part {
+            None => callers_files(store, &id)?,
             // All that the version came from is compared.
-            Some(_) => Redirected::default(),
+            Some(_) => Vec::new(),
         };
         let left = query::replaced(&entities, |id| {
             all.get(&id).is_some_and(|used| used.deleted)
@@ -236,7 +240,7 @@ impl DiffSide {
             let Some(used) = used.get(&entity.id.0).filter(|_| wanted) else {
                 continue;
             };
-            if used.made && redirected.errors.contains(&*entity.path) {
+            if used.made && callers.iter().any(|path| **path == *entity.path) {
                 continue;
             }
             let readers = readers.remove(&entity.id.0).unwrap_or_default();
@@ -249,16 +253,6 @@ impl DiffSide {
                 readers,
                 read_by_others.contains(&entity.id.0),
             )?;
-        }
-        // The output of a whole `make` is a log of the caller's. That of a single `sort` is its
-        // only result.
-        let output: Vec<Vec<u8>> = redirected
-            .output
-            .iter()
-            .map(|path| self.name(path))
-            .collect();
-        if self.outputs.keys().any(|name| !output.contains(name)) {
-            self.outputs.retain(|name, _| !output.contains(name));
         }
         let began = self.began();
         for mut listing in listings::of(store, &id, &entities, &all, listers)? {
@@ -359,7 +353,7 @@ impl DiffSide {
     }
 
     /// A path as a name that another run can share.
-    pub fn name(&self, path: &[u8]) -> Vec<u8> {
+    fn name(&self, path: &[u8]) -> Vec<u8> {
         let base = self.base();
         match path.strip_prefix(base) {
             Some(b"") if base != b"/" => b".".to_vec(),

@@ -2,8 +2,8 @@
 //!
 //! A changed source weighs more than a changed library, and a library more than the terminal's
 //! variables. A command whose caller differs already is a consequence of the caller. A command that
-//! both sides ran with other arguments, under callers that the other side lacks, is no consequence:
-//! the callers only launched it.
+//! both sides ran is no consequence of callers that the other side lacks. Such callers only
+//! launched it, as `make` and `rerun` launch the same compiler.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -69,10 +69,19 @@ pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) 
     let launched = differences
         .iter()
         .filter(|one| one.kind == DifferenceKind::Arguments && !caller_differs(one));
-    let launchers: HashSet<ActivityKey> = launched
+    let mut launchers: HashSet<ActivityKey> = launched
         .flat_map(|one| one.activities.iter().flat_map(above))
         .filter(|key| alone.contains(key))
         .collect();
+    // A command of one side that started commands of both sides, and none of this side alone.
+    let commands = a.commands.iter().chain(&b.commands);
+    let shared = commands.map(|command| &command.key);
+    let shared = shared.filter(|key| !alone.contains(key));
+    let above_shared: HashSet<ActivityKey> = shared.flat_map(above).collect();
+    let others = alone.difference(&above_shared);
+    let above_others: HashSet<ActivityKey> = others.flat_map(above).collect();
+    let only_launched = alone.intersection(&above_shared);
+    launchers.extend(only_launched.filter(|key| !above_others.contains(key)));
     let launches = |difference: &Difference| {
         difference
             .activities

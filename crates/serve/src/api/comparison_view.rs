@@ -149,8 +149,7 @@ fn view(reading: &Reading<'_>, a: &DiffSubject, b: &DiffSubject) -> Answer<Compa
     let _one_state = store.reading()?;
     let found = diff::diff(store, a, b)?;
     reading.check()?;
-    let side = |subject| DiffSide::load(store, subject, found.least);
-    let (old, new) = (side(a)?, side(b)?);
+    let (old, new) = diff::sides(store, a, b, found.least)?;
     let mut aligned = align(&old.commands, &new.commands);
     let cut = aligned.len() > ROWS || found.differences.len() > ROWS;
     aligned.truncate(ROWS);

@@ -162,7 +162,16 @@ impl Printer<'_> {
         let groups = [Own, Command, System, Noise];
         let has = |weight: &DifferenceWeight| !self.of(*weight).is_empty();
         let Some(first) = groups.iter().position(has) else {
-            if self.has_outputs() {
+            let unknown = &self.answered.diff.unknown;
+            if self.has_outputs() && !unknown.is_empty() {
+                let names: Vec<String> = unknown.iter().map(|name| self.name(name)).collect();
+                self.heading("No known cause differs", out)?;
+                writeln!(
+                    out,
+                    "  Not compared, so each may be the cause: {}",
+                    listed(&names)
+                )?;
+            } else if self.has_outputs() {
                 self.heading("No recorded cause differs", out)?;
                 writeln!(
                     out,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use backstory_replay::diff::{Diff, Difference, DifferenceKind};
 
+use super::not_compared;
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
@@ -42,13 +43,8 @@ pub fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
             many => writeln!(out, "{many} outputs are the same")?,
         }
     }
-    if !diff.unknown.is_empty() {
-        let count = diff.unknown.len();
-        let first = shell::quote(&diff.unknown[0]);
-        writeln!(
-            out,
-            "{count} files could not be compared, because their contents are not stored ({first} …): record with --contents=lazy"
-        )?;
+    if let Some(first) = diff.unknown.first() {
+        writeln!(out, "{}", not_compared(diff, &shell::quote(first)))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
 
 use super::causes::{LISTED, NAMED, Printer, listed};
 use super::sides::ComparedSide;
-use super::{ComparedContent, content_of};
+use super::{ComparedContent, content_of, not_compared};
 use crate::text::line::printable;
 use crate::text::style::Role;
 use crate::text::words::counted;
@@ -128,11 +128,7 @@ impl Printer<'_> {
             many => lines.push(format!("{many} outputs are the same")),
         }
         if let Some(first) = diff.unknown.first() {
-            let files = counted(diff.unknown.len(), "file", "files");
-            lines.push(format!(
-                "{files} could not be compared, because the contents are not stored ({} …): record with --contents=lazy",
-                self.name(first)
-            ));
+            lines.push(not_compared(diff, &self.name(first)));
         }
         if !lines.is_empty() && !diff.differences.is_empty() {
             writeln!(out)?;
