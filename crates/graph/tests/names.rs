@@ -42,6 +42,36 @@ fn a_file_that_lost_another_name_is_still_the_one_that_was_read() {
 }
 
 #[test]
+fn a_file_that_was_moved_right_after_the_run_is_what_the_run_left() {
+    let left = |in_private_mount: bool, removed: bool| {
+        let mut s = Scene::new(&["sh"]);
+        s.open(2, "sub/made", OUT, 3);
+        s.write(2, 3);
+        let closed = ident(7, s.time, s.time);
+        s.close(2, 3).ident = Some(closed);
+        if removed {
+            s.unlink(2, "sub/made");
+        }
+        let mut after = After::default();
+        let dev = if in_private_mount { 2 } else { closed.dev };
+        let directory = Ident {
+            dev,
+            mode: 0o40_755,
+            ..ident(1, START - STEP, START - STEP)
+        };
+        after.files.insert(b"/w".to_vec(), directory);
+        s.after = Some(after);
+        let graph = s.graph();
+        let made = graph.newest(b"/w/sub/made").unwrap();
+        assert_eq!(made.version, 1);
+        (made.last, made.ident.map(|ident| ident.ino))
+    };
+    assert_eq!(left(false, false), (true, Some(7)));
+    assert!(!left(true, false).0, "another file system");
+    assert!(!left(false, true).0, "removed by the run");
+}
+
+#[test]
 fn a_file_that_another_process_changed_later_has_no_known_identity() {
     let s = loses_its_other_name(|s| s.time + STEP / 2);
     let graph = s.graph();

@@ -9,6 +9,7 @@ use backstory_query::{self as query, RunResult};
 use backstory_store::{AnnotationKind, RunAnnotations};
 use backstory_workflow::paths::relative;
 
+use super::diff::store_contents;
 use super::file_choice::OwnFilter;
 use super::run_summary::{ending, number_or_text};
 use super::{Outcome, answer, log};
@@ -36,11 +37,18 @@ struct Row {
     group: usize,
     name: String,
     values: Vec<Option<String>>,
+    /// A value is not known. It may differ from another that looks the same.
+    is_unsure: bool,
 }
 
 impl Row {
     fn differs(&self) -> bool {
         self.values.windows(2).any(|pair| pair[0] != pair[1])
+    }
+
+    /// False for a row in which all runs agree.
+    fn is_of_interest(&self) -> bool {
+        self.differs() || self.is_unsure
     }
 }
 
@@ -48,7 +56,8 @@ impl Row {
 pub fn run(args: CompareArgs, store: Option<&Path>) -> Outcome {
     let mut filter = log::filter(&args.which)?;
     filter.most = filter.most.or(Some(MOST));
-    let current = CurrentStore::open(store)?;
+    let mut current = CurrentStore::open(store)?;
+    store_contents(&mut current);
     let runs = match args.runs.is_empty() {
         true => query::runs_where(&current.store, &filter)?,
         false => {
@@ -64,7 +73,7 @@ pub fn run(args: CompareArgs, store: Option<&Path>) -> Outcome {
     }
     let mut rows = rows(&current, &runs)?;
     rows.sort_by(|a, b| {
-        let key = |row: &Row| (!row.differs(), row.group);
+        let key = |row: &Row| (!row.is_of_interest(), row.group);
         key(a).cmp(&key(b))
     });
     answer(|out| match (args.json, args.csv) {
@@ -130,17 +139,22 @@ fn rows(current: &CurrentStore, runs: &[RunSummary]) -> Result<Vec<Row>, Failure
             row[at] = Some(result);
         }
     }
-    for (name, row) in results {
-        all.insert((4, name), result_values(&row));
-    }
-    Ok(all
+    let mut rows: Vec<Row> = all
         .into_iter()
         .map(|((group, name), values)| Row {
             group,
             name,
             values,
+            is_unsure: false,
         })
-        .collect())
+        .collect();
+    rows.extend(results.into_iter().map(|(name, row)| Row {
+        group: 4,
+        name,
+        values: result_values(&row),
+        is_unsure: row.iter().flatten().any(|result| result.digest.is_none()),
+    }));
+    Ok(rows)
 }
 
 /// The digests of one result in each run. If one is not known, the sizes: a digest and a size
@@ -216,7 +230,10 @@ fn table(
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let shown: Vec<&Row> = rows.iter().filter(|row| all || row.differs()).collect();
+    let shown: Vec<&Row> = rows
+        .iter()
+        .filter(|row| all || row.is_of_interest())
+        .collect();
     let head = |run: &RunSummary| match &run.name {
         Some(name) => format!("{} {}", run.id, one_line(name)),
         None => run.id.clone(),
@@ -249,7 +266,7 @@ fn table(
         }
         writeln!(out, "{}{}", style.paint(Role::Dim, &lead), line.trim_end())?;
     }
-    let same = rows.iter().filter(|row| !row.differs()).count();
+    let same = rows.iter().filter(|row| !row.is_of_interest()).count();
     if same > 0 && !all {
         let rows = counted(same, "row", "rows");
         let note = format!("… and {rows} in which all agree (--all lists them)");

@@ -262,6 +262,39 @@ fn a_redirected_output_is_an_output_of_show_and_of_files_if_it_is_the_runs_only_
 }
 
 #[test]
+fn a_result_that_was_moved_right_after_the_run_is_an_output_of_show_and_compare() {
+    if !needs("a move before anybody looks", &["flock"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    assert_eq!(place.run(&["index"]).status, 0);
+    let line = format!(
+        "'{}' record -- sh -c 'sort in > out; tee extra < in > copy; rm extra' && mv out final && rm copy",
+        place.program()
+    );
+    let mut both = place.stage.command("flock");
+    both.arg(place.stage.store().join("index.lock"))
+        .args(["sh", "-c", &line])
+        .env("BACKSTORY_STORE", place.stage.store());
+    let output = both.current_dir(place.work()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let outputs = &place.json(&["show", "--json"])["own_outputs"];
+    assert_eq!(
+        *outputs,
+        serde_json::json!([place.path("copy"), place.path("out")])
+    );
+    let compared = place.run(&["compare", "--all"]).out;
+    for name in ["copy", "out"] {
+        let row = format!("result     {name} ");
+        assert!(compared.contains(&row), "{compared}");
+    }
+    assert!(!compared.contains("result     extra"), "{compared}");
+    assert_eq!(place.file_states(&["out", "final"]), ["removed", "current"]);
+}
+
+#[test]
 fn show_counts_no_temporary_file_that_the_run_removed_as_not_stored() {
     if !needs("a temporary file of dpkg-deb", &["dpkg-deb"]) {
         return;

@@ -90,6 +90,28 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
+    /// True for a file that the run made and left, although its path leads to no file any more. The
+    /// file was moved or removed after the end of the run, before its path was looked up.
+    ///
+    /// The run did not remove the name, and the last writer's close gave the identity. The nearest
+    /// directory that still exists is on the same file system. A mount that the run alone had is on
+    /// another one.
+    fn was_moved_later(&self, object: &TrackedObject) -> bool {
+        let Some(ident) = object.now().ident.filter(|_| object.now().number > 0) else {
+            return false;
+        };
+        let mut directory = object.names[0];
+        while directory != self.paths.parent(directory) {
+            directory = self.paths.parent(directory);
+            match self.final_state.identity(&self.paths, directory, true) {
+                Some(Some(found)) => return found.dev == ident.dev,
+                Some(None) => {}
+                None => return false,
+            }
+        }
+        false
+    }
+
     /// Whether the file system holds the object's present version, and the identity that certainly
     /// belongs to that version.
     pub(super) fn at_end(&self, object: &TrackedObject, ended: Time) -> (bool, Option<Ident>) {
@@ -105,6 +127,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .identity(&self.paths, object.names[0], true)
         {
             Some(Some(ident)) => ident,
+            Some(None) if self.was_moved_later(object) => return (true, now.ident),
             Some(None) => return (object.doubtful, None),
             None => return (object.versioned(), None),
         };
