@@ -20,24 +20,9 @@ use proptest::prelude::*;
 use sim::{Label, Manner, Step, World};
 
 fn graph(world: &World) -> MemorySink {
-    let mut sink = MemorySink::default();
     let header = common::header(&["root"]);
-    let after = world.after();
-    let nothing: &dyn backstory_graph::FinalState = &();
-    let known = if world.manner.settled {
-        &after as &dyn backstory_graph::FinalState
-    } else {
-        nothing
-    };
-    backstory_graph::fold(
-        &header,
-        Some(&world.end()),
-        world.events.iter().cloned(),
-        known,
-        &mut sink,
-    )
-    .unwrap();
-    sink
+    let after = world.manner.settled.then(|| world.after());
+    common::folded(&header, &world.end(), &world.events, after.as_ref())
 }
 
 /// The nodes that stand for the initial content of a file: its first version, by any name that it

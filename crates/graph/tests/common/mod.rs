@@ -125,18 +125,8 @@ impl Scene {
 
     pub fn push(&mut self, pid: Pid, outcome: Outcome, op: Op) -> &mut Event {
         self.time += STEP;
-        let via = Via::Library;
-        let (time, tid) = (self.time, pid);
-        self.events.push(Event {
-            time,
-            pid,
-            tid,
-            via,
-            outcome,
-            ident: None,
-            resolved: false,
-            op,
-        });
+        self.events
+            .push(event(self.time, pid, Via::Library, outcome, op));
         self.events.last_mut().unwrap()
     }
 
@@ -342,22 +332,38 @@ impl Scene {
     }
 
     pub fn graph(&self) -> MemorySink {
-        let mut sink = MemorySink::default();
-        let nothing: &dyn FinalState = &();
-        let known = self
-            .after
-            .as_ref()
-            .map_or(nothing, |a| a as &dyn FinalState);
-        backstory_graph::fold(
-            &self.header,
-            Some(&self.end()),
-            self.events.iter().cloned(),
-            known,
-            &mut sink,
-        )
-        .unwrap();
-        sink
+        folded(&self.header, &self.end(), &self.events, self.after.as_ref())
     }
+}
+
+/// An event of a process's first thread.
+pub fn event(time: Time, pid: Pid, via: Via, outcome: Outcome, op: Op) -> Event {
+    Event {
+        time,
+        pid,
+        tid: pid,
+        via,
+        outcome,
+        ident: None,
+        resolved: false,
+        op,
+    }
+}
+
+/// The graph of a run. `after`: the state of the file system after the run, if it is known.
+pub fn folded(
+    header: &RunHeader,
+    end: &RunEnd,
+    events: &[Event],
+    after: Option<&After>,
+) -> MemorySink {
+    let mut sink = MemorySink::default();
+    let known: &dyn FinalState = match after {
+        Some(after) => after,
+        None => &(),
+    };
+    backstory_graph::fold(header, Some(end), events.iter().cloned(), known, &mut sink).unwrap();
+    sink
 }
 
 pub fn bytes(text: &str) -> Box<[u8]> {

@@ -23,14 +23,14 @@ impl World {
         if self.links.contains_key(&path) {
             return;
         }
+        let fixed = self.processes[p].fixed;
+        let open = Op::Open {
+            dir: CWD,
+            path: bytes(if fixed { &named } else { name }),
+            flags,
+            mode: 0,
+        };
         if found.is_none() && (flags & common::CREAT == 0 || !self.exists_directory(&path)) {
-            let fixed = self.processes[p].fixed;
-            let open = Op::Open {
-                dir: CWD,
-                path: bytes(if fixed { &named } else { name }),
-                flags,
-                mode: 0,
-            };
             let event = self.call(p, open, |_, op| op);
             event.outcome = if fixed {
                 Outcome::Predicted(-2)
@@ -43,13 +43,6 @@ impl World {
             .find(|fd| !self.processes[p].descriptors.contains_key(fd))
             .unwrap();
         let before = found.filter(|_| flags & 3 != 0).map(|i| self.ident(i));
-        let fixed = self.processes[p].fixed;
-        let open = Op::Open {
-            dir: CWD,
-            path: bytes(if fixed { &named } else { name }),
-            flags,
-            mode: 0,
-        };
         let idents = self.manner.idents;
         let event = self.call(p, open, |_, op| op);
         event.outcome = if fixed {
@@ -88,12 +81,16 @@ impl World {
         (!numbers.is_empty()).then(|| numbers[d % numbers.len()])
     }
 
+    /// An open descriptor's number, and the descriptor.
+    fn held(&self, p: usize, d: usize) -> Option<(i32, SimDescriptor)> {
+        let fd = self.pick(p, d)?;
+        Some((fd, self.processes[p].descriptors[&fd].clone()))
+    }
+
     pub(super) fn read(&mut self, p: usize, d: usize) {
-        let Some(fd) = self.pick(p, d) else { return };
-        let held = self.processes[p].descriptors[&fd].clone();
-        if !held.reads {
+        let Some((fd, held)) = self.held(p, d).filter(|(_, held)| held.reads) else {
             return;
-        }
+        };
         if !held.logged_read && !self.processes[p].fixed {
             self.log(p, Outcome::Done(1), Op::Read { fd });
         }
@@ -107,11 +104,9 @@ impl World {
     }
 
     pub(super) fn write(&mut self, p: usize, d: usize) {
-        let Some(fd) = self.pick(p, d) else { return };
-        let held = self.processes[p].descriptors[&fd].clone();
-        if !held.writes {
+        let Some((fd, held)) = self.held(p, d).filter(|(_, held)| held.writes) else {
             return;
-        }
+        };
         if !held.logged_write && !self.processes[p].fixed {
             self.log(p, Outcome::Done(1), Op::Write { fd });
         }
@@ -156,11 +151,12 @@ impl World {
     }
 
     pub(super) fn dup(&mut self, p: usize, d: usize) {
-        let Some(fd) = self.pick(p, d) else { return };
+        let Some((fd, mut copy)) = self.held(p, d) else {
+            return;
+        };
         let new = (3..)
             .find(|fd| !self.processes[p].descriptors.contains_key(fd))
             .unwrap();
-        let mut copy = self.processes[p].descriptors[&fd].clone();
         (copy.logged_read, copy.logged_write, copy.cloexec) = (false, false, false);
         self.processes[p].descriptors.insert(new, copy);
         if !self.processes[p].fixed {

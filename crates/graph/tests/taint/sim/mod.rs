@@ -268,17 +268,8 @@ impl World {
         // Several events of one step follow each other closely, but farther apart than any clock's
         // grain.
         self.time += STEP;
-        let time = self.time;
-        self.events.push(Event {
-            time,
-            pid,
-            tid: pid,
-            via,
-            outcome,
-            ident: None,
-            resolved: false,
-            op,
-        });
+        self.events
+            .push(common::event(self.time, pid, via, outcome, op));
         self.events.last_mut().unwrap()
     }
 
