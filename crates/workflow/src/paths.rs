@@ -86,6 +86,11 @@ pub fn is_below_tool(path: &[u8]) -> bool {
         || parts.any(|part| contains(path, part.as_bytes()))
 }
 
+/// True if the path lies in a directory for temporary files.
+pub fn is_in_temporary_directory(path: &[u8]) -> bool {
+    starts_with_any(path, &known().temporary_directories)
+}
+
 /// True if a builder makes the file for itself and names it in its rules.
 pub fn is_option_file(path: &[u8]) -> bool {
     has_any(path, &known().option_files)

@@ -4,7 +4,7 @@ use super::{FlowBuilder, RunPart};
 use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
 use backstory_query::answer::{Flow, Link, Node};
 use backstory_store::EntityKey;
-use backstory_workflow::steps::{is_bookkeeping, names_shell, program};
+use backstory_workflow::steps::{is_bookkeeping, is_plan, names_shell, program};
 use std::collections::{HashMap, HashSet};
 
 impl FlowBuilder<'_> {
@@ -115,13 +115,33 @@ impl FlowBuilder<'_> {
                 makers.entry(file).or_default().push(at);
             }
         }
+        let lineage = self.lineage;
         let derived = |link: &&Link| link.flow == Flow::Derived;
-        for link in self.lineage.links.iter().filter(derived) {
+        for link in lineage.links.iter().filter(derived) {
+            if self.was_empty(link.from) {
+                continue;
+            }
             let (from, to) = (self.class[link.from], self.class[link.to]);
             for &command in makers.get(&to).into_iter().flatten() {
                 self.commands[command].reads.insert(from);
             }
         }
+    }
+
+    /// True for the state before the run of a file that a shell emptied for the command's output:
+    /// nothing came from it.
+    fn was_empty(&self, node: usize) -> bool {
+        let Node::Entity {
+            id,
+            path,
+            version: 0,
+            ..
+        } = &self.lineage.nodes[node]
+        else {
+            return false;
+        };
+        let part = self.part(EntityKey(*id).run());
+        part.is_some_and(|run| self.parts[run].emptied.iter().any(|file| **file == **path))
     }
 
     /// True if an activity opened a file for the programs that it started, and was not seen to
@@ -159,13 +179,18 @@ impl FlowBuilder<'_> {
             && ends.into_iter().flatten().any(|end| end.entity == id)
     }
 
-    /// True if an activity read the file only to find out which commands must run.
+    /// True if an activity read the file only to find out or plan which commands must run.
     fn is_bookkeeping(&self, link: &Link) -> bool {
         let Some((run, at)) = self.activity(link.to) else {
             return false;
         };
+        let recording = &self.parts[run].recording;
         match &self.lineage.nodes[link.from] {
-            Node::Entity { path, .. } => is_bookkeeping(&self.parts[run].recording, at, path),
+            Node::Entity { path, .. } => {
+                let entity = self.excerpt_entity(link.from, run);
+                is_bookkeeping(recording, at, path)
+                    || entity.is_some_and(|id| is_plan(recording, at, id))
+            }
             Node::Activity { .. } => false,
         }
     }

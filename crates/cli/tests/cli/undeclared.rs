@@ -364,3 +364,25 @@ fn a_file_that_a_rule_of_snakemake_reads_and_does_not_name_is_undeclared() {
         "{of}"
     );
 }
+
+/// As version 9 of Snakemake works: it asks a solver for a plan through temporary files. The errors
+/// of its jobs go where its own go.
+#[test]
+fn the_plan_and_the_log_of_a_workflow_engine_are_no_steps_of_its_results() {
+    let place = Place::new();
+    place.write_aged("in.txt", "a\n");
+    place.write_program(
+        "snakemake",
+        "#!/bin/sh\n\
+         plan=/tmp/backstory-$$-pulp\n\
+         echo NAME x > $plan.mps\n\
+         sort $plan.mps > $plan.sol\n\
+         read -r first < $plan.sol\n\
+         rm $plan.mps $plan.sol\n\
+         sh -c 'cat in.txt | tr a-z A-Z > out.txt' 2>> log\n",
+    );
+    place.record("./snakemake 2> log");
+    let of = place.run(&["of", "out.txt"]).out;
+    assert!(of.contains("  cat in.txt | tr a-z A-Z > out.txt\n"), "{of}");
+    assert!(!of.contains("pulp") && !of.contains("sort"), "{of}");
+}

@@ -47,7 +47,8 @@ pub fn write(
 }
 
 /// Writes commands that are joined by pipes for a reader. It omits the variables in which their
-/// environments differ from the run's, and their exit status. `stages`: the activities of
+/// environments differ from the run's, and their exit status. It also omits a log of errors that
+/// was opened for the program that started them (`make 2> log`). `stages`: the activities of
 /// their programs. `outside` and `opened` are as for [`write`].
 pub fn call(
     recording: &Recording,
@@ -64,8 +65,10 @@ pub fn call(
         if at > 0 {
             words.push(Word::Operator("|"));
         }
+        let mut outside = outside.clone();
+        outside.extend(inherited_errors(recording, root));
         let context = LineContext {
-            outside,
+            outside: &outside,
             opened,
             piped: at + 1 < stages.len(),
         };
@@ -83,6 +86,25 @@ pub fn call(
         words,
         exit: 0,
     }
+}
+
+/// The versions of the regular file to which a command's errors went. Empty if the errors of the
+/// program that started the command went elsewhere.
+fn inherited_errors(recording: &Recording, root: usize) -> Vec<EntityId> {
+    let path = |end: Option<StandardEnd>| {
+        let entity = recording.entity(end?.entity);
+        (entity.kind == EntityKind::File).then_some(&entity.path)
+    };
+    let standard = recording.standard[root];
+    let mut above = recording.ancestors(root);
+    let starter = above.find(|&at| recording.activities[at].epoch > 0);
+    let errors = path(standard.error);
+    if errors.is_none() || starter.map(|at| path(recording.standard[at].error)) != Some(errors) {
+        return Vec::new();
+    }
+    let ends = [standard.output, standard.error].into_iter();
+    let same = ends.filter(|end| path(*end) == errors);
+    same.flatten().map(|end| end.entity).collect()
 }
 
 /// The surroundings of a command in a pipeline.
