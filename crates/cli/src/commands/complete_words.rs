@@ -1,5 +1,5 @@
 //! `complete-words`: prints what a shell can complete beside commands and options: formats, runs,
-//! and paths of recorded files.
+//! names and tags of runs, and paths of recorded files.
 //!
 //! In: the words of the command line up to the cursor. Out: one candidate a line, none if the word
 //! is of another kind. Which argument the word is comes from the definition of the command line.
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_store::{GraphStore, Home, SqliteStore};
+use backstory_store::{AnnotationKind, GraphStore, Home, RunAnnotations, SqliteStore};
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::Outcome;
@@ -45,11 +45,17 @@ fn candidates(words: &[String], store: Option<&Path>) -> BTreeSet<String> {
     let Some((word, before)) = words.split_last() else {
         return BTreeSet::new();
     };
-    let place = CommandPlace::of(&cli, before);
+    let (mut word, mut before) = (word.as_str(), before.to_vec());
+    if let Some((option, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
+        before.push(option.to_owned());
+        word = value;
+    }
+    let place = CommandPlace::of(&cli, &before);
     let store = store.map(Path::to_owned).or(place.store);
-    let Some(kinds) = place.value_name.filter(|_| !word.starts_with('-')) else {
+    let Some(expected) = place.expected.filter(|_| !word.starts_with('-')) else {
         return BTreeSet::new();
     };
+    let kinds = expected.value_name;
     let mut all = BTreeSet::new();
     if kinds.contains("FORMAT") {
         all.extend(
@@ -65,16 +71,33 @@ fn candidates(words: &[String], store: Option<&Path>) -> BTreeSet<String> {
         }
         if wants("PATH") || wants("A") || wants("B") {
             all.extend(paths(&store, word));
+            if let Some((path, _)) = word.split_once('@') {
+                let runs = runs(&store).into_iter();
+                all.extend(runs.map(|run| format!("{path}@{run}")));
+            }
+        }
+        match (expected.id.as_str(), kinds.as_str()) {
+            ("name", "GLOB") => all.extend(names(&store)),
+            ("tag" | "tags", _) => all.extend(tags(&store)),
+            _ => {}
         }
     }
-    all.retain(|candidate| candidate.starts_with(word.as_str()) && is_plain(candidate));
+    all.retain(|candidate| candidate.starts_with(word) && is_plain(candidate));
     all
+}
+
+/// A value of the command line.
+struct ExpectedValue {
+    /// The argument's name in the definition of the command line.
+    id: String,
+    /// The name in the help.
+    value_name: String,
 }
 
 /// Where on the command line a word stands.
 struct CommandPlace {
-    /// The name of the value that is expected there; `None` where none is.
-    value_name: Option<String>,
+    /// The value that is expected there.
+    expected: Option<ExpectedValue>,
     /// The value of `--store` before it.
     store: Option<std::path::PathBuf>,
 }
@@ -104,9 +127,14 @@ impl CommandPlace {
             let repeated = last.filter(|arg| matches!(arg.get_action(), ArgAction::Append));
             command.get_positionals().nth(positionals).or(repeated)
         };
-        let name = |arg: &Arg| Some(arg.get_value_names()?.first()?.to_string());
+        let value = |arg: &Arg| {
+            Some(ExpectedValue {
+                id: arg.get_id().to_string(),
+                value_name: arg.get_value_names()?.first()?.to_string(),
+            })
+        };
         CommandPlace {
-            value_name: expected.or_else(positional).and_then(name),
+            expected: expected.or_else(positional).and_then(value),
             store,
         }
     }
@@ -142,6 +170,20 @@ fn runs(store: &SqliteStore) -> Vec<String> {
         .collect()
 }
 
+/// Names of runs.
+fn names(store: &SqliteStore) -> Vec<String> {
+    let runs = store.runs().unwrap_or_default().into_iter();
+    runs.filter_map(|run| run.name).collect()
+}
+
+/// Tags of runs, as `KEY=VALUE`.
+fn tags(store: &SqliteStore) -> Vec<String> {
+    let tags = store.annotations_of(AnnotationKind::Tag, None);
+    let tags = tags.unwrap_or_default().into_iter();
+    tags.map(|tag| format!("{}={}", tag.key, tag.value.unwrap_or_default()))
+        .collect()
+}
+
 /// Paths of recorded files that begin with the word, up to their next slash.
 fn paths(store: &SqliteStore, word: &str) -> BTreeSet<String> {
     let Ok(here) = std::env::current_dir() else {
@@ -173,6 +215,6 @@ fn paths(store: &SqliteStore, word: &str) -> BTreeSet<String> {
 
 /// True if no shell interprets a character of it.
 fn is_plain(word: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || "_-+.,/@%".contains(c);
+    let plain = |c: char| c.is_alphanumeric() || "_-+.,/@%=".contains(c);
     !word.is_empty() && word.chars().all(plain)
 }

@@ -26,26 +26,53 @@ pub fn completions(args: CompletionsArgs) -> Outcome {
     answer(|out| out.write_all(script.as_bytes()))
 }
 
-/// After the generated function: words of the user's store replace the names of arguments.
+/// After the generated function: words of the user's store replace the names of arguments. Bash
+/// splits words at `@`, `=` and `:`, and replaces the last part only.
 const BASH_WORDS: &str = r#"
 _backstory_words() {
-    _backstory "$@"
-    local word="${COMP_WORDS[COMP_CWORD]}" IFS=$'\n'
-    [[ "$word" == -* ]] && return 0
-    local found=($("${COMP_WORDS[0]}" complete-words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    local program="${COMP_WORDS[0]}" rest="$COMP_LINE" typed=() parts=() part word at
+    for ((at = 0; at <= COMP_CWORD; at++)); do
+        part="${COMP_WORDS[at]}"
+        if ((at > 0)) && [[ -n "$part" && "$rest" == "$part"* ]]; then
+            typed[${#typed[@]}-1]+="$part"
+        else
+            typed+=("$part")
+        fi
+        rest="${rest#*"$part"}"
+    done
+    word="${typed[${#typed[@]}-1]}"
+    for part in "${typed[@]}"; do
+        case "$part" in
+            --*=*) parts+=("${part%%=*}" "${part#*=}") ;;
+            *) parts+=("$part") ;;
+        esac
+    done
+    local COMP_WORDS=("${parts[@]}") COMP_CWORD=$((${#parts[@]} - 1))
+    local last="${parts[COMP_CWORD]}"
+    _backstory "$1" "$last" "${parts[COMP_CWORD-1]}"
+    [[ "$last" == -* ]] && return 0
+    local IFS=$'\n'
+    local found=($("$program" complete-words -- "${parts[@]:1}" 2>/dev/null))
     [[ ${#found[@]} -eq 0 ]] && return 0
-    COMPREPLY=("${found[@]}")
+    COMPREPLY=("${found[@]#"${word%"$2"}"}")
     [[ ${#found[@]} -eq 1 && "${found[0]}" == */ ]] && compopt -o nospace 2>/dev/null
     return 0
 }
 "#;
 
+/// The function below a subcommand has the words from the subcommand on.
+const ZSH_TYPED: &str = r#"
+    local -a backstory_typed=("${(@)words[1,CURRENT]}")"#;
+
 const ZSH_WORDS: &str = r#"
 _backstory_words() {
-    local -a found
-    found=(${(f)"$(backstory complete-words -- ${words[2,CURRENT]} 2>/dev/null)"})
-    (( ${#found} )) && compadd -a found
-    _files
+    local -a found=(${(f)"$("${(Q)backstory_typed[1]}" complete-words -- "${(@Q)backstory_typed[2,-1]}" 2>/dev/null)"})
+    if (( ${#found} )); then
+        compadd -S '' -- ${(M)found:#*/}
+        compadd -- ${found:#*/}
+    else
+        _files
+    fi
 }
 "#;
 
@@ -66,7 +93,12 @@ fn bash_with_words(script: &str) -> String {
 fn zsh_with_words(script: &str) -> String {
     let with_words = script
         .replace(":_default' ", ":_backstory_words' ")
-        .replace(":_files' ", ":_backstory_words' ");
+        .replace(":_files' ", ":_backstory_words' ")
+        .replacen(
+            "\n_backstory() {",
+            &format!("\n_backstory() {{{ZSH_TYPED}"),
+            1,
+        );
     match with_words.find('\n') {
         // The first line says which command the file is for.
         Some(end) => format!("{}\n{ZSH_WORDS}{}", &with_words[..end], &with_words[end..]),

@@ -188,14 +188,19 @@ fn bash_completes_formats_runs_and_recorded_paths() {
     assert_eq!(answer.status, 0, "{answer:?}");
     let run = place.json(&["show", "--json"])["run"].clone();
     let run = run.as_str().unwrap().to_owned();
+    place.run(&["tag", "nightly", "stage=dev"]);
+    // The next question reads the tag into the store, and completion reads the store as it is.
+    place.run(&["log"]);
     std::fs::remove_file(place.path("results/report.txt")).unwrap();
     place.write("script", &place.run(&["completions", "bash"]).out);
-    // Bash itself finds the function that is registered for the program, and calls it.
+    // Bash itself finds the function that is registered for the program, and calls it. Bash splits
+    // words at `@` and `=`: blanks stand around these here.
     let complete = |line: &str| {
+        let typed = line.replace(" @ ", "@").replace(" = ", "=");
         let script = format!(
             "source ./script; backstory() {{ {} \"$@\"; }}\n\
              line='{line}'; eval \"set -- $line\"; COMP_WORDS=(\"$@\"); [[ $line == *' ' ]] && COMP_WORDS+=('')\n\
-             COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); COMP_LINE=$line; COMP_POINT=${{#line}}\n\
+             COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); COMP_LINE='{typed}'; COMP_POINT=${{#COMP_LINE}}\n\
              function=$(complete -p backstory | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
              $function backstory \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
              printf '%s\\n' \"${{COMPREPLY[@]}}\"",
@@ -230,6 +235,77 @@ fn bash_completes_formats_runs_and_recorded_paths() {
     );
     assert_eq!(complete("backstory show --ver"), ["--verbose"]);
     assert_eq!(complete("backstory rec"), ["record"]);
+    assert_eq!(complete("backstory log --name ni"), ["nightly"]);
+    assert_eq!(complete("backstory log --tag st"), ["stage=dev"]);
+    assert_eq!(
+        complete("backstory contents results/report.txt @ ni"),
+        ["nightly"]
+    );
+    assert_eq!(complete("backstory log --name = ni"), ["nightly"]);
+    assert_eq!(complete("backstory record --contents = la"), ["lazy"]);
+}
+
+/// Zsh itself, at a terminal: it completes each line, and says what the line is then.
+#[test]
+fn zsh_completes_runs_and_recorded_paths() {
+    if !backstory_testkit::need::needs("completions", &["zsh", "timeout"]) {
+        return;
+    }
+    let place = Place::new();
+    place.stage.directory("work/functions").unwrap();
+    place.write_aged("in", "text\n");
+    let answer = place.run(&[
+        "record",
+        "--name=nightly",
+        "--wait",
+        "--",
+        "cp",
+        "in",
+        "out",
+    ]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    place.run(&["tag", "nightly", "stage=dev"]);
+    // The next question reads the tag into the store, and completion reads the store as it is.
+    place.run(&["log"]);
+    std::fs::remove_file(place.path("out")).unwrap();
+    // A file that is no run.
+    place.write("night.txt", "");
+    let completions = place.run(&["completions", "zsh"]).out;
+    place.write("functions/_backstory", &completions);
+    let complete = |line: &str| {
+        let script = format!(
+            "zmodload zsh/zpty; zpty -b shell zsh -f -i; say() {{ zpty -w shell \"$1\" }}\n\
+             say 'fpath=($PWD/functions $fpath); autoload -Uz compinit; compinit -u -D'\n\
+             say 'shown() {{ print -r -- \"<$BUFFER>\" >&2; }}; zle -N shown; bindkey ^B shown'\n\
+             say 'path=({} $path); print rea\"\"dy'; zpty -r -m shell seen '*ready*'\n\
+             zpty -w -n shell $'{line}\\t\\x02'; zpty -r -m shell seen '*<*>*'; print -r -- $seen",
+            std::path::Path::new(&place.program())
+                .parent()
+                .unwrap()
+                .display(),
+        );
+        let mut zsh = place.stage.command("timeout");
+        let zsh = zsh.args(["20", "zsh", "-f", "-c", &script]);
+        let zsh = zsh.env("BACKSTORY_STORE", place.stage.store());
+        let answer = Answer::of(zsh.current_dir(place.work()).output().unwrap());
+        let shown = answer.out.rsplit('<').next().unwrap_or_default();
+        shown
+            .split('>')
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned()
+    };
+    assert_eq!(complete("backstory show ni"), "backstory show nightly");
+    assert_eq!(complete("backstory of o"), "backstory of out");
+    assert_eq!(
+        complete("backstory log --tag st"),
+        "backstory log --tag stage=dev"
+    );
+    assert_eq!(
+        complete("backstory contents out@ni"),
+        "backstory contents out@nightly"
+    );
 }
 
 #[test]
