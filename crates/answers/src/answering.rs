@@ -26,70 +26,80 @@ use crate::{difference_table, lineage_tables, run_tables, status_table, step_tab
 /// The subject does not exist, the question is wrong, or the store cannot be read. The line is that
 /// of the command line.
 pub fn answer(directory: &Path, question: &StoreQuestion) -> Result<Answered, Failure> {
-    if let StoreQuestion::Directory = question {
-        let directory = PathWord(directory.to_owned());
-        return Ok(Answered::facts(AnswerFacts::Directory(directory)));
-    }
-    let opened = OpenedStore::open(directory)?;
-    let opened = &opened;
-    let store = &opened.store;
+    let open = || OpenedStore::open(directory);
     match question {
-        StoreQuestion::Directory => Ok(Answered::default()),
+        StoreQuestion::Directory => {
+            let directory = PathWord(directory.to_owned());
+            Ok(Answered::facts(AnswerFacts::Directory(directory)))
+        }
         StoreQuestion::Recording => {
-            let recording = opened.recording()?;
+            let recording = open()?.recording()?;
             Ok(Answered::facts(AnswerFacts::Runs(recording)))
         }
-        StoreQuestion::IsBehind => Ok(Answered::facts(AnswerFacts::Truth(is_behind(opened)?))),
+        StoreQuestion::IsBehind => Ok(Answered::facts(AnswerFacts::Truth(is_behind(&open()?)?))),
         StoreQuestion::Resolve(wanted) => {
-            let run = opened.run(wanted.as_deref())?;
+            let run = open()?.run(wanted.as_deref())?;
             Ok(Answered::facts(AnswerFacts::Runs(vec![run])))
         }
         StoreQuestion::Runs(conditions) => {
-            let runs = query::runs_where(store, &filter(conditions)?)?;
+            let runs = query::runs_where(&open()?.store, &filter(conditions)?)?;
             Ok(Answered::table(run_tables::runs(&runs)?))
         }
         StoreQuestion::Summary(run) => {
-            let details = query::details(store, &opened.run(Some(run))?)?;
+            let opened = open()?;
+            let details = query::details(&opened.store, &opened.run(Some(run))?)?;
             Ok(Answered::table(run_tables::runs(&[details.summary])?))
         }
         StoreQuestion::Files(run) => {
-            let files = query::files(store, run)?;
+            let files = query::files(&open()?.store, run)?;
             Ok(Answered::table(run_tables::files(&files)?))
         }
         StoreQuestion::Processes(run) => {
-            let lines = query::processes(store, run)?;
+            let lines = query::processes(&open()?.store, run)?;
             Ok(Answered::table(run_tables::processes(&lines)?))
         }
-        StoreQuestion::Edges(run) => Ok(Answered::table(run_tables::edges(store, run)?)),
-        StoreQuestion::Lineage(choice, scope) => {
-            let found = opened.versions(choice, !scope.back)?;
-            let (lineage, _) = lineage(opened, &found, scope)?;
-            let facts = AnswerFacts::Lineage {
-                roots: lineage.roots,
-                cut: lineage.cut,
-                versions: found.iter().map(|version| version.0).collect(),
-            };
-            let tables = vec![
-                lineage_tables::nodes(&lineage.nodes)?,
-                lineage_tables::links(&lineage.links)?,
-            ];
-            Ok(Answered { facts, tables })
-        }
+        StoreQuestion::Edges(run) => Ok(Answered::table(run_tables::edges(&open()?.store, run)?)),
+        StoreQuestion::Lineage(choice, scope) => versions_behind(&open()?, choice, scope),
         StoreQuestion::Steps(found, scope) => {
+            let opened = open()?;
             let found: Vec<EntityKey> = found.iter().map(|&version| EntityKey(version)).collect();
-            let (lineage, direction) = lineage(opened, &found, scope)?;
-            step_tables::steps(opened, &lineage, direction)
+            let (lineage, direction) = lineage(&opened, &found, scope)?;
+            step_tables::steps(&opened, &lineage, direction)
         }
         StoreQuestion::Diff(a, b) => {
-            let (a, b) = (side(opened, &a.0)?, side(opened, &b.0)?);
-            difference_table::answer(&diff::diff(store, &a, &b)?)
+            let opened = open()?;
+            let (a, b) = (side(&opened, &a.0)?, side(&opened, &b.0)?);
+            difference_table::answer(&diff::diff(&opened.store, &a, &b)?)
         }
-        StoreQuestion::Contents(choice) => Ok(Answered::table(content(opened, choice)?)),
+        StoreQuestion::Contents(choice) => Ok(Answered::table(content(&open()?, choice)?)),
         StoreQuestion::Status(paths) => {
             let paths: Vec<PathBuf> = paths.iter().map(|path| path.0.clone()).collect();
-            Ok(Answered::table(status_table::table(store, &paths)?))
+            Ok(Answered::table(status_table::table(
+                &open()?.store,
+                &paths,
+            )?))
         }
     }
+}
+
+/// The lineage of a file, as tables of versions, processes and links.
+fn versions_behind(
+    opened: &OpenedStore,
+    choice: &FileChoice,
+    scope: &LineageScope,
+) -> Result<Answered, Failure> {
+    let found = opened.versions(choice, !scope.back)?;
+    let (lineage, _) = lineage(opened, &found, scope)?;
+    let facts = AnswerFacts::Lineage {
+        roots: lineage.roots,
+        cut: lineage.cut,
+        versions: found.iter().map(|version| version.0).collect(),
+    };
+    let tables = vec![
+        lineage_tables::nodes(&lineage.nodes)?,
+        lineage_tables::links(&lineage.links)?,
+    ];
+    Ok(Answered { facts, tables })
 }
 
 fn is_behind(opened: &OpenedStore) -> Result<bool, Failure> {

@@ -1,10 +1,15 @@
 //! Failures with the wording of the command line, and the classes of their exceptions in Python.
 
+use std::error::Error;
+
 use arrow_schema::ArrowError;
 use backstory_query as query;
 use backstory_store as store;
 use backstory_vocabulary::error_chain;
 use serde::{Deserialize, Serialize};
+
+/// The class of the exception if a question is wrong.
+const MISUSE: &str = "MisuseError";
 
 /// A failure in one line, and the class of its exception.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,10 +37,15 @@ impl Failure {
         }
     }
 
+    /// True if the question is wrong.
+    pub fn is_misuse(&self) -> bool {
+        self.class == MISUSE
+    }
+
     /// The question is wrong.
     pub fn misuse(line: impl ToString) -> Failure {
         Failure {
-            class: "MisuseError".to_owned(),
+            class: MISUSE.to_owned(),
             line: line.to_string(),
         }
     }
@@ -43,36 +53,50 @@ impl Failure {
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
-        match error.is_misuse() {
-            true => Failure::misuse(error_chain(&error)),
-            false => Failure::not_found(error_chain(&error)),
-        }
+        classified(error.is_misuse(), &error)
     }
 }
 
 impl From<query::Error> for Failure {
     fn from(error: query::Error) -> Failure {
-        match error.is_misuse() {
-            true => Failure::misuse(error_chain(&error)),
-            false => Failure::not_found(error_chain(&error)),
-        }
+        classified(error.is_misuse(), &error)
     }
 }
 
-macro_rules! is_not_found {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Failure {
-                Failure::not_found(error_chain(&error))
-            }
-        }
-    )*};
+fn classified(is_misuse: bool, error: &dyn Error) -> Failure {
+    match is_misuse {
+        true => Failure::misuse(error_chain(error)),
+        false => Failure::not_found(error_chain(error)),
+    }
 }
 
-is_not_found!(
-    backstory_replay::Error,
-    backstory_currency::Error,
-    backstory_contents::Error,
-    backstory_workflow::Error,
-    ArrowError
-);
+/// Failures of a crate whose errors can be those of the store, of a query, and these others.
+macro_rules! passes_on {
+    ($error:ty: $($inner:ident)*) => {
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                type Of = $error;
+                match error {
+                    $(Of::$inner(error) => error.into(),)*
+                    error => Failure::not_found(error_chain(&error)),
+                }
+            }
+        }
+    };
+}
+
+passes_on!(backstory_workflow::Error: Query Store);
+passes_on!(backstory_currency::Error: Query Store Workflow);
+passes_on!(backstory_replay::Error: Query Store Workflow Currency);
+
+impl From<backstory_contents::Error> for Failure {
+    fn from(error: backstory_contents::Error) -> Failure {
+        classified(false, &error)
+    }
+}
+
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Failure {
+        classified(false, &error)
+    }
+}

@@ -149,21 +149,3 @@ impl CurrentStore {
 fn still_recording(run: &str) -> String {
     format!("run {run} is still being recorded: processes of it are running")
 }
-
-impl From<store::Error> for Failure {
-    fn from(error: store::Error) -> Failure {
-        match error.is_misuse() {
-            true => Failure::misuse(chain(&error)),
-            false => Failure::not_found(chain(&error)),
-        }
-    }
-}
-
-impl From<query::Error> for Failure {
-    fn from(error: query::Error) -> Failure {
-        match error.is_misuse() {
-            true => Failure::misuse(chain(&error)),
-            false => Failure::not_found(chain(&error)),
-        }
-    }
-}

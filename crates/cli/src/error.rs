@@ -87,6 +87,36 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+impl From<backstory_answers::Failure> for Failure {
+    fn from(failure: backstory_answers::Failure) -> Failure {
+        match failure.is_misuse() {
+            true => Failure::misuse(failure.line),
+            false => Failure::not_found(failure.line),
+        }
+    }
+}
+
+/// The failures that the answers for other programs have, too. They have the same class and wording
+/// there.
+macro_rules! fails_as_answers {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                backstory_answers::Failure::from(error).into()
+            }
+        }
+    )*};
+}
+
+fails_as_answers!(
+    backstory_contents::Error,
+    backstory_currency::Error,
+    backstory_query::Error,
+    backstory_replay::Error,
+    backstory_store::Error,
+    backstory_workflow::Error
+);
+
 /// A usage error of the parser, in one line.
 pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     use clap::error::{ContextKind, ErrorKind};

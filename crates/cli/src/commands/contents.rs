@@ -144,9 +144,3 @@ pub fn whole_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) 
     beside.file.persist(&path).map_err(|error| error.error)?;
     Ok(())
 }
-
-impl From<backstory_contents::Error> for Failure {
-    fn from(error: backstory_contents::Error) -> Failure {
-        Failure::not_found(chain(&error))
-    }
-}

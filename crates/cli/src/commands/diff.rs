@@ -33,6 +33,7 @@ use crate::index::Busy;
 use crate::json::{self, Value};
 use crate::text::line::printable;
 use crate::text::style::Style;
+use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 pub use changes::summary;
 use sides::{ComparedSide, ComparedVersion};
@@ -85,6 +86,18 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
         (false, _) => processes::text(&answered.diff, Style::of_stdout(), out),
     })?;
     Ok(u8::from(!is_same))
+}
+
+/// How many files could not be compared, and what helps. `first`: the name of the first.
+fn not_compared(diff: &Diff, first: &str) -> String {
+    let files = counted(diff.unknown.len(), "file", "files");
+    let more = if diff.unknown.len() > 1 { " …" } else { "" };
+    let mut runs = diff.a.iter().chain(&diff.b);
+    let help = match runs.all(|run| run.modes.stores_contents()) {
+        true => "; `backstory contents PATH@RUN` says why",
+        false => ": record with --contents=lazy",
+    };
+    format!("{files} could not be compared, because a content is not stored ({first}{more}){help}")
 }
 
 /// The answer of `diff`.
@@ -267,18 +280,4 @@ fn object(difference: &Difference) -> Vec<(&'static str, Value)> {
         ("weight", difference.weight.word().into()),
         ("intermediate", difference.is_intermediate.into()),
     ]
-}
-
-impl From<backstory_replay::Error> for Failure {
-    fn from(error: backstory_replay::Error) -> Failure {
-        use backstory_replay::Error;
-        let line = chain(&error);
-        match error {
-            Error::Query(error) => error.into(),
-            Error::Store(error) => error.into(),
-            Error::Workflow(error) => error.into(),
-            Error::Currency(error) => error.into(),
-            _ => Failure::not_found(line),
-        }
-    }
 }

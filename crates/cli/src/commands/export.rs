@@ -93,18 +93,6 @@ fn about(format: &dyn Format) -> String {
     format!("{}{directory}{hint}", format.about())
 }
 
-impl From<backstory_workflow::Error> for Failure {
-    fn from(error: backstory_workflow::Error) -> Failure {
-        use backstory_workflow::Error;
-        let line = chain(&error);
-        match error {
-            Error::Query(error) => error.into(),
-            Error::Store(error) => error.into(),
-            _ => Failure::not_found(line),
-        }
-    }
-}
-
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let line = chain(&error);

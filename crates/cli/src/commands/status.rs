@@ -9,7 +9,6 @@ use super::diff::store_contents;
 use super::{Outcome, answer, near};
 use crate::args::lineage::StatusArgs;
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, chain};
 use crate::json::{self, Value};
 use crate::scope::ProjectScope;
 use crate::text::paths::shown;
@@ -104,6 +103,10 @@ fn summary(
             counted(kept.outside, "file", "files")
         ));
     }
+    if kept.logs > 0 {
+        let logs = counted(kept.logs, "log of a whole run", "logs of whole runs");
+        beside.push(logs);
+    }
     if kept.removed > 0 {
         beside.push(format!(
             "{} removed since",
@@ -144,17 +147,4 @@ fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()>
         writeln!(out, "           and {} more inputs", behind.len() - SHOWN)?;
     }
     Ok(())
-}
-
-impl From<currency::Error> for Failure {
-    fn from(error: currency::Error) -> Failure {
-        use currency::Error;
-        let line = chain(&error);
-        match error {
-            Error::Query(error) => error.into(),
-            Error::Store(error) => error.into(),
-            Error::Workflow(error) => error.into(),
-            _ => Failure::not_found(line),
-        }
-    }
 }
