@@ -14,9 +14,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use backstory_eventlog::event::Time;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::Access;
 use backstory_query::{self as query, Checkout};
@@ -200,8 +202,9 @@ fn others(store: &SqliteStore, run: &RunRecord) -> Result<Vec<Checkout>, backsto
     Ok(found)
 }
 
-/// The tracked files that differ from the commit, without those that the run wrote. `None` if
-/// `git` cannot say, or another commit is checked out by now.
+/// The tracked files that differ from the commit, without those that the run wrote, and without
+/// those that were changed after the run. `None` if `git` cannot say, if another commit is checked
+/// out by now, or if all that differs was changed after the run.
 fn changed(store: &SqliteStore, run: &RunRecord, checkout: &Checkout) -> Option<Vec<String>> {
     let root = Path::new(&checkout.root);
     if at(root)?.commit != checkout.commit {
@@ -217,23 +220,32 @@ fn changed(store: &SqliteStore, run: &RunRecord, checkout: &Checkout) -> Option<
     }
     let written = written(store, run)?;
     let entries = output.stdout.split(|&byte| byte == 0);
-    let paths = entries.filter_map(|entry| entry.get(3..));
-    let mut found: Vec<String> = paths
-        .filter(|path| {
-            !written.contains(
-                [root.as_os_str().as_bytes(), b"/", path]
-                    .concat()
-                    .as_slice(),
-            )
-        })
-        .map(|path| String::from_utf8_lossy(path).into_owned())
-        .collect();
+    let (mut found, mut later) = (Vec::new(), false);
+    for name in entries.filter_map(|entry| entry.get(3..)) {
+        let path = root.join(OsStr::from_bytes(name));
+        if written.contains(path.as_os_str().as_bytes()) {
+            continue;
+        }
+        match changed_after(&path, run.end.ended) {
+            true => later = true,
+            false => found.push(String::from_utf8_lossy(name).into_owned()),
+        }
+    }
+    if later && found.is_empty() {
+        return None;
+    }
     if found.len() > NAMED {
         let more = found.len() - NAMED;
         found.truncate(NAMED);
         found.push(format!("… and {more} more"));
     }
     Some(found)
+}
+
+/// True if the status of a file changed after a time.
+fn changed_after(path: &Path, time: Time) -> bool {
+    let found = fs::symlink_metadata(path);
+    found.is_ok_and(|found| found.ctime() * 1_000_000_000 + found.ctime_nsec() > time)
 }
 
 /// The files that the run changed.
