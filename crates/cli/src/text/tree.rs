@@ -206,11 +206,19 @@ impl<'l> Tree<'l, '_> {
                 Node::Entity { .. } => files += 1,
             }
         }
-        (commands + files > 0).then(|| {
+        let kinds = [
+            (commands, "more command", "more commands"),
+            (files, "more file", "more files"),
+        ];
+        let counts = kinds.into_iter().filter(|(count, ..)| *count > 0);
+        let counts: Vec<String> = counts
+            .map(|(count, one, many)| counted(count, one, many))
+            .collect();
+        let verb = if commands + files == 1 { "lies" } else { "lie" };
+        (!counts.is_empty()).then(|| {
             format!(
-                "… {} and {} lie behind these: ask for one of them, or give --all or --json",
-                counted(commands, "more command", "more commands"),
-                counted(files, "more file", "more files")
+                "… {} {verb} behind these: ask for one of them, or give --all or --json",
+                counts.join(" and ")
             )
         })
     }

@@ -102,3 +102,22 @@ fn a_command_line_as_long_as_a_page_is_shortened_with_a_note() {
     );
     assert!(drawn(&lineage, Direction::Of, true).contains(&"é".repeat(1000)));
 }
+
+#[test]
+fn what_lies_behind_a_cut_tree_is_counted_without_naming_zero() {
+    let mut lineage = lineage(vec![file("/w/in", 0)], Vec::new());
+    for _ in 0..400 {
+        let reader = lineage.nodes.len();
+        lineage.nodes.push(command("cat in", 1));
+        lineage.nodes.push(file("/w/out", 1));
+        lineage
+            .links
+            .push(link(0, reader, Flow::Used(Relation::Read)));
+        lineage
+            .links
+            .push(link(reader, reader + 1, Flow::Generated(Relation::Write)));
+    }
+    let text = drawn(&lineage, Direction::Uses, false);
+    assert!(text.contains("more files lie behind these"), "{text}");
+    assert!(!text.contains(" 0 more"), "{text}");
+}
