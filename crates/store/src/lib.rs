@@ -30,6 +30,7 @@
 
 pub mod annotations;
 mod appender;
+mod block_tables;
 mod codec;
 mod collected_run;
 mod content_facts;

@@ -4,7 +4,8 @@ use backstory_files::Digest;
 use backstory_files::Ident;
 use rusqlite::{Connection, params};
 
-use super::{SqliteStore, inode_key};
+use super::SqliteStore;
+use crate::block_tables::inode_key;
 use crate::codec::RecordReader;
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::same_version;

@@ -5,13 +5,9 @@
 //!
 //! Invariant: a database of a newer schema, or of another program, is never changed.
 
-mod activity_rows;
 mod annotations;
-mod append;
-mod cache;
-mod entity_rows;
+mod block_rows;
 mod facts;
-mod names;
 mod open;
 mod runs;
 mod schema;
@@ -20,8 +16,6 @@ mod shared;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod version_matches;
-mod versions;
 
 use backstory_vocabulary::{ContentsMode, Word};
 use std::cell::RefCell;
@@ -38,6 +32,7 @@ use rusqlite::{Connection, MAIN_DB};
 
 use crate::annotations::{Annotation, AnnotationKind, AnnotationRecord, RunAnnotations};
 use crate::appender::Body;
+use crate::block_tables::{self, Cache, GraphReader};
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{
     ActivityKey, ContentFacts, EntityKey, Error, GraphStore, Home, Label, Maintenance, ReadGuard,
@@ -48,7 +43,7 @@ use crate::{
 pub struct SqliteStore {
     conn: Connection,
     path: PathBuf,
-    cache: RefCell<cache::Cache>,
+    cache: RefCell<Cache>,
 }
 
 /// Bytes of the write-ahead log from which on a checkpoint is worth it.
@@ -131,6 +126,10 @@ impl SqliteStore {
         !self.conn.is_autocommit()
     }
 
+    fn graph(&self) -> GraphReader<'_, SqliteStore> {
+        GraphReader::new(self)
+    }
+
     fn failed(&self, doing: &'static str, error: rusqlite::Error) -> Error {
         Error::database(doing, &self.path, error)
     }
@@ -145,21 +144,11 @@ impl GraphStore for SqliteStore {
         body: &mut Body<'_>,
     ) -> Result<RunKey> {
         self.cache.get_mut().forget_directories();
-        let store = &*self;
-        let made_before = |ident: &Ident| store.made_as(ident).is_ok_and(|made| !made.is_empty());
-        append::append(
-            &store.conn,
-            &store.path,
-            header,
-            end,
-            log_bytes,
-            &made_before,
-            body,
-        )
+        block_tables::append(&*self, header, end, log_bytes, body)
     }
 
     fn remove(&mut self, id: &str) -> Result<bool> {
-        *self.cache.get_mut() = cache::Cache::default();
+        *self.cache.get_mut() = Cache::default();
         self.remove_run(id)
     }
 
@@ -182,15 +171,15 @@ impl GraphStore for SqliteStore {
     }
 
     fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
-        self.run_activities(run)
+        self.graph().activities(run)
     }
 
     fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
-        self.run_entities(run)
+        self.graph().entities(run)
     }
 
     fn stream(&self, key: ActivityKey) -> Result<Stream> {
-        self.one_stream(key)
+        self.graph().stream(key)
     }
 
     fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
@@ -207,7 +196,7 @@ impl GraphStore for SqliteStore {
             .map_err(|e| self.failed("begin to read", e))?;
         // Nothing was written. If this fails, closing the connection ends the transaction.
         let guard = ReadGuard::new(|| drop(self.conn.execute_batch("COMMIT")));
-        self.renew_cache()?;
+        self.graph().renew_cache()?;
         Ok(guard)
     }
 
@@ -236,38 +225,35 @@ impl GraphStore for SqliteStore {
     }
 
     fn activity(&self, key: ActivityKey) -> Result<Activity> {
-        self.one_activity(key)
+        self.graph().activity(key)
     }
 
     fn entity(&self, key: EntityKey) -> Result<Entity> {
-        self.one_entity(key)
+        self.graph().entity(key)
     }
 
     fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
-        self.activities_touching(key)
+        self.graph().touching(key)
     }
 
     fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
-        self.entities_at(path)
+        self.graph().at_path(path)
     }
 
     fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
-        self.entities_below(prefix, wanted)
+        self.graph().below(prefix, wanted)
     }
 
     fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
-        self.entities_made_in(directory)
+        self.graph().made_in(directory)
     }
 
     fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>> {
-        self.touched_directories(top)
+        self.graph().directories_below(top)
     }
 
     fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
-        match which {
-            VersionMatch::Made => self.made_as(ident),
-            VersionMatch::Any => self.known_as(ident),
-        }
+        self.graph().same(ident, which)
     }
 }
 
@@ -342,43 +328,11 @@ impl Maintenance for SqliteStore {
     }
 
     fn forget_unreferred(&mut self) -> Result<()> {
-        *self.cache.get_mut() = cache::Cache::default();
+        *self.cache.get_mut() = Cache::default();
         self.forget_shared()
     }
 
     fn compact(&mut self) -> Result<()> {
         self.give_room_back()
     }
-}
-
-/// The first and the last key of a run's (or directory's) range.
-fn range(number: u32) -> (i64, i64) {
-    let first = i64::from(number) << 32;
-    (first, first | 0xffff_ffff)
-}
-
-/// A key as an SQLite integer. Run and directory numbers stay below 2³¹, so it is never negative.
-fn column(key: u64) -> i64 {
-    key as i64
-}
-
-/// Key of `made`, to find candidates: the inode, and a byte of all else that
-/// [`same_version`](crate::same_version) compares, except the birth, which is not always known. A
-/// file system uses inodes again: of a few hundred versions that had one inode, few share the byte.
-fn version_key(ident: &Ident) -> i64 {
-    let odd = |number: u64, factor: u64| (number ^ number >> 32).wrapping_mul(factor);
-    let mixed = odd(ident.dev, 0x9e37_79b9_7f4a_7c15)
-        ^ odd(ident.size as u64, 0xc2b2_ae3d_27d4_eb4f)
-        ^ odd(ident.mtime as u64, 0xff51_afd7_ed55_8ccd);
-    (ident.ino.wrapping_shl(8) | mixed >> 56) as i64
-}
-
-/// Key of `facts`: inode, low byte of the device. Only to find candidates.
-fn inode_key(ident: &Ident) -> i64 {
-    (ident.ino.wrapping_shl(8) | (ident.dev & 0xff)) as i64
-}
-
-/// Key of `inodes`: sixteen neighbouring inodes, low byte of the device. Only to find candidates.
-fn bucket(ident: &Ident) -> i64 {
-    ((ident.ino >> 4).wrapping_shl(8) | (ident.dev & 0xff)) as i64
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use rusqlite::{OptionalExtension, Params, Row, params};
 
-use super::{SqliteStore, range};
-use crate::codec::RecordReader;
+use super::SqliteStore;
+use crate::block_tables::{environment, range};
 use crate::codec::members::Block;
 use crate::{Counts, Error, Result, RunKey, RunRecord, StoreStats};
 
@@ -149,7 +149,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Result<RunRecord>> {
     let (Ok(mut header), Ok(end), Ok(unknown)) = decoded else {
         return Ok(Err(Error::Damaged("run")));
     };
-    match environment(row.get_ref(12)?.as_blob_or_null()?.unwrap_or_default()) {
+    match environment::decode(row.get_ref(12)?.as_blob_or_null()?.unwrap_or_default()) {
         Ok(environment) => header.environment = environment,
         Err(e) => return Ok(Err(e)),
     }
@@ -171,13 +171,4 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Result<RunRecord>> {
         unknown,
         counts,
     }))
-}
-
-fn environment(text: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let mut take = RecordReader::new(text, "environment");
-    let mut list = Vec::new();
-    while !take.is_empty() {
-        list.push(take.bytes()?.to_vec());
-    }
-    Ok(list)
 }

@@ -30,20 +30,4 @@ impl SqliteStore {
         let rows = select.query_map(params, read).map_err(fail)?;
         rows.collect::<rusqlite::Result<_>>().map_err(fail)
     }
-
-    /// Looks at each row.
-    pub(super) fn each(
-        &self,
-        sql: &str,
-        params: impl Params,
-        mut look: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
-    ) -> Result<()> {
-        let fail = |e| self.failed("read", e);
-        let mut select = self.conn.prepare_cached(sql).map_err(fail)?;
-        let mut rows = select.query(params).map_err(fail)?;
-        while let Some(row) = rows.next().map_err(fail)? {
-            look(row).map_err(fail)?;
-        }
-        Ok(())
-    }
 }

@@ -11,7 +11,8 @@ use std::collections::HashSet;
 
 use rusqlite::{Transaction, TransactionBehavior};
 
-use super::{SqliteStore, column};
+use super::SqliteStore;
+use crate::block_tables::column;
 use crate::codec::activity;
 use crate::{Error, Result};
 

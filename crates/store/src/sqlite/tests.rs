@@ -8,6 +8,7 @@ use backstory_vocabulary::SuppressMode;
 use super::*;
 use crate::Appender;
 use crate::MemoryStore;
+use crate::block_tables::column;
 
 mod hostile;
 

@@ -84,9 +84,8 @@ fn insert(store: &SqliteStore, index: u32, block: &[u8]) {
 }
 
 fn name_at(store: &SqliteStore, index: u32) -> Result<Bytes> {
-    store.version(VersionRef { dir: DIR, index }, |version| {
-        version.name.clone()
-    })
+    let at = VersionRef { dir: DIR, index };
+    store.graph().version(at, |version| version.name.clone())
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Appends a run to the SQLite store, in one transaction.
+//! Appends a run, in one transaction.
 //!
 //! In: the calls of a [`Sink`](backstory_graph::model::Sink). Out: rows. The steps are:
 //!
@@ -15,34 +15,28 @@ mod finish;
 mod texts;
 mod versions;
 
-use std::path::Path;
-
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::{Activity, ByName, EntityKind};
-use rusqlite::{Connection, params};
 
-use super::column;
 use super::names::{Names, Text};
+use super::{BlockTables, environment};
 use crate::appender::{Appender, Body};
 use crate::codec::{reverse, stream};
 use crate::{Counts, Error, Result, RunKey};
 
 /// The greatest number of a run that fits a key.
-const MOST_RUNS: i64 = i32::MAX as i64;
+const MOST_RUNS: u32 = i32::MAX as u32;
 
-/// Appends a run: see [`crate::GraphStore::append`]. `made_before` says whether an earlier run made
-/// a version.
-pub fn append(
-    conn: &Connection,
-    path: &Path,
+/// Appends a run: see [`crate::GraphStore::append`].
+pub fn append<T: BlockTables>(
+    tables: &T,
     header: &RunHeader,
     end: &RunEnd,
     log_bytes: u64,
-    made_before: &dyn Fn(&Ident) -> bool,
     body: &mut Body<'_>,
 ) -> Result<RunKey> {
-    let mut run = AppendingRun::new(conn, path, header, end, log_bytes, made_before);
+    let mut run = AppendingRun::new(tables, header, end, log_bytes);
     body(&mut Appender::new(&mut run))?;
     run.finish()
 }
@@ -90,9 +84,8 @@ struct ActivityTail {
 }
 
 /// A run being appended.
-struct AppendingRun<'c> {
-    conn: &'c Connection,
-    path: &'c Path,
+struct AppendingRun<'c, T: BlockTables> {
+    tables: &'c T,
     header: &'c RunHeader,
     end: &'c RunEnd,
     log_bytes: u64,
@@ -111,21 +104,12 @@ struct AppendingRun<'c> {
     edges: u64,
     written: u64,
     unknown: Vec<String>,
-    made_before: &'c dyn Fn(&Ident) -> bool,
 }
 
-impl<'c> AppendingRun<'c> {
-    fn new(
-        conn: &'c Connection,
-        path: &'c Path,
-        header: &'c RunHeader,
-        end: &'c RunEnd,
-        log_bytes: u64,
-        made_before: &'c dyn Fn(&Ident) -> bool,
-    ) -> Self {
+impl<'c, T: BlockTables> AppendingRun<'c, T> {
+    fn new(tables: &'c T, header: &'c RunHeader, end: &'c RunEnd, log_bytes: u64) -> Self {
         AppendingRun {
-            conn,
-            path,
+            tables,
             header,
             end,
             log_bytes,
@@ -143,7 +127,6 @@ impl<'c> AppendingRun<'c> {
             edges: 0,
             written: 0,
             unknown: Vec::new(),
-            made_before,
         }
     }
 
@@ -157,92 +140,43 @@ impl<'c> AppendingRun<'c> {
         if let Some(number) = self.number {
             return Ok(number);
         }
-        self.conn
-            .execute_batch("BEGIN IMMEDIATE")
-            .map_err(|e| self.failed("begin a transaction", e))?;
+        self.tables.begin()?;
         // From here on dropping `self` rolls back.
         self.number = Some(0);
-        let taken = self.conn.query_row(
-            "SELECT 1 FROM runs WHERE id = ?1",
-            [&self.header.id],
-            |_| Ok(()),
-        );
-        if taken.is_ok() {
+        if self.tables.has_run(&self.header.id)? {
             return Err(Error::Exists(self.header.id.clone()));
         }
-        let environment = {
-            let mut list = Vec::new();
-            for variable in &self.header.environment {
-                crate::codec::RecordWriter::bytes(&mut list, variable);
-            }
-            self.text(&list)?
-        };
+        let environment = self.text(&environment::encode(&self.header.environment))?;
         // Most runs have the same environment, which is most of a header: it is a text, which runs
         // share.
         let header = RunHeader {
             environment: Vec::new(),
             ..self.header.clone()
         };
-        let values = params![
-            header.id,
-            header.name,
-            header.started,
-            json(&header)?,
-            column(environment),
-            json(self.end)?,
-            self.log_bytes as i64
-        ];
-        let insert = "INSERT INTO runs (id, name, started, header, environment, end, log_bytes) VALUES (?, ?, ?, ?, ?, ?, ?)";
-        self.conn
-            .prepare_cached(insert)
-            .and_then(|mut s| s.execute(values))
-            .map_err(|e| self.failed("add a run", e))?;
-        let number = self.conn.last_insert_rowid();
+        let number = self
+            .tables
+            .add_run(&header, environment, self.end, self.log_bytes)?;
         if number > MOST_RUNS {
             return Err(Error::TooMany("runs"));
         }
-        self.number = Some(number as u32);
-        Ok(number as u32)
-    }
-
-    fn failed(&self, doing: &'static str, error: rusqlite::Error) -> Error {
-        Error::database(doing, self.path, error)
+        self.number = Some(number);
+        Ok(number)
     }
 
     /// Completes the run's row and commits.
     fn commit(&mut self, counts: &Counts) -> Result<RunKey> {
         let number = self.number()?;
-        let values = params![
-            number,
-            json(&self.unknown)?,
-            counts.activities as i64,
-            counts.entities as i64,
-            counts.edges as i64,
-            counts.files_read as i64,
-            counts.files_written as i64,
-        ];
-        let update = "UPDATE runs SET unknown = ?2, activities = ?3, entities = ?4, edges = ?5, files_read = ?6, files_written = ?7 \
-                      WHERE number = ?1";
-        self.conn
-            .execute(update, values)
-            .map_err(|e| self.failed("complete a run", e))?;
-        self.conn
-            .execute_batch("COMMIT")
-            .map_err(|e| self.failed("commit a run", e))?;
+        self.tables.complete_run(number, &self.unknown, counts)?;
+        self.tables.commit()?;
         self.committed = true;
         Ok(RunKey(number))
     }
 }
 
-impl Drop for AppendingRun<'_> {
+impl<T: BlockTables> Drop for AppendingRun<'_, T> {
     fn drop(&mut self) {
         if self.number.is_some() && !self.committed {
-            // A failed roll-back leaves nothing to do: closing the connection rolls back, too.
-            let _ = self.conn.execute_batch("ROLLBACK");
+            self.tables.roll_back();
         }
     }
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(Error::source_failed)
 }

@@ -1,18 +1,17 @@
 //! The end of an append: writes entities and activities in blocks, and commits.
 
-use rusqlite::params;
 use rustc_hash::FxHashSet;
 
 use backstory_graph::model::EntityKind;
 
 use super::versions::{ResolvedVersions, has_inode};
-use super::{AnnouncedEntity, AppendingRun, column};
+use super::{AnnouncedEntity, AppendingRun};
+use crate::block_tables::{BlockTable, BlockTables, PairTable, column, version_key};
 use crate::codec::activity;
 use crate::codec::members::{BLOCK, Block, Member};
-use crate::sqlite::version_key;
 use crate::{Counts, Error, Result, RunKey};
 
-impl AppendingRun<'_> {
+impl<T: BlockTables> AppendingRun<'_, T> {
     /// Writes all that is left and commits.
     pub(super) fn finish(mut self) -> Result<RunKey> {
         self.spill()?;
@@ -37,11 +36,6 @@ impl AppendingRun<'_> {
     /// Writes the entities in blocks, and where to find them by directory and by inode.
     fn write_members(&mut self, versions: &ResolvedVersions) -> Result<()> {
         let number = u64::from(self.number()?);
-        let fail = |e| self.failed("add entities", e);
-        let mut insert = self
-            .conn
-            .prepare_cached("INSERT INTO members (id, block) VALUES (?, ?)")
-            .map_err(fail)?;
         let (mut touched, mut made) = (Vec::new(), Vec::new());
         for first in (0..self.entities.len() as u32).step_by(BLOCK as usize) {
             let reverse = self.reverse_tail((first / BLOCK) as usize);
@@ -61,23 +55,14 @@ impl AppendingRun<'_> {
             }
             let key = column(number << 32 | u64::from(first));
             touched.extend(block.dirs().into_iter().map(|dir| (i64::from(dir), key)));
-            insert
-                .execute(params![key, block.encode(first)])
-                .map_err(fail)?;
+            self.tables
+                .add_row(BlockTable::Members, key, &block.encode(first))?;
         }
-        self.write_pairs("INSERT INTO touched (dir, members) VALUES (?, ?)", touched)?;
-        self.write_pairs("INSERT INTO made (version, entity) VALUES (?, ?)", made)
-    }
-
-    /// In the order of the index they go to, which is faster.
-    fn write_pairs(&self, insert: &str, mut pairs: Vec<(i64, i64)>) -> Result<()> {
-        pairs.sort_unstable();
-        let fail = |e| self.failed("index entities", e);
-        let mut insert = self.conn.prepare_cached(insert).map_err(fail)?;
-        for pair in pairs {
-            insert.execute([pair.0, pair.1]).map_err(fail)?;
-        }
-        Ok(())
+        // In the order of the index they go to, which is faster.
+        touched.sort_unstable();
+        made.sort_unstable();
+        self.tables.add_pairs(PairTable::Touched, &touched)?;
+        self.tables.add_pairs(PairTable::Made, &made)
     }
 
     fn write_activities(&mut self) -> Result<()> {
@@ -92,12 +77,8 @@ impl AppendingRun<'_> {
             let activity = activity.ok_or_else(unannounced)?;
             let tail = self.stream_tail(id);
             let record = activity::encode(&activity, tail, base, |text| self.text(text))?;
-            let fail = |e| self.failed("add a process", e);
-            let insert = "INSERT INTO activities (id, record) VALUES (?, ?)";
-            let mut insert = self.conn.prepare_cached(insert).map_err(fail)?;
-            insert
-                .execute(params![column(number << 32 | id as u64), record])
-                .map_err(fail)?;
+            let key = column(number << 32 | id as u64);
+            self.tables.add_row(BlockTable::Activities, key, &record)?;
             self.written += 1;
         }
         Ok(())

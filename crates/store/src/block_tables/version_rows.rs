@@ -9,17 +9,17 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 
-use super::{SqliteStore, names, range};
+use super::{BlockTable, BlockTables, GraphReader, names, range};
 use crate::codec::members::VersionRef;
 use crate::codec::versions::{self, Version, VersionName};
 use crate::{Error, Result};
 
-impl SqliteStore {
+impl<T: BlockTables> GraphReader<'_, T> {
     /// Looks at a version without copying it.
-    pub(super) fn version<T>(&self, at: VersionRef, look: impl FnOnce(&Version) -> T) -> Result<T> {
+    pub fn version<R>(&self, at: VersionRef, look: impl FnOnce(&Version) -> R) -> Result<R> {
         let key = i64::from(at.dir) << 32 | i64::from(at.index);
         let cached = {
-            let cache = self.cache.borrow();
+            let cache = self.cache().borrow();
             let before = cache.versions.range(..=key).next_back();
             before.and_then(|(first, block)| {
                 Some((block.clone(), usize::try_from(key - first).ok()?))
@@ -36,10 +36,7 @@ impl SqliteStore {
     }
 
     fn version_block(&self, key: i64) -> Result<(i64, Rc<Vec<Version>>)> {
-        let select = "SELECT id, block FROM versions WHERE id <= ?1 ORDER BY id DESC LIMIT 1";
-        let found = self.one(select, [key], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
-        })?;
+        let found = self.tables.row_before(BlockTable::Versions, key)?;
         let (first, bytes) = found.ok_or(Error::Damaged("version (it is missing)"))?;
         let mut block: Vec<Version> = Vec::new();
         versions::decode(&bytes, |place, record| {
@@ -55,7 +52,7 @@ impl SqliteStore {
             Ok(())
         })?;
         let block = Rc::new(block);
-        let mut cache = self.cache.borrow_mut();
+        let mut cache = self.cache().borrow_mut();
         cache.trim();
         cache.versions.insert(first, block.clone());
         Ok((first, block))
@@ -79,16 +76,13 @@ impl SqliteStore {
     fn introduced_name(&self, dir: u32, mut index: u32) -> Result<Bytes> {
         loop {
             let key = i64::from(dir) << 32 | i64::from(index);
-            if let Some(name) = self.cache.borrow().names.get(&key) {
+            if let Some(name) = self.cache().borrow().names.get(&key) {
                 return Ok(name.clone());
             }
-            let select = "SELECT id, block FROM versions WHERE id <= ?1 ORDER BY id DESC LIMIT 1";
-            let found = self.one(select, [key], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
-            })?;
+            let found = self.tables.row_before(BlockTable::Versions, key)?;
             let (first, bytes) = found.ok_or(Error::Damaged("version (it is missing)"))?;
             let mut here = None;
-            let mut cache = self.cache.borrow_mut();
+            let mut cache = self.cache().borrow_mut();
             cache.trim();
             versions::decode(&bytes, |place, record| {
                 let at = first + i64::from(place);
@@ -115,14 +109,12 @@ impl SqliteStore {
     }
 
     pub(super) fn dir(&self, id: u32) -> Result<Bytes> {
-        if let Some(path) = self.cache.borrow().dirs.get(&id) {
+        if let Some(path) = self.cache().borrow().dirs.get(&id) {
             return Ok(path.clone());
         }
-        let select = "SELECT path FROM dirs WHERE id = ?1";
-        let path: Option<Bytes> =
-            self.one(select, [id], |row| Ok(row.get_ref(0)?.as_blob()?.into()))?;
+        let path = self.tables.directory_path(id)?;
         let path = path.ok_or(Error::Damaged("directory (it is missing)"))?;
-        let mut cache = self.cache.borrow_mut();
+        let mut cache = self.cache().borrow_mut();
         cache.trim();
         cache.dirs.insert(id, path.clone());
         Ok(path)
@@ -139,9 +131,13 @@ impl SqliteStore {
         dir: u32,
         mut each: impl FnMut(u32, &[u8], EntityKind, Option<Ident>),
     ) -> Result<()> {
-        let (from, to) = range(dir);
-        let select = "SELECT block FROM versions WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-        let blocks = self.all(select, [from, to], |row| row.get::<_, Vec<u8>>(0))?;
+        // All rows first: an engine that is left between two rows takes longer for each.
+        let mut blocks: Vec<Vec<u8>> = Vec::new();
+        self.tables
+            .rows(BlockTable::Versions, range(dir), |_, block| {
+                blocks.push(block.to_vec());
+                Ok(())
+            })?;
         let mut texts: Vec<u8> = Vec::new();
         // Where in `texts` the name of each version is.
         let mut names: Vec<std::ops::Range<usize>> = Vec::new();

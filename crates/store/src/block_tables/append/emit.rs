@@ -5,18 +5,18 @@ use backstory_files::Ident;
 use backstory_graph::model::{
     Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Informed, Relation, Sink,
 };
-use rusqlite::params;
 
 use super::{ActivityTail, AnnouncedEntity, AppendingRun};
+use crate::block_tables::{BlockTable, BlockTables, ExtendedRecord, GraphReader};
 use crate::codec::members::BLOCK;
 use crate::codec::{reverse, stream};
-use crate::{Error, Result};
+use crate::{Error, Result, VersionMatch};
 
 /// Entries that gather before they are written. Few in tests, so that streams there have several
 /// segments.
 pub(super) const SPILL: usize = if cfg!(test) { 16 } else { 1 << 20 };
 
-impl AppendingRun<'_> {
+impl<T: BlockTables> AppendingRun<'_, T> {
     /// Stores an identity, in the place of the one at `before`.
     fn keep_ident(&mut self, before: Option<u32>, ident: Option<Ident>) -> Result<Option<u32>> {
         let Some(ident) = ident else { return Ok(None) };
@@ -100,12 +100,8 @@ impl AppendingRun<'_> {
             .checked_add(1)
             .filter(|n| *n < u32::MAX)
             .ok_or(Error::TooMany("lists of edges in one run"))?;
-        let values = params![i64::from(run) << 32 | i64::from(id), segment];
-        let insert = "INSERT INTO segments (id, block) VALUES (?, ?)";
-        self.conn
-            .prepare_cached(insert)
-            .and_then(|mut s| s.execute(values))
-            .map_err(|e| self.failed("add edges", e))?;
+        let key = i64::from(run) << 32 | i64::from(id);
+        self.tables.add_row(BlockTable::Segments, key, segment)?;
         Ok(id)
     }
 
@@ -120,7 +116,7 @@ impl AppendingRun<'_> {
     }
 }
 
-impl Sink for AppendingRun<'_> {
+impl<T: BlockTables> Sink for AppendingRun<'_, T> {
     type Error = Error;
 
     fn activity(&mut self, activity: &Activity) -> Result<()> {
@@ -211,20 +207,18 @@ impl Sink for AppendingRun<'_> {
     ) -> Result<()> {
         self.announced(activity)?;
         let number = self.number()?;
-        let id = i64::from(number) << 32 | i64::from(self.extended);
+        let key = i64::from(number) << 32 | i64::from(self.extended);
         self.extended = self
             .extended
             .checked_add(1)
             .ok_or(Error::TooMany("extended records in one run"))?;
-        let insert =
-            "INSERT INTO extended (id, activity, time, kind, payload) VALUES (?, ?, ?, ?, ?)";
-        let values = params![id, activity.0, time, kind, payload];
-        let done = self
-            .conn
-            .prepare_cached(insert)
-            .and_then(|mut s| s.execute(values));
-        done.map(drop)
-            .map_err(|e| self.failed("add an extended record", e))
+        let record = ExtendedRecord {
+            activity,
+            time,
+            kind,
+            payload,
+        };
+        self.tables.add_extended(key, &record)
     }
 
     fn unknown(&mut self, reason: &str) -> Result<()> {
@@ -235,6 +229,7 @@ impl Sink for AppendingRun<'_> {
     }
 
     fn made_before(&self, ident: &Ident) -> bool {
-        (self.made_before)(ident)
+        let made = GraphReader::new(self.tables).same(ident, VersionMatch::Made);
+        made.is_ok_and(|made| !made.is_empty())
     }
 }

@@ -6,36 +6,38 @@ use std::rc::Rc;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Entity, EntityId, EntityKind};
 
-use super::{SqliteStore, column, names, range};
+use super::{BlockTable, BlockTables, GraphReader, column, names, range};
 use crate::codec::members::{BLOCK, Block, Member, VersionRef};
 use crate::{EntityKey, Error, Result, RunKey};
 
-/// All blocks of entities that touch a directory, those of the latest run first.
-pub(super) const MEMBERS_IN: &str = "SELECT members.id, block FROM touched JOIN members ON members.id = touched.members \
-                          WHERE dir = ?1 ORDER BY touched.members DESC";
-
-impl SqliteStore {
+impl<T: BlockTables> GraphReader<'_, T> {
     /// The block of entities that `key` is in.
     pub(super) fn block(&self, key: EntityKey) -> Result<Rc<Block>> {
         self.block_at(first_of_block(key))
     }
 
     fn block_at(&self, id: i64) -> Result<Rc<Block>> {
-        if let Some(block) = self.cache.borrow().members.get(&id) {
+        if let Some(block) = self.cache().borrow().members.get(&id) {
             return Ok(block.clone());
         }
-        let select = "SELECT block FROM members WHERE id = ?1";
-        let block = self.one(select, [id], |row| {
-            Ok(Block::decode(row.get_ref(0)?.as_blob()?))
-        })?;
-        let block = Rc::new(block.ok_or(Error::Damaged("list of entities (it is missing)"))??);
-        let mut cache = self.cache.borrow_mut();
+        let decode = |block: &[u8]| self.decoded(id, block);
+        let block = self.tables.row(BlockTable::Members, id, decode)?;
+        block.ok_or(Error::Damaged("list of entities (it is missing)"))?
+    }
+
+    /// The block of a row, decoded once.
+    fn decoded(&self, id: i64, block: &[u8]) -> Result<Rc<Block>> {
+        if let Some(block) = self.cache().borrow().members.get(&id) {
+            return Ok(block.clone());
+        }
+        let block = Rc::new(Block::decode(block)?);
+        let mut cache = self.cache().borrow_mut();
         cache.trim();
         cache.members.insert(id, block.clone());
         Ok(block)
     }
 
-    pub(super) fn one_entity(&self, key: EntityKey) -> Result<Entity> {
+    pub fn entity(&self, key: EntityKey) -> Result<Entity> {
         let block = self.block(key)?;
         self.as_entity(key.local(), member_of(&block, key)?)
     }
@@ -60,16 +62,15 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn run_entities(&self, run: RunKey) -> Result<Vec<Entity>> {
-        let (from, to) = range(run.0);
-        let ids = self.all(
-            "SELECT id FROM members WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-            [from, to],
-            |row| row.get::<_, i64>(0),
-        )?;
+    pub fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
+        let mut blocks = Vec::new();
+        self.tables
+            .rows(BlockTable::Members, range(run.0), |id, block| {
+                blocks.push((id, self.decoded(id, block)?));
+                Ok(())
+            })?;
         let mut entities = Vec::new();
-        for id in ids {
-            let block = self.block_at(id)?;
+        for (id, block) in blocks {
             for (local, member) in (id as u32..).zip(&block.members) {
                 entities.push(self.as_entity(EntityId(local), member)?);
             }
@@ -77,12 +78,9 @@ impl SqliteStore {
         Ok(entities)
     }
 
-    pub(super) fn entities_at(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+    pub fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
         let (dir, name) = names::split(path);
-        let dir: Option<u32> = self.one("SELECT id FROM dirs WHERE path = ?1", [dir], |row| {
-            row.get(0)
-        })?;
-        let Some(dir) = dir else {
+        let Some(dir) = self.tables.directory_id(dir)? else {
             return Ok(Vec::new());
         };
         let mut wanted = HashSet::new();
@@ -105,20 +103,11 @@ impl SqliteStore {
     }
 
     /// Only directories that can have such a path are examined.
-    pub(super) fn entities_below(
-        &self,
-        prefix: &[u8],
-        wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Vec<EntityKey>> {
+    pub fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
         // The directory of the prefix itself, and all that begin with the prefix.
         let (own, _) = names::split(prefix);
-        let dirs = self.all(
-            "SELECT id, path FROM dirs WHERE path = ?1 OR path >= ?2 AND substr(path, 1, length(?2)) = ?2",
-            [own, prefix],
-            |row| Ok((row.get::<_, u32>(0)?, row.get_ref(1)?.as_blob()?.to_vec())),
-        )?;
         let mut found = Vec::new();
-        for (dir, path) in dirs {
+        for (dir, path) in self.tables.directories(own, prefix)? {
             let mut here = HashSet::new();
             self.scan(dir, |index, name, kind, _| {
                 let whole = names::join(&path, name);
@@ -141,12 +130,8 @@ impl SqliteStore {
         Ok(found)
     }
 
-    pub(super) fn entities_made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
-        let dir: Option<u32> =
-            self.one("SELECT id FROM dirs WHERE path = ?1", [directory], |row| {
-                row.get(0)
-            })?;
-        let Some(dir) = dir else {
+    pub fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
+        let Some(dir) = self.tables.directory_id(directory)? else {
             return Ok(Vec::new());
         };
         let mut names: HashMap<u32, Bytes> = HashMap::new();
@@ -164,28 +149,22 @@ impl SqliteStore {
         Ok(found)
     }
 
-    pub(super) fn touched_directories(&self, top: &[u8]) -> Result<Vec<Bytes>> {
+    pub fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>> {
         // The byte after the slash: the first path that is not below. The directories of removed
         // runs stay in the table.
         let end = [top.strip_suffix(b"/").unwrap_or(top), b"0"].concat();
-        self.all(
-            "SELECT path FROM dirs WHERE path >= ?1 AND path < ?2 \
-             AND EXISTS (SELECT 1 FROM touched WHERE dir = dirs.id) ORDER BY path",
-            [top, &end],
-            |row| Ok(row.get_ref(0)?.as_blob()?.into()),
-        )
+        self.tables.touched_directories(top, &end)
     }
 
     /// Passes all entities of blocks that touch `dir` to `each`, those of the latest run first.
     fn members_of(&self, dir: u32, mut each: impl FnMut(EntityKey, &Member)) -> Result<()> {
-        let blocks = self.all(MEMBERS_IN, [dir], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                Block::decode(row.get_ref(1)?.as_blob()?),
-            ))
+        let mut blocks = Vec::new();
+        self.tables.members_in(dir, |id, block| {
+            blocks.push((id, Block::decode(block)?));
+            Ok(())
         })?;
         for (id, block) in blocks {
-            for (key, member) in (id as u64..).zip(&block?.members) {
+            for (key, member) in (id as u64..).zip(&block.members) {
                 each(EntityKey(key), member);
             }
         }

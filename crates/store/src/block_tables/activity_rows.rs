@@ -2,66 +2,59 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Time;
 use backstory_graph::model::{Activity, ActivityId};
 
 use super::cache::{PAGE, Page};
 use super::entity_rows::first_of_block;
-use super::{SqliteStore, column, range};
+use super::{BlockTable, BlockTables, GraphReader, column, range};
 use crate::codec::activity::{self, missing_text};
 use crate::codec::members::BLOCK;
 use crate::codec::reverse::{self, Mention};
 use crate::codec::stream;
 use crate::{ActivityKey, EntityKey, Error, Result, RunKey, Stream};
 
-impl SqliteStore {
+impl<T: BlockTables> GraphReader<'_, T> {
     fn start(&self, run: RunKey) -> Result<Time> {
-        if let Some(start) = self.cache.borrow().starts.get(&run.0) {
+        if let Some(start) = self.cache().borrow().starts.get(&run.0) {
             return Ok(*start);
         }
-        let start = self.one(
-            "SELECT started FROM runs WHERE number = ?1",
-            [run.0],
-            |row| row.get(0),
-        )?;
+        let start = self.tables.run_start(run)?;
         let start = start.ok_or_else(|| Error::NoRun(format!("number {}", run.0)))?;
-        self.cache.borrow_mut().starts.insert(run.0, start);
+        self.cache().borrow_mut().starts.insert(run.0, start);
         Ok(start)
     }
 
     fn text(&self, id: u64) -> Result<Rc<[u8]>> {
-        if let Some(text) = self.cache.borrow().text(id) {
+        if let Some(text) = self.cache().borrow().text(id) {
             return Ok(text);
         }
-        let text = self.one(
-            "SELECT bytes FROM texts WHERE id = ?1",
-            [column(id)],
-            |row| Ok(row.get_ref(0)?.as_blob()?.into()),
-        )?;
+        let text = self
+            .tables
+            .row(BlockTable::Texts, column(id), |bytes| bytes.into())?;
         let text: Rc<[u8]> = text.ok_or_else(missing_text)?;
-        self.cache.borrow_mut().keep_text(id, text.clone());
+        self.cache().borrow_mut().keep_text(id, text.clone());
         Ok(text)
     }
 
-    pub(super) fn one_activity(&self, key: ActivityKey) -> Result<Activity> {
+    pub fn activity(&self, key: ActivityKey) -> Result<Activity> {
         self.recorded(key, |record| activity::decode(record, key.local().0))?
             .resolve(self.start(key.run())?, |id| self.text(id))
     }
 
     /// Looks at the record of an activity.
-    fn recorded<T>(&self, key: ActivityKey, look: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+    fn recorded<R>(&self, key: ActivityKey, look: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         let missing = || Error::Damaged("process (it is missing)");
         let place = key.0 % u64::from(PAGE);
         let first = column(key.0 - place);
-        let known = self.cache.borrow().page(first);
+        let known = self.cache().borrow().page(first);
         let page = match known {
             Some(page) => page,
-            None if self.cache.borrow_mut().asked_for_page(first) => self.page(first)?,
+            None if self.cache().borrow_mut().asked_for_page(first) => self.page(first)?,
             None => {
-                let select = "SELECT record FROM activities WHERE id = ?1";
-                let looked = self.one(select, [column(key.0)], |row| {
-                    Ok(look(row.get_ref(0)?.as_blob()?))
-                })?;
+                let looked = self
+                    .tables
+                    .row(BlockTable::Activities, column(key.0), look)?;
                 return looked.ok_or_else(missing)?;
             }
         };
@@ -69,41 +62,33 @@ impl SqliteStore {
     }
 
     fn page(&self, first: i64) -> Result<Rc<Page>> {
-        let select = "SELECT id, record FROM activities WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
         let mut page = Page::default();
         let last = first + i64::from(PAGE) - 1;
-        self.each(select, [first, last], |row| {
-            page.push(
-                (row.get::<_, i64>(0)? - first) as usize,
-                row.get_ref(1)?.as_blob()?,
-            );
-            Ok(())
-        })?;
+        self.tables
+            .rows(BlockTable::Activities, (first, last), |key, record| {
+                page.push((key - first) as usize, record);
+                Ok(())
+            })?;
         let page = Rc::new(page);
-        self.cache.borrow_mut().keep_page(first, page.clone());
+        self.cache().borrow_mut().keep_page(first, page.clone());
         Ok(page)
     }
 
-    pub(super) fn run_activities(&self, run: RunKey) -> Result<Vec<Activity>> {
+    pub fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
         let start = self.start(run)?;
-        let (from, to) = range(run.0);
-        let coded = self.all(
-            "SELECT id, record FROM activities WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-            [from, to],
-            |row| {
-                Ok(activity::decode(
-                    row.get_ref(1)?.as_blob()?,
-                    row.get::<_, i64>(0)? as u32,
-                ))
-            },
-        )?;
+        let mut coded = Vec::new();
+        self.tables
+            .rows(BlockTable::Activities, range(run.0), |key, record| {
+                coded.push(activity::decode(record, key as u32)?);
+                Ok(())
+            })?;
         coded
             .into_iter()
-            .map(|coded| coded?.resolve(start, |id| self.text(id)))
+            .map(|coded| coded.resolve(start, |id| self.text(id)))
             .collect()
     }
 
-    pub(super) fn one_stream(&self, key: ActivityKey) -> Result<Stream> {
+    pub fn stream(&self, key: ActivityKey) -> Result<Stream> {
         let start = self.start(key.run())?;
         let mut stream = Stream::default();
         let mut tail = self.recorded(key, activity::segment)?;
@@ -125,22 +110,21 @@ impl SqliteStore {
         Ok(stream)
     }
 
-    fn segment<T>(&self, run: RunKey, number: u32, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let id = i64::from(run.0) << 32 | i64::from(number);
-        let select = "SELECT block FROM segments WHERE id = ?1";
-        let segment = self.one(select, [id], |row| Ok(read(row.get_ref(0)?.as_blob()?)))?;
+    fn segment<R>(&self, run: RunKey, number: u32, read: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let key = i64::from(run.0) << 32 | i64::from(number);
+        let segment = self.tables.row(BlockTable::Segments, key, read)?;
         segment.ok_or_else(|| Error::Damaged("list of edges (it is missing)"))
     }
 
-    pub(super) fn activities_touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
+    pub fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
         let position = (key.local().0 % BLOCK) as u8;
         let block = first_of_block(key);
-        let known = self.cache.borrow().mentions(block);
+        let known = self.cache().borrow().mentions(block);
         let mentions = match known {
             Some(mentions) => mentions,
-            None if self.cache.borrow_mut().asked_for_mentions(block) => {
+            None if self.cache().borrow_mut().asked_for_mentions(block) => {
                 let mentions: Rc<[Mention]> = self.mentions(key, None)?.into();
-                self.cache
+                self.cache()
                     .borrow_mut()
                     .keep_mentions(block, mentions.clone());
                 mentions
@@ -172,18 +156,6 @@ impl SqliteStore {
         found.sort_unstable();
         found.dedup();
         Ok(found)
-    }
-
-    pub(super) fn extended_records(
-        &self,
-        run: RunKey,
-    ) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
-        let (from, to) = range(run.0);
-        let select = "SELECT activity, time, kind, payload FROM extended WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-        self.all(select, [from, to], |row| {
-            let blob = |i| Ok::<Bytes, rusqlite::Error>(row.get_ref(i)?.as_blob()?.into());
-            Ok((ActivityId(row.get(0)?), row.get(1)?, blob(2)?, blob(3)?))
-        })
     }
 }
 

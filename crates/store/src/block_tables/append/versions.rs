@@ -2,20 +2,19 @@
 
 use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
-use rusqlite::{OptionalExtension, params};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{AppendingRun, column};
+use super::AppendingRun;
+use crate::block_tables::{BlockTable, BlockTables, PairTable, bucket, column, range};
 use crate::codec::members::VersionRef;
 use crate::codec::versions::{self, VersionName};
-use crate::sqlite::{bucket, range};
 use crate::{Error, Result};
 
 /// A name that needs a version: directory (its number in this run), entity, 0 for the path or 1 …
 /// for an alias.
 type WantedName = (u32, u32, u32);
 
-impl AppendingRun<'_> {
+impl<T: BlockTables> AppendingRun<'_, T> {
     /// Finds or makes the version of every name, directory by directory.
     pub(super) fn resolve_versions(&mut self) -> Result<ResolvedVersions> {
         let mut wanted: Vec<WantedName> = Vec::with_capacity(self.entities.len());
@@ -42,27 +41,10 @@ impl AppendingRun<'_> {
 
     /// The id of a directory, and whether it is new.
     fn directory(&self, path: &[u8]) -> Result<(u32, bool)> {
-        let fail = |e| self.failed("look for a directory", e);
-        let mut select = self
-            .conn
-            .prepare_cached("SELECT id FROM dirs WHERE path = ?1")
-            .map_err(fail)?;
-        if let Some(id) = select
-            .query_row([path], |row| row.get(0))
-            .optional()
-            .map_err(fail)?
-        {
-            return Ok((id, false));
+        match self.tables.directory_id(path)? {
+            Some(id) => Ok((id, false)),
+            None => Ok((self.tables.add_directory(path)?, true)),
         }
-        let mut insert = self
-            .conn
-            .prepare_cached("INSERT INTO dirs (path) VALUES (?)")
-            .map_err(fail)?;
-        let id = insert
-            .insert([path])
-            .map_err(|e| self.failed("add a directory", e))?;
-        let id = i32::try_from(id).map_err(|_| Error::TooMany("directories"))?;
-        Ok((id as u32, true))
     }
 
     fn name(&self, wanted: &WantedName) -> Result<&[u8]> {
@@ -90,7 +72,7 @@ impl AppendingRun<'_> {
             next = self.recall(dir, &mut names)?;
         }
         let mut blocks = VersionWriter {
-            run: self,
+            tables: self.tables,
             dir,
             first: next,
             count: 0,
@@ -131,48 +113,36 @@ impl AppendingRun<'_> {
     /// Reads the versions of a directory that have one of these names. Returns how many versions
     /// the directory has.
     fn recall(&self, dir: u32, names: &mut FxHashMap<&[u8], NameVersions>) -> Result<u32> {
-        let fail = |e| self.failed("read versions", e);
-        let (from, to) = range(dir);
-        let select = "SELECT block FROM versions WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-        let mut select = self.conn.prepare_cached(select).map_err(fail)?;
-        let rows = select
-            .query_map([from, to], |row| row.get::<_, Vec<u8>>(0))
-            .map_err(fail)?;
-        let blocks = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(fail)?;
         let mut count = 0u32;
         // The first version of each wanted name. Later versions of the name refer to it.
         let mut firsts: FxHashMap<u32, &[u8]> = FxHashMap::default();
-        for block in &blocks {
-            let first = count;
-            versions::decode(block, |place, record| {
-                let index = first + place;
-                count = index + 1;
-                let asked = match record.name {
-                    VersionName::Here(name) => names.get_key_value(name).map(|(key, _)| *key),
-                    VersionName::As(at) => firsts.get(&at).copied(),
-                };
-                if let Some(slot) = asked.and_then(|name| names.get_mut(name)) {
-                    if slot.first.is_none() {
-                        firsts.insert(index, asked.unwrap_or_default());
+        self.tables
+            .rows(BlockTable::Versions, range(dir), |_, block| {
+                let first = count;
+                versions::decode(block, |place, record| {
+                    let index = first + place;
+                    count = index + 1;
+                    let asked = match record.name {
+                        VersionName::Here(name) => names.get_key_value(name).map(|(key, _)| *key),
+                        VersionName::As(at) => firsts.get(&at).copied(),
+                    };
+                    if let Some(slot) = asked.and_then(|name| names.get_mut(name)) {
+                        if slot.first.is_none() {
+                            firsts.insert(index, asked.unwrap_or_default());
+                        }
+                        slot.add((record.kind, record.ident), index);
                     }
-                    slot.add((record.kind, record.ident), index);
-                }
-                Ok(())
+                    Ok(())
+                })
             })?;
-        }
         Ok(count)
     }
 
     fn write_buckets(&self, dir: u32, buckets: FxHashSet<i64>) -> Result<()> {
-        let mut buckets: Vec<_> = buckets.into_iter().collect();
-        buckets.sort_unstable();
-        let fail = |e| self.failed("index inodes", e);
-        let insert = "INSERT OR IGNORE INTO inodes (bucket, dir) VALUES (?, ?)";
-        let mut insert = self.conn.prepare_cached(insert).map_err(fail)?;
-        for bucket in buckets {
-            insert.execute(params![bucket, dir]).map_err(fail)?;
-        }
-        Ok(())
+        let pairs = buckets.into_iter().map(|bucket| (bucket, i64::from(dir)));
+        let mut pairs: Vec<_> = pairs.collect();
+        pairs.sort_unstable();
+        self.tables.add_pairs(PairTable::Inodes, &pairs)
     }
 }
 
@@ -213,15 +183,15 @@ impl NameVersions {
 }
 
 /// Writes new versions of one directory.
-struct VersionWriter<'r, 'c> {
-    run: &'r AppendingRun<'c>,
+struct VersionWriter<'r, T: BlockTables> {
+    tables: &'r T,
     dir: u32,
     first: u32,
     count: u32,
     block: versions::Builder,
 }
 
-impl VersionWriter<'_, '_> {
+impl<T: BlockTables> VersionWriter<'_, T> {
     fn push(
         &mut self,
         name: VersionName<'_>,
@@ -241,15 +211,9 @@ impl VersionWriter<'_, '_> {
         if self.count == 0 {
             return Ok(());
         }
-        let fail = |e| self.run.failed("add versions", e);
         let key = column(u64::from(self.dir) << 32 | u64::from(self.first));
-        let mut insert = self
-            .run
-            .conn
-            .prepare_cached("INSERT INTO versions (id, block) VALUES (?, ?)")
-            .map_err(fail)?;
         let block = std::mem::take(&mut self.block).finish();
-        insert.execute(params![key, block]).map_err(fail)?;
+        self.tables.add_row(BlockTable::Versions, key, &block)?;
         self.first = self
             .first
             .checked_add(self.count)
