@@ -49,6 +49,32 @@ pub enum Error {
     /// The `format` file holds no number.
     #[error("{} does not hold a format number; this is no backstory store, or it is damaged", .0.display())]
     BadFormat(PathBuf),
+    /// The file `engine` has a word that this program does not know.
+    #[error("{} names the storage engine '{found}', which this program does not know; upgrade backstory", path.display())]
+    UnknownEngine {
+        /// The file.
+        path: PathBuf,
+        /// Its word.
+        found: String,
+    },
+    /// This program was built without the engine of the store.
+    #[error("the store {} has the storage engine {engine}, without which this program was built; build backstory with the feature {engine}, or choose another store with --store DIR", dir.display())]
+    EngineNotBuilt {
+        /// The store.
+        dir: PathBuf,
+        /// The word of its engine.
+        engine: &'static str,
+    },
+    /// The store has another engine than the operation needs.
+    #[error("the store {} has the storage engine {found}, and this operation needs {wanted}; choose another store with --store DIR", dir.display())]
+    OtherEngine {
+        /// The store.
+        dir: PathBuf,
+        /// The word of its engine.
+        found: &'static str,
+        /// The word of the engine that is needed.
+        wanted: &'static str,
+    },
     /// The database was made by a newer program.
     #[error("the database {} has schema {found}, this program knows schemas up to {known}; upgrade backstory", path.display())]
     NewerSchema {
@@ -91,6 +117,16 @@ pub enum Error {
         path: PathBuf,
         /// SQLite's error.
         source: rusqlite::Error,
+    },
+    /// Any other failure of a key-value engine.
+    #[error("cannot {doing} in the database {}: {reason}", path.display())]
+    Engine {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// The engine's message.
+        reason: String,
     },
     /// A file of the store could not be read or written.
     #[error("cannot {doing} {}: {source}", path.display())]

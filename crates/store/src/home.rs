@@ -4,7 +4,8 @@
 //! ```text
 //! DIR/format          the format number as text
 //! DIR/runs/ID.log     a finalized run;  ID.log.part  one that is being recorded
-//! DIR/graph.db        the database (and its -wal, -shm)
+//! DIR/engine          the word of the engine, if it is not SQLite
+//! DIR/graph.db        the database of SQLite (and its -wal, -shm)
 //! DIR/index.lock      locked (flock) by the process that indexes
 //! DIR/facts.log       the journal of facts about contents
 //! DIR/contents        the contents themselves
@@ -176,17 +177,22 @@ impl Home {
         }
     }
 
-    /// Written beside and renamed, so that no process ever reads half a number.
     fn write_format(&self) -> Result<()> {
-        let path = self.dir.join("format");
-        let beside = self.dir.join(format!("format.{}", std::process::id()));
+        self.replace_file("format", &format!("{FORMAT}\n"))
+    }
+
+    /// Writes a small file of the directory beside and renames it, so that no process ever reads
+    /// half of it.
+    pub(crate) fn replace_file(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.dir.join(name);
+        let beside = self.dir.join(format!("{name}.{}", std::process::id()));
         let _ = fs::remove_file(&beside);
         fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&beside)
-            .and_then(|mut file| file.write_all(format!("{FORMAT}\n").as_bytes()))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&beside, &path))
             .map_err(|e| match e.kind() {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Error::NotWritable {

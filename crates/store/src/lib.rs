@@ -11,13 +11,17 @@
 //!                                       Maintenance   size, removal of unused records
 //!                                       RunAnnotations tags, parameters, metrics, checkouts
 //!                                           │
-//!                              ┌────────────┴────────────┐
-//!                         SqliteStore               MemoryStore
-//!                         the default               for tests
+//!                              ┌────────────┼────────────┐
+//!                         SqliteStore  KeyValueStore  MemoryStore
+//!                         the default  features lsm   for tests
+//!                              │       and redb
+//!                              └─────┬──────┘
+//!                               block_tables
 //! ```
 //!
 //! - [`Home`] is the directory: the logs of runs, their ids, the format number. Opening it is cheap
 //!   and opens no database.
+//! - [`StoreEngine`] is the engine that a directory names, and [`open_store`] opens it.
 //! - [`Store`] is what every engine can do. Its four traits have defaults, so that a new engine
 //!   implements the least.
 //!
@@ -34,32 +38,46 @@ mod block_tables;
 mod codec;
 mod collected_run;
 mod content_facts;
+mod engine_options;
 mod error;
 pub mod facts;
 mod graph_store;
 mod home;
+#[cfg(any(feature = "lsm", feature = "redb"))]
+mod key_value;
 mod keys;
 mod maintenance;
 mod memory;
+mod opening;
 mod order;
 mod run_record;
 mod shared_file_system;
 mod sqlite;
+mod store_engine;
 
 pub use annotations::{Annotation, AnnotationKind, RunAnnotations, catch_up_annotations};
 pub use appender::{Appender, Body};
 pub use collected_run::CollectedRun;
 pub use content_facts::{ContentFacts, catch_up};
+pub use engine_options::EngineOptions;
 pub use error::{Error, Result};
 pub use graph_store::{GraphStore, Label, ReadGuard, Stream, VersionMatch, same_version};
 pub use home::{FORMAT, Home};
+#[cfg(any(feature = "lsm", feature = "redb"))]
+pub use key_value::KeyValueStore;
+#[cfg(feature = "lsm")]
+pub use key_value::LsmStore;
+#[cfg(feature = "redb")]
+pub use key_value::RedbStore;
 pub use keys::{ActivityKey, EntityKey, RunKey};
 pub use maintenance::Maintenance;
 pub use memory::MemoryStore;
+pub use opening::{open_engine, open_store};
 pub use order::newest_first;
 pub use run_record::{Counts, RunRecord, StoreStats};
 pub use shared_file_system::on_shared_file_system;
 pub use sqlite::SqliteStore;
+pub use store_engine::StoreEngine;
 
 /// Everything that a store can do. Each type that has the three traits is a store.
 pub trait Store: GraphStore + ContentFacts + Maintenance + RunAnnotations {}

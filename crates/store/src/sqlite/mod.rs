@@ -35,8 +35,9 @@ use crate::appender::Body;
 use crate::block_tables::{self, Cache, GraphReader};
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{
-    ActivityKey, ContentFacts, EntityKey, Error, GraphStore, Home, Label, Maintenance, ReadGuard,
-    Result, RunKey, RunRecord, StoreStats, Stream, VersionMatch,
+    ActivityKey, ContentFacts, EngineOptions, EntityKey, Error, GraphStore, Home, Label,
+    Maintenance, ReadGuard, Result, RunKey, RunRecord, StoreEngine, StoreStats, Stream,
+    VersionMatch,
 };
 
 /// A store in one SQLite file.
@@ -56,6 +57,7 @@ impl SqliteStore {
     /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be
     /// written, it is opened for reading only.
     pub fn open(home: &Home) -> Result<SqliteStore> {
+        StoreEngine::Sqlite.check(home)?;
         SqliteStore::open_at(home, &home.database_path())
     }
 
@@ -69,6 +71,16 @@ impl SqliteStore {
             path,
             cache: RefCell::default(),
         })
+    }
+
+    /// Uses the machine so from now on.
+    pub(crate) fn use_options(&self, options: &EngineOptions) -> Result<()> {
+        let fail = |e| self.failed("set the options", e);
+        let kibibytes = (options.memory >> 10) as i64;
+        let pragma = |name, value: i64| self.conn.pragma_update(None, name, value);
+        pragma("cache_size", -kibibytes).map_err(fail)?;
+        // 1 is NORMAL: only checkpoints wait for the disk. 2 is FULL.
+        pragma("synchronous", 1 + i64::from(options.synced)).map_err(fail)
     }
 
     /// How the database journals: `wal`, or `delete` on file systems of other machines.

@@ -1,7 +1,9 @@
-//! The conformance suite: what every engine promises ([`promises`], [`directories`], [`facts`],
-//! [`random`]), and what the SQLite store promises of its files ([`files`], [`processes`]).
+//! The conformance suite. Every engine keeps the promises of [`promises`], [`directories`],
+//! [`facts`] and [`random`]. Every engine with files also keeps those of [`damage`] and
+//! [`processes`]. [`files`] has the promises of the SQLite store about its files.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod damage;
 mod directories;
 mod engines;
 mod facts;

@@ -1,0 +1,251 @@
+//! The tables of blocks as rows of a key-value store.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_graph::model::ActivityId;
+
+use super::KeyValueStore;
+use super::engine::{KeyValueEngine, ScanOrder};
+use super::row_keys::{Counter, RowTable, after, after_prefix, last_number, short_number};
+use super::run_rows::StoredRun;
+use crate::block_tables::{BlockTable, BlockTables, Cache, ExtendedRecord, PairTable, range};
+use crate::codec::{RecordReader, RecordWriter};
+use crate::{Counts, Error, Result, RunKey};
+
+fn of_blocks(table: BlockTable) -> RowTable {
+    match table {
+        BlockTable::Texts => RowTable::Texts,
+        BlockTable::Versions => RowTable::Versions,
+        BlockTable::Members => RowTable::Members,
+        BlockTable::Activities => RowTable::Activities,
+        BlockTable::Segments => RowTable::Segments,
+    }
+}
+
+fn of_pairs(table: PairTable) -> RowTable {
+    match table {
+        PairTable::Inodes => RowTable::Inodes,
+        PairTable::Touched => RowTable::Touched,
+        PairTable::Made => RowTable::Made,
+    }
+}
+
+impl<E: KeyValueEngine> KeyValueStore<E> {
+    /// The second numbers of the pairs that begin with `first`, ascending.
+    pub(super) fn pairs(&self, table: RowTable, first: u64) -> Result<Vec<u64>> {
+        let end = after(&table.pair(first, u64::MAX));
+        let mut found = Vec::new();
+        self.each((&table.pair(first, 0), &end), |key, _| {
+            found.push(last_number(key));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Whether a block of entities touches a directory.
+    pub(super) fn is_touched(&self, dir: u32) -> Result<bool> {
+        let (from, end) = (u64::from(dir), u64::from(dir) + 1);
+        let table = RowTable::Touched;
+        self.any((&table.number(from), &table.number(end)))
+    }
+
+    pub(super) fn extended_records(
+        &self,
+        run: RunKey,
+    ) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
+        let (from, to) = range(run.0);
+        let table = RowTable::Extended;
+        let end = after(&table.number(to as u64));
+        let mut found = Vec::new();
+        self.each((&table.number(from as u64), &end), |_, row| {
+            let mut reader = RecordReader::new(row, "extended record");
+            let (activity, time) = (ActivityId(reader.small()?), reader.signed()?);
+            found.push((activity, time, reader.bytes()?.into(), reader.rest().into()));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
+    fn cache(&self) -> &RefCell<Cache> {
+        &self.cache
+    }
+
+    fn data_version(&self) -> Result<i64> {
+        self.counter(Counter::Commits).map(|commits| commits as i64)
+    }
+
+    fn row<R>(
+        &self,
+        table: BlockTable,
+        key: i64,
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let found = self.get(&of_blocks(table).number(key as u64))?;
+        Ok(found.map(|row| look(&row)))
+    }
+
+    fn row_before(&self, table: BlockTable, key: i64) -> Result<Option<(i64, Vec<u8>)>> {
+        let table = of_blocks(table);
+        let keys = (table.number(0), after(&table.number(key as u64)));
+        let mut found = None;
+        self.scan(
+            (&keys.0, &keys.1),
+            ScanOrder::Descending,
+            &mut |key, row| {
+                found = Some((last_number(key) as i64, row.to_vec()));
+                Ok(ControlFlow::Break(()))
+            },
+        )?;
+        Ok(found)
+    }
+
+    fn rows(
+        &self,
+        table: BlockTable,
+        (first, last): (i64, i64),
+        mut look: impl FnMut(i64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let table = of_blocks(table);
+        let keys = (table.number(first as u64), table.number(last as u64));
+        self.each((&keys.0, &after(&keys.1)), |key, row| {
+            look(last_number(key) as i64, row)
+        })
+    }
+
+    fn add_row(&self, table: BlockTable, key: i64, row: &[u8]) -> Result<()> {
+        self.put(of_blocks(table).number(key as u64), row)
+    }
+
+    fn partners(&self, table: PairTable, first: i64) -> Result<Vec<i64>> {
+        let found = self.pairs(of_pairs(table), first as u64)?;
+        Ok(found.into_iter().map(|second| second as i64).collect())
+    }
+
+    fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()> {
+        let table = of_pairs(table);
+        let mut pairs = pairs.iter();
+        pairs
+            .try_for_each(|(first, second)| self.put(table.pair(*first as u64, *second as u64), []))
+    }
+
+    fn members_in(&self, dir: u32, mut look: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()> {
+        let missing = || Error::Damaged("list of entities (it is missing)");
+        for key in self
+            .pairs(RowTable::Touched, u64::from(dir))?
+            .into_iter()
+            .rev()
+        {
+            let block = self.get(&RowTable::Members.number(key))?;
+            look(key as i64, &block.ok_or_else(missing)?)?;
+        }
+        Ok(())
+    }
+
+    fn directory_id(&self, path: &[u8]) -> Result<Option<u32>> {
+        let found = self.get(&RowTable::Paths.bytes(path))?;
+        found.map(|row| short_number(&row)).transpose()
+    }
+
+    fn directory_path(&self, id: u32) -> Result<Option<Bytes>> {
+        let found = self.get(&RowTable::Directories.number(u64::from(id)))?;
+        Ok(found.map(Bytes::from))
+    }
+
+    fn add_directory(&self, path: &[u8]) -> Result<u32> {
+        let id = i32::try_from(self.count(Counter::Directories)?);
+        let id = id.map_err(|_| Error::TooMany("directories"))? as u32;
+        self.put(RowTable::Directories.number(u64::from(id)), path)?;
+        self.put(RowTable::Paths.bytes(path), id.to_be_bytes())?;
+        Ok(id)
+    }
+
+    fn directories(&self, own: &[u8], prefix: &[u8]) -> Result<Vec<(u32, Bytes)>> {
+        let mut found = Vec::new();
+        if !own.starts_with(prefix)
+            && let Some(id) = self.directory_id(own)?
+        {
+            found.push((id, own.into()));
+        }
+        let from = RowTable::Paths.bytes(prefix);
+        self.each((&from, &after_prefix(&from)), |key, row| {
+            found.push((short_number(row)?, key[1..].into()));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn touched_directories(&self, from: &[u8], end: &[u8]) -> Result<Vec<Bytes>> {
+        let keys = (RowTable::Paths.bytes(from), RowTable::Paths.bytes(end));
+        let mut all: Vec<(u32, Bytes)> = Vec::new();
+        self.each((&keys.0, &keys.1), |key, row| {
+            all.push((short_number(row)?, key[1..].into()));
+            Ok(())
+        })?;
+        let mut found = Vec::new();
+        for (id, path) in all {
+            if self.is_touched(id)? {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    fn run_start(&self, run: RunKey) -> Result<Option<Time>> {
+        Ok(self.stored_run(run)?.map(|run| run.started))
+    }
+
+    fn has_run(&self, id: &str) -> Result<bool> {
+        Ok(self.run_number(id)?.is_some())
+    }
+
+    fn add_run(
+        &self,
+        header: &RunHeader,
+        environment: u64,
+        end: &RunEnd,
+        log_bytes: u64,
+    ) -> Result<u32> {
+        let number = u32::try_from(self.count(Counter::Runs)?);
+        let number = number.map_err(|_| Error::TooMany("runs"))?;
+        let run = StoredRun::new(header, environment, end, log_bytes)?;
+        self.put_run(RunKey(number), &run)?;
+        self.put(
+            RowTable::RunIds.bytes(header.id.as_bytes()),
+            number.to_be_bytes(),
+        )?;
+        Ok(number)
+    }
+
+    fn complete_run(&self, number: u32, unknown: &[String], counts: &Counts) -> Result<()> {
+        let run = self.stored_run(RunKey(number))?;
+        let mut run = run.ok_or(Error::Damaged("run (it is missing)"))?;
+        run.complete(unknown, counts)?;
+        self.put_run(RunKey(number), &run)
+    }
+
+    fn add_extended(&self, key: i64, record: &ExtendedRecord<'_>) -> Result<()> {
+        let mut row = Vec::with_capacity(record.kind.len() + record.payload.len() + 16);
+        row.number(u64::from(record.activity.0));
+        row.signed(record.time);
+        row.bytes(record.kind);
+        row.extend_from_slice(record.payload);
+        self.put(RowTable::Extended.number(key as u64), row)
+    }
+
+    fn begin(&self) -> Result<()> {
+        self.begin_changes()
+    }
+
+    fn commit(&self) -> Result<()> {
+        self.commit_changes()
+    }
+
+    fn roll_back(&self) {
+        self.drop_changes();
+    }
+}

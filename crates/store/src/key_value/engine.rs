@@ -1,0 +1,63 @@
+//! The interface between a key-value store and its engine: an ordered map of byte strings in files.
+//!
+//! Invariants that an engine keeps:
+//!
+//! - A snapshot shows one state, however long it lives.
+//! - All changes of a [`commit`](KeyValueEngine::commit) become visible at once, or none.
+//! - Damaged files are an error, never a panic: see [`caught`](super::damage::caught).
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::changes::Changes;
+use crate::{EngineOptions, Result};
+
+/// The order of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanOrder {
+    /// From the least key to the greatest.
+    Ascending,
+    /// From the greatest key to the least.
+    Descending,
+}
+
+/// Looks at a key and its value, and says whether the scan goes on.
+pub type Look<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>> + 'a;
+
+/// An ordered map of byte strings in files.
+pub trait KeyValueEngine: Sized {
+    /// One state of the map.
+    type Snapshot: KeyValueSnapshot;
+    /// The right to write: no other process has it meanwhile. Dropped, it changes nothing.
+    type Writer;
+
+    /// Opens the map in a directory, making it if it is not there.
+    fn open(directory: &Path, options: &EngineOptions) -> Result<Self>;
+
+    /// Its file or directory, for messages.
+    fn path(&self) -> &Path;
+
+    /// The state now.
+    fn snapshot(&self) -> Result<Self::Snapshot>;
+
+    /// Waits until no other process writes.
+    fn begin(&self) -> Result<Self::Writer>;
+
+    /// Applies all changes at once.
+    fn commit(&self, writer: Self::Writer, changes: Changes) -> Result<()>;
+
+    /// Bytes of its files.
+    fn bytes(&self) -> Result<u64>;
+
+    /// Gives the room of removed rows back to the file system.
+    fn compact(&mut self) -> Result<()>;
+}
+
+/// One state of a map.
+pub trait KeyValueSnapshot {
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Looks at the keys from `from` to before `end`, in order.
+    fn scan(&self, from: &[u8], end: &[u8], order: ScanOrder, look: &mut Look<'_>) -> Result<()>;
+}

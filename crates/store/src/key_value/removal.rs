@@ -1,0 +1,134 @@
+//! Removes runs, and what runs shared and no run refers to any more.
+//!
+//! Invariants:
+//!
+//! - A text or directory that a run refers to keeps its number.
+//! - The number of a run or directory is never given again.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::KeyValueStore;
+use super::engine::KeyValueEngine;
+use super::row_keys::{RowTable, after, last_number, short_number};
+use crate::block_tables::{BlockTable, BlockTables, GraphReader, range, version_key};
+use crate::codec::activity;
+use crate::codec::members::Block;
+use crate::{Result, RunKey};
+
+/// Tables whose keys begin with the run's number.
+const BY_RUN: [RowTable; 4] = [
+    RowTable::Members,
+    RowTable::Activities,
+    RowTable::Segments,
+    RowTable::Extended,
+];
+
+impl<E: KeyValueEngine> KeyValueStore<E> {
+    /// Versions, directories and texts stay: other runs may share them.
+    pub(super) fn remove_run(&self, id: &str) -> Result<bool> {
+        self.transaction(|| {
+            let Some(key) = self.run_number(id)? else {
+                return Ok(false);
+            };
+            self.remove_from_indexes(key)?;
+            let (from, to) = range(key.0);
+            for table in BY_RUN {
+                let keys = (table.number(from as u64), table.number(to as u64));
+                self.delete_range((&keys.0, &after(&keys.1)))?;
+            }
+            self.delete(RowTable::Runs.number(u64::from(key.0)))?;
+            self.delete(RowTable::RunIds.bytes(id.as_bytes()))?;
+            Ok(true)
+        })
+    }
+
+    /// Removes the pairs that lead to the entities of a run.
+    fn remove_from_indexes(&self, run: RunKey) -> Result<()> {
+        let mut blocks = Vec::new();
+        self.rows(BlockTable::Members, range(run.0), |first, block| {
+            blocks.push((first as u64, Block::decode(block)?));
+            Ok(())
+        })?;
+        let reader = GraphReader::new(self);
+        for (first, block) in blocks {
+            for dir in block.dirs() {
+                self.delete(RowTable::Touched.pair(u64::from(dir), first))?;
+            }
+            for (entity, member) in (first..).zip(&block.members) {
+                let Some(ident) = reader.version(member.version, |version| version.ident)? else {
+                    continue;
+                };
+                let made = RowTable::Made.pair(version_key(&ident) as u64, entity);
+                if self.get(&made)?.is_some() {
+                    self.delete(made)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets, in one transaction, texts and directories that no run refers to.
+    pub(super) fn forget_shared(&self) -> Result<()> {
+        self.transaction(|| {
+            let referred = self.texts_referred_to()?;
+            for key in self.keys((&RowTable::Texts.number(0), &RowTable::Texts.end()))? {
+                if !referred.contains(&last_number(&key)) {
+                    self.delete(key)?;
+                }
+            }
+            let forgotten = self.untouched_directories()?;
+            self.forget_directories(&forgotten)
+        })
+    }
+
+    /// The texts that runs and processes name.
+    fn texts_referred_to(&self) -> Result<HashSet<u64>> {
+        let runs = self.stored_runs()?.into_iter();
+        let mut found: HashSet<u64> = runs.map(|(_, run)| run.environment).collect();
+        self.each_of(RowTable::Activities, |key, record| {
+            // The lower half is the process's number within its run, to which its parent's is
+            // relative.
+            let id = last_number(key) as u32;
+            found.extend(activity::decode(record, id)?.texts());
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The directories that no block of entities touches.
+    fn untouched_directories(&self) -> Result<BTreeSet<u32>> {
+        let mut all = Vec::new();
+        self.each_of(RowTable::Paths, |_, row| {
+            all.push(short_number(row)?);
+            Ok(())
+        })?;
+        let mut found = BTreeSet::new();
+        for id in all {
+            if !self.is_touched(id)? {
+                found.insert(id);
+            }
+        }
+        Ok(found)
+    }
+
+    fn forget_directories(&self, forgotten: &BTreeSet<u32>) -> Result<()> {
+        for &dir in forgotten {
+            let (from, to) = range(dir);
+            let keys = (
+                RowTable::Versions.number(from as u64),
+                RowTable::Versions.number(to as u64),
+            );
+            self.delete_range((&keys.0, &after(&keys.1)))?;
+            if let Some(path) = self.directory_path(dir)? {
+                self.delete(RowTable::Paths.bytes(&path))?;
+            }
+            self.delete(RowTable::Directories.number(u64::from(dir)))?;
+        }
+        for key in self.keys((&RowTable::Inodes.pair(0, 0), &RowTable::Inodes.end()))? {
+            if forgotten.contains(&(last_number(&key) as u32)) {
+                self.delete(key)?;
+            }
+        }
+        Ok(())
+    }
+}

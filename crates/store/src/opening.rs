@@ -1,0 +1,80 @@
+//! Opens a store with the engine that its directory names.
+
+use crate::{EngineOptions, Home, Result, SqliteStore, Store, StoreEngine};
+
+/// Opens the database of `home` with its own engine, making it where needed.
+///
+/// Errors: [`Error::UnknownEngine`](crate::Error::UnknownEngine), and
+/// [`Error::EngineNotBuilt`](crate::Error::EngineNotBuilt) if this program was built without the
+/// engine.
+pub fn open_store(home: &Home) -> Result<Box<dyn Store>> {
+    match StoreEngine::of(home)? {
+        StoreEngine::Sqlite => Ok(Box::new(SqliteStore::open(home)?)),
+        other => open_engine(home, other, &EngineOptions::default()),
+    }
+}
+
+/// Opens the database that `engine` has in the directory of `home`, whatever engine the store has.
+/// For copies from one engine to another, and for comparisons.
+pub fn open_engine(
+    home: &Home,
+    engine: StoreEngine,
+    options: &EngineOptions,
+) -> Result<Box<dyn Store>> {
+    match engine {
+        StoreEngine::Sqlite => {
+            let store = SqliteStore::open_at(home, &home.database_path())?;
+            store.use_options(options)?;
+            Ok(Box::new(store))
+        }
+        #[cfg(feature = "lsm")]
+        StoreEngine::Lsm => Ok(Box::new(crate::LsmStore::open_with(home, options)?)),
+        #[cfg(feature = "redb")]
+        StoreEngine::Redb => Ok(Box::new(crate::RedbStore::open_with(home, options)?)),
+        #[cfg(not(all(feature = "lsm", feature = "redb")))]
+        missing => Err(crate::Error::EngineNotBuilt {
+            dir: home.dir().to_owned(),
+            engine: backstory_vocabulary::Word::word(missing),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+    use backstory_vocabulary::Word;
+
+    #[test]
+    fn a_store_is_opened_by_its_own_engine_and_by_no_other() {
+        for &engine in StoreEngine::ALL {
+            let tmp = tempfile::tempdir().unwrap();
+            let home = Home::open(tmp.path()).unwrap();
+            engine.choose(&home).unwrap();
+            match open_store(&home) {
+                Ok(store) => assert_eq!(store.stats().unwrap().runs, 0),
+                Err(Error::EngineNotBuilt { engine: named, .. }) => {
+                    assert_eq!(named, engine.word());
+                    let built = match engine {
+                        StoreEngine::Sqlite => true,
+                        StoreEngine::Lsm => cfg!(feature = "lsm"),
+                        StoreEngine::Redb => cfg!(feature = "redb"),
+                    };
+                    assert!(!built, "{engine}");
+                }
+                Err(error) => panic!("{engine}: {error}"),
+            }
+            let database = home.database_path().exists();
+            assert_eq!(database, engine == StoreEngine::Sqlite, "{engine}");
+            let sqlite = SqliteStore::open(&home).map(drop);
+            match engine {
+                StoreEngine::Sqlite => sqlite.unwrap(),
+                other => {
+                    let error = sqlite.unwrap_err().to_string();
+                    assert!(error.contains(other.word()), "{error}");
+                    assert!(!home.database_path().exists());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which engine a store has: a word in the file `DIR/engine`. Without the file it is SQLite.
+//!
+//! Invariant: an engine never opens the store of another one.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use backstory_files::regular;
+use backstory_vocabulary::{Word, vocabulary};
+
+use crate::{Error, Home};
+
+vocabulary! {
+    /// An engine that keeps a store.
+    pub enum StoreEngine: "storage engine" {
+        /// One SQLite file. Every program has it.
+        Sqlite = "sqlite",
+        /// An LSM tree: fast to append to, for one process at a time.
+        Lsm = "lsm",
+        /// One file with a B-tree whose pages are never changed in place.
+        Redb = "redb",
+    }
+}
+
+fn mark(home: &Home) -> PathBuf {
+    home.dir().join("engine")
+}
+
+impl StoreEngine {
+    /// The engine of a store.
+    ///
+    /// Errors: [`Error::UnknownEngine`], [`Error::Io`].
+    pub fn of(home: &Home) -> crate::Result<StoreEngine> {
+        let path = mark(home);
+        let text = match regular::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(StoreEngine::Sqlite),
+            Err(error) => return Err(Error::io("read", &path, error)),
+        };
+        let text = String::from_utf8_lossy(&text);
+        StoreEngine::from_word(text.trim()).map_err(|unknown| Error::UnknownEngine {
+            path,
+            found: unknown.word,
+        })
+    }
+
+    /// Makes this the engine of a store from now on, at once. The databases stay as they are.
+    pub fn choose(self, home: &Home) -> crate::Result<()> {
+        home.replace_file("engine", &format!("{}\n", self.word()))
+    }
+
+    /// Fails if the store has another engine.
+    pub(crate) fn check(self, home: &Home) -> crate::Result<()> {
+        match StoreEngine::of(home)? {
+            found if found == self => Ok(()),
+            found => Err(Error::OtherEngine {
+                dir: home.dir().to_owned(),
+                found: found.word(),
+                wanted: self.word(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_without_a_mark_has_sqlite() {
+        let tmp = tempfile::tempdir().unwrap();
+        let home = Home::open(tmp.path()).unwrap();
+        assert_eq!(StoreEngine::of(&home).unwrap(), StoreEngine::Sqlite);
+        for engine in [StoreEngine::Redb, StoreEngine::Lsm, StoreEngine::Sqlite] {
+            engine.choose(&home).unwrap();
+            assert_eq!(StoreEngine::of(&home).unwrap(), engine);
+        }
+    }
+
+    #[test]
+    fn an_unknown_engine_is_an_error_that_names_the_file() {
+        let tmp = tempfile::tempdir().unwrap();
+        let home = Home::open(tmp.path()).unwrap();
+        std::fs::write(mark(&home), "bdb\n").unwrap();
+        let error = StoreEngine::of(&home).unwrap_err().to_string();
+        assert!(
+            error.contains("bdb") && error.contains("/engine"),
+            "{error}"
+        );
+    }
+}
