@@ -202,7 +202,7 @@ fn the_first_view_is_measured_with_ten_thousand_runs() {
 fn one_hop_is_measured_on_a_store_of_ten_million_edges() {
     let edges = std::env::var("BACKSTORY_MEASURE_EDGES").map_or(10_000_000, |n| n.parse().unwrap());
     let (home, _guard) = store("edges", |store| {
-        let (total, _) = synthetic::fill(store, edges);
+        let total = synthetic::fill(store, edges).edges;
         println!("{total} edges");
     });
     let server = MeasuredServer::start(home);

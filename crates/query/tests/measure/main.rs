@@ -9,11 +9,15 @@
 //!   of … --store DIR`.
 //! - `BACKSTORY_MEASURE_RUNS`: number of runs in a store of small runs (10,000). It is made only if
 //!   a directory is named in which it stays.
+//! - `BACKSTORY_MEASURE_SIZES`, `BACKSTORY_MEASURE_MEMORY`: numbers of edges and MB of memory, each
+//!   list with commas, for the comparison of the engines (100000,1000000 and 32). Engines beside
+//!   SQLite need `--features backstory-store/lsm,backstory-store/redb`.
 //! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too.
 //!
 //! `docs/design/store.md` has the figures.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod engines;
 mod recorded;
 mod report;
 mod synthetic;
@@ -33,10 +37,12 @@ fn a_store_of_synthetic_builds_is_measured() {
     let kept = std::env::var_os("BACKSTORY_MEASURE_KEEP").map(PathBuf::from);
     let home = Home::open(kept.as_deref().unwrap_or(tmp.path())).unwrap();
     let mut store = SqliteStore::open(&home).unwrap();
-    let (total, taken) = synthetic::fill(&mut store, edges);
+    let filled = synthetic::fill(&mut store, edges);
     println!(
-        "{total} edges in {taken:?} of processor time: {:.2} million a second",
-        total as f64 / taken.as_secs_f64() / 1e6
+        "{} edges in {:?} of processor time: {:.2} million a second",
+        filled.edges,
+        filled.processor,
+        filled.edges as f64 / filled.processor.as_secs_f64() / 1e6
     );
     drop(store);
     report::print_room(&home);

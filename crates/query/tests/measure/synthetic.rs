@@ -3,7 +3,7 @@
 //! Every compiler loads the same libraries and reads some of the same headers. It looks for headers
 //! in vain in other directories, and writes an object that the archiver reads.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use backstory_eventlog::event::Via;
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
@@ -325,11 +325,21 @@ fn header(run: u64, started: i64) -> RunHeader {
     }
 }
 
-/// Appends builds until the store has `edges`; the processor time the store took, without making
-/// the builds up.
-pub fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
-    let (mut total, mut taken, mut run) = (0, Duration::ZERO, 0);
-    while total < edges {
+/// The cost of appending builds to a store, without making the builds up.
+#[derive(Debug, Default)]
+pub struct Filled {
+    /// How many edges the builds have.
+    pub edges: u64,
+    /// Processor time of all threads.
+    pub processor: Duration,
+    /// Elapsed time.
+    pub elapsed: Duration,
+}
+
+/// Appends builds until the store has `edges`.
+pub fn fill(store: &mut dyn GraphStore, edges: u64) -> Filled {
+    let (mut filled, mut run) = (Filled::default(), 0);
+    while filled.edges < edges {
         let started = 1_750_000_000 * SECOND + run as i64 * 600 * SECOND;
         let end = RunEnd {
             exit: Some(0),
@@ -352,21 +362,22 @@ pub fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
             build.run();
             build.edges
         };
-        let clock = processor_time();
+        let (clock, begun) = (processor_time(), Instant::now());
         let alone = build(&mut Nothing);
-        let alone_took = processor_time() - clock;
-        let clock = processor_time();
+        let (alone_took, alone_elapsed) = (processor_time() - clock, begun.elapsed());
+        let (clock, begun) = (processor_time(), Instant::now());
         store
             .append(&header(run, started), &end, 0, &mut |sink| {
                 build(sink);
                 Ok(())
             })
             .unwrap();
-        taken += (processor_time() - clock).saturating_sub(alone_took);
-        total += alone;
+        filled.processor += (processor_time() - clock).saturating_sub(alone_took);
+        filled.elapsed += begun.elapsed().saturating_sub(alone_elapsed);
+        filled.edges += alone;
         run += 1;
     }
-    (total, taken)
+    filled
 }
 
 /// Appends so many runs of a small script: a shell starts `cat`, which reads one file and writes

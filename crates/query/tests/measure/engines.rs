@@ -1,0 +1,144 @@
+//! Compares the engines: the same builds in each, by size of the store, memory, and whether each
+//! commit waits for the disk.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use backstory_query::answer::Scope;
+use backstory_query::{ancestry, influence};
+use backstory_store::{
+    ActivityKey, EngineOptions, Error, Home, Store, StoreEngine, VersionMatch, open_engine,
+};
+use backstory_vocabulary::Word;
+
+use crate::synthetic::{self, PROJECTS};
+
+/// How often each look-up is timed.
+const LOOKUPS: usize = 200;
+
+/// The numbers of a list with commas in a variable.
+fn list(variable: &str, default: &str) -> Vec<u64> {
+    let text = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
+    text.split(',').map(|one| one.parse().unwrap()).collect()
+}
+
+#[test]
+#[ignore = "a measurement, of some minutes"]
+fn the_engines_are_compared() {
+    println!(
+        "engine   MB synced     edges   ingest s  cpu s  edges/s     bytes B/edge \
+         | open, path, entity, process, version us | of, uses ms"
+    );
+    for edges in list("BACKSTORY_MEASURE_SIZES", "100000,1000000") {
+        for memory in list("BACKSTORY_MEASURE_MEMORY", "32") {
+            for synced in [false, true] {
+                for &engine in StoreEngine::ALL {
+                    let options = EngineOptions {
+                        memory: (memory as usize) << 20,
+                        synced,
+                    };
+                    measure(engine, &options, edges);
+                }
+            }
+        }
+    }
+}
+
+fn measure(engine: StoreEngine, options: &EngineOptions, edges: u64) {
+    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let mut store = match open_engine(&home, engine, options) {
+        Err(Error::EngineNotBuilt { .. }) => {
+            println!("{:<7} is not in this build", engine.word());
+            return;
+        }
+        store => store.unwrap(),
+    };
+    let filled = synthetic::fill(&mut *store, edges);
+    drop(store);
+    let clock = Instant::now();
+    let store = open_engine(&home, engine, options).unwrap();
+    let opened = clock.elapsed();
+    let bytes = store.stats().unwrap().bytes;
+    let looked = time_lookups(&*store);
+    let asked = time_questions(&*store);
+    println!(
+        "{:<7} {:>3} {:<5} {:>10} {:>9.3} {:>6.2} {:>8.0} {:>11} {:>6.2} | {:.0} {} | {}",
+        engine.word(),
+        options.memory >> 20,
+        options.synced,
+        filled.edges,
+        filled.elapsed.as_secs_f64(),
+        filled.processor.as_secs_f64(),
+        filled.edges as f64 / filled.elapsed.as_secs_f64(),
+        bytes,
+        bytes as f64 / filled.edges as f64,
+        opened.as_secs_f64() * 1e6,
+        medians(looked, 1e6),
+        medians(asked, 1e3),
+    );
+}
+
+fn medians<const N: usize>(mut times: [Vec<Duration>; N], unit: f64) -> String {
+    let median = |times: &mut Vec<Duration>| {
+        times.sort();
+        format!("{:.1}", times[times.len() / 2].as_secs_f64() * unit)
+    };
+    times.each_mut().map(median).join(" ")
+}
+
+/// Times look-ups by path, by number of an entity and of a process, and by version, spread over the
+/// runs. Each is the first of its kind in the run.
+fn time_lookups(store: &dyn Store) -> [Vec<Duration>; 4] {
+    let mut times = [const { Vec::new() }; 4];
+    let runs = store.runs().unwrap();
+    for n in 0..LOOKUPS {
+        let run = &runs[n * runs.len() / LOOKUPS];
+        let path = path(n as u64, &format!("unit{}.o", n % 10));
+        let mut clock = Instant::now();
+        let mut lap = |kind: usize| {
+            times[kind].push(clock.elapsed());
+            clock = Instant::now();
+        };
+        let found = store.at_path(path.as_os_str().as_encoded_bytes()).unwrap();
+        lap(0);
+        let entity = store.entity(found[n % found.len()]).unwrap();
+        store.touching(found[n % found.len()]).unwrap();
+        lap(1);
+        let last = run.counts.activities - 1;
+        let number = (n as u64 * 7919) % (last + 1);
+        let key = ActivityKey((u64::from(run.key.0) << 32) | number);
+        store.activity(key).unwrap();
+        store.stream(key).unwrap();
+        lap(2);
+        if let Some(ident) = entity.ident {
+            store.same(&ident, VersionMatch::Made).unwrap();
+            lap(3);
+        }
+    }
+    times
+}
+
+/// Times `of` and `uses`.
+fn time_questions(store: &dyn Store) -> [Vec<Duration>; 2] {
+    let mut times = [const { Vec::new() }; 2];
+    let scope = Scope {
+        possible: true,
+        ..Scope::default()
+    };
+    for n in 0..LOOKUPS as u64 / 4 {
+        let clock = Instant::now();
+        let asked = path(n, &format!("lib{}.a", n / PROJECTS % 10));
+        ancestry(store, &asked, &scope).unwrap();
+        times[0].push(clock.elapsed());
+        let clock = Instant::now();
+        influence(store, &path(n, &format!("unit{}.o", n % 10)), &scope).unwrap();
+        times[1].push(clock.elapsed());
+    }
+    times
+}
+
+fn path(n: u64, name: &str) -> PathBuf {
+    let project = format!("/home/user/src/project{}/build", n % PROJECTS);
+    Path::new(&project).join(name)
+}
