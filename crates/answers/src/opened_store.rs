@@ -12,7 +12,9 @@ use backstory_query as query;
 use backstory_query::PathChange;
 use backstory_query::subject as versions;
 use backstory_store::facts::Availability;
-use backstory_store::{self as store, EntityKey, GraphStore, Home, SqliteStore};
+use backstory_store::{
+    self as store, EngineControl, EntityKey, GraphStore, Home, Store, open_store,
+};
 
 use crate::failure::Failure;
 use crate::question::FileChoice;
@@ -22,7 +24,7 @@ pub struct OpenedStore {
     /// Its directory.
     pub home: Home,
     /// Its graph and facts.
-    pub store: SqliteStore,
+    pub store: Box<dyn Store>,
 }
 
 /// Where a content is.
@@ -37,7 +39,7 @@ impl OpenedStore {
     /// Opens the store in a directory.
     pub fn open(directory: &Path) -> Result<OpenedStore, Failure> {
         let home = Home::open_to_read(directory)?;
-        let mut opened = SqliteStore::open(&home)?;
+        let mut opened = open_store(&home)?;
         opened.leave_log()?;
         // A store that may only be read answers with what it has.
         let _ = store::catch_up(&home, &mut opened);

@@ -4,7 +4,7 @@
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use backstory_query as query;
 use backstory_query::answer::{FileUse, ProcessLine, RunSummary};
-use backstory_store::{ActivityKey, EntityKey, GraphStore, SqliteStore};
+use backstory_store::{ActivityKey, EntityKey, Store};
 use backstory_vocabulary::Word;
 
 use crate::columns::{AnswerTable, Columns};
@@ -102,7 +102,7 @@ struct RunEdge {
 }
 
 /// The edges between the processes of a run and the versions of its files.
-pub fn edges(store: &SqliteStore, run: &str) -> Result<AnswerTable, Failure> {
+pub fn edges(store: &dyn Store, run: &str) -> Result<AnswerTable, Failure> {
     let _one_state = store.reading()?;
     let key = store
         .run(run)?

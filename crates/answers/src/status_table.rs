@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use backstory_currency::{self as currency, FileStatus, Reason};
-use backstory_store::SqliteStore;
+use backstory_store::Store;
 
 use crate::columns::{AnswerTable, Columns};
 use crate::failure::Failure;
 
 /// One row for each of the files.
-pub fn table(store: &SqliteStore, paths: &[PathBuf]) -> Result<AnswerTable, Failure> {
+pub fn table(store: &dyn Store, paths: &[PathBuf]) -> Result<AnswerTable, Failure> {
     let files = currency::status(store, paths)?;
     let mut columns = Columns::default();
     let all = || files.iter();

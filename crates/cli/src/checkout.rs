@@ -23,9 +23,7 @@ use backstory_graph::model::EntityKind;
 use backstory_query::answer::Access;
 use backstory_query::{self as query, Checkout};
 use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::{
-    AnnotationKind, GraphStore, Home, RunAnnotations, RunRecord, SqliteStore, catch_up_annotations,
-};
+use backstory_store::{AnnotationKind, Home, RunRecord, Store, catch_up_annotations};
 use backstory_workflow::paths::{is_system, is_tool, parent};
 
 use crate::text::when;
@@ -128,7 +126,7 @@ fn git(dir: &Path) -> Command {
 }
 
 /// Completes the work trees of the runs that have just been recorded.
-pub fn complete(home: &Home, store: &mut SqliteStore) -> Result<(), backstory_store::Error> {
+pub fn complete(home: &Home, store: &mut dyn Store) -> Result<(), backstory_store::Error> {
     catch_up_annotations(home, store)?;
     let mut found: Vec<AnnotationRecord> = Vec::new();
     let now = when::now();
@@ -164,7 +162,7 @@ pub fn complete(home: &Home, store: &mut SqliteStore) -> Result<(), backstory_st
 }
 
 /// The work trees, except those known already, whose files the run used.
-fn others(store: &SqliteStore, run: &RunRecord) -> Result<Vec<Checkout>, backstory_store::Error> {
+fn others(store: &dyn Store, run: &RunRecord) -> Result<Vec<Checkout>, backstory_store::Error> {
     let known = store.annotations(&run.header.id)?;
     let known: Vec<String> = known
         .into_iter()
@@ -205,7 +203,7 @@ fn others(store: &SqliteStore, run: &RunRecord) -> Result<Vec<Checkout>, backsto
 /// The tracked files that differ from the commit, without those that the run wrote, and without
 /// those that were changed after the run. `None` if `git` cannot say, if another commit is checked
 /// out by now, or if all that differs was changed after the run.
-fn changed(store: &SqliteStore, run: &RunRecord, checkout: &Checkout) -> Option<Vec<String>> {
+fn changed(store: &dyn Store, run: &RunRecord, checkout: &Checkout) -> Option<Vec<String>> {
     let root = Path::new(&checkout.root);
     if at(root)?.commit != checkout.commit {
         return None;
@@ -249,7 +247,7 @@ fn changed_after(path: &Path, time: Time) -> bool {
 }
 
 /// The files that the run changed.
-fn written(store: &SqliteStore, run: &RunRecord) -> Option<HashSet<Box<[u8]>>> {
+fn written(store: &dyn Store, run: &RunRecord) -> Option<HashSet<Box<[u8]>>> {
     let files = query::files(store, &run.header.id).ok()?;
     let changes =
         |access: &Access| matches!(access, Access::Write | Access::Rename | Access::Delete);

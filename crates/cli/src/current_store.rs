@@ -10,7 +10,7 @@ use backstory_eventlog::run::RunHeader;
 use backstory_files::Digest;
 use backstory_query as query;
 use backstory_session as session;
-use backstory_store::{self as store, Home, SqliteStore};
+use backstory_store::{self as store, EngineControl, Home, Store, open_store};
 
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
@@ -21,7 +21,7 @@ pub struct CurrentStore {
     /// Its directory.
     pub home: Home,
     /// Its graph and facts.
-    pub store: SqliteStore,
+    pub store: Box<dyn Store>,
 }
 
 impl Drop for CurrentStore {
@@ -38,7 +38,7 @@ impl CurrentStore {
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
         running_runs::let_end(&home);
-        let mut store = SqliteStore::open(&home)?;
+        let mut store = open_store(&home)?;
         // The user waits for the answer. The checkpoint of the WAL can follow in the background.
         store.leave_log()?;
         match index::bring_up_to_date(&home, &mut store, Busy::Wait, false) {

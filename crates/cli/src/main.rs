@@ -35,6 +35,7 @@ use error::{Failure, Status};
 use text::words::Direction;
 
 fn main() -> ExitCode {
+    report_damage_found_by_panics();
     let args: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
@@ -92,6 +93,21 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(failure) => error::report(&failure),
     }
+}
+
+/// Some storage engines panic on a damaged file, and the installed program aborts on a panic. So
+/// the damage is reported as any other, and the program exits, before a panic does more.
+fn report_damage_found_by_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(
+        move |panic| match backstory_store::damaged_by_panic(panic) {
+            Some(damage) => {
+                error::complain(&error::chain(&damage));
+                std::process::exit(Status::NotFound.code().into());
+            }
+            None => usual(panic),
+        },
+    ));
 }
 
 /// True for commands that look up programs or paths of tools. `record` looks up neither, and must

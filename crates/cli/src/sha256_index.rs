@@ -22,7 +22,7 @@ use std::path::Path;
 use backstory_contents::Contents;
 use backstory_files::{Digest, Ident, regular};
 use backstory_store::facts::Availability;
-use backstory_store::{ContentFacts, GraphStore, Home, SqliteStore, VersionMatch};
+use backstory_store::{Home, Store, VersionMatch};
 use sha2::{Digest as _, Sha256};
 
 use crate::current_store::CurrentStore;
@@ -104,7 +104,7 @@ pub fn packaged_beginning(current: &CurrentStore, digits: &str) -> Result<Vec<Di
 
 /// The SHA-256 digest of a version's file, if it still has this content.
 fn sum_of_version(
-    store: &SqliteStore,
+    store: &dyn Store,
     ident: &Ident,
     digest: &Digest,
 ) -> Result<Option<[u8; 32]>, Failure> {

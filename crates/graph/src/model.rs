@@ -36,7 +36,7 @@ backstory_vocabulary::vocabulary! {
 }
 
 /// One exec epoch of one process.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Activity {
     /// Its id.
     pub id: ActivityId,
@@ -90,7 +90,7 @@ pub enum EntityKind {
 }
 
 /// One content state of a thing.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entity {
     /// Its id.
     pub id: EntityId,
@@ -200,7 +200,7 @@ impl Relation {
 }
 
 /// An edge between an activity and an entity.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Edge {
     /// The activity.
     pub activity: ActivityId,
@@ -230,7 +230,7 @@ pub enum Informed {
 }
 
 /// An edge from one activity to another.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inform {
     /// The activity that informs.
     pub from: ActivityId,
@@ -244,7 +244,7 @@ pub struct Inform {
 
 /// A version that the kernel made from another version, without a program's memory in between. The
 /// kernel does so for a rename, a link, or a copy in the kernel.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Derived {
     /// The new version.
     pub entity: EntityId,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use backstory_store::{Home, SqliteStore};
+use backstory_store::{DatabaseFiles, Home, Store, StoreEngine, open_store};
 use backstory_workflow::ownership::Ownership;
 use tokio::sync::oneshot;
 
@@ -41,7 +41,7 @@ pub struct StoreReaders {
 /// A store that a question may read.
 pub struct Reading<'r> {
     /// Its graph and facts.
-    pub store: &'r SqliteStore,
+    pub store: &'r dyn Store,
     /// Its directory.
     pub home: &'r Home,
     stop: &'r StopSign,
@@ -203,11 +203,13 @@ impl JobQueue {
     }
 }
 
+/// The engine of a store, and the device and inode of its database.
+type DatabaseIdentity = (StoreEngine, u64, u64);
+
 /// The connection of one thread.
 struct StoreConnection {
     home: Home,
-    /// The open store, and the device and inode of its database.
-    open: Option<(SqliteStore, (u64, u64))>,
+    open: Option<(Box<dyn Store>, DatabaseIdentity)>,
     owners: Rc<RefCell<HashMap<Projects, Ownership>>>,
 }
 
@@ -237,23 +239,26 @@ impl StoreConnection {
         });
         store.interrupt_when(None);
         let spoilt = answer.as_ref().is_err_and(Problem::spoils_connection);
-        if spoilt || store.is_reading() {
+        // Other processes wait for a database that only one can have.
+        if spoilt || store.is_reading() || store.is_exclusive() {
             self.open = None;
         }
         answer
     }
 
-    /// The store. `backstory store rebuild` replaces the database by another file, which is opened
-    /// then.
-    fn store(&mut self) -> Answer<&SqliteStore> {
-        let path = self.home.database_path();
-        let file = || std::fs::metadata(&path).map(|meta| (meta.dev(), meta.ino()));
+    /// The store. `backstory store rebuild` replaces the database by another file, and `backstory
+    /// store migrate` by one of another engine, which is opened then.
+    fn store(&mut self) -> Answer<&dyn Store> {
+        let engine = StoreEngine::of(&self.home)?;
+        let database = DatabaseFiles::of(&self.home, engine);
+        let path = database.path();
+        let file = || std::fs::metadata(path).map(|meta| (engine, meta.dev(), meta.ino()));
         let present = file().ok();
         if self.open.as_ref().map(|(_, file)| *file) != present {
             self.open = None;
         }
         if self.open.is_none() {
-            let store = SqliteStore::open(&self.home)?;
+            let store = open_store(&self.home)?;
             let opened = file().map_err(|error| {
                 Problem::failed(format!("cannot look at {}: {error}", path.display()))
             })?;
@@ -262,7 +267,7 @@ impl StoreConnection {
             self.open = Some((store, opened));
         }
         match &self.open {
-            Some((store, _)) => Ok(store),
+            Some((store, _)) => Ok(&**store),
             None => Err(Problem::failed("the store is not open")),
         }
     }

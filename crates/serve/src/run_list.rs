@@ -2,13 +2,12 @@
 //! take a third of a second to read, and the table of runs asks for them at every keystroke.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use backstory_query::answer::RunSummary;
 use backstory_query::{self as query, RunFilter};
-use backstory_store::Home;
+use backstory_store::{DatabaseFiles, Home, StoreEngine};
 
 use crate::problem::Answer;
 use crate::readers::Reading;
@@ -43,14 +42,12 @@ impl RunList {
     }
 }
 
-/// The stamp of the database. `None` if a file was written just now.
+/// The stamp of the database. `None` if a file was written just now, or if no file tells.
 fn stamp(home: &Home) -> Option<DatabaseStamp> {
-    let database = home.database_path();
-    let mut log = database.clone().into_os_string();
-    log.push("-wal");
+    let database = DatabaseFiles::of(home, StoreEngine::of(home).ok()?);
     let now = SystemTime::now();
     let mut stamp = Vec::new();
-    for path in [database, PathBuf::from(log)] {
+    for path in database.written()? {
         let Ok(meta) = std::fs::metadata(path) else {
             stamp.push(None);
             continue;

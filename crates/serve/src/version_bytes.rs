@@ -12,7 +12,7 @@ use backstory_files::{Ident, regular};
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_store::facts::Availability;
-use backstory_store::{EntityKey, GraphStore, same_version};
+use backstory_store::{EntityKey, same_version};
 
 use crate::problem::{Answer, Problem};
 use crate::readers::Reading;

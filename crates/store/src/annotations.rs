@@ -47,7 +47,7 @@ impl AnnotationKind {
 }
 
 /// One annotation of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Annotation {
     /// The run's id.
     pub run: String,

@@ -58,7 +58,7 @@ pub enum Error {
         found: String,
     },
     /// This program was built without the engine of the store.
-    #[error("the store {} has the storage engine {engine}, without which this program was built; build backstory with the feature {engine}, or choose another store with --store DIR", dir.display())]
+    #[error("the store {} has the storage engine {engine}, without which this program was built; `cargo install backstory --features {engine}` builds one with it, or choose another store with --store DIR", dir.display())]
     EngineNotBuilt {
         /// The store.
         dir: PathBuf,

@@ -23,7 +23,7 @@ use crate::appender::Body;
 use crate::{ActivityKey, EntityKey, Error, Result, RunKey, RunRecord};
 
 /// Everything one activity did, with the ids of its run, in the order it was appended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Stream {
     /// Its edges to the entities that it used and generated.
     pub edges: Vec<Edge>,

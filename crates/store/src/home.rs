@@ -5,7 +5,8 @@
 //! DIR/format          the format number as text
 //! DIR/runs/ID.log     a finalized run;  ID.log.part  one that is being recorded
 //! DIR/engine          the word of the engine, if it is not SQLite
-//! DIR/graph.db        the database of SQLite (and its -wal, -shm)
+//! DIR/graph.db        the database of SQLite (and its -wal, -shm); of another engine: graph.redb,
+//!                     graph.lsm
 //! DIR/index.lock      locked (flock) by the process that indexes
 //! DIR/facts.log       the journal of facts about contents
 //! DIR/contents        the contents themselves
@@ -30,7 +31,7 @@ pub const FORMAT: u64 = 1;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// An opened store directory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     dir: PathBuf,
 }
@@ -178,12 +179,12 @@ impl Home {
     }
 
     fn write_format(&self) -> Result<()> {
-        self.replace_file("format", &format!("{FORMAT}\n"))
+        self.replace_file("format", &format!("{FORMAT}\n"), false)
     }
 
     /// Writes a small file of the directory beside and renames it, so that no process ever reads
-    /// half of it.
-    pub(crate) fn replace_file(&self, name: &str, text: &str) -> Result<()> {
+    /// half of it. With `synced`, a power cut does not change that.
+    pub(crate) fn replace_file(&self, name: &str, text: &str, synced: bool) -> Result<()> {
         let path = self.dir.join(name);
         let beside = self.dir.join(format!("{name}.{}", std::process::id()));
         let _ = fs::remove_file(&beside);
@@ -192,8 +193,15 @@ impl Home {
             .create_new(true)
             .mode(0o600)
             .open(&beside)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                if synced { file.sync_all() } else { Ok(()) }
+            })
             .and_then(|()| fs::rename(&beside, &path))
+            .and_then(|()| match synced {
+                true => fs::File::open(&self.dir)?.sync_all(),
+                false => Ok(()),
+            })
             .map_err(|e| match e.kind() {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Error::NotWritable {
                     dir: self.dir.clone(),

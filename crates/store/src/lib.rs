@@ -10,6 +10,7 @@
 //!   (opens no database)                 ContentFacts  which version has which content
 //!                                       Maintenance   size, removal of unused records
 //!                                       RunAnnotations tags, parameters, metrics, checkouts
+//!                                       EngineControl the engine's log, time limits
 //!                                           │
 //!                              ┌────────────┼────────────┐
 //!                         SqliteStore  KeyValueStore  MemoryStore
@@ -22,7 +23,7 @@
 //! - [`Home`] is the directory: the logs of runs, their ids, the format number. Opening it is cheap
 //!   and opens no database.
 //! - [`StoreEngine`] is the engine that a directory names, and [`open_store`] opens it.
-//! - [`Store`] is what every engine can do. Its four traits have defaults, so that a new engine
+//! - [`Store`] is what every engine can do. Its five traits have defaults, so that a new engine
 //!   implements the least.
 //!
 //! Invariant: a run is in a store wholly or not at all, whatever happens while it is appended.
@@ -35,12 +36,19 @@
 pub mod annotations;
 mod appender;
 mod block_tables;
+mod boxed_store;
 mod codec;
 mod collected_run;
+mod content_digest;
 mod content_facts;
+mod database_files;
+mod engine_control;
 mod engine_options;
+mod engine_panics;
 mod error;
 pub mod facts;
+mod graph_copy;
+mod graph_rules;
 mod graph_store;
 mod home;
 #[cfg(any(feature = "lsm", feature = "redb"))]
@@ -58,9 +66,15 @@ mod store_engine;
 pub use annotations::{Annotation, AnnotationKind, RunAnnotations, catch_up_annotations};
 pub use appender::{Appender, Body};
 pub use collected_run::CollectedRun;
+pub use content_digest::{combined, digest_of_facts, digest_of_run};
 pub use content_facts::{ContentFacts, catch_up};
+pub use database_files::DatabaseFiles;
+pub use engine_control::{EngineControl, StopQuestion};
 pub use engine_options::EngineOptions;
+pub use engine_panics::damaged_by_panic;
 pub use error::{Error, Result};
+pub use graph_copy::copy_run;
+pub use graph_rules::broken_rule;
 pub use graph_store::{GraphStore, Label, ReadGuard, Stream, VersionMatch, same_version};
 pub use home::{FORMAT, Home};
 #[cfg(any(feature = "lsm", feature = "redb"))]
@@ -72,14 +86,14 @@ pub use key_value::RedbStore;
 pub use keys::{ActivityKey, EntityKey, RunKey};
 pub use maintenance::Maintenance;
 pub use memory::MemoryStore;
-pub use opening::{open_engine, open_store};
+pub use opening::{examine, open_engine, open_examined, open_store};
 pub use order::newest_first;
 pub use run_record::{Counts, RunRecord, StoreStats};
 pub use shared_file_system::on_shared_file_system;
 pub use sqlite::SqliteStore;
 pub use store_engine::StoreEngine;
 
-/// Everything that a store can do. Each type that has the three traits is a store.
-pub trait Store: GraphStore + ContentFacts + Maintenance + RunAnnotations {}
+/// Everything that a store can do. Each type that has the five traits is a store.
+pub trait Store: GraphStore + ContentFacts + Maintenance + RunAnnotations + EngineControl {}
 
-impl<S: GraphStore + ContentFacts + Maintenance + RunAnnotations> Store for S {}
+impl<S: GraphStore + ContentFacts + Maintenance + RunAnnotations + EngineControl> Store for S {}

@@ -13,8 +13,8 @@ use crate::appender::Body;
 use crate::collected_run::CollectedRun;
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{
-    ActivityKey, ContentFacts, Error, GraphStore, Label, Maintenance, Result, RunKey, RunRecord,
-    Stream, newest_first, same_version,
+    ActivityKey, ContentFacts, EngineControl, Error, GraphStore, Label, Maintenance, Result,
+    RunKey, RunRecord, Stream, newest_first, same_version,
 };
 
 /// A store that ends with the process.
@@ -216,5 +216,7 @@ impl RunAnnotations for MemoryStore {
             .annotations_where(|(_, of, named)| *of == kind && key.is_none_or(|key| named == key)))
     }
 }
+
+impl EngineControl for MemoryStore {}
 
 impl Maintenance for MemoryStore {}

@@ -1,6 +1,6 @@
 //! Opens a store with the engine that its directory names.
 
-use crate::{EngineOptions, Home, Result, SqliteStore, Store, StoreEngine};
+use crate::{DatabaseFiles, EngineOptions, Home, Result, SqliteStore, Store, StoreEngine};
 
 /// Opens the database of `home` with its own engine, making it where needed.
 ///
@@ -14,6 +14,27 @@ pub fn open_store(home: &Home) -> Result<Box<dyn Store>> {
     }
 }
 
+/// Opens the database of `home` as [`open_store`] does. Where the engine can check its files it
+/// does so first: damage is an error then, and never a panic. Reads the whole database.
+pub fn open_examined(home: &Home) -> Result<Box<dyn Store>> {
+    let options = EngineOptions {
+        examined: true,
+        ..EngineOptions::default()
+    };
+    open_engine(home, StoreEngine::of(home)?, &options)
+}
+
+/// Checks every page of the database of `home`. Out: sentences about the damage, none if the
+/// database is intact.
+///
+/// Errors: if the database cannot be opened, for damage or another reason.
+pub fn examine(home: &Home) -> Result<Vec<String>> {
+    match StoreEngine::of(home)? {
+        StoreEngine::Sqlite => Ok(SqliteStore::open(home)?.integrity()),
+        StoreEngine::Lsm | StoreEngine::Redb => open_examined(home).map(|_| Vec::new()),
+    }
+}
+
 /// Opens the database that `engine` has in the directory of `home`, whatever engine the store has.
 /// For copies from one engine to another, and for comparisons.
 pub fn open_engine(
@@ -21,22 +42,7 @@ pub fn open_engine(
     engine: StoreEngine,
     options: &EngineOptions,
 ) -> Result<Box<dyn Store>> {
-    match engine {
-        StoreEngine::Sqlite => {
-            let store = SqliteStore::open_at(home, &home.database_path())?;
-            store.use_options(options)?;
-            Ok(Box::new(store))
-        }
-        #[cfg(feature = "lsm")]
-        StoreEngine::Lsm => Ok(Box::new(crate::LsmStore::open_with(home, options)?)),
-        #[cfg(feature = "redb")]
-        StoreEngine::Redb => Ok(Box::new(crate::RedbStore::open_with(home, options)?)),
-        #[cfg(not(all(feature = "lsm", feature = "redb")))]
-        missing => Err(crate::Error::EngineNotBuilt {
-            dir: home.dir().to_owned(),
-            engine: backstory_vocabulary::Word::word(missing),
-        }),
-    }
+    DatabaseFiles::of(home, engine).open(options)
 }
 
 #[cfg(test)]
@@ -55,12 +61,7 @@ mod tests {
                 Ok(store) => assert_eq!(store.stats().unwrap().runs, 0),
                 Err(Error::EngineNotBuilt { engine: named, .. }) => {
                     assert_eq!(named, engine.word());
-                    let built = match engine {
-                        StoreEngine::Sqlite => true,
-                        StoreEngine::Lsm => cfg!(feature = "lsm"),
-                        StoreEngine::Redb => cfg!(feature = "redb"),
-                    };
-                    assert!(!built, "{engine}");
+                    assert!(!engine.is_built(), "{engine}");
                 }
                 Err(error) => panic!("{engine}: {error}"),
             }

@@ -5,7 +5,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use crate::RunKey;
 
 /// How much a run has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[allow(missing_docs)]
 pub struct Counts {
     pub activities: u64,

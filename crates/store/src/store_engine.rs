@@ -22,7 +22,7 @@ vocabulary! {
     }
 }
 
-fn mark(home: &Home) -> PathBuf {
+fn mark_path(home: &Home) -> PathBuf {
     home.dir().join("engine")
 }
 
@@ -31,7 +31,7 @@ impl StoreEngine {
     ///
     /// Errors: [`Error::UnknownEngine`], [`Error::Io`].
     pub fn of(home: &Home) -> crate::Result<StoreEngine> {
-        let path = mark(home);
+        let path = mark_path(home);
         let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(StoreEngine::Sqlite),
@@ -44,9 +44,27 @@ impl StoreEngine {
         })
     }
 
-    /// Makes this the engine of a store from now on, at once. The databases stay as they are.
+    /// Makes this the engine of a store from now on, at once. The databases stay as they are. A
+    /// power cut after that does not bring the old engine back.
     pub fn choose(self, home: &Home) -> crate::Result<()> {
-        home.replace_file("engine", &format!("{}\n", self.word()))
+        home.replace_file("engine", &format!("{}\n", self.word()), true)
+    }
+
+    /// True if this program was built with the engine.
+    pub fn is_built(self) -> bool {
+        match self {
+            StoreEngine::Sqlite => true,
+            StoreEngine::Lsm => cfg!(feature = "lsm"),
+            StoreEngine::Redb => cfg!(feature = "redb"),
+        }
+    }
+
+    /// The error of a program that was built without the engine.
+    pub fn not_built(self, home: &Home) -> Error {
+        Error::EngineNotBuilt {
+            dir: home.dir().to_owned(),
+            engine: self.word(),
+        }
     }
 
     /// Fails if the store has another engine.
@@ -81,7 +99,7 @@ mod tests {
     fn an_unknown_engine_is_an_error_that_names_the_file() {
         let tmp = tempfile::tempdir().unwrap();
         let home = Home::open(tmp.path()).unwrap();
-        std::fs::write(mark(&home), "bdb\n").unwrap();
+        std::fs::write(mark_path(&home), "bdb\n").unwrap();
         let error = StoreEngine::of(&home).unwrap_err().to_string();
         assert!(
             error.contains("bdb") && error.contains("/engine"),

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_store::{AnnotationKind, GraphStore, Home, RunAnnotations, SqliteStore};
+use backstory_store::{AnnotationKind, DatabaseFiles, Home, Store, StoreEngine, open_store};
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::Outcome;
@@ -156,14 +156,15 @@ fn takes_value(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
-fn opened(store: Option<&Path>) -> Option<SqliteStore> {
+fn opened(store: Option<&Path>) -> Option<Box<dyn Store>> {
     let home = Home::open_to_read(&Home::directory(store).ok()?).ok()?;
-    home.database_path().exists().then_some(())?;
-    SqliteStore::open(&home).ok()
+    let database = DatabaseFiles::of(&home, StoreEngine::of(&home).ok()?);
+    database.exists().then_some(())?;
+    open_store(&home).ok()
 }
 
 /// Names and ids of runs.
-fn runs(store: &SqliteStore) -> Vec<String> {
+fn runs(store: &dyn Store) -> Vec<String> {
     let runs = store.runs().unwrap_or_default().into_iter();
     runs.flat_map(|run| [Some(run.header.id), run.name])
         .flatten()
@@ -171,13 +172,13 @@ fn runs(store: &SqliteStore) -> Vec<String> {
 }
 
 /// Names of runs.
-fn names(store: &SqliteStore) -> Vec<String> {
+fn names(store: &dyn Store) -> Vec<String> {
     let runs = store.runs().unwrap_or_default().into_iter();
     runs.filter_map(|run| run.name).collect()
 }
 
 /// Tags of runs, as `KEY=VALUE`.
-fn tags(store: &SqliteStore) -> Vec<String> {
+fn tags(store: &dyn Store) -> Vec<String> {
     let tags = store.annotations_of(AnnotationKind::Tag, None);
     let tags = tags.unwrap_or_default().into_iter();
     tags.map(|tag| format!("{}={}", tag.key, tag.value.unwrap_or_default()))
@@ -185,7 +186,7 @@ fn tags(store: &SqliteStore) -> Vec<String> {
 }
 
 /// Paths of recorded files that begin with the word, up to their next slash.
-fn paths(store: &SqliteStore, word: &str) -> BTreeSet<String> {
+fn paths(store: &dyn Store, word: &str) -> BTreeSet<String> {
     let Ok(here) = std::env::current_dir() else {
         return BTreeSet::new();
     };

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::{GraphStore, Home, Label, RunAnnotations, SqliteStore};
+use backstory_store::{EngineControl, GraphStore, Home, Label, RunAnnotations, open_store};
 
 use super::Outcome;
 use super::record::check_name;
@@ -102,7 +102,7 @@ pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
 /// and the next question reports them.
 pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let home = Home::locate(store)?;
-    let mut store = SqliteStore::open(&home)?;
+    let mut store = open_store(&home)?;
     let busy = if args.wait { Busy::Wait } else { Busy::Leave };
     let failed = index::bring_up_to_date(&home, &mut store, busy, args.wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;

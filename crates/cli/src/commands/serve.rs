@@ -10,7 +10,7 @@ use std::sync::Arc;
 use backstory_query::subject as versions;
 use backstory_serve::{self as server, AccessToken, Hooks, Setup, Start};
 use backstory_session as session;
-use backstory_store::{self as store, Home, SqliteStore};
+use backstory_store::{self as store, EngineControl, Home, open_store};
 use backstory_workflow::paths::absolute;
 use tempfile::NamedTempFile;
 
@@ -105,7 +105,7 @@ fn start(current: &CurrentStore, subject: &OsStr) -> Result<Start, Failure> {
 
 /// Adds what was recorded since to the store.
 fn refresh(home: &Home) -> Result<(), Failure> {
-    let mut store = SqliteStore::open(home)?;
+    let mut store = open_store(home)?;
     store.leave_log()?;
     // A log that cannot be indexed is marked, and `log` reports it.
     index::bring_up_to_date(home, &mut store, Busy::Leave, false)

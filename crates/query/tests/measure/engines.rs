@@ -29,13 +29,14 @@ fn the_engines_are_compared() {
         "engine   MB synced     edges   ingest s  cpu s  edges/s     bytes B/edge \
          | open, path, entity, process, version us | of, uses ms"
     );
-    for edges in list("BACKSTORY_MEASURE_SIZES", "100000,1000000") {
+    for edges in list("BACKSTORY_MEASURE_SIZES", "500000,2000000") {
         for memory in list("BACKSTORY_MEASURE_MEMORY", "32") {
             for synced in [false, true] {
                 for &engine in StoreEngine::ALL {
                     let options = EngineOptions {
-                        memory: (memory as usize) << 20,
+                        memory: Some((memory as usize) << 20),
                         synced,
+                        examined: false,
                     };
                     measure(engine, &options, edges);
                 }
@@ -65,7 +66,7 @@ fn measure(engine: StoreEngine, options: &EngineOptions, edges: u64) {
     println!(
         "{:<7} {:>3} {:<5} {:>10} {:>9.3} {:>6.2} {:>8.0} {:>11} {:>6.2} | {:.0} {} | {}",
         engine.word(),
-        options.memory >> 20,
+        options.memory.unwrap_or_default() >> 20,
         options.synced,
         filled.edges,
         filled.elapsed.as_secs_f64(),
@@ -101,6 +102,10 @@ fn time_lookups(store: &dyn Store) -> [Vec<Duration>; 4] {
             clock = Instant::now();
         };
         let found = store.at_path(path.as_os_str().as_encoded_bytes()).unwrap();
+        assert!(
+            !found.is_empty(),
+            "a store of all projects has 500,000 edges"
+        );
         lap(0);
         let entity = store.entity(found[n % found.len()]).unwrap();
         store.touching(found[n % found.len()]).unwrap();

@@ -10,7 +10,7 @@
 //! - `BACKSTORY_MEASURE_RUNS`: number of runs in a store of small runs (10,000). It is made only if
 //!   a directory is named in which it stays.
 //! - `BACKSTORY_MEASURE_SIZES`, `BACKSTORY_MEASURE_MEMORY`: numbers of edges and MB of memory, each
-//!   list with commas, for the comparison of the engines (100000,1000000 and 32). Engines beside
+//!   list with commas, for the comparison of the engines (500000,2000000 and 32). Engines beside
 //!   SQLite need `--features backstory-store/lsm,backstory-store/redb`.
 //! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too.
 //!

@@ -5,7 +5,7 @@ use axum::response::Response;
 use backstory_replay::diff::{
     self, DiffSide, DiffSubject, Difference, DifferenceKind, DifferenceWeight, SideCommand,
 };
-use backstory_store::{EntityKey, GraphStore};
+use backstory_store::EntityKey;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use utoipa::ToSchema;

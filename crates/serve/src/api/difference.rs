@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use backstory_comparison::{ContentDifference, LineMark, compare};
-use backstory_store::{EntityKey, GraphStore};
+use backstory_store::EntityKey;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use backstory_query as query;
 use backstory_query::{PathChange, PathEvent};
-use backstory_store::{GraphStore, same_version};
+use backstory_store::same_version;
 use serde::Serialize;
 use utoipa::ToSchema;
 

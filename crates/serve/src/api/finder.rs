@@ -7,7 +7,6 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::Response;
 use backstory_eventlog::event::Bytes;
-use backstory_store::GraphStore;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -9,7 +9,7 @@
 //!
 //! Invariant: nodes of two answers have the same name only if they stand for the same thing.
 
-use backstory_store::{ActivityKey, EntityKey, GraphStore};
+use backstory_store::{ActivityKey, EntityKey};
 
 use crate::problem::{Answer, Problem};
 use crate::readers::Reading;

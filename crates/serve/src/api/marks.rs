@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Entity, EntityId, EntityKind};
-use backstory_store::{ActivityKey, EntityKey, GraphStore};
+use backstory_store::{ActivityKey, EntityKey};
 use backstory_vocabulary::Word;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use backstory_query as query;
 use backstory_query::answer::ProcessLine;
-use backstory_store::{ActivityKey, GraphStore};
+use backstory_store::ActivityKey;
 use backstory_vocabulary::Word;
 use serde::Serialize;
 use utoipa::ToSchema;

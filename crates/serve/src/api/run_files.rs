@@ -6,7 +6,6 @@ use axum::response::Response;
 use backstory_query as query;
 use backstory_query::FileFilter;
 use backstory_query::answer::{Access, FileUse};
-use backstory_store::GraphStore;
 use backstory_vocabulary::Word;
 use backstory_workflow::ownership::Ownership;
 use serde::Serialize;

@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 
 use axum::extract::State;
 use axum::response::Response;
-use backstory_store::Maintenance;
 use serde::Serialize;
 use utoipa::ToSchema;
 

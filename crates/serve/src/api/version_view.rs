@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use backstory_query as query;
 use backstory_query::Touches;
+use backstory_store::EntityKey;
 use backstory_store::facts::Availability;
-use backstory_store::{EntityKey, GraphStore};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -14,7 +14,7 @@ use backstory_files::{Digest, Ident};
 pub use journal::{Journal, JournalPosition, from_bytes, read_since, rewrite, to_bytes};
 
 /// A record of the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum JournalRecord {
     /// A fact about a version.
     Fact(Fact),
@@ -25,7 +25,7 @@ pub enum JournalRecord {
 }
 
 /// A fact about a version's content.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fact {
     /// The version, as [`crate::same_version`] compares it: status-change time, mode and number of
     /// links do not matter.
@@ -37,7 +37,7 @@ pub struct Fact {
 }
 
 /// Where a content is available.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Availability {
     /// In the store of contents.
     Stored,
@@ -79,7 +79,7 @@ pub struct Package {
 }
 
 /// The directories and links that led to a run's files, as they were when the run had ended.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct DirectorySnapshot {
     /// The run's id.
     pub run: String,
@@ -89,7 +89,7 @@ pub struct DirectorySnapshot {
 }
 
 /// A directory or symbolic link on the path to a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SnapshotEntry {
     /// Absolute path.
     pub path: Bytes,
@@ -108,7 +108,7 @@ pub struct SnapshotEntry {
 }
 
 /// A file that a run only looked at. Nothing else is known of its content.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Looked {
     /// Its name.
     pub name: Bytes,
@@ -121,7 +121,7 @@ pub struct Looked {
 }
 
 /// An entry of a directory's listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Listed {
     /// Its name.
     pub name: Bytes,

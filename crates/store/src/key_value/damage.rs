@@ -1,14 +1,15 @@
 //! Turns what an engine says about its files into errors that name the file.
 //!
-//! Engines check most of what they read, but not all: on some damaged files they panic.
+//! Engines check most of what they read, but not all: on some damaged files they panic. A program
+//! that aborts on a panic reports the damage before: see
+//! [`damaged_by_panic`](crate::damaged_by_panic).
 
-use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Result};
+use crate::{Error, Result, engine_panics};
 
 /// How long to wait for another process that has the database.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,15 +19,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Does the work of an engine. A panic is [`Error::Corrupt`].
 pub fn caught<R>(path: &Path, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let _working = engine_panics::working_on(path);
     // A database that has panicked is only closed, or fails again.
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(corrupt(path, message(&*panic).to_owned())))
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("it cannot be decoded")
+        .unwrap_or_else(|panic| Err(corrupt(path, engine_panics::message(&*panic).to_owned())))
 }
 
 /// The error of a damaged file.

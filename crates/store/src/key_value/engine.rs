@@ -12,6 +12,9 @@ use std::path::Path;
 use super::changes::Changes;
 use crate::{EngineOptions, Result};
 
+/// Bytes of memory that an engine takes, unless the options say otherwise.
+pub const USUAL_MEMORY: usize = 32 << 20;
+
 /// The order of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanOrder {
@@ -31,8 +34,11 @@ pub trait KeyValueEngine: Sized {
     /// The right to write: no other process has it meanwhile. Dropped, it changes nothing.
     type Writer;
 
-    /// Opens the map in a directory, making it if it is not there.
-    fn open(directory: &Path, options: &EngineOptions) -> Result<Self>;
+    /// True if other processes wait while this process has the map open.
+    const EXCLUSIVE: bool;
+
+    /// Opens the map whose file or directory is at a path, making it if it is not there.
+    fn open(path: &Path, options: &EngineOptions) -> Result<Self>;
 
     /// Its file or directory, for messages.
     fn path(&self) -> &Path;

@@ -26,6 +26,7 @@ mod engine;
 mod fact_rows;
 #[cfg(feature = "lsm")]
 mod lsm_tree;
+mod question_stop;
 mod removal;
 mod row_keys;
 mod run_rows;
@@ -33,6 +34,7 @@ mod transaction;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::path::Path;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
@@ -44,10 +46,11 @@ use crate::appender::Body;
 use crate::block_tables::{self, Cache, GraphReader};
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{
-    ActivityKey, ContentFacts, EngineOptions, EntityKey, Error, GraphStore, Home, Label,
-    Maintenance, ReadGuard, Result, RunKey, RunRecord, StoreStats, Stream, VersionMatch,
-    newest_first,
+    ActivityKey, ContentFacts, EngineControl, EngineOptions, EntityKey, Error, GraphStore, Home,
+    Label, Maintenance, ReadGuard, Result, RunKey, RunRecord, StopQuestion, StoreStats, Stream,
+    VersionMatch, newest_first,
 };
+use question_stop::QuestionStop;
 use row_keys::RowTable;
 use transaction::OpenTransaction;
 
@@ -75,29 +78,26 @@ pub struct KeyValueStore<E: KeyValueEngine> {
     /// The state that all reads see, while a transaction or a guard is open.
     held: RefCell<Option<E::Snapshot>>,
     open: RefCell<Option<OpenTransaction<E>>>,
+    stop: QuestionStop,
 }
 
 impl<E: KeyValueEngine> KeyValueStore<E> {
-    /// Opens the database of `home`, making it where needed.
+    /// Opens the database in the directory of `home` at a path, making it where needed.
     ///
     /// Errors: [`Error::NotWritable`] if the directory cannot be written, [`Error::Busy`],
     /// [`Error::Corrupt`], [`Error::NewerSchema`].
-    pub fn open(home: &Home) -> Result<Self> {
-        Self::open_with(home, &EngineOptions::default())
-    }
-
-    /// The same with other options.
-    pub fn open_with(home: &Home, options: &EngineOptions) -> Result<Self> {
+    pub fn open_at(home: &Home, path: &Path, options: &EngineOptions) -> Result<Self> {
         let access = rustix::fs::access(home.dir(), rustix::fs::Access::WRITE_OK);
         access.map_err(|error| Error::NotWritable {
             dir: home.dir().to_owned(),
             reason: std::io::Error::from(error).to_string(),
         })?;
         let store = KeyValueStore {
-            engine: E::open(home.dir(), options)?,
+            engine: E::open(path, options)?,
             cache: RefCell::default(),
             held: RefCell::default(),
             open: RefCell::default(),
+            stop: QuestionStop::default(),
         };
         store.check_format()?;
         Ok(store)
@@ -310,5 +310,19 @@ impl<E: KeyValueEngine> Maintenance for KeyValueStore<E> {
 
     fn compact(&mut self) -> Result<()> {
         self.engine.compact()
+    }
+}
+
+impl<E: KeyValueEngine> EngineControl for KeyValueStore<E> {
+    fn interrupt_when(&self, stop: Option<StopQuestion>) {
+        self.stop.set(stop);
+    }
+
+    fn is_reading(&self) -> bool {
+        self.held.borrow().is_some()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        E::EXCLUSIVE
     }
 }

@@ -48,6 +48,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         {
             return Ok(changed.map(<[u8]>::to_vec));
         }
+        self.stop.check(self.engine.path())?;
         self.in_snapshot(|snapshot| snapshot.get(key))
     }
 
@@ -67,7 +68,12 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             None => Vec::new(),
         };
         if changed.is_empty() {
-            return self.in_snapshot(|snapshot| snapshot.scan(from, end, order, look));
+            return self.in_snapshot(|snapshot| {
+                snapshot.scan(from, end, order, &mut |key, value| {
+                    self.stop.check(self.engine.path())?;
+                    look(key, value)
+                })
+            });
         }
         let mut rows = BTreeMap::new();
         self.in_snapshot(|snapshot| {

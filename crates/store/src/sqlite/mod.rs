@@ -7,6 +7,7 @@
 
 mod annotations;
 mod block_rows;
+mod control;
 mod facts;
 mod open;
 mod runs;
@@ -27,8 +28,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_graph::model::{Activity, ActivityId, Entity};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB};
+use rusqlite::Connection;
 
 use crate::annotations::{Annotation, AnnotationKind, AnnotationRecord, RunAnnotations};
 use crate::appender::Body;
@@ -46,12 +46,6 @@ pub struct SqliteStore {
     path: PathBuf,
     cache: RefCell<Cache>,
 }
-
-/// Bytes of the write-ahead log from which on a checkpoint is worth it.
-const LONG_LOG: u64 = 1 << 20;
-
-/// Operations of SQLite's virtual machine between two looks at the clock. A look-up takes about 20.
-const OPERATIONS: i32 = 500;
 
 impl SqliteStore {
     /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be
@@ -76,9 +70,10 @@ impl SqliteStore {
     /// Uses the machine so from now on.
     pub(crate) fn use_options(&self, options: &EngineOptions) -> Result<()> {
         let fail = |e| self.failed("set the options", e);
-        let kibibytes = (options.memory >> 10) as i64;
         let pragma = |name, value: i64| self.conn.pragma_update(None, name, value);
-        pragma("cache_size", -kibibytes).map_err(fail)?;
+        if let Some(memory) = options.memory {
+            pragma("cache_size", -((memory >> 10) as i64)).map_err(fail)?;
+        }
         // 1 is NORMAL: only checkpoints wait for the disk. 2 is FULL.
         pragma("synchronous", 1 + i64::from(options.synced)).map_err(fail)
     }
@@ -89,53 +84,6 @@ impl SqliteStore {
             .conn
             .query_row("PRAGMA journal_mode", [], |row| row.get(0));
         mode.map_err(|e| self.failed("ask for the journal mode", e))
-    }
-
-    /// Skips the WAL checkpoint on close, which waits for the disk. The next process that closes
-    /// the database without this call, or calls [`bring_in_log`](SqliteStore::bring_in_log), does
-    /// the checkpoint.
-    pub fn leave_log(&self) -> Result<()> {
-        let done = self
-            .conn
-            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        done.map(drop)
-            .map_err(|e| self.failed("leave the log to others", e))
-    }
-
-    /// True if SQLite's write-ahead log is so long that it shows, and this process may write. The
-    /// first process that opens the database reads the whole log: about a millisecond for each MB.
-    pub fn has_long_log(&self) -> bool {
-        let log = open::beside(&self.path, "-wal");
-        std::fs::metadata(log).is_ok_and(|meta| meta.len() > LONG_LOG)
-            && self
-                .conn
-                .is_readonly(MAIN_DB)
-                .is_ok_and(|only_read| !only_read)
-    }
-
-    /// Does a WAL checkpoint and empties the log. Waits for the disk, and up to 5 s for readers of
-    /// the state before. If they take longer the log stays, which does no harm.
-    pub fn bring_in_log(&self) -> Result<()> {
-        let fail = |e| self.failed("bring in the log", e);
-        self.conn
-            .busy_timeout(open::LITTLE_PATIENCE)
-            .map_err(fail)?;
-        let done = self
-            .conn
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        self.conn.busy_timeout(open::PATIENCE).map_err(fail)?;
-        done.map_err(fail)
-    }
-
-    /// Calls `stop` again and again while a question reads. When it returns true, the question
-    /// fails with [`Error::Interrupted`]. `None` ends that.
-    pub fn interrupt_when(&self, stop: Option<Box<dyn FnMut() -> bool + Send>>) {
-        self.conn.progress_handler(OPERATIONS, stop);
-    }
-
-    /// True while a [`GraphStore::reading`] guard is alive.
-    pub fn is_reading(&self) -> bool {
-        !self.conn.is_autocommit()
     }
 
     fn graph(&self) -> GraphReader<'_, SqliteStore> {

@@ -7,6 +7,7 @@ use backstory_vocabulary::SuppressMode;
 
 use super::*;
 use crate::Appender;
+use crate::EngineControl;
 use crate::MemoryStore;
 use crate::block_tables::column;
 

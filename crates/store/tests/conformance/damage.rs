@@ -126,3 +126,61 @@ fn a_damaged_file_is_an_answer_or_an_error_that_says_what_to_do() {
         assert!(refused > 0, "{engine}: no damage was found");
     }
 }
+
+#[test]
+fn a_question_that_should_stop_fails_and_the_next_one_is_answered() {
+    for engine in engines::durable() {
+        let tmp = tempfile::tempdir().unwrap();
+        let mut store = engines::open(engine, tmp.path()).unwrap();
+        for number in 0..200 {
+            let run = format!("run{number}");
+            let (from, to) = (("/in", ident(1, 1)), ("/out", ident(2, 2)));
+            copy(&mut *store, &run, number, from, to);
+        }
+        let reading = store.reading().unwrap();
+        assert!(store.is_reading());
+        store.interrupt_when(Some(Box::new(|| true)));
+        assert!(matches!(store.runs(), Err(Error::Interrupted(_))));
+        drop(reading);
+        assert!(!store.is_reading(), "the question left a transaction");
+        store.interrupt_when(None);
+        assert_eq!(store.runs().unwrap().len(), 200);
+    }
+}
+
+/// An engine that checks its files finds every change of a byte that it reads. It opens none that
+/// it would panic on.
+#[test]
+fn an_examined_database_has_no_damage_or_an_error() {
+    for engine in engines::durable().filter(|engine| *engine != "sqlite") {
+        let tmp = tempfile::tempdir().unwrap();
+        let sound = tmp.path().join("sound");
+        fill(&mut *engines::open(engine, &sound).unwrap());
+        let before = ask(&*engines::open_examined(engine, &sound).unwrap()).unwrap();
+        let mut all = Vec::new();
+        files(&sound, &mut all);
+        let mut refused = 0;
+        for file in &all {
+            let length = fs::metadata(file).unwrap().len() as usize;
+            for piece in 0..5.min(length) {
+                let dir = tmp.path().join("damaged");
+                copy_directory(&sound, &dir);
+                let path = dir.join(file.strip_prefix(&sound).unwrap());
+                let mut bytes = fs::read(&path).unwrap();
+                bytes[length * piece / 5] ^= 0x5a;
+                fs::write(&path, bytes).unwrap();
+                match engines::open_examined(engine, &dir).and_then(|store| ask(&*store)) {
+                    // The byte was of no row, or of one that only the newest commit had.
+                    Ok(found) => assert!(found <= before, "{engine}: {}", path.display()),
+                    Err(error) => {
+                        refused += 1;
+                        let text = error.to_string();
+                        assert!(text.contains(dir.to_str().unwrap()), "{engine}: {text}");
+                    }
+                }
+                fs::remove_dir_all(&dir).unwrap();
+            }
+        }
+        assert!(refused > 0, "{engine}: no damage was found");
+    }
+}

@@ -2,29 +2,24 @@
 
 use std::path::Path;
 
-use backstory_store::{Home, MemoryStore, SqliteStore, Store};
+use backstory_store::{EngineOptions, Home, MemoryStore, Store, StoreEngine, open_engine};
+use backstory_vocabulary::Word;
 
 /// Opens the store of an engine in a directory, making it if it is not there.
 type Open = fn(&Path) -> Result<Box<dyn Store>, backstory_store::Error>;
 
 const ENGINES: &[(&str, Open)] = &[
     ("memory", |_| Ok(Box::new(MemoryStore::default()))),
-    ("sqlite", |dir| {
-        Ok(Box::new(SqliteStore::open(&Home::open(dir)?)?))
-    }),
+    ("sqlite", |dir| opened(StoreEngine::Sqlite, dir)),
     #[cfg(feature = "lsm")]
-    ("lsm", |dir| {
-        Ok(Box::new(backstory_store::LsmStore::open(&Home::open(
-            dir,
-        )?)?))
-    }),
+    ("lsm", |dir| opened(StoreEngine::Lsm, dir)),
     #[cfg(feature = "redb")]
-    ("redb", |dir| {
-        Ok(Box::new(backstory_store::RedbStore::open(&Home::open(
-            dir,
-        )?)?))
-    }),
+    ("redb", |dir| opened(StoreEngine::Redb, dir)),
 ];
+
+fn opened(engine: StoreEngine, dir: &Path) -> Result<Box<dyn Store>, backstory_store::Error> {
+    open_engine(&Home::open(dir)?, engine, &EngineOptions::default())
+}
 
 /// Runs a test with an empty store of each engine. On a failure the last line that it prints names
 /// the engine.
@@ -59,4 +54,16 @@ pub fn open(engine: &str, dir: &Path) -> Result<Box<dyn Store>, backstory_store:
     let mut engines = ENGINES.iter();
     let found = engines.find(|(name, _)| *name == engine);
     found.expect("the engine's feature is on").1(dir)
+}
+
+/// The same, after the engine has checked its files.
+pub fn open_examined(engine: &str, dir: &Path) -> Result<Box<dyn Store>, backstory_store::Error> {
+    println!("engine: {engine}");
+    let home = Home::open(dir)?;
+    let options = EngineOptions {
+        examined: true,
+        ..EngineOptions::default()
+    };
+    let engine = StoreEngine::from_word(engine).expect("an engine with files");
+    open_engine(&home, engine, &options)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use backstory_store::{Error, GraphStore, Home, SqliteStore};
+use backstory_store::{EngineControl, Error, GraphStore, Home, SqliteStore};
 
 use crate::graph::*;
 
@@ -216,29 +216,4 @@ fn a_process_that_leaves_the_log_leaves_the_checkpoint_to_the_next() {
     assert_eq!(other.runs().unwrap().len(), 1);
     drop(other);
     assert_eq!(left(), 0);
-}
-
-#[test]
-fn a_question_that_should_stop_fails_and_the_next_one_is_answered() {
-    let tmp = tempfile::tempdir().unwrap();
-    let home = Home::open(tmp.path()).unwrap();
-    let mut store = SqliteStore::open(&home).unwrap();
-    for number in 0..200 {
-        let run = format!("run{number}");
-        copy(
-            &mut store,
-            &run,
-            number,
-            ("/in", ident(1, 1)),
-            ("/out", ident(2, 2)),
-        );
-    }
-    store.interrupt_when(Some(Box::new(|| true)));
-    let reading = store.reading().unwrap();
-    assert!(store.is_reading());
-    assert!(matches!(store.runs(), Err(Error::Interrupted(_))));
-    drop(reading);
-    assert!(!store.is_reading(), "the question left a transaction");
-    store.interrupt_when(None);
-    assert_eq!(store.runs().unwrap().len(), 200);
 }

@@ -3,7 +3,10 @@
 use backstory_eventlog::event::{Bytes, Via};
 use backstory_files::Ident;
 use backstory_graph::model::*;
-use backstory_store::{ActivityKey, EntityKey, RunKey, RunRecord, Store, Stream, VersionMatch};
+use backstory_store::{
+    ActivityKey, EntityKey, Label, RunKey, RunRecord, Store, Stream, VersionMatch, copy_run,
+    digest_of_run,
+};
 use proptest::prelude::*;
 
 use crate::engines::all_stores;
@@ -121,14 +124,16 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
+/// Directories below a directory; what was made in it.
+type DirectoryAnswers = (Vec<Bytes>, Vec<(Bytes, EntityKey)>);
+
 /// The answers of a store about a run.
 #[derive(Debug, PartialEq)]
 struct Answers {
     activities: Vec<Activity>,
     entities: Vec<Entity>,
     record: Option<RunRecord>,
-    /// Directories below a directory; what was made in it.
-    directories: Vec<(Vec<Bytes>, Vec<(Bytes, EntityKey)>)>,
+    directories: Vec<DirectoryAnswers>,
     streams: Vec<Stream>,
     of_entities: Vec<EntityAnswers>,
 }
@@ -211,6 +216,33 @@ proptest! {
             for (_, other) in others.iter() {
                 assert_eq!(right, answers(&**other, graph, key));
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+    #[test]
+    fn a_copied_run_has_the_digest_of_the_original(graph in random(), at in 0usize..9) {
+        let mut stores = all_stores();
+        let mut head = header("run0", 7);
+        head.name = Some("first".into());
+        let from = at % stores.len();
+        let original = &mut stores[from].1;
+        let key = original.append(&head, &end(), 11, &mut |sink| build(&graph, sink)).unwrap();
+        original.set_label("run0", Label::Name, (at > 4).then_some("second")).unwrap();
+        original.set_label("run0", Label::Note, Some("a note")).unwrap();
+        let record = original.run_by_key(key).unwrap().unwrap();
+        let right = digest_of_run(&**original, &record).unwrap();
+        let (_, original) = stores.swap_remove(from);
+        for (_, copy) in &mut stores {
+            copy_run(&*original, &record, &mut **copy).unwrap();
+            let copied = copy.run("run0").unwrap().unwrap();
+            prop_assert_eq!(digest_of_run(&**copy, &copied).unwrap(), right);
+            // The digest changes with the content.
+            copy.set_label("run0", Label::Note, Some("another")).unwrap();
+            let changed = copy.run("run0").unwrap().unwrap();
+            prop_assert_ne!(digest_of_run(&**copy, &changed).unwrap(), right);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use backstory_contents::WorkMeter;
 use backstory_replay::root::{self, OWN, results::RootSnapshot};
 use backstory_session as session;
-use backstory_store::{Home, SqliteStore};
+use backstory_store::{Home, open_store};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::{PLAN, Played, RESULT, ReplayRequest, STORE};
@@ -168,7 +168,7 @@ fn record(job: &ReplayRequest) -> Result<Played, Failure> {
     })
     .map_err(Failure::not_found)?;
     let took = began.elapsed().as_nanos() as u64;
-    let mut store = SqliteStore::open(&home)?;
+    let mut store = open_store(&home)?;
     // A replay whose run cannot be indexed has succeeded all the same.
     let indexed = index::bring_up_to_date(&home, &mut store, Busy::Wait, false).is_ok();
     Ok(Played {

@@ -18,7 +18,7 @@ use backstory_contents::transfer::{Kind, Reader, Section};
 use backstory_eventlog::Log;
 use backstory_store::annotations::{self, AnnotationRecord};
 use backstory_store::facts::{self, DirectorySnapshot, Fact, Journal, JournalRecord};
-use backstory_store::{self as store, ContentFacts, GraphStore, Home, Label, SqliteStore};
+use backstory_store::{self as store, Home, Label, Store, open_store};
 
 use super::keep_lock;
 use crate::args::store::StoreImportArgs;
@@ -34,7 +34,7 @@ const MOST: u64 = 1 << 30;
 /// Adds the runs of the file to the store.
 pub fn run(args: StoreImportArgs, store: Option<&Path>) -> Outcome {
     let home = Home::locate(store)?;
-    let mut database = SqliteStore::open(&home)?;
+    let mut database = open_store(&home)?;
     let lock = keep_lock(&home)?;
     store::catch_up(&home, &mut database)?;
     let meter = WorkMeter::default();
@@ -108,7 +108,7 @@ impl Import {
         &mut self,
         path: &Path,
         meter: &WorkMeter,
-        database: &SqliteStore,
+        database: &dyn Store,
     ) -> Result<(), Problem> {
         let file = File::open(path)?;
         meter.expect(file.metadata()?.len());
@@ -213,7 +213,7 @@ impl Import {
     }
 
     /// Appends new facts to the journal whose contents the store has.
-    fn write_facts(&mut self, runs: &[String], database: &SqliteStore) -> Result<(), Problem> {
+    fn write_facts(&mut self, runs: &[String], database: &dyn Store) -> Result<(), Problem> {
         let mut fresh = Vec::new();
         for run in runs {
             if database.directory_snapshot(run)?.is_some() {
@@ -251,12 +251,12 @@ impl Import {
         }
     }
 
-    fn learn(&self, database: &mut SqliteStore) -> Result<(), Failure> {
+    fn learn(&self, database: &mut dyn Store) -> Result<(), Failure> {
         Ok(store::catch_up(&self.home, database)?)
     }
 
     /// Names and notes of the runs that are new.
-    fn label(&mut self, database: &mut SqliteStore) -> Result<(), Failure> {
+    fn label(&mut self, database: &mut dyn Store) -> Result<(), Failure> {
         for (run, label) in self.labels.iter().filter(|(run, _)| self.new.contains(run)) {
             let (name, note) = label.split_once('\n').unwrap_or((label, ""));
             if !name.is_empty() && crate::commands::record::check_name(name).is_ok() {

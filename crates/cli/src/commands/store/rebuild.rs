@@ -5,10 +5,13 @@
 //! of runs are in the database only, and are taken from the old one where it can be read.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 
-use backstory_store::{self as store, GraphStore, Home, Label, RunRecord, SqliteStore};
+use backstory_store::{
+    self as store, DatabaseFiles, EngineControl, EngineOptions, GraphStore, Home, Label, RunRecord,
+    Store, StoreEngine, open_examined,
+};
 
 use super::verify::is_damage;
 use super::{Outcome, answer, keep_lock};
@@ -19,17 +22,17 @@ use crate::json;
 use crate::text::progress::{Progress, Unit};
 use crate::text::words::counted;
 
-/// Files that SQLite keeps for a database: itself, and those beside it.
-const ENDINGS: [&str; 3] = ["-wal", "-shm", ""];
-
 /// Rebuilds the database.
 pub fn run(args: StoreRebuildArgs, chosen: Option<&Path>) -> Outcome {
     let home = Home::open_to_read(&Home::directory(chosen)?)?;
+    let engine = StoreEngine::of(&home)?;
+    // The database is open until it is replaced: another process may wait for it, and have a lock.
+    let mut old = OldDatabase::open(&home)?;
     let waiting = "waiting for another backstory process to index the newest runs";
     let _indexes = index::take_lock(home.lock_path(), Busy::Wait, waiting)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     let _keeps = keep_lock(&home)?;
-    let old = OldDatabase::read(&home)?;
+    old.read_runs();
     let logs = home.finalized()?;
     let lost: Vec<&str> = old
         .runs
@@ -44,14 +47,15 @@ pub fn run(args: StoreRebuildArgs, chosen: Option<&Path>) -> Outcome {
             lost.join(", ")
         )));
     }
-    let new = beside(&home.database_path(), ".new");
-    remove(&new)?;
+    let database = DatabaseFiles::of(&home, engine);
+    let new = database.beside(".new");
+    new.remove()?;
     let made = build(&home, &new, &old);
     if made.is_err() {
-        remove(&new)?;
+        new.remove()?;
     }
     let indexed = made?;
-    replace(&home, &new, &old)?;
+    replace(&database, &new, old)?;
     answer(|out| match args.json {
         true => json::object(
             out,
@@ -68,6 +72,8 @@ pub fn run(args: StoreRebuildArgs, chosen: Option<&Path>) -> Outcome {
 
 /// The facts of the old database that no log has.
 struct OldDatabase {
+    /// The database itself, if it can be opened.
+    open: Option<Box<dyn Store>>,
     /// Its runs; empty if it cannot be read.
     runs: Vec<RunRecord>,
     /// It belongs to another program, perhaps.
@@ -75,26 +81,33 @@ struct OldDatabase {
 }
 
 impl OldDatabase {
-    fn read(home: &Home) -> Result<OldDatabase, Failure> {
-        let (runs, foreign) = match SqliteStore::open(home) {
-            Ok(store) => (store.runs().unwrap_or_default(), false),
-            Err(error) if is_damage(&error) => {
-                (Vec::new(), matches!(error, store::Error::NotOurs(_)))
-            }
+    fn open(home: &Home) -> Result<OldDatabase, Failure> {
+        let (open, foreign) = match open_examined(home) {
+            Ok(store) => (Some(store), false),
+            Err(error) if is_damage(&error) => (None, matches!(error, store::Error::NotOurs(_))),
             Err(error) => return Err(error.into()),
         };
-        if runs.is_empty() {
+        Ok(OldDatabase {
+            open,
+            runs: Vec::new(),
+            foreign,
+        })
+    }
+
+    fn read_runs(&mut self) {
+        let runs = self.open.as_ref().map(|store| store.runs());
+        self.runs = runs.and_then(Result::ok).unwrap_or_default();
+        if self.runs.is_empty() {
             complain(
                 "the old database cannot be read: names and notes that were given later are lost",
             );
         }
-        Ok(OldDatabase { runs, foreign })
     }
 }
 
 /// Makes the new database, and returns the number of its runs.
-fn build(home: &Home, path: &Path, old: &OldDatabase) -> Result<usize, Failure> {
-    let mut new = SqliteStore::open_at(home, path)?;
+fn build(home: &Home, database: &DatabaseFiles, old: &OldDatabase) -> Result<usize, Failure> {
+    let mut new = database.open(&EngineOptions::default())?;
     let runs = home.pending(&new)?;
     let mut indexed = 0;
     let bytes = |run: &String| fs::metadata(home.log_path(run)).map_or(0, |meta| meta.len());
@@ -125,58 +138,19 @@ fn build(home: &Home, path: &Path, old: &OldDatabase) -> Result<usize, Failure> 
 
 /// Replaces the old database by the new one. A question in between finds no database, and makes
 /// one from the logs.
-fn replace(home: &Home, new: &Path, old: &OldDatabase) -> Result<(), Failure> {
-    let path = home.database_path();
-    let aside = beside(&path, ".old");
-    remove(&aside)?;
-    // The log of the old database must not be taken for one of the new.
-    for ending in ENDINGS {
-        rename(&beside(&path, ending), &beside(&aside, ending))?;
-    }
-    for ending in ENDINGS {
-        rename(&beside(new, ending), &beside(&path, ending))?;
-    }
+fn replace(database: &DatabaseFiles, new: &DatabaseFiles, old: OldDatabase) -> Result<(), Failure> {
+    let aside = database.beside(".old");
+    drop(old.open);
+    new.replace(database, &aside)?;
     match old.foreign {
         true => {
             complain(&format!(
                 "{} was no backstory database; it is now {}",
-                path.display(),
-                aside.display()
+                database.path().display(),
+                aside.path().display()
             ));
             Ok(())
         }
-        false => remove(&aside),
+        false => Ok(aside.remove()?),
     }
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    PathBuf::from(name)
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::not_found(format!(
-            "cannot rename {} to {}: {error}",
-            from.display(),
-            to.display()
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Removes a database with the files beside it.
-fn remove(path: &Path) -> Result<(), Failure> {
-    for ending in ENDINGS {
-        let path = beside(path, ending);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                let line = format!("cannot remove {}: {error}", path.display());
-                return Err(Failure::not_found(line));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

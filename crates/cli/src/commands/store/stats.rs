@@ -1,11 +1,12 @@
 //! `store stats`: prints how much is in the store, and what takes the space.
 
-use backstory_store::{ContentFacts, Maintenance};
+use backstory_store::{ContentFacts, Maintenance, StoreEngine};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use backstory_store::facts::Availability;
+use backstory_vocabulary::Word;
 
 use super::contents;
 use crate::args::store::StoreStatsArgs;
@@ -45,6 +46,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
         stored => versions as f64 / stored as f64,
     };
     let counts = graph.counts;
+    let engine = StoreEngine::of(&current.home)?;
     answer(|out| match args.json {
         true => json::object(
             out,
@@ -54,6 +56,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
                 ("entities", counts.entities.into()),
                 ("edges", counts.edges.into()),
                 ("graph_bytes", graph.bytes.into()),
+                ("engine", engine.word().into()),
                 ("log_bytes", logs.into()),
                 ("preserved_bytes", preserved.into()),
                 ("facts_bytes", facts_bytes.into()),
@@ -75,6 +78,9 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
         ),
         false => {
             let mut line = |key: &str, value: String| writeln!(out, "{key:<10} {value}");
+            if engine != StoreEngine::Sqlite {
+                line("engine", engine.to_string())?;
+            }
             line("runs", graph.runs.to_string())?;
             line(
                 "graph",

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use backstory_eventlog::Log;
 use backstory_files::Digest;
 use backstory_store::{
-    self as store, ActivityKey, GraphStore, Home, MemoryStore, RunRecord, SqliteStore,
+    self as store, ActivityKey, DatabaseFiles, GraphStore, Home, MemoryStore, RunRecord, Store,
+    StoreEngine, broken_rule, examine,
 };
 
 use super::{Outcome, answer, contents};
@@ -114,17 +115,18 @@ impl Damaged {
 
     /// Checks the database, and the graph of every run against its log. Returns the number of runs.
     fn of_database(&mut self, home: &Home) -> Result<usize, Failure> {
-        let path = home.database_path();
+        let database = DatabaseFiles::of(home, StoreEngine::of(home)?);
+        let path = database.path();
         let progress = Progress::start("checking the database");
-        let messages = match SqliteStore::open(home) {
-            Ok(store) => store.integrity(),
+        let messages = match examine(home) {
+            Ok(messages) => messages,
             Err(error) if is_damage(&error) => vec![chain(&error)],
             Err(error) => return Err(error.into()),
         };
         progress.end();
         if !messages.is_empty() {
             for message in messages {
-                self.add(&path, message, Repair::Rebuild);
+                self.add(path, message, Repair::Rebuild);
             }
             return Ok(0);
         }
@@ -132,7 +134,7 @@ impl Damaged {
         let runs = match current.store.runs() {
             Ok(runs) => runs,
             Err(error) => {
-                self.add(&path, chain(&error), Repair::Rebuild);
+                self.add(path, chain(&error), Repair::Rebuild);
                 return Ok(0);
             }
         };
@@ -144,7 +146,7 @@ impl Damaged {
         let progress = Progress::of(&what, bytes, Unit::Bytes);
         for run in &runs {
             let id = &run.header.id;
-            let broken = current.store.broken_rule(run);
+            let broken = broken_rule(&current.store, run);
             let broken = broken.unwrap_or_else(|error| Some(chain(&error)));
             let broken = match broken {
                 None => self.against_log(&current, run),
@@ -152,7 +154,7 @@ impl Damaged {
             };
             progress.done.add(run.log_bytes);
             if let Some(what) = broken {
-                self.add(&path, format!("run {id}: {what}"), Repair::Rebuild);
+                self.add(path, format!("run {id}: {what}"), Repair::Rebuild);
             }
         }
         Ok(runs.len())
@@ -224,7 +226,7 @@ pub fn is_damage(error: &store::Error) -> bool {
 }
 
 /// True if two stores have the same graph of a run.
-fn agree(one: &SqliteStore, run: &RunRecord, other: &MemoryStore) -> store::Result<bool> {
+fn agree(one: &dyn Store, run: &RunRecord, other: &MemoryStore) -> store::Result<bool> {
     let Some(again) = other.run(&run.header.id)? else {
         return Ok(false);
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 use backstory_account::{Account, Narrowing};
 use backstory_query::answer::{Lineage, Scope};
 use backstory_query::{self as query, Direction, Globs, LineageKey, subject};
-use backstory_store::{EntityKey, GraphStore};
+use backstory_store::EntityKey;
 
 use super::draft::{Fold, GraphDraft};
 use super::graph_rows::LineageView;

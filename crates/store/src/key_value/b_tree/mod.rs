@@ -16,12 +16,9 @@ use redb::{
 
 use super::changes::Changes;
 use super::damage::{caught, patiently};
-use super::engine::{KeyValueEngine, KeyValueSnapshot, Look, ScanOrder};
+use super::engine::{KeyValueEngine, KeyValueSnapshot, Look, ScanOrder, USUAL_MEMORY};
 use crate::{EngineOptions, Error, Result};
 use errors::failed;
-
-/// The file, in the store's directory.
-const FILE: &str = "graph.redb";
 
 /// The one table of the file.
 const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows");
@@ -70,17 +67,24 @@ impl KeyValueEngine for RedbEngine {
     type Snapshot = RedbSnapshot;
     type Writer = WriteTransaction;
 
-    fn open(directory: &Path, options: &EngineOptions) -> Result<Self> {
-        let path = directory.join(FILE);
+    const EXCLUSIVE: bool = false;
+
+    fn open(path: &Path, options: &EngineOptions) -> Result<Self> {
+        let path = path.to_owned();
         let doing = "open the database";
+        // A pipe or a device would keep the process waiting.
+        if fs::metadata(&path).is_ok_and(|meta| !meta.is_file()) {
+            return Err(Error::NotOurs(path));
+        }
         let open = || {
             let mut file = OpenOptions::new();
             let file = file.read(true).write(true).create(true).truncate(false);
             let file = file.mode(0o600).open(&path);
             drop(file.map_err(|error| Error::io(doing, &path, error))?);
             Database::builder()
-                .set_cache_size(options.memory)
+                .set_cache_size(options.memory.unwrap_or(USUAL_MEMORY))
                 .set_concurrency_mode(ConcurrencyMode::MultiWriter)
+                .set_check_integrity_on_open(options.examined)
                 .create(&path)
                 .map_err(|error| failed(doing, &path, error.into()))
         };

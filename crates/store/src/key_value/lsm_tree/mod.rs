@@ -1,7 +1,10 @@
 //! The engine `fjall`: an LSM tree, in a directory of its own.
 //!
 //! A commit is appended to a journal and sorted in memory. Background threads write sorted tables
-//! and merge them. One process at a time has the database: others wait for it.
+//! and merge them. One process at a time has the database: others wait for it. Stores of the same
+//! process share it.
+
+mod open_trees;
 
 use std::fs::{self, DirBuilder};
 use std::ops::{Bound, ControlFlow};
@@ -12,11 +15,9 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Sn
 
 use super::changes::Changes;
 use super::damage::{caught, corrupt, failed_io, patiently};
-use super::engine::{KeyValueEngine, KeyValueSnapshot, Look, ScanOrder};
+use super::engine::{KeyValueEngine, KeyValueSnapshot, Look, ScanOrder, USUAL_MEMORY};
 use crate::{EngineOptions, Error, Result};
-
-/// The directory, in the store's directory.
-const DIRECTORY: &str = "graph.lsm";
+use open_trees::OpenTree;
 
 /// Threads that write and merge tables.
 const WORKERS: usize = 1;
@@ -24,7 +25,7 @@ const WORKERS: usize = 1;
 /// A database of fjall with one tree.
 pub struct LsmEngine {
     /// Always there until it is dropped.
-    opened: Option<(Database, Keyspace)>,
+    opened: Option<OpenTree>,
     path: PathBuf,
     synced: bool,
 }
@@ -37,9 +38,18 @@ pub struct LsmSnapshot {
 }
 
 impl LsmEngine {
-    fn opened(&self) -> Result<&(Database, Keyspace)> {
+    fn opened(&self) -> Result<(&Database, &Keyspace)> {
         let closed = Error::Damaged("database (it is closed)");
-        self.opened.as_ref().ok_or(closed)
+        let opened = self.opened.as_ref().ok_or(closed)?;
+        Ok((&opened.database, &opened.rows))
+    }
+
+    /// Reads every row. fjall compares each block with its checksum.
+    fn read_all(&self) -> Result<()> {
+        let all = (&[][..], &[u8::MAX][..]);
+        let go_on = &mut |_: &[u8], _: &[u8]| Ok(ControlFlow::Continue(()));
+        self.snapshot()?
+            .scan(all.0, all.1, ScanOrder::Ascending, go_on)
     }
 }
 
@@ -79,14 +89,16 @@ impl KeyValueEngine for LsmEngine {
     /// The process that has opened the database is the only one.
     type Writer = ();
 
-    fn open(directory: &Path, options: &EngineOptions) -> Result<Self> {
-        let path = directory.join(DIRECTORY);
+    const EXCLUSIVE: bool = true;
+
+    fn open(path: &Path, options: &EngineOptions) -> Result<Self> {
+        let path = path.to_owned();
         let doing = "open the database";
         let fail = |error| failed(doing, &path, error);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| Error::io("make", &path, error))?;
         let open = || {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-            made.map_err(|error| Error::io("make", &path, error))?;
-            let half = options.memory as u64 / 2;
+            let half = options.memory.unwrap_or(USUAL_MEMORY) as u64 / 2;
             let database = Database::builder(&path)
                 .cache_size(half)
                 .worker_threads(WORKERS)
@@ -96,12 +108,16 @@ impl KeyValueEngine for LsmEngine {
             let rows = database.keyspace("rows", tree).map_err(fail)?;
             Ok((database, rows))
         };
-        let opened = patiently(|| caught(&path, open))?;
-        Ok(LsmEngine {
+        let opened = OpenTree::open(&path, || patiently(|| caught(&path, open)))?;
+        let engine = LsmEngine {
             opened: Some(opened),
             path,
             synced: options.synced,
-        })
+        };
+        if options.examined {
+            engine.read_all()?;
+        }
+        Ok(engine)
     }
 
     fn path(&self) -> &Path {
