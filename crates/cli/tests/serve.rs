@@ -7,6 +7,8 @@
 mod crowd;
 #[path = "serve/documented.rs"]
 mod documented;
+#[path = "serve/engines.rs"]
+mod engines;
 #[path = "serve/failures.rs"]
 mod failures;
 #[path = "serve/hostile_contents.rs"]

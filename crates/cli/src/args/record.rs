@@ -112,7 +112,7 @@ pub struct RecordArgs {
 }
 
 /// Parses an option's value from the words of a list, which `--help` and error messages name.
-fn words<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+pub fn words<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
     let words = W::ALL.iter().map(|value| value.word());
     PossibleValuesParser::new(words).try_map(|word| W::from_word(&word))
 }

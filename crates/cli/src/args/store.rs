@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use backstory_store::StoreEngine;
 use clap::{Args, Subcommand};
+
+use super::record::words;
 
 /// The text after the options in the help of `store`.
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -33,6 +36,14 @@ pub enum StoreCommand {
         they are. Names and notes are taken from the old database if it can be read.\n\
         Exit status: 0 if all runs are there again, 1 if not.")]
     Rebuild(StoreRebuildArgs),
+
+    /// Give the store another storage engine
+    #[command(after_help = "Examples:\n  \
+        backstory store migrate --to redb\n  \
+        backstory store migrate --to sqlite          goes back\n\n\
+        The runs are copied into a new database and compared with the old one. The old\n\
+        database stays until then. Logs and contents stay as they are.")]
+    Migrate(StoreMigrateArgs),
 
     /// Free space: remove old runs, and contents that no run refers to
     #[command(after_help = "Examples:\n  \
@@ -77,6 +88,22 @@ pub struct StoreRebuildArgs {
     /// Rebuild although some runs have no log any more, and forget these runs
     #[arg(long)]
     pub force: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store migrate`
+#[derive(Debug, Args)]
+pub struct StoreMigrateArgs {
+    /// Engine to move to
+    #[arg(long, value_name = "ENGINE", value_parser = words::<StoreEngine>())]
+    pub to: StoreEngine,
+
+    /// Keep the old database beside the new one, under a name that ends in .old
+    #[arg(long)]
+    pub keep_old: bool,
 
     /// Print JSON
     #[arg(long)]

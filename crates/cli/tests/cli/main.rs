@@ -30,6 +30,7 @@ mod inspect;
 mod kept;
 mod kinds;
 mod launchers;
+mod migrate;
 mod names;
 mod orphans;
 mod packaging;

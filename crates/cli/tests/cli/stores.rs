@@ -312,7 +312,7 @@ fn the_write_ahead_log_is_checkpointed_after_a_question() {
 }
 
 /// A place with two indexed runs, the first with a name and a note.
-fn two_runs() -> (Place, PathBuf) {
+pub(super) fn two_runs() -> (Place, PathBuf) {
     let place = Place::new();
     place.write_aged("in", "text\n");
     let run = place.record("sort in > out; sort out > sorted");
@@ -325,7 +325,7 @@ fn two_runs() -> (Place, PathBuf) {
 }
 
 /// Bytes that look random.
-fn noise(bytes: &mut [u8]) {
+pub(super) fn noise(bytes: &mut [u8]) {
     let mut state = 7u32;
     for byte in bytes {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

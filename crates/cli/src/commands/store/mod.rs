@@ -3,6 +3,7 @@
 mod export;
 mod gc;
 mod import;
+mod migrate;
 mod rebuild;
 mod stats;
 mod verify;
@@ -24,6 +25,7 @@ pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
         StoreCommand::Stats(args) => stats::run(args, store),
         StoreCommand::Verify(args) => verify::run(args, store),
         StoreCommand::Rebuild(args) => rebuild::run(args, store),
+        StoreCommand::Migrate(args) => migrate::run(args, store),
         StoreCommand::Gc(args) => gc::run(args, store),
         StoreCommand::Export(args) => export::run(args, store),
         StoreCommand::Import(args) => import::run(args, store),

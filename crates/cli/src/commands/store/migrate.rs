@@ -1,0 +1,208 @@
+//! `store migrate`: gives the store another storage engine.
+//!
+//! The new database is made beside the old one and compared with it, run by run. Then one rename,
+//! of the file that names the engine, makes the new database the store's. A migration that is
+//! interrupted before leaves the old database as it is. Logs and contents stay as they are.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use backstory_files::Digest;
+use backstory_store::{
+    self as store, DatabaseFiles, EngineControl, EngineOptions, Home, Maintenance, RunRecord,
+    Store, StoreEngine, combined, copy_run, digest_of_facts, digest_of_run, open_examined,
+};
+use backstory_vocabulary::Word;
+
+use super::{Outcome, answer, keep_lock};
+use crate::args::store::StoreMigrateArgs;
+use crate::error::{Failure, chain};
+use crate::index::{self, Busy};
+use crate::json;
+use crate::text::progress::{Progress, Unit};
+use crate::text::when::size;
+use crate::text::words::counted;
+
+/// Moves the store to another engine.
+pub fn run(args: StoreMigrateArgs, chosen: Option<&Path>) -> Outcome {
+    let home = Home::open(&Home::directory(chosen)?)?;
+    let from = StoreEngine::of(&home)?;
+    if !args.to.is_built() {
+        return Err(args.to.not_built(&home).into());
+    }
+    if from == args.to {
+        remove_leftovers(&home, from)?;
+        let text = format!("the store has the storage engine {from} already");
+        return answer(|out| match args.json {
+            true => json::object(
+                out,
+                vec![("from", from.word().into()), ("to", from.word().into())],
+            ),
+            false => writeln!(out, "{text}"),
+        });
+    }
+    // The old database is open until it is replaced: another process may wait for it, and have a
+    // lock.
+    let mut old = open_examined(&home)?;
+    let waiting = "waiting for another backstory process to index the newest runs";
+    let _indexes = index::take_lock(home.lock_path(), Busy::Wait, waiting)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    let _keeps = keep_lock(&home)?;
+    let target = DatabaseFiles::of(&home, args.to);
+    let new = target.beside(".new");
+    new.remove()?;
+    let moved = copy(&home, &mut old, &new);
+    if moved.is_err() {
+        new.remove()?;
+    }
+    let moved = moved?;
+    drop(old);
+    // A database of this name is what an interrupted migration left.
+    new.take_name_of(&target)?;
+    target.sync()?;
+    args.to.choose(&home)?;
+    // The store has the new engine from here on.
+    let source = DatabaseFiles::of(&home, from);
+    let kept = match args.keep_old {
+        true => Some(source.set_aside()?.path().to_owned()),
+        false => source.remove().map(|()| None)?,
+    };
+    print(&moved, (from, args.to), kept, args.json)
+}
+
+/// The result of a migration.
+struct MovedStore {
+    runs: usize,
+    edges: u64,
+    digest: Digest,
+    /// Bytes of the database, before and after.
+    bytes: (u64, u64),
+}
+
+/// Removes databases of other engines. A migration that was killed after its last step but one
+/// leaves such a database.
+fn remove_leftovers(home: &Home, engine: StoreEngine) -> Result<(), Failure> {
+    for &other in StoreEngine::ALL {
+        if other != engine {
+            DatabaseFiles::of(home, other).remove()?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies everything into a new database, and compares.
+fn copy(home: &Home, old: &mut Box<dyn Store>, new: &DatabaseFiles) -> Result<MovedStore, Failure> {
+    store::catch_up(home, old)?;
+    store::catch_up_annotations(home, old)?;
+    let runs = in_order(&**old)?;
+    let edges = runs.iter().map(|run| run.counts.edges).sum();
+    let what = format!("copying {}", counted(runs.len(), "run", "runs"));
+    // Each edge is copied and read again.
+    let progress = Progress::of(&what, 2 * edges, Unit::Part);
+    let mut copied = new.open(&EngineOptions::default())?;
+    let mut digests = Vec::new();
+    for run in &runs {
+        digests.push(digest_of_run(&**old, run)?);
+        copy_run(&**old, run, &mut *copied)?;
+        progress.done.add(run.counts.edges);
+    }
+    store::catch_up(home, &mut copied)?;
+    store::catch_up_annotations(home, &mut copied)?;
+    copied.bring_in_log()?;
+    drop(copied);
+    new.sync()?;
+    let examined = EngineOptions {
+        examined: true,
+        ..EngineOptions::default()
+    };
+    let copied = new.open(&examined)?;
+    digests.push(digest_of_facts(&**old)?);
+    compare(&runs, &digests, &*copied, &progress)?;
+    if in_order(&**old)? != runs {
+        return Err(Failure::not_found(
+            "a run got a name or a note, or was removed, while the store was copied, so the store stays as it was; try again",
+        ));
+    }
+    Ok(MovedStore {
+        runs: runs.len(),
+        edges,
+        digest: combined(&digests),
+        bytes: (old.stats()?.bytes, copied.stats()?.bytes),
+    })
+}
+
+/// The runs of a store, in the order in which they were appended.
+fn in_order(store: &dyn Store) -> store::Result<Vec<RunRecord>> {
+    let mut runs = store.runs()?;
+    runs.sort_by_key(|run| run.key);
+    Ok(runs)
+}
+
+/// Fails unless the copy has the same runs, in the same order, and the same facts.
+fn compare(
+    runs: &[RunRecord],
+    digests: &[Digest],
+    copied: &dyn Store,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let differs = |what: &str| {
+        Failure::not_found(format!(
+            "{what} differs in the copy, so the store stays as it was; `backstory store verify` checks the store"
+        ))
+    };
+    let copies = in_order(copied)?;
+    let ids = |runs: &[RunRecord]| -> Vec<String> {
+        runs.iter().map(|run| run.header.id.clone()).collect()
+    };
+    if ids(runs) != ids(&copies) {
+        return Err(differs("the list of runs"));
+    }
+    for (copy, right) in copies.iter().zip(digests) {
+        if digest_of_run(copied, copy)? != *right {
+            return Err(differs(&format!("run {}", copy.header.id)));
+        }
+        progress.done.add(copy.counts.edges);
+    }
+    match digests.last() == Some(&digest_of_facts(copied)?) {
+        true => Ok(()),
+        false => Err(differs("the list of facts, tags and metrics")),
+    }
+}
+
+fn print(
+    moved: &MovedStore,
+    (from, to): (StoreEngine, StoreEngine),
+    kept: Option<PathBuf>,
+    json: bool,
+) -> Outcome {
+    let kept = kept.map(|path| path.display().to_string());
+    answer(|out| match json {
+        true => json::object(
+            out,
+            vec![
+                ("from", from.word().into()),
+                ("to", to.word().into()),
+                ("runs", moved.runs.into()),
+                ("edges", moved.edges.into()),
+                ("digest", Some(moved.digest).into()),
+                ("bytes_before", moved.bytes.0.into()),
+                ("bytes", moved.bytes.1.into()),
+                ("kept", kept.as_deref().into()),
+            ],
+        ),
+        false => {
+            writeln!(
+                out,
+                "the store has the storage engine {to} now: {} with {} edges in {}, before {}",
+                counted(moved.runs, "run", "runs"),
+                moved.edges,
+                size(moved.bytes.1),
+                size(moved.bytes.0),
+            )?;
+            if let Some(kept) = &kept {
+                writeln!(out, "the old database is {kept}")?;
+            }
+            writeln!(out, "`backstory store migrate --to {from}` goes back")
+        }
+    })
+}
