@@ -29,8 +29,10 @@ fn without_options(words: &[CommonWord], longest: usize) -> String {
     let mut words = words.iter().enumerate().peekable();
     while let Some((at, word)) = words.next() {
         let plain = word.text.trim_start_matches('\'');
-        let option = at > 0 && plain.starts_with('-') && !word.files;
-        let minor = longest < usize::MAX && compilers.dependency_options.contains(&word.text);
+        let name = plain.rsplit_once('=').map_or(plain, |(name, _)| name);
+        let is = |option: &String| option == plain || option == name;
+        let minor = longest < usize::MAX && compilers.dependency_options.iter().any(is);
+        let option = at > 0 && plain.starts_with('-') && (!word.files || minor);
         if !option || word.text.len() <= longest && !minor {
             shown.push(&word.text);
             continue;
@@ -77,5 +79,11 @@ mod tests {
         assert_eq!(shortened(&line, 25), "gcc … -O2 … -c -o a.o a.c");
         assert_eq!(shortened(&line, 23), "gcc … -c -o a.o a.c");
         assert_eq!(shortened(&line, 12), "gcc … -c -o…");
+    }
+
+    #[test]
+    fn a_long_command_loses_the_option_for_the_list_of_read_files_first() {
+        let line = words("cc -Wl,--dependency-file=p.dir/link.d p.dir/main.c.o -o p lib.a");
+        assert_eq!(shortened(&line, 40), "cc … p.dir/main.c.o -o p lib.a");
     }
 }
