@@ -63,7 +63,7 @@ impl ContinuedCall {
                 CallState::Past => return true,
                 CallState::Gone => return !(inside && waited > LONG),
                 CallState::Untold if waited > UNTOLD => return true,
-                stands => inside = stands == CallState::Inside,
+                stands => inside = was_inside(inside, &stands),
             }
             if self.call.nr == RING && waited > UNTOLD {
                 return true;
@@ -88,6 +88,16 @@ impl ContinuedCall {
             }
             Err(_) => CallState::Untold,
         }
+    }
+}
+
+/// True if the thread waited in the call when it was last seen to wait. A thread that is killed in
+/// the call runs for a moment before it has ended.
+fn was_inside(before: bool, stands: &CallState) -> bool {
+    match stands {
+        CallState::Inside => true,
+        CallState::Runs => before,
+        CallState::Past | CallState::Gone | CallState::Untold => false,
     }
 }
 
@@ -165,6 +175,13 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(going.stands(), CallState::Gone);
         assert!(going.wait_until_over(), "it was not seen to wait");
+    }
+
+    #[test]
+    fn a_thread_that_runs_to_its_end_in_a_call_still_waited_there() {
+        assert!(was_inside(true, &CallState::Runs));
+        assert!(!was_inside(false, &CallState::Runs));
+        assert!(!was_inside(true, &CallState::Past));
     }
 
     #[test]
