@@ -16,6 +16,7 @@ pub mod export;
 pub mod inputs;
 pub mod inspect;
 pub mod lineage;
+pub mod mount;
 pub mod program;
 pub mod record;
 pub mod replay;
@@ -31,6 +32,7 @@ use export::{ContentsArgs, ExportArgs};
 use inputs::InputsArgs;
 use inspect::{InspectArgs, UndoArgs};
 use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
+use mount::MountArgs;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
@@ -78,6 +80,10 @@ pub enum Command {
     /// Run a command and record what it reads, writes and executes
     #[command(after_help = record::EXAMPLES)]
     Record(RecordArgs),
+
+    /// Show a directory at a mount point, and record what any process does there
+    #[command(after_help = mount::EXAMPLES)]
+    Mount(MountArgs),
 
     /// List the files that a run used, and how it used them
     #[command(after_help = search::FILES)]

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
     pager::allow(!cli.no_pager && is_paged(&cli.command));
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
+        Command::Mount(args) => commands::mount::run(args, store),
         Command::Files(args) => commands::files::run(args, store),
         Command::Processes(args) => commands::processes::run(args, store),
         Command::Show(args) => commands::show::run(args, store),
@@ -116,6 +117,7 @@ fn uses_tools(command: &Command) -> bool {
     !matches!(
         command,
         Command::Record(_)
+            | Command::Mount(_)
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
             | Command::RehearseContent(_)

@@ -204,7 +204,7 @@ fn play(setting: RunSetup) -> Result<CommandEnd, Error> {
 
 /// A log that is locked before it is visible under its name. Otherwise a process that looks for
 /// killed recordings might finish it.
-fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File), Error> {
+pub(crate) fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File), Error> {
     let unclaimed = part.with_extension("new");
     let make = || {
         let mut log = Writer::create(&unclaimed, head).map_err(Error::log("create", &unclaimed))?;

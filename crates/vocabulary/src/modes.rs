@@ -50,6 +50,16 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// Whether the kernel reads and writes the files of a mount itself (`mount --passthrough`).
+    pub enum PassthroughMode: "passthrough mode" {
+        /// It does, where it can: opens are recorded, not each program's first read and write.
+        On = "on",
+        /// The mount does.
+        Off = "off",
+    }
+}
+
+vocabulary! {
     /// Whether repeated reads and writes of an open file are left out of the log (`--suppress`).
     ///
     /// Log headers and JSON have this mode as a Boolean.

@@ -19,6 +19,7 @@ pub mod inspect;
 pub mod lineage;
 pub mod log;
 pub mod manage;
+pub mod mount;
 mod own_files;
 mod path_log;
 pub mod peers;

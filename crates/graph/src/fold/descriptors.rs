@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{CWD, Time, Via};
+use backstory_eventlog::event::{CWD, Outcome, Time};
 
 use super::{CallContext, Fold};
 use crate::model::{Interval, Sink};
@@ -16,15 +16,15 @@ pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
 const CLOSE_RANGE_CLOEXEC: i32 = 4;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Puts a descriptor at the number that the call returned. The descriptor has no number if only
-    /// the guard saw the call.
+    /// Puts a descriptor at the number that the call returned. The descriptor has no number if the
+    /// observer did not see the call return: the guard only predicts that an open succeeds.
     pub(super) fn install_result(
         &mut self,
         call: CallContext,
         held: Descriptor,
     ) -> Result<(), S::Error> {
-        match call.outcome.value() {
-            Some(fd) if call.via == Via::Library && fd >= 0 => self.install(call, fd, held),
+        match call.outcome {
+            Outcome::Done(fd) if fd >= 0 => self.install(call, fd, held),
             _ => self.install_nameless(call, held),
         }
     }

@@ -1,0 +1,134 @@
+//! How a mount ends: by a signal, in use, killed.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use backstory_testkit::procs::{eventually, kill};
+use backstory_testkit::stage::Stage;
+use backstory_testkit::user::User;
+
+use crate::mounted::mounted;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn a_signal_unmounts_and_ends_the_run() {
+    for by in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let Some(mut mounted) = mounted("a signal to a mount", &[]) else {
+            return;
+        };
+        fs::write(mounted.at.join("file"), "text").unwrap();
+        signal(mounted.server.id(), by);
+        assert!(mounted.server.wait().unwrap().success());
+        assert!(!mounted.is_mounted());
+        let show = mounted.answer(&["show", "--json"]);
+        assert!(show.contains("\"complete\":true"), "{show}");
+    }
+}
+
+#[test]
+fn a_mount_in_use_says_so_and_goes_on() {
+    let Some(mut mounted) = mounted("a mount in use", &[]) else {
+        return;
+    };
+    let mut lines = BufReader::new(mounted.server.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("records"), "{first}");
+    let held = fs::File::create(mounted.at.join("held")).unwrap();
+    signal(mounted.server.id(), rustix::process::Signal::TERM);
+    let said = lines.next().unwrap().unwrap();
+    assert!(said.contains("is in use and stays mounted"), "{said}");
+    fs::write(mounted.at.join("after"), "text").unwrap();
+    drop(held);
+    assert!(mounted.unmount().success());
+    let files = mounted.answer(&["files", "--json"]);
+    assert!(files.contains("/after"), "{files}");
+}
+
+#[test]
+fn a_killed_server_loses_nothing_that_was_acknowledged() {
+    let Some(mut mounted) = mounted("a killed server of a mount", &[]) else {
+        return;
+    };
+    for number in 0..200 {
+        fs::write(
+            mounted.at.join(format!("file{number}")),
+            format!("{number}"),
+        )
+        .unwrap();
+    }
+    kill(mounted.server.id()).unwrap();
+    mounted.server.wait().unwrap();
+    let dead = fs::metadata(&mounted.at).map(|of| of.ino());
+    assert_eq!(
+        dead.unwrap_err().raw_os_error(),
+        Some(rustix::io::Errno::NOTCONN.raw_os_error())
+    );
+    for number in 0..200 {
+        let behind = fs::read_to_string(mounted.behind.join(format!("file{number}")));
+        assert_eq!(behind.unwrap(), format!("{number}"));
+    }
+    let files = mounted.answer(&["files", "--json"]);
+    for number in 0..200 {
+        assert!(files.contains(&format!("/file{number}\"")), "{number}");
+    }
+    let show = mounted.answer(&["show", "--json"]);
+    assert!(
+        show.contains("\"complete\":false") && show.contains("was killed"),
+        "{show}"
+    );
+}
+
+#[test]
+fn a_directory_is_not_mounted_inside_itself() {
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_backstory"));
+    let stage = Stage::of(User::Myself, binary).unwrap();
+    let outer = stage.directory("outer").unwrap();
+    let inner = stage.directory("outer/inner").unwrap();
+    for pair in [[&outer, &inner], [&inner, &outer]] {
+        let output = stage.backstory(&["mount"]).args(pair).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("one contains the other"), "{said}");
+    }
+    let log = stage.backstory(&["log", "--json"]).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&log.stdout).trim(),
+        "[]",
+        "no run is left"
+    );
+}
+
+#[test]
+fn a_directory_is_mounted_over_itself() {
+    let Some(mut outer) = mounted("a directory mounted over itself", &[]) else {
+        return;
+    };
+    outer.unmount();
+    let mut server = outer
+        .stage
+        .backstory(&["mount"])
+        .args([&outer.behind, &outer.behind])
+        .spawn()
+        .unwrap();
+    let device = || fs::metadata(&outer.behind).map(|of| of.dev()).ok();
+    let before = fs::metadata(outer.stage.path()).unwrap().dev();
+    assert!(eventually(PATIENCE, || device() != Some(before)));
+    fs::write(outer.behind.join("a"), "text").unwrap();
+    let copied = std::process::Command::new("cp")
+        .args([outer.behind.join("a"), outer.behind.join("b")])
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    signal(server.id(), rustix::process::Signal::TERM);
+    assert!(server.wait().unwrap().success());
+    let answer = outer.answer(&["of", "--tree", outer.behind.join("b").to_str().unwrap()]);
+    assert!(answer.contains("/a"), "{answer}");
+}

@@ -1,0 +1,13 @@
+//! `backstory mount`: a mounted directory behaves as the directory itself, and what any process
+//! does there is recorded.
+//!
+//! All tests need root: only root may mount for several users. They mount below temporary
+//! directories.
+#![allow(clippy::unwrap_used)]
+
+mod ending;
+mod mapped;
+mod mounted;
+mod operations;
+mod programs;
+mod recorded;

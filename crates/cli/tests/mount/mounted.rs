@@ -1,0 +1,122 @@
+//! A mounted directory for a test.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+use backstory_testkit::need::skipped;
+use backstory_testkit::procs::eventually;
+use backstory_testkit::stage::Stage;
+use backstory_testkit::user::User;
+
+/// Longest wait for a mount or its end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A directory, its mount, and the process that serves it. Dropped, it is unmounted.
+pub struct MountedDirectory {
+    pub stage: Stage,
+    /// The directory behind the mount.
+    pub behind: PathBuf,
+    /// The mount point.
+    pub at: PathBuf,
+    pub server: Child,
+}
+
+/// A mount of an empty directory. `None`, with a notice, where this machine cannot mount.
+pub fn mounted(what: &str, options: &[&str]) -> Option<MountedDirectory> {
+    if !rustix::process::geteuid().is_root() {
+        skipped(what, "needs root");
+        return None;
+    }
+    if !Path::new("/dev/fuse").exists() {
+        skipped(what, "needs /dev/fuse");
+        return None;
+    }
+    let stage = Stage::of(User::Myself, Path::new(env!("CARGO_BIN_EXE_backstory"))).unwrap();
+    let (behind, at) = (
+        stage.directory("behind").unwrap(),
+        stage.directory("at").unwrap(),
+    );
+    let mut command = stage.backstory(&["mount"]);
+    let server = command
+        .args(options)
+        .args([&behind, &at])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut mounted = MountedDirectory {
+        stage,
+        behind,
+        at,
+        server,
+    };
+    let ready = eventually(PATIENCE, || {
+        mounted.is_mounted() || mounted.server.try_wait().unwrap().is_some()
+    });
+    if !ready || !mounted.is_mounted() {
+        let said = mounted.said();
+        if said.contains("does not permit") || said.contains("has no FUSE") {
+            skipped(what, &said);
+            return None;
+        }
+        panic!("not mounted: {said}");
+    }
+    Some(mounted)
+}
+
+impl MountedDirectory {
+    pub fn is_mounted(&self) -> bool {
+        let device = |path: &Path| std::fs::metadata(path).map(|of| of.dev()).ok();
+        device(&self.at) != device(self.stage.path())
+    }
+
+    /// What the server printed, once it has ended.
+    pub fn said(&mut self) -> String {
+        use std::io::Read;
+        let mut text = String::new();
+        let _ = self.server.kill();
+        if let Some(mut from) = self.server.stderr.take() {
+            from.read_to_string(&mut text).unwrap();
+        }
+        text
+    }
+
+    /// Unmounts by the program `umount`, and waits for the end of the run.
+    pub fn unmount(&mut self) -> ExitStatus {
+        let unmounted = Command::new("umount").arg(&self.at).status().unwrap();
+        assert!(unmounted.success());
+        let mut status = None;
+        eventually(PATIENCE, || {
+            status = self.server.try_wait().unwrap();
+            status.is_some()
+        });
+        status.expect("the server ends with its mount")
+    }
+
+    /// A shell that nothing recorded started, in the mounted directory.
+    pub fn shell(&self, script: &str) -> Output {
+        let mut command = Command::new("sh");
+        command.args(["-ec", script]).current_dir(&self.at);
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// The answer of `backstory ARGS…`.
+    pub fn answer(&self, args: &[&str]) -> String {
+        let output = self.stage.backstory(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for MountedDirectory {
+    fn drop(&mut self) {
+        // A test that failed may have left it in use.
+        let _ = Command::new("umount")
+            .args(["-l".as_ref(), self.at.as_os_str()])
+            .stderr(Stdio::null())
+            .status();
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}

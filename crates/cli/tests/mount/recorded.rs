@@ -1,0 +1,122 @@
+//! What happens below a mount is recorded, whoever does it.
+
+use std::fs;
+use std::process::Command;
+
+use backstory_testkit::need::needs;
+
+use crate::mounted::{MountedDirectory, mounted};
+
+/// The paths of the answer to `of PATH --inputs`, relative to the directory behind the mount.
+fn inputs(mounted: &MountedDirectory, path: &str) -> Vec<String> {
+    let path = mounted.behind.join(path);
+    let answer = mounted.answer(&["of", "--tree", path.to_str().unwrap(), "--json"]);
+    let prefix = format!("{}/", mounted.behind.to_str().unwrap());
+    let mut found: Vec<String> = answer
+        .split('"')
+        .filter_map(|word| word.strip_prefix(&prefix))
+        .map(str::to_owned)
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// A file that an unrecorded shell makes from another, with and without the kernel's passthrough.
+fn made_from(what: &str, options: &[&str]) {
+    let Some(mut mounted) = mounted(what, options) else {
+        return;
+    };
+    fs::write(mounted.behind.join("a"), "3\n1\n2\n").unwrap();
+    fs::write(mounted.behind.join("other"), "not used\n").unwrap();
+    assert!(mounted.shell("sort a > b").status.success());
+    assert!(mounted.shell("cat other > elsewhere").status.success());
+    assert!(mounted.unmount().success());
+    assert_eq!(inputs(&mounted, "b"), ["a", "b"]);
+    assert_eq!(inputs(&mounted, "elsewhere"), ["elsewhere", "other"]);
+    let show = mounted.answer(&["show", "--json"]);
+    assert!(show.contains("\"complete\":true"), "{show}");
+    let processes = mounted.answer(&["processes"]);
+    assert!(processes.contains("sort a"), "{processes}");
+    let who = mounted.answer(&["who", mounted.behind.join("a").to_str().unwrap()]);
+    assert!(who.contains("sort"), "{who}");
+}
+
+#[test]
+fn a_file_made_by_a_program_that_nothing_started_under_recording_has_its_origin() {
+    made_from("the origin of a file made below a mount", &[]);
+}
+
+#[test]
+fn a_file_read_and_written_by_the_kernel_alone_has_its_origin() {
+    made_from(
+        "the origin of a file with passthrough",
+        &["--passthrough", "on"],
+    );
+}
+
+#[test]
+fn a_program_has_the_files_that_it_inherits_open() {
+    let Some(mut mounted) = mounted("redirected files below a mount", &[]) else {
+        return;
+    };
+    fs::write(mounted.behind.join("a"), "3\n1\n2\n").unwrap();
+    assert!(mounted.shell("tr 1 9 < a > b").status.success());
+    assert!(mounted.unmount().success());
+    assert_eq!(inputs(&mounted, "b"), ["a", "b"]);
+    let files = mounted.answer(&["files", "--level", "process"]);
+    let line = files.lines().find(|line| line.contains("tr 1 9"));
+    assert!(line.is_some(), "{files}");
+}
+
+#[test]
+fn a_file_keeps_its_origin_when_it_is_renamed_and_linked() {
+    let Some(mut mounted) = mounted("renamed files below a mount", &[]) else {
+        return;
+    };
+    fs::write(mounted.behind.join("a"), "text\n").unwrap();
+    let done = mounted.shell("cp a new; mv new b; ln b c; rm b; cat c > d");
+    assert!(done.status.success(), "{done:?}");
+    assert!(mounted.unmount().success());
+    assert!(inputs(&mounted, "d").contains(&"a".to_owned()));
+}
+
+#[test]
+fn a_process_of_another_user_is_recorded() {
+    if !needs("processes of other users below a mount", &["setpriv"]) {
+        return;
+    }
+    let Some(mut mounted) = mounted("processes of other users below a mount", &[]) else {
+        return;
+    };
+    fs::write(mounted.behind.join("a"), "text\n").unwrap();
+    let done = mounted
+        .shell("chmod 777 .; setpriv --reuid 1234 --regid 1234 --clear-groups sh -c 'cat a > b'");
+    assert!(done.status.success(), "{done:?}");
+    assert!(mounted.unmount().success());
+    assert_eq!(inputs(&mounted, "b"), ["a", "b"]);
+}
+
+#[test]
+fn a_server_that_reads_after_it_wrote_makes_nothing_from_what_it_reads_later() {
+    let Some(mut mounted) = mounted("the order of a daemon's files", &[]) else {
+        return;
+    };
+    fs::write(mounted.behind.join("a"), "text\n").unwrap();
+    fs::write(mounted.behind.join("later"), "text\n").unwrap();
+    let script = "
+import time
+text = open('a').read()
+with open('b', 'w') as out: out.write(text)
+open('later').read()
+time.sleep(0.1)
+";
+    let python = Command::new("python3")
+        .args(["-c", script])
+        .current_dir(&mounted.at)
+        .status()
+        .unwrap();
+    assert!(python.success());
+    assert!(mounted.unmount().success());
+    assert_eq!(inputs(&mounted, "b"), ["a", "b"]);
+}

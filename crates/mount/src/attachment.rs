@@ -1,0 +1,182 @@
+//! Mounts and unmounts: by mount(2) as root, else by the set-user-id program `fusermount3`.
+//!
+//! In: a directory and a mount point. Out: the descriptor of `/dev/fuse` that serves the mount.
+//!
+//! The mount is never detached while it is in use: that would end the recording without a word.
+
+use crate::Error;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, FdFlags};
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use std::ffi::CString;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The program that mounts for ordinary users.
+const FUSERMOUNT: &str = "fusermount3";
+/// The variable that names the socket to which `fusermount3` sends the descriptor.
+const SOCKET_VARIABLE: &str = "_FUSE_COMMFD";
+
+/// A mounted file system.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    mountpoint: PathBuf,
+    by_root: bool,
+}
+
+/// Why a mount could not be ended.
+#[derive(Debug)]
+pub(crate) enum DetachFailure {
+    /// A process has a file open below it, or its current directory.
+    Busy,
+    /// Another reason.
+    Other(String),
+}
+
+/// Mounts a file system that calls itself `directory`.
+pub(crate) fn attach(directory: &Path, mountpoint: &Path) -> Result<(OwnedFd, Attachment), Error> {
+    let by_root = rustix::process::geteuid().is_root();
+    let device = match by_root {
+        true => attach_as_root(directory, mountpoint)?,
+        false => attach_as_user(directory, mountpoint)?,
+    };
+    let attachment = Attachment {
+        mountpoint: mountpoint.to_owned(),
+        by_root,
+    };
+    Ok((device, attachment))
+}
+
+fn attach_as_root(directory: &Path, mountpoint: &Path) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/fuse", flags, Mode::empty());
+    let device = device.map_err(|source| Error::Device {
+        source: source.into(),
+    })?;
+    let options = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions",
+        device.as_raw_fd()
+    );
+    let refused = |reason: String| Error::Refused {
+        mountpoint: mountpoint.to_owned(),
+        reason,
+    };
+    let options = CString::new(options).map_err(|error| refused(error.to_string()))?;
+    rustix::mount::mount(
+        directory,
+        mountpoint,
+        "fuse.backstory",
+        MountFlags::empty(),
+        options.as_c_str(),
+    )
+    .map_err(|error| match error {
+        Errno::PERM => {
+            refused("the kernel does not permit it; a container needs CAP_SYS_ADMIN".to_owned())
+        }
+        Errno::NODEV => refused("this kernel has no FUSE".to_owned()),
+        error => refused(error.to_string()),
+    })?;
+    Ok(device)
+}
+
+fn attach_as_user(directory: &Path, mountpoint: &Path) -> Result<OwnedFd, Error> {
+    let refused = |reason: String| Error::Refused {
+        mountpoint: mountpoint.to_owned(),
+        reason,
+    };
+    let (own, theirs) = UnixStream::pair().map_err(Error::system("make a pair of sockets"))?;
+    rustix::io::fcntl_setfd(&theirs, FdFlags::empty())
+        .map_err(Error::system("pass on a socket"))?;
+    // A comma would end the option.
+    let name: Vec<u8> = directory.as_os_str().as_bytes().to_vec();
+    let name = String::from_utf8_lossy(&name).replace(',', "\\,");
+    let child = Command::new(FUSERMOUNT)
+        .arg("-o")
+        .arg(format!(
+            "default_permissions,subtype=backstory,fsname={name}"
+        ))
+        .arg("--")
+        .arg(mountpoint)
+        .env(SOCKET_VARIABLE, theirs.as_raw_fd().to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    drop(theirs);
+    let child = child.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => refused(format!(
+            "{FUSERMOUNT} is not installed (Debian: apt install fuse3); root needs it not"
+        )),
+        _ => refused(format!("cannot start {FUSERMOUNT}: {error}")),
+    })?;
+    let device = received(&own);
+    let output = child
+        .wait_with_output()
+        .map_err(|error| refused(error.to_string()))?;
+    match device {
+        Some(device) => Ok(device),
+        None => Err(refused(last_line(&output.stderr))),
+    }
+}
+
+/// The descriptor that `fusermount3` sent. `None` if it ended without one.
+fn received(socket: &UnixStream) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0; 1];
+    let mut pieces = [IoSliceMut::new(&mut byte)];
+    rustix::net::recvmsg(socket, &mut pieces, &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
+    control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    })
+}
+
+fn last_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().rfind(|line| !line.trim().is_empty());
+    line.unwrap_or("fusermount3 failed without a message")
+        .trim()
+        .to_owned()
+}
+
+impl Attachment {
+    /// Unmounts. The kernel then ends the session of the descriptor.
+    pub(crate) fn detach(&self) -> Result<(), DetachFailure> {
+        match self.by_root {
+            true => self.detach_as_root(),
+            false => self.detach_as_user(),
+        }
+    }
+
+    fn detach_as_root(&self) -> Result<(), DetachFailure> {
+        match rustix::mount::unmount(&self.mountpoint, UnmountFlags::NOFOLLOW) {
+            // INVAL: somebody else has unmounted it.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(Errno::BUSY) => Err(DetachFailure::Busy),
+            Err(error) => Err(DetachFailure::Other(error.to_string())),
+        }
+    }
+
+    fn detach_as_user(&self) -> Result<(), DetachFailure> {
+        let output = Command::new(FUSERMOUNT)
+            .arg("-u")
+            .arg("--")
+            .arg(&self.mountpoint)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| DetachFailure::Other(error.to_string()))?;
+        let said = last_line(&output.stderr);
+        match output.status.success() {
+            true => Ok(()),
+            false if said.contains("busy") => Err(DetachFailure::Busy),
+            false => Err(DetachFailure::Other(said)),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Operations on contents: open, read, write, and what changes the size or the blocks of a file.
+
+use crate::file_maker::as_caller;
+use crate::inode_table::Inode;
+use crate::names::NewMode;
+use crate::open_files::{ContentUse, OpenedDirectory, OpenedFile};
+use crate::operation_log::Operation;
+use crate::recorded_tree::{Call, RecordedTree};
+use backstory_abi::op;
+use fuser::{BackingId, Request, WriteFlags};
+use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Flags that the kernel has acted on already, or that concern the program's descriptor alone.
+///
+/// The kernel passes the position of each write: with `O_APPEND`, pages of a mapping would be
+/// written to the end. `O_DIRECT` would demand that buffers of this process are aligned.
+const NOT_FOR_US: i32 = libc::O_APPEND | libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_NOCTTY;
+
+fn backing_flags(flags: i32) -> OFlags {
+    OFlags::from_bits_retain((flags & !NOT_FOR_US) as u32) | OFlags::CLOEXEC
+}
+
+/// An open file that is not in the table yet.
+pub(crate) struct FreshFile {
+    pub(crate) opened: OpenedFile,
+    pub(crate) stat: Stat,
+}
+
+impl RecordedTree {
+    pub(crate) fn open_file(
+        &self,
+        request: &Request,
+        node: u64,
+        flags: i32,
+    ) -> Result<OpenedFile, Errno> {
+        let inode = self.inodes.get(node)?;
+        let call = self.call(request);
+        let (path, before) = (inode.path(), inode.ident());
+        let opened = inode.open(backing_flags(flags & !(libc::O_CREAT | libc::O_EXCL)));
+        let number = self.numbers.next();
+        let operation = Operation {
+            arg: flags,
+            result: opened
+                .as_ref()
+                .map_or_else(|error| -error.raw_os_error(), |_| number),
+            ident: before,
+            ..Operation::on(op::OPEN, &path)
+        };
+        self.record(call, &operation);
+        Ok(OpenedFile::new(
+            File::from(opened?),
+            inode,
+            number,
+            flags,
+            call.caller,
+        ))
+    }
+
+    pub(crate) fn create_file(
+        &self,
+        request: &Request,
+        (parent, name): (u64, &OsStr),
+        new: NewMode,
+        flags: i32,
+    ) -> Result<FreshFile, Errno> {
+        let (directory, path) = self.parent(parent, name)?;
+        let call = self.call(request);
+        let made = as_caller(request, new.umask, || {
+            let flags = backing_flags(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            let mode = Mode::from_raw_mode(new.mode & 0o7777);
+            rustix::fs::openat(directory.at(), name, flags, mode)
+        });
+        let fresh = made.is_ok();
+        let opened = match made {
+            // Another process made it since the kernel looked.
+            Err(Errno::EXIST) if flags & libc::O_EXCL == 0 => {
+                self.open_made(&directory, name, flags)
+            }
+            made => made.and_then(|file| Ok((file, self.inodes.look_up(&directory, name)?))),
+        };
+        let number = self.numbers.next();
+        let ident = match (&opened, fresh) {
+            (Ok((_, (inode, _))), false) => inode.ident(),
+            _ => None,
+        };
+        // The exact knowledge that the file is new: the graph takes it from these flags.
+        let exclusive = if fresh { libc::O_EXCL } else { 0 };
+        let operation = Operation {
+            arg: flags | libc::O_CREAT | exclusive,
+            aux: new.mode,
+            result: opened
+                .as_ref()
+                .map_or_else(|error| -error.raw_os_error(), |_| number),
+            ident,
+            ..Operation::on(op::OPEN, &path)
+        };
+        self.record(call, &operation);
+        let (file, (inode, stat)) = opened?;
+        let opened = OpenedFile::new(File::from(file), inode, number, flags, call.caller);
+        Ok(FreshFile { opened, stat })
+    }
+
+    fn open_made(
+        &self,
+        directory: &Inode,
+        name: &OsStr,
+        flags: i32,
+    ) -> Result<(OwnedFd, (Arc<Inode>, Stat)), Errno> {
+        let (inode, stat) = self.inodes.look_up(directory, name)?;
+        let opened = inode.open(backing_flags(flags & !libc::O_CREAT));
+        match opened {
+            Ok(file) => Ok((file, (inode, stat))),
+            Err(error) => {
+                self.inodes.forget(inode.node(), 1);
+                Err(error)
+            }
+        }
+    }
+
+    /// Registers a file for reads and writes by the kernel. `None` if the kernel cannot do them.
+    pub(crate) fn register(
+        &self,
+        opened: &OpenedFile,
+        register: impl FnOnce(&File) -> std::io::Result<BackingId>,
+    ) -> Option<Arc<BackingId>> {
+        if !self.passthrough.load(Ordering::Relaxed) || !opened.inode.is(libc::S_IFREG) {
+            return None;
+        }
+        let mut shared = opened.inode.backing.lock().ok()?;
+        if let Some(known) = shared.upgrade() {
+            return Some(known);
+        }
+        match register(&opened.file) {
+            Ok(backing) => {
+                let backing = Arc::new(backing);
+                *shared = Arc::downgrade(&backing);
+                Some(backing)
+            }
+            Err(error) => {
+                // Not permitted to this user, so for no file.
+                if error.raw_os_error() == Some(libc::EPERM) {
+                    self.passthrough.store(false, Ordering::Relaxed);
+                }
+                None
+            }
+        }
+    }
+
+    pub(crate) fn read_file(
+        &self,
+        request: &Request,
+        number: u64,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, Errno> {
+        let opened = self.files.get(number)?;
+        let call = self.call(request);
+        let mut done = 0;
+        // A short answer means the end of the file to the kernel.
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pread(&opened.file, rest, offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(Errno::INTR) => (),
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        opened.used(&self.log, call.caller, ContentUse::Read);
+        Ok(done)
+    }
+
+    pub(crate) fn write_file(
+        &self,
+        request: &Request,
+        number: u64,
+        (offset, bytes): (u64, &[u8]),
+        flags: WriteFlags,
+    ) -> Result<usize, Errno> {
+        let opened = self.files.get(number)?;
+        if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            opened.mapped_pages_written(&self.log);
+        } else {
+            let call = self.call(request);
+            opened.used(&self.log, call.caller, ContentUse::Write);
+        }
+        loop {
+            match rustix::io::pwrite(&opened.file, bytes, offset) {
+                Err(Errno::INTR) => (),
+                done => return done,
+            }
+        }
+    }
+
+    pub(crate) fn allocate(
+        &self,
+        request: &Request,
+        number: u64,
+        range: (u64, u64),
+        mode: i32,
+    ) -> Result<(), Errno> {
+        let opened = self.files.get(number)?;
+        let call = self.call(request);
+        let flags = FallocateFlags::from_bits_retain(mode as u32);
+        rustix::fs::fallocate(&opened.file, flags, range.0, range.1)?;
+        opened.used(&self.log, call.caller, ContentUse::Write);
+        Ok(())
+    }
+
+    pub(crate) fn copy_range(
+        &self,
+        request: &Request,
+        (from, mut from_offset): (u64, u64),
+        (to, mut to_offset): (u64, u64),
+        length: u64,
+    ) -> Result<usize, Errno> {
+        let (source, target) = (self.files.get(from)?, self.files.get(to)?);
+        let call = self.call(request);
+        source.used(&self.log, call.caller, ContentUse::Read);
+        target.used(&self.log, call.caller, ContentUse::Write);
+        // The answer has 32 bits.
+        let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
+        let copied = rustix::fs::copy_file_range(
+            &source.file,
+            Some(&mut from_offset),
+            &target.file,
+            Some(&mut to_offset),
+            length,
+        )?;
+        let operation = Operation {
+            arg: target.number(),
+            result: i32::try_from(copied).unwrap_or(i32::MAX),
+            ..Operation::through(op::COPY, source.number())
+        };
+        self.record(call, &operation);
+        Ok(copied)
+    }
+
+    pub(crate) fn seek(&self, number: u64, offset: i64, whence: i32) -> Result<u64, Errno> {
+        let opened = self.files.get(number)?;
+        let offset = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
+        let to = match whence {
+            libc::SEEK_DATA => SeekFrom::Data(offset),
+            libc::SEEK_HOLE => SeekFrom::Hole(offset),
+            _ => return Err(Errno::INVAL),
+        };
+        rustix::fs::seek(&opened.file, to)
+    }
+
+    pub(crate) fn open_directory(
+        &self,
+        request: &Request,
+        node: u64,
+        flags: i32,
+    ) -> Result<u64, Errno> {
+        let inode = self.inodes.get(node)?;
+        let call = self.call(request);
+        let path = inode.path();
+        let opened = inode.open(OFlags::RDONLY | OFlags::DIRECTORY);
+        let number = self.numbers.next();
+        let operation = Operation {
+            arg: flags | libc::O_DIRECTORY,
+            result: opened
+                .as_ref()
+                .map_or_else(|error| -error.raw_os_error(), |_| number),
+            ..Operation::on(op::OPEN, &path)
+        };
+        self.record(call, &operation);
+        let opened = OpenedDirectory::new(File::from(opened?), inode, number, call.caller);
+        Ok(self.directories.insert(number, Arc::new(opened)))
+    }
+
+    /// Records that a file was truncated by its path, or by an open file.
+    pub(crate) fn set_size(
+        &self,
+        call: Call,
+        inode: &Inode,
+        number: Option<u64>,
+        size: u64,
+    ) -> Result<(), Errno> {
+        if let Some(opened) = number.and_then(|number| self.files.get(number).ok()) {
+            rustix::fs::ftruncate(&opened.file, size)?;
+            opened.used(&self.log, call.caller, ContentUse::Write);
+            return Ok(());
+        }
+        let (path, before) = (inode.path(), inode.ident());
+        let done = inode
+            .open(OFlags::WRONLY | OFlags::NONBLOCK)
+            .and_then(|file| rustix::fs::ftruncate(file, size));
+        let operation = Operation {
+            ident: before,
+            ..Operation::on(op::TRUNCATE, &path)
+        };
+        self.record(call, &operation.with(&done));
+        done
+    }
+}

@@ -1,0 +1,246 @@
+//! The files that the kernel knows, each with an `O_PATH` descriptor.
+//!
+//! Invariants:
+//!
+//! - A file is addressed by its descriptor, never by its path. So no rename and no symbolic link
+//!   can lead an operation out of the mounted directory.
+//! - While an inode is in the table, its descriptor keeps the file system from using its number for
+//!   another file. So the number can serve as the node id.
+//! - An inode leaves the table when the kernel has forgotten every look-up of it.
+
+use backstory_files::Ident;
+use fuser::BackingId;
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The node id of the mounted directory.
+pub(crate) const ROOT: u64 = 1;
+/// Node ids from here on belong to files whose inode numbers are not unique below the mount.
+const OTHER_FILE_SYSTEMS: u64 = 1 << 62;
+/// The text that `/proc` adds to the path of a file that lost its name.
+const DELETED: &[u8] = b" (deleted)";
+
+/// A file that the kernel knows.
+#[derive(Debug)]
+pub(crate) struct Inode {
+    descriptor: OwnedFd,
+    node: u64,
+    mode: u32,
+    /// How many open files can write to it.
+    pub(crate) writers: AtomicU32,
+    /// The registration for reads and writes by the kernel. All open files of the inode share it.
+    pub(crate) backing: Mutex<Weak<BackingId>>,
+}
+
+impl Inode {
+    /// The node id.
+    pub(crate) fn node(&self) -> u64 {
+        self.node
+    }
+
+    /// The `O_PATH` descriptor.
+    pub(crate) fn at(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// True for a file of this type (`S_IFDIR` …).
+    pub(crate) fn is(&self, kind: u32) -> bool {
+        self.mode & libc::S_IFMT == kind
+    }
+
+    /// A path in `/proc` that leads to the file itself.
+    pub(crate) fn link(&self) -> String {
+        format!("/proc/self/fd/{}", self.descriptor.as_raw_fd())
+    }
+
+    /// The path of the file in the mounted directory: the present one, or the last one if the file
+    /// has no name any more. Empty if `/proc` is missing.
+    pub(crate) fn path(&self) -> Vec<u8> {
+        let path = std::fs::read_link(self.link()).unwrap_or_default();
+        let path = path.into_os_string().into_vec();
+        match path.strip_suffix(DELETED) {
+            Some(last) if self.stat().is_ok_and(|stat| stat.st_nlink == 0) => last.to_vec(),
+            _ => path,
+        }
+    }
+
+    /// The path of an entry of this directory.
+    pub(crate) fn child(&self, name: &OsStr) -> Vec<u8> {
+        let mut path = self.path();
+        if !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        path
+    }
+
+    /// The attributes.
+    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.descriptor, "", AtFlags::EMPTY_PATH)
+    }
+
+    /// The identity and the state of the content.
+    pub(crate) fn ident(&self) -> Option<Ident> {
+        ident(&self.descriptor)
+    }
+
+    /// Opens the file. `flags` must not make a file.
+    pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = (flags | OFlags::CLOEXEC) - OFlags::NOFOLLOW;
+        rustix::fs::open(self.link(), flags, Mode::empty())
+    }
+}
+
+/// The identity of the file behind a descriptor.
+pub(crate) fn ident(descriptor: impl AsFd) -> Option<Ident> {
+    ident_at(descriptor, OsStr::new(""))
+}
+
+/// The identity of a directory's entry. A symbolic link is not followed.
+pub(crate) fn ident_at(directory: impl AsFd, name: &OsStr) -> Option<Ident> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let stat = rustix::fs::statx(directory, name, flags, wanted);
+    stat.ok().map(|stat| Ident::from(&stat))
+}
+
+#[derive(Debug)]
+struct KnownInode {
+    inode: Arc<Inode>,
+    /// Device and inode number.
+    key: (u64, u64),
+    lookups: u64,
+}
+
+#[derive(Debug, Default)]
+struct InodeIndex {
+    by_node: HashMap<u64, KnownInode>,
+    by_key: HashMap<(u64, u64), u64>,
+    others: u64,
+}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct InodeTable {
+    index: Mutex<InodeIndex>,
+    device: u64,
+}
+
+impl InodeTable {
+    /// A table of the mounted directory alone.
+    pub(crate) fn new(root: OwnedFd) -> Result<InodeTable, Errno> {
+        let stat = rustix::fs::fstat(&root)?;
+        let key = (stat.st_dev, stat.st_ino);
+        let inode = Arc::new(Inode {
+            descriptor: root,
+            node: ROOT,
+            mode: stat.st_mode,
+            writers: AtomicU32::new(0),
+            backing: Mutex::default(),
+        });
+        let mut index = InodeIndex::default();
+        index.by_key.insert(key, ROOT);
+        let lookups = u64::MAX;
+        index.by_node.insert(
+            ROOT,
+            KnownInode {
+                inode,
+                key,
+                lookups,
+            },
+        );
+        Ok(InodeTable {
+            index: Mutex::new(index),
+            device: stat.st_dev,
+        })
+    }
+
+    fn index(&self) -> MutexGuard<'_, InodeIndex> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The inode of a node id.
+    pub(crate) fn get(&self, node: u64) -> Result<Arc<Inode>, Errno> {
+        let index = self.index();
+        let known = index.by_node.get(&node).ok_or(Errno::STALE)?;
+        Ok(Arc::clone(&known.inode))
+    }
+
+    /// Looks up an entry of a directory, and counts the look-up.
+    pub(crate) fn look_up(
+        &self,
+        directory: &Inode,
+        name: &OsStr,
+    ) -> Result<(Arc<Inode>, Stat), Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::openat(&directory.descriptor, name, flags, Mode::empty())?;
+        let stat = rustix::fs::statat(&descriptor, "", AtFlags::EMPTY_PATH)?;
+        Ok((self.admit(descriptor, &stat), stat))
+    }
+
+    /// Counts a look-up of the file behind a descriptor.
+    fn admit(&self, descriptor: OwnedFd, stat: &Stat) -> Arc<Inode> {
+        let key = (stat.st_dev, stat.st_ino);
+        let mut index = self.index();
+        let node = index.by_key.get(&key).copied();
+        if let Some(known) = node.and_then(|node| index.by_node.get_mut(&node)) {
+            known.lookups = known.lookups.saturating_add(1);
+            return Arc::clone(&known.inode);
+        }
+        let plain = stat.st_dev == self.device && (ROOT + 1..OTHER_FILE_SYSTEMS).contains(&key.1);
+        let node = match plain {
+            true => key.1,
+            false => {
+                index.others += 1;
+                OTHER_FILE_SYSTEMS + index.others
+            }
+        };
+        let inode = Arc::new(Inode {
+            descriptor,
+            node,
+            mode: stat.st_mode,
+            writers: AtomicU32::new(0),
+            backing: Mutex::default(),
+        });
+        let known = KnownInode {
+            inode: Arc::clone(&inode),
+            key,
+            lookups: 1,
+        };
+        index.by_node.insert(node, known);
+        index.by_key.insert(key, node);
+        inode
+    }
+
+    /// Takes back look-ups that the kernel forgot.
+    pub(crate) fn forget(&self, node: u64, lookups: u64) {
+        let mut index = self.index();
+        let Some(known) = index.by_node.get_mut(&node).filter(|_| node != ROOT) else {
+            return;
+        };
+        known.lookups = known.lookups.saturating_sub(lookups);
+        if known.lookups == 0
+            && let Some(gone) = index.by_node.remove(&node)
+        {
+            index.by_key.remove(&gone.key);
+        }
+    }
+}
+
+impl Inode {
+    /// Counts an open file that can write. Returns true if it is the only one.
+    pub(crate) fn add_writer(&self) -> bool {
+        self.writers.fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    /// Counts the end of such an open file. Returns true if it was the only one.
+    pub(crate) fn remove_writer(&self) -> bool {
+        self.writers.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}

@@ -1,0 +1,42 @@
+//! A file system that passes everything through to a directory, and records what any process does
+//! below the mount: daemons, containers, other users, programs that `record` did not start.
+//!
+//! In: a directory, a mount point, the options of a run. Out: a run like any other.
+//!
+//! ```text
+//! kernel ── request ──> filesystem ──> names, contents, metadata, listing
+//!                            │             │ (inode_table, open_files, file_maker)
+//!                            │             └──> the directory, by descriptors
+//!                            ├──> caller_table     who calls? (process_facts: /proc)
+//!                            └──> operation_log ──> arena ──> log   (session: SourceRun)
+//! ```
+//!
+//! Invariants:
+//!
+//! - An operation is in the arena before its caller continues.
+//! - Every operation goes to the directory by descriptors, so that none can leave it.
+//! - The file system keeps no data of its own: after an answer, the data are where a program
+//!   without the mount would have put them.
+//!
+//! Absent: what a process does outside of the mount, its pipes and sockets, and where its arguments
+//! come from.
+
+mod attachment;
+mod attributes;
+mod caller_table;
+mod contents;
+mod error;
+mod file_maker;
+mod filesystem;
+mod inode_table;
+mod listing;
+mod metadata;
+mod names;
+mod open_files;
+mod operation_log;
+mod process_facts;
+mod recorded_tree;
+mod session_watch;
+
+pub use error::Error;
+pub use session_watch::{MountNews, MountOptions, mount};

@@ -1,0 +1,307 @@
+//! Open files and directories, and which processes have used them.
+//!
+//! A request names an open file by a number of this table. In the records this number is the
+//! descriptor: it is unique in the run, unlike the descriptors of processes, which a file system
+//! does not learn.
+//!
+//! A process may use a file that another process opened, or that it opened before an exec. At its
+//! first use, a record says that it opened the file, too.
+
+use crate::caller_table::Caller;
+use crate::inode_table::{Inode, ident};
+use crate::operation_log::{Operation, OperationLog};
+use backstory_abi::op;
+use backstory_files::Ident;
+use backstory_sys::clock::counter;
+use fuser::BackingId;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Flags of an open that only the first open of a file has.
+const FIRST_ONLY: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_CLOEXEC;
+
+/// A use of a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContentUse {
+    /// Data were read.
+    Read,
+    /// Data were written, or the size was set.
+    Write,
+}
+
+/// A program that has used an open file.
+#[derive(Debug)]
+struct FileUser {
+    caller: Caller,
+    read: bool,
+    written: bool,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct OpenedFile {
+    pub(crate) file: File,
+    pub(crate) inode: Arc<Inode>,
+    number: i32,
+    flags: i32,
+    /// The file as it was at the last look, if it can be written to.
+    before: Mutex<Option<Ident>>,
+    /// No other open file could write to the inode since this one was opened.
+    only_writer: bool,
+    /// The kernel reads and writes without asking.
+    pub(crate) backing: Option<Arc<BackingId>>,
+    users: Mutex<Vec<FileUser>>,
+}
+
+impl OpenedFile {
+    /// A file that a caller has just opened with these flags.
+    pub(crate) fn new(
+        file: File,
+        inode: Arc<Inode>,
+        number: i32,
+        flags: i32,
+        caller: Caller,
+    ) -> OpenedFile {
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        OpenedFile {
+            before: Mutex::new(writes.then(|| ident(&file)).flatten()),
+            only_writer: writes && inode.add_writer(),
+            file,
+            inode,
+            number,
+            flags,
+            backing: None,
+            users: Mutex::new(vec![FileUser {
+                caller,
+                read: false,
+                written: false,
+            }]),
+        }
+    }
+
+    /// The descriptor in the records.
+    pub(crate) fn number(&self) -> i32 {
+        self.number
+    }
+
+    fn writes(&self) -> bool {
+        self.flags & libc::O_ACCMODE != libc::O_RDONLY
+    }
+
+    fn users(&self) -> MutexGuard<'_, Vec<FileUser>> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the first use of each kind by each program.
+    pub(crate) fn used(&self, log: &OperationLog, caller: Caller, by: ContentUse) {
+        let mut users = self.users();
+        let found = users
+            .iter()
+            .position(|user| user.caller.epoch == caller.epoch);
+        let at = found.unwrap_or_else(|| {
+            self.record_open(log, caller);
+            users.push(FileUser {
+                caller,
+                read: false,
+                written: false,
+            });
+            users.len() - 1
+        });
+        let Some(user) = users.get_mut(at) else {
+            return;
+        };
+        let (first, op) = match by {
+            ContentUse::Read => (&mut user.read, op::READ),
+            ContentUse::Write => (&mut user.written, op::WRITE),
+        };
+        if !std::mem::replace(first, true) {
+            let operation = Operation::through(op, self.number);
+            log.operation(caller.ids, counter(), &operation);
+        }
+    }
+
+    fn record_open(&self, log: &OperationLog, caller: Caller) {
+        let path = self.inode.path();
+        let operation = Operation {
+            arg: self.flags & !FIRST_ONLY,
+            result: self.number,
+            ident: ident(&self.file),
+            ..Operation::on(op::OPEN, &path)
+        };
+        log.operation(caller.ids, counter(), &operation);
+    }
+
+    /// Records that pages of a mapping reached the file. The kernel does not say which process
+    /// changed them. It is known if only one open file can write and one program uses it.
+    pub(crate) fn mapped_pages_written(&self, log: &OperationLog) {
+        let alone = self.inode.writers.load(Ordering::Acquire) == 1;
+        if let Some(caller) = self.only_user().filter(|_| alone) {
+            self.used(log, caller, ContentUse::Write);
+        }
+    }
+
+    /// The program that has used the file, if it is one alone.
+    fn only_user(&self) -> Option<Caller> {
+        match &self.users()[..] {
+            [user] => Some(user.caller),
+            _ => None,
+        }
+    }
+
+    /// Whether the content has changed since the last look.
+    fn has_changed(&self) -> bool {
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(then) = *before else {
+            return false;
+        };
+        *before = ident(&self.file);
+        before.is_some_and(|now| (now.size, now.mtime) != (then.size, then.mtime))
+    }
+
+    /// Records what the kernel wrote without asking, when a program closes the file: if no other
+    /// open file can write, the program did. It may have got the file from the one that opened it.
+    pub(crate) fn flushed(&self, log: &OperationLog, caller: impl FnOnce() -> Option<Caller>) {
+        let alone = self.only_writer && self.inode.writers.load(Ordering::Acquire) == 1;
+        if self.backing.is_some()
+            && alone
+            && self.has_changed()
+            && let Some(caller) = caller()
+        {
+            self.used(log, caller, ContentUse::Write);
+        }
+    }
+
+    /// The program that has used the file last.
+    fn last_user(&self) -> Option<Caller> {
+        self.users().last().map(|user| user.caller)
+    }
+
+    /// Records the end of the open file for every process that used it.
+    pub(crate) fn close(&self, log: &OperationLog) {
+        let changed = self.backing.is_some() && self.has_changed();
+        let still_only = self.writes() && self.inode.remove_writer();
+        let unseen = changed && self.only_writer && still_only;
+        if let Some(caller) = self.last_user().filter(|_| unseen) {
+            self.used(log, caller, ContentUse::Write);
+        }
+        let after = self.writes().then(|| ident(&self.file)).flatten();
+        let mut closed: Vec<u32> = Vec::new();
+        for user in self.users().iter() {
+            let ids = user.caller.ids;
+            if closed.contains(&ids.pid) {
+                continue;
+            }
+            closed.push(ids.pid);
+            let operation = Operation {
+                ident: after,
+                ..Operation::through(op::CLOSE, self.number)
+            };
+            log.operation(ids, counter(), &operation);
+        }
+    }
+}
+
+/// An open directory.
+#[derive(Debug)]
+pub(crate) struct OpenedDirectory {
+    pub(crate) file: File,
+    pub(crate) inode: Arc<Inode>,
+    number: i32,
+    caller: Caller,
+    /// The position of a listing is shared state of the descriptor. True after the first listing.
+    listed: Mutex<bool>,
+}
+
+impl OpenedDirectory {
+    /// A directory that a caller has just opened.
+    pub(crate) fn new(file: File, inode: Arc<Inode>, number: i32, caller: Caller) -> Self {
+        OpenedDirectory {
+            file,
+            inode,
+            number,
+            caller,
+            listed: Mutex::new(false),
+        }
+    }
+
+    /// Holds the position for one request, and records the first listing.
+    pub(crate) fn list(&self, log: &OperationLog) -> MutexGuard<'_, bool> {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *listed, true) {
+            let operation = Operation::through(op::LIST, self.number);
+            log.operation(self.caller.ids, counter(), &operation);
+        }
+        listed
+    }
+
+    /// Records the end.
+    pub(crate) fn close(&self, log: &OperationLog) {
+        let operation = Operation::through(op::CLOSE, self.number);
+        log.operation(self.caller.ids, counter(), &operation);
+    }
+}
+
+/// What is open, by number.
+#[derive(Debug)]
+pub(crate) struct OpenTable<T> {
+    entries: RwLock<HashMap<u64, Arc<T>>>,
+}
+
+impl<T> Default for OpenTable<T> {
+    fn default() -> Self {
+        OpenTable {
+            entries: RwLock::default(),
+        }
+    }
+}
+
+impl<T> OpenTable<T> {
+    /// Adds an entry under its number.
+    pub(crate) fn insert(&self, number: i32, entry: Arc<T>) -> u64 {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.insert(number as u64, entry);
+        number as u64
+    }
+
+    /// The entry of a number.
+    pub(crate) fn get(&self, number: u64) -> Result<Arc<T>, Errno> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(&number).map(Arc::clone).ok_or(Errno::BADF)
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn remove(&self, number: u64) -> Option<Arc<T>> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.remove(&number)
+    }
+
+    /// All entries, taken out.
+    pub(crate) fn drain(&self) -> Vec<Arc<T>> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.drain().map(|(_, entry)| entry).collect()
+    }
+}
+
+/// The numbers of open files. They start above the descriptors of programs.
+#[derive(Debug)]
+pub(crate) struct OpenNumbers(AtomicU64);
+
+impl Default for OpenNumbers {
+    fn default() -> Self {
+        OpenNumbers(AtomicU64::new(0))
+    }
+}
+
+impl OpenNumbers {
+    const FIRST: u64 = 1 << 20;
+    const COUNT: u64 = (i32::MAX as u64) - OpenNumbers::FIRST;
+
+    /// A number that no open file has. They repeat after two thousand million opens.
+    pub(crate) fn next(&self) -> i32 {
+        let count = self.0.fetch_add(1, Ordering::Relaxed);
+        (OpenNumbers::FIRST + count % OpenNumbers::COUNT) as i32
+    }
+}

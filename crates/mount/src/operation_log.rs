@@ -1,0 +1,191 @@
+//! Writes the records of operations, in the format of `backstory_abi.h`.
+//!
+//! In: a caller, an operation and its result. Out: a record in the arena. Each thread writes into
+//! chunks of its own, so that threads do not wait for each other.
+
+use backstory_abi::{CallerIds, op};
+use backstory_arena::{ChunkSupply, ChunkWriter, RecordSink};
+use backstory_eventlog::record::RecordBuilder;
+use backstory_files::Ident;
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+thread_local! {
+    static STREAM: RefCell<Option<RecordStream>> = const { RefCell::new(None) };
+}
+
+/// The chunk that a thread writes into.
+struct RecordStream {
+    supply: Arc<ChunkSupply>,
+    writer: ChunkWriter,
+    builder: RecordBuilder,
+}
+
+/// An operation of a process, without its caller and time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Operation<'a> {
+    /// `op::*`
+    pub(crate) op: u16,
+    /// See `BS_OPS`; by default `AT_FDCWD` where the operation has paths.
+    pub(crate) fd: i32,
+    /// See `BS_OPS`.
+    pub(crate) arg: i32,
+    /// See `BS_OPS`.
+    pub(crate) aux: u32,
+    /// At least 0, or `-errno`.
+    pub(crate) result: i32,
+    /// See `BS_OPS`.
+    pub(crate) ident: Option<Ident>,
+    /// Absolute paths, or a text.
+    pub(crate) strings: [Option<&'a [u8]>; 2],
+}
+
+impl<'a> Operation<'a> {
+    /// An operation on an absolute path.
+    pub(crate) fn on(op: u16, path: &'a [u8]) -> Operation<'a> {
+        Operation {
+            op,
+            fd: libc::AT_FDCWD,
+            strings: [Some(path), None],
+            ..Operation::default()
+        }
+    }
+
+    /// An operation on two absolute paths.
+    pub(crate) fn between(op: u16, old: &'a [u8], new: &'a [u8]) -> Operation<'a> {
+        Operation {
+            op,
+            fd: libc::AT_FDCWD,
+            arg: libc::AT_FDCWD,
+            strings: [Some(old), Some(new)],
+            ..Operation::default()
+        }
+    }
+
+    /// An operation on a descriptor.
+    pub(crate) fn through(op: u16, fd: i32) -> Operation<'a> {
+        Operation {
+            op,
+            fd,
+            ..Operation::default()
+        }
+    }
+
+    /// The same with this result.
+    pub(crate) fn with<T>(self, result: &Result<T, Errno>) -> Operation<'a> {
+        let result = match result {
+            Ok(_) => 0,
+            Err(error) => -error.raw_os_error(),
+        };
+        Operation { result, ..self }
+    }
+}
+
+/// Writes records.
+#[derive(Clone)]
+pub(crate) struct OperationLog {
+    supply: Arc<ChunkSupply>,
+}
+
+impl OperationLog {
+    /// A log into the arena of a run.
+    pub(crate) fn new(supply: Arc<ChunkSupply>) -> OperationLog {
+        OperationLog { supply }
+    }
+
+    /// Appends a record that `fill` completes.
+    fn append(&self, op: u16, time: u64, fill: impl FnOnce(&mut RecordBuilder)) {
+        STREAM.with_borrow_mut(|stream| {
+            let same = |stream: &RecordStream| Arc::ptr_eq(&stream.supply, &self.supply);
+            if !stream.as_ref().is_some_and(same) {
+                *stream = Some(RecordStream {
+                    supply: Arc::clone(&self.supply),
+                    writer: ChunkWriter::new(Arc::clone(&self.supply)),
+                    builder: RecordBuilder::new(),
+                });
+            }
+            if let Some(stream) = stream {
+                fill(stream.builder.start(op, time));
+                stream.writer.append(stream.builder.finish());
+            }
+        });
+    }
+
+    /// Ends the records of the calling thread: its chunk may leave the arena.
+    pub(crate) fn end_thread() {
+        STREAM.with_borrow_mut(|stream| *stream = None);
+    }
+
+    /// An operation of a caller, whose call began at `time`.
+    pub(crate) fn operation(&self, caller: CallerIds, time: u64, operation: &Operation<'_>) {
+        self.append(operation.op, time, |record| {
+            record
+                .caller(caller)
+                .fd(operation.fd)
+                .arg(operation.arg)
+                .aux(operation.aux)
+                .result(operation.result);
+            if let Some(ident) = &operation.ident {
+                record.ident(ident);
+            }
+            if operation.strings[0].is_some() {
+                record.resolved();
+            }
+            for string in operation.strings.into_iter().flatten() {
+                record.string(string);
+            }
+        });
+    }
+
+    /// A process that is met for the first time.
+    pub(crate) fn born(&self, pid: u32, parent: u32, directory: &[u8], time: u64) {
+        self.append(op::BORN, time, |record| {
+            record
+                .caller(ids(pid))
+                .fd(pid as i32)
+                .arg(parent as i32)
+                .result(0)
+                .string(b"")
+                .string(directory);
+        });
+    }
+
+    /// The program that a process runs.
+    pub(crate) fn program(&self, pid: u32, path: &[u8], arguments: &[Vec<u8>], time: u64) {
+        self.append(op::ARGS, time, |record| {
+            record.caller(ids(pid)).result(0);
+            for argument in arguments {
+                if record.room() == 0 {
+                    break;
+                }
+                record.string(argument);
+            }
+        });
+        self.append(op::EXEC, time, |record| {
+            record
+                .caller(ids(pid))
+                .fd(libc::AT_FDCWD)
+                .arg(arguments.len() as i32)
+                .resolved()
+                .string(path);
+        });
+    }
+
+    /// A process that has ended, with an unknown status.
+    pub(crate) fn gone(&self, pid: u32, time: u64) {
+        self.append(op::GONE, time, |record| {
+            record.caller(ids(pid)).fd(pid as i32).result(0);
+        });
+    }
+}
+
+/// The ids of a process's first thread.
+fn ids(pid: u32) -> CallerIds {
+    CallerIds {
+        pid,
+        tid: pid,
+        nr: 0,
+        arch: 0,
+    }
+}

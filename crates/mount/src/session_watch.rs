@@ -1,0 +1,222 @@
+//! A mount from its beginning to its end.
+
+use crate::Error;
+use crate::attachment::{Attachment, DetachFailure, attach};
+use crate::caller_table::{CallerTable, PathShown};
+use crate::inode_table::InodeTable;
+use crate::operation_log::OperationLog;
+use crate::process_facts::ArgumentReader;
+use crate::recorded_tree::RecordedTree;
+use backstory_session::{Options, RecordingResult, SourceRun};
+use backstory_sys as sys;
+use fuser::{Config, Session, SessionACL};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Interval between two looks for processes that have ended.
+const SWEEP: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+/// Most threads that serve requests.
+const MOST_THREADS: usize = 8;
+
+/// What to mount where.
+#[derive(Debug, Clone)]
+pub struct MountOptions {
+    /// The directory behind the mount.
+    pub directory: PathBuf,
+    /// The mount point. It may be the directory itself.
+    pub mountpoint: PathBuf,
+    /// The kernel reads and writes without asking, where it can.
+    pub passthrough: bool,
+}
+
+/// Reports of a mount to its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MountNews {
+    /// The file system is mounted, and records.
+    Mounted,
+    /// It was asked to end but is in use: it stays mounted and records on.
+    Busy,
+    /// It was asked to end but could not be unmounted for this reason. It records on.
+    NotUnmounted(String),
+}
+
+/// Mounts a directory, records what happens below the mount point until it is unmounted, and ends
+/// the run. SIGINT, SIGTERM and SIGHUP unmount. The caller must have one thread.
+///
+/// # Errors
+///
+/// The directory cannot be mounted, or the run's log cannot be made or finalized.
+pub fn mount(
+    what: &MountOptions,
+    run: Options,
+    news: &mut dyn FnMut(MountNews),
+) -> Result<RecordingResult, Error> {
+    let directory = real(&what.directory)?;
+    let mountpoint = real(&what.mountpoint)?;
+    check_places(&directory, &mountpoint)?;
+    let root = open_directory(&directory)?;
+    raise_descriptor_limit();
+    let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
+    let old = sys::set_mask(&sys::all_signals());
+    let run = SourceRun::begin(run)?;
+    let ended = serve(what, (&directory, &mountpoint), root, &run, &signals, news);
+    sys::set_mask(&old);
+    match ended {
+        Ok(()) => Ok(run.end(&[])?),
+        Err(error) => {
+            run.abandon();
+            Err(error)
+        }
+    }
+}
+
+fn real(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(|source| Error::Directory {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// A mount that contains its directory, or the other way round, would wait for itself.
+fn check_places(directory: &Path, mountpoint: &Path) -> Result<(), Error> {
+    let inside = directory.starts_with(mountpoint) || mountpoint.starts_with(directory);
+    if directory != mountpoint && inside {
+        return Err(Error::Nested {
+            directory: directory.to_owned(),
+            mountpoint: mountpoint.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|source| Error::Directory {
+        path: path.to_owned(),
+        source: source.into(),
+    })
+}
+
+/// The table of inodes has a descriptor for each file that the kernel remembers.
+fn raise_descriptor_limit() {
+    let present = rustix::process::getrlimit(Resource::Nofile);
+    let most = match rustix::process::geteuid().is_root() {
+        true => Some(1 << 20).max(present.maximum),
+        false => present.maximum,
+    };
+    let wanted = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    // A container may refuse more. Then the hard limit is what there is.
+    if rustix::process::setrlimit(Resource::Nofile, wanted).is_err() {
+        let wanted = Rlimit {
+            current: present.maximum,
+            ..present
+        };
+        let _ = rustix::process::setrlimit(Resource::Nofile, wanted);
+    }
+}
+
+/// Serves the mount until it is unmounted.
+fn serve(
+    what: &MountOptions,
+    (directory, mountpoint): (&Path, &Path),
+    root: OwnedFd,
+    run: &SourceRun,
+    signals: &OwnedFd,
+    news: &mut dyn FnMut(MountNews),
+) -> Result<(), Error> {
+    let log = OperationLog::new(run.supply());
+    let reader = ArgumentReader::start().map_err(Error::system("start a thread"))?;
+    let shown = PathShown {
+        directory: directory.as_os_str().as_bytes().to_vec(),
+        mountpoint: mountpoint.as_os_str().as_bytes().to_vec(),
+    };
+    let callers = Arc::new(Mutex::new(CallerTable::new(log.clone(), reader, shown)));
+    let inodes = InodeTable::new(root).map_err(Error::system("read the directory"))?;
+    let tree = RecordedTree::new(inodes, log, Arc::clone(&callers), what.passthrough);
+    let (device, attachment) = attach(directory, mountpoint)?;
+    let served = start_session(tree, device);
+    let (served, over) = served.inspect_err(|_| drop(attachment.detach()))?;
+    news(MountNews::Mounted);
+    watch(&attachment, &over, signals, &callers, news)?;
+    match served.join() {
+        Ok(Err(error)) => Err(Error::system("serve the mount")(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The thread of a session, and the descriptor that it makes readable when it ends.
+type RunningSession = (JoinHandle<std::io::Result<()>>, Arc<OwnedFd>);
+
+fn start_session(tree: RecordedTree, device: OwnedFd) -> Result<RunningSession, Error> {
+    let mut config = Config::default();
+    config.n_threads = Some((2 * sys::processors()).clamp(2, MOST_THREADS));
+    let acl = match rustix::process::geteuid().is_root() {
+        true => SessionACL::All,
+        false => SessionACL::Owner,
+    };
+    config.acl = acl;
+    let session = Session::from_fd(tree, device, acl, config)
+        .map_err(Error::system("begin the session with the kernel"))?;
+    let over = eventfd(0, EventfdFlags::CLOEXEC).map_err(Error::system("make a descriptor"))?;
+    let over = Arc::new(over);
+    let bell = Arc::clone(&over);
+    let served = std::thread::Builder::new()
+        .name("session".to_owned())
+        .spawn(move || {
+            let served = session.run();
+            // The counter of the descriptor cannot overflow.
+            let _ = rustix::io::write(&*bell, &1_u64.to_ne_bytes());
+            served
+        })
+        .map_err(Error::system("start a thread"))?;
+    Ok((served, over))
+}
+
+/// Waits until the session ends. Signals unmount; processes that have ended are recorded.
+fn watch(
+    attachment: &Attachment,
+    over: &OwnedFd,
+    signals: &OwnedFd,
+    callers: &Mutex<CallerTable>,
+    news: &mut dyn FnMut(MountNews),
+) -> Result<(), Error> {
+    loop {
+        let mut ready = [
+            PollFd::new(over, PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
+        ];
+        match poll(&mut ready, Some(&SWEEP)) {
+            Ok(_) | Err(Errno::INTR) => (),
+            Err(error) => return Err(Error::system("wait for the session")(error)),
+        }
+        let [ended, signalled] = ready.map(|of| !of.revents().is_empty());
+        if ended {
+            return Ok(());
+        }
+        if signalled && let Some(info) = sys::read_signal(signals.as_fd()) {
+            let asks = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+            if asks.contains(&(info.ssi_signo as i32)) {
+                match attachment.detach() {
+                    Ok(()) => (),
+                    Err(DetachFailure::Busy) => news(MountNews::Busy),
+                    Err(DetachFailure::Other(reason)) => news(MountNews::NotUnmounted(reason)),
+                }
+            }
+        }
+        let mut callers = callers.lock().unwrap_or_else(PoisonError::into_inner);
+        callers.sweep();
+    }
+}

@@ -1,0 +1,155 @@
+//! A run without a command of its own: another source than the recorder and the guard writes its
+//! records, as a mounted file system does.
+//!
+//! In: records, through the supply of chunks. Out: a finalized log.
+//!
+//! Invariants:
+//!
+//! - Records are in the arena when [`RecordSink::append`](backstory_arena::RecordSink::append)
+//!   returns. If this process is killed, the next command takes them from there.
+//! - Memory is bounded by the arena. A record that finds no room is counted as lost, and the run is
+//!   then incomplete.
+
+use crate::drain::{self, ChunkSelection, Drainer};
+use crate::record::claimed_log;
+use crate::redact::Secrets;
+use crate::{Error, Options, RecordingResult, clock, header, launch};
+use backstory_abi as abi;
+use backstory_arena::{Arena, ChunkSupply};
+use backstory_eventlog::Reason;
+use backstory_eventlog::run::{Modes, RunEnd};
+use backstory_vocabulary::ContentsMode;
+use std::fs::File;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A run that is being recorded by a source.
+pub struct SourceRun {
+    options: Options,
+    supply: Arc<ChunkSupply>,
+    drainer: Arc<Mutex<Drainer>>,
+    thread: Option<JoinHandle<()>>,
+    /// The file systems' clock at the start.
+    began: i64,
+    _claim: File,
+}
+
+impl SourceRun {
+    /// Begins a run: its log exists from now on, and a thread moves records into it.
+    ///
+    /// # Errors
+    ///
+    /// The shared memory, the log or the thread cannot be made.
+    pub fn begin(options: Options) -> Result<SourceRun, Error> {
+        // Without this flag the drain would report programs that the recorder did not enter.
+        let arena = Arena::create(&options.id, abi::ARENA_GUARDED)?;
+        let mut head = header::header(&options, &launch::environment(), &[], arena.path());
+        head.modes = Modes {
+            contents: Some(ContentsMode::Off),
+            ..Modes::default()
+        };
+        let part = &options.part;
+        arena.feeds(&std::path::absolute(part).unwrap_or_else(|_| part.clone()));
+        let (log, claim) = claimed_log(part, &head).inspect_err(|_| arena.remove())?;
+        let supply = ChunkSupply::new(arena);
+        supply.arena.survive_truncation();
+        let secrets = Secrets::new(&options.redact);
+        let drainer = Drainer::new(Arc::clone(&supply), log, secrets);
+        let drainer = Arc::new(Mutex::new(drainer));
+        let thread = {
+            let (supply, drainer) = (Arc::clone(&supply), Arc::clone(&drainer));
+            std::thread::Builder::new()
+                .name("drain".to_owned())
+                .spawn(move || drain::run(&supply, &drainer))
+        };
+        let thread = Some(thread.map_err(Error::system("start a thread"))?);
+        Ok(SourceRun {
+            options,
+            supply,
+            drainer,
+            thread,
+            began: backstory_sys::clock::files(),
+            _claim: claim,
+        })
+    }
+
+    /// The supply of chunks for the source's records.
+    pub fn supply(&self) -> Arc<ChunkSupply> {
+        Arc::clone(&self.supply)
+    }
+
+    /// The id of the run.
+    pub fn id(&self) -> &str {
+        &self.options.id
+    }
+
+    /// Forgets the run, which recorded nothing: no log is left.
+    pub fn abandon(mut self) {
+        self.stop();
+        self.supply.arena.remove();
+        // It may be gone already.
+        let _ = std::fs::remove_file(&self.options.part);
+    }
+
+    fn stop(&mut self) {
+        self.supply.stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic in the thread left the chunks in the arena, for the last pass.
+            let _ = thread.join();
+        }
+    }
+
+    /// Ends the run, after the last writer of records has been dropped.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be finalized. The next command that may write the store does it.
+    pub fn end(mut self, reasons: &[Reason]) -> Result<RecordingResult, Error> {
+        self.stop();
+        let mut drainer = self.drainer.lock().unwrap_or_else(PoisonError::into_inner);
+        drainer.pass(ChunkSelection::All);
+        let end = drainer.finish(|drainer| self.last_frame(drainer, reasons));
+        drainer.sync();
+        let (part, log) = (&self.options.part, &self.options.log);
+        std::fs::rename(part, log).map_err(Error::file("finalize", part))?;
+        self.supply.arena.remove();
+        let missing = end.lost > 0 || !end.incomplete_because.is_empty();
+        Ok(RecordingResult {
+            run: self.options.id.clone(),
+            exit: end.exit,
+            complete: Some(!missing),
+            lost: end.lost,
+            reasons: end.incomplete_because,
+            warnings: end.warnings,
+            ..RecordingResult::default()
+        })
+    }
+
+    fn last_frame(&self, drainer: &Drainer, reasons: &[Reason]) -> RunEnd {
+        let now = clock::now();
+        let lost = drainer.lost();
+        let mut because: Vec<Reason> = reasons.to_vec();
+        if let Some(failure) = drainer.failure() {
+            let error = failure.to_owned();
+            because.push(Reason::LogFailed { error });
+        }
+        if self.supply.arena.is_cut_short() {
+            because.push(Reason::CutShort {});
+        }
+        if lost > 0 {
+            because.push(Reason::Lost { operations: lost });
+        }
+        let set = clock::was_set();
+        RunEnd {
+            exit: Some(0),
+            command_ended: now,
+            ended: now,
+            lost,
+            incomplete_because: because.iter().map(Reason::to_string).collect(),
+            warnings: set.iter().map(Reason::to_string).collect(),
+            // The reading of a clock that was set meanwhile means nothing.
+            quiet: if set.is_some() { 0 } else { self.began },
+            ..RunEnd::default()
+        }
+    }
+}
