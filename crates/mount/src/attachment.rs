@@ -10,7 +10,7 @@ use rustix::io::{Errno, FdFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::ffi::CString;
-use std::io::IoSliceMut;
+use std::io::{ErrorKind, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -110,8 +110,9 @@ fn attach_as_user(directory: &Path, mountpoint: &Path) -> Result<OwnedFd, Error>
         .spawn();
     drop(theirs);
     let child = child.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => refused(format!(
-            "{FUSERMOUNT} is not installed (Debian: apt install fuse3); root needs it not"
+        // PermissionDenied: a directory of PATH may not be searched.
+        ErrorKind::NotFound | ErrorKind::PermissionDenied => refused(format!(
+            "only root mounts without {FUSERMOUNT}, which is not installed (Debian: apt install fuse3)"
         )),
         _ => refused(format!("cannot start {FUSERMOUNT}: {error}")),
     })?;
@@ -157,7 +158,7 @@ impl Attachment {
 
     fn detach_as_root(&self) -> Result<(), DetachFailure> {
         match rustix::mount::unmount(&self.mountpoint, UnmountFlags::NOFOLLOW) {
-            // INVAL: somebody else has unmounted it.
+            // INVAL: it has been unmounted already.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
             Err(Errno::BUSY) => Err(DetachFailure::Busy),
             Err(error) => Err(DetachFailure::Other(error.to_string())),

@@ -113,7 +113,7 @@ impl CallerTable {
         }
     }
 
-    /// The same, if the program of the thread's process can be told now: not during an exec, and not
+    /// The same, if the program of the thread's process is known now: not during an exec, and not
     /// once the process ends.
     pub(crate) fn identify_running(&mut self, thread: u32) -> Option<Caller> {
         let stat = read_stat(&open_stat(thread).ok()?)?;

@@ -1,8 +1,8 @@
 //! Makes files as the caller would: with its user, its group and its umask.
 //!
-//! The kernel has checked the caller's permissions before (`default_permissions`). The thread
-//! therefore keeps the capability to pass permission checks: the caller may have been let in by a
-//! supplementary group, which a request does not name.
+//! The kernel has checked the caller's permissions before (`default_permissions`). The caller may
+//! have its permission from a supplementary group, which a request does not name. So the thread
+//! keeps the capability to pass permission checks.
 
 use backstory_sys as sys;
 use fuser::Request;

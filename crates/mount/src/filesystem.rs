@@ -1,8 +1,7 @@
 //! The operations of the FUSE protocol, each passed to the method that does and records it.
 //!
-//! Absent on purpose, so that the kernel does these itself: permission checks
-//! (`default_permissions`), locks, and listings with attributes (their attributes would be stale
-//! at once, because the kernel keeps none).
+//! Absent on purpose: permission checks (`default_permissions`) and locks, which the kernel does
+//! itself. Listings have no attributes, because the kernel would not keep them.
 
 use crate::metadata::{NewAttributes, XattrAnswer};
 use crate::names::{FoundInode, NewMode};

@@ -1,4 +1,4 @@
-//! A file system that passes everything through to a directory, and records what any process does
+//! A file system that passes everything through to a directory. It records what any process does
 //! below the mount: daemons, containers, other users, programs that `record` did not start.
 //!
 //! In: a directory, a mount point, the options of a run. Out: a run like any other.

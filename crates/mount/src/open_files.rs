@@ -1,8 +1,7 @@
 //! Open files and directories, and which processes have used them.
 //!
 //! A request names an open file by a number of this table. In the records this number is the
-//! descriptor: it is unique in the run, unlike the descriptors of processes, which a file system
-//! does not learn.
+//! descriptor. It is unique in the run. A file system does not learn the descriptors of processes.
 //!
 //! A process may use a file that another process opened, or that it opened before an exec. At its
 //! first use, a record says that it opened the file, too.
@@ -244,7 +243,7 @@ impl OpenedDirectory {
     }
 }
 
-/// What is open, by number.
+/// Open files or directories, by number.
 #[derive(Debug)]
 pub(crate) struct OpenTable<T> {
     entries: RwLock<HashMap<u64, Arc<T>>>,

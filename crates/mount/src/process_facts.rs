@@ -1,8 +1,8 @@
 //! Facts about a process, from `/proc`.
 //!
-//! A process that waits for this file system may hold its own locks. So the functions here that a
-//! request calls read only files of `/proc` that take neither the lock of a process's memory nor
-//! that of its exec: `stat`, `status`, and the links `exe` and `cwd`. The arguments lie in the
+//! A process that waits for this file system may hold its own locks. So a request reads only
+//! `stat`, `status`, and the links `exe` and `cwd` in `/proc`. These take neither the lock of a
+//! process's memory nor that of its exec. The arguments lie in the
 //! process's memory: [`ArgumentReader`] reads them in a thread of its own and gives up after a
 //! while.
 
@@ -28,8 +28,9 @@ pub(crate) struct ProgramImage {
 }
 
 impl ProgramImage {
-    /// True if nothing tells this image from another one of its name: a thread of the kernel, or a
-    /// process that this user may not look into.
+    /// True if nothing tells this image from another one of its name. That
+    /// holds for threads of the kernel, and for processes in the middle of an exec. It also holds
+    /// for processes that this user may not look into.
     pub(crate) fn is_hidden(&self) -> bool {
         self.stack <= 1 && self.arguments <= 1
     }
@@ -139,7 +140,7 @@ impl ArgumentReader {
 fn read_arguments(process: u32) -> Vec<u8> {
     let mut text = Vec::new();
     if let Ok(file) = File::open(format!("/proc/{process}/cmdline")) {
-        // What was read before an error counts.
+        // Bytes that were read before an error count.
         let _ = file.take(ARGUMENTS).read_to_end(&mut text);
     }
     text

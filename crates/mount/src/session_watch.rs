@@ -28,7 +28,7 @@ const SWEEP: Timespec = Timespec {
 /// Most threads that serve requests.
 const MOST_THREADS: usize = 8;
 
-/// What to mount where.
+/// A directory, and where to mount it.
 #[derive(Debug, Clone)]
 pub struct MountOptions {
     /// The directory behind the mount.

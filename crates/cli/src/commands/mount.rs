@@ -18,7 +18,7 @@ use crate::args::mount::MountArgs;
 use crate::error::{Failure, complain};
 use crate::index;
 
-/// Mounts until somebody unmounts.
+/// Mounts, and records until the unmount.
 pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
     if let Some(name) = &args.name {
         check_name(name)?;

@@ -71,7 +71,7 @@ impl MountedDirectory {
         device(&self.at) != device(self.stage.path())
     }
 
-    /// What the server printed, once it has ended.
+    /// The messages of the server, which is killed.
     pub fn said(&mut self) -> String {
         use std::io::Read;
         let mut text = String::new();

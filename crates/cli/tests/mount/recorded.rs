@@ -1,4 +1,4 @@
-//! What happens below a mount is recorded, whoever does it.
+//! The operations of any process below a mount are recorded.
 
 use std::fs;
 use std::process::Command;
