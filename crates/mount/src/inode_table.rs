@@ -32,6 +32,8 @@ pub(crate) struct Inode {
     descriptor: OwnedFd,
     node: u64,
     mode: u32,
+    /// The name that was looked up last, of a file that has or had several.
+    other_name: Mutex<Option<Vec<u8>>>,
     /// How many open files can write to it.
     pub(crate) writers: AtomicU32,
     /// The registration for reads and writes by the kernel. All open files of the inode share it.
@@ -59,14 +61,36 @@ impl Inode {
         format!("/proc/self/fd/{}", self.descriptor.as_raw_fd())
     }
 
-    /// The path of the file in the mounted directory: the present one, or the last one if the file
-    /// has no name any more. Empty if `/proc` is missing.
+    /// The path of the file in the mounted directory. Of several names, the one that was looked up
+    /// last. Of a file without a name, the last one. Empty if `/proc` is missing.
     pub(crate) fn path(&self) -> Vec<u8> {
         let path = std::fs::read_link(self.link()).unwrap_or_default();
         let path = path.into_os_string().into_vec();
-        match path.strip_suffix(DELETED) {
-            Some(last) if self.stat().is_ok_and(|stat| stat.st_nlink == 0) => last.to_vec(),
+        let last = path.strip_suffix(DELETED).map(<[u8]>::to_vec);
+        let other = self.other_name().clone();
+        if last.is_none() && other.is_none() {
+            return path;
+        }
+        let names = self.stat().map_or(0, |stat| stat.st_nlink);
+        match (last, other) {
+            (Some(last), _) if names == 0 => last,
+            (Some(_), Some(other)) => other,
+            (None, Some(other)) if names > 1 => other,
             _ => path,
+        }
+    }
+
+    fn other_name(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.other_name
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the name by which the file was looked up. The descriptor knows its first name only.
+    fn looked_up(&self, path: impl FnOnce() -> Vec<u8>, stat: &Stat) {
+        let mut other = self.other_name();
+        if !self.is(libc::S_IFDIR) && (stat.st_nlink > 1 || other.is_some()) {
+            *other = Some(path());
         }
     }
 
@@ -141,6 +165,7 @@ impl InodeTable {
             descriptor: root,
             node: ROOT,
             mode: stat.st_mode,
+            other_name: Mutex::default(),
             writers: AtomicU32::new(0),
             backing: Mutex::default(),
         });
@@ -181,7 +206,9 @@ impl InodeTable {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = rustix::fs::openat(&directory.descriptor, name, flags, Mode::empty())?;
         let stat = rustix::fs::statat(&descriptor, "", AtFlags::EMPTY_PATH)?;
-        Ok((self.admit(descriptor, &stat), stat))
+        let inode = self.admit(descriptor, &stat);
+        inode.looked_up(|| directory.child(name), &stat);
+        Ok((inode, stat))
     }
 
     /// Counts a look-up of the file behind a descriptor.
@@ -205,6 +232,7 @@ impl InodeTable {
             descriptor,
             node,
             mode: stat.st_mode,
+            other_name: Mutex::default(),
             writers: AtomicU32::new(0),
             backing: Mutex::default(),
         });
