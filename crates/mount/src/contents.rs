@@ -1,6 +1,6 @@
 //! Operations on contents: open, read, write, and what changes the size or the blocks of a file.
 
-use crate::file_maker::as_caller;
+use crate::file_maker::{as_caller, as_writer};
 use crate::inode_table::Inode;
 use crate::names::NewMode;
 use crate::open_files::{ContentUse, OpenedDirectory, OpenedFile};
@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 /// Flags that the kernel has acted on already, or that concern the program's descriptor alone.
 ///
@@ -42,7 +42,10 @@ impl RecordedTree {
         let inode = self.inodes.get(node)?;
         let call = self.call(request);
         let (path, before) = (inode.path(), inode.ident());
-        let opened = inode.open(backing_flags(flags & !(libc::O_CREAT | libc::O_EXCL)));
+        let truncates = flags & libc::O_TRUNC != 0 && request.uid() != 0;
+        let opened = as_writer(truncates, || {
+            inode.open(backing_flags(flags & !(libc::O_CREAT | libc::O_EXCL)))
+        });
         let number = self.numbers.next();
         let operation = Operation {
             arg: flags,
@@ -123,33 +126,54 @@ impl RecordedTree {
         }
     }
 
-    /// Registers a file for reads and writes by the kernel. `None` if the kernel cannot do them.
+    /// Chooses for a file that was just opened: registers it for reads and writes by the kernel, or
+    /// returns `None`. All open files of an inode have the same: the kernel refuses others.
     pub(crate) fn register(
+        &self,
+        opened: &mut OpenedFile,
+        register: impl FnOnce(&File) -> std::io::Result<BackingId>,
+    ) -> Option<Arc<BackingId>> {
+        if !opened.inode.is(libc::S_IFREG) {
+            return None;
+        }
+        let inode = Arc::clone(&opened.inode);
+        let mut access = inode.access.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.backing = match access.backing.upgrade() {
+            None if access.served == 0 => self.new_backing(opened, register),
+            known => known,
+        };
+        match &opened.backing {
+            Some(backing) => access.backing = Arc::downgrade(backing),
+            None => {
+                access.served += 1;
+                opened.served = true;
+            }
+        }
+        opened.backing.clone()
+    }
+
+    fn new_backing(
         &self,
         opened: &OpenedFile,
         register: impl FnOnce(&File) -> std::io::Result<BackingId>,
     ) -> Option<Arc<BackingId>> {
-        if !self.passthrough.load(Ordering::Relaxed) || !opened.inode.is(libc::S_IFREG) {
+        if !self.passthrough.load(Ordering::Relaxed) {
             return None;
         }
-        let mut shared = opened.inode.backing.lock().ok()?;
-        if let Some(known) = shared.upgrade() {
-            return Some(known);
+        // The kernel writes with the privileges of the registration, not those of the program.
+        let sets_id = libc::S_ISUID | libc::S_ISGID;
+        if rustix::fs::fstat(&opened.file).is_ok_and(|stat| stat.st_mode & sets_id != 0) {
+            return None;
         }
-        match register(&opened.file) {
-            Ok(backing) => {
-                let backing = Arc::new(backing);
-                *shared = Arc::downgrade(&backing);
-                Some(backing)
-            }
-            Err(error) => {
-                // Not permitted to this user, so for no file.
-                if error.raw_os_error() == Some(libc::EPERM) {
-                    self.passthrough.store(false, Ordering::Relaxed);
-                }
-                None
-            }
+        let registered = as_writer(true, || {
+            let registered = register(&opened.file);
+            registered.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        });
+        // Not permitted to this user, so for no file.
+        if matches!(registered, Err(Errno::PERM)) {
+            self.passthrough.store(false, Ordering::Relaxed);
         }
+        registered.ok().map(Arc::new)
     }
 
     pub(crate) fn read_file(
@@ -190,12 +214,10 @@ impl RecordedTree {
             let call = self.call(request);
             opened.used(&self.log, call.caller, ContentUse::Write);
         }
-        loop {
-            match rustix::io::pwrite(&opened.file, bytes, offset) {
-                Err(Errno::INTR) => (),
-                done => return done,
-            }
-        }
+        let ordinary = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        as_writer(ordinary, || {
+            rustix::io::retry_on_intr(|| rustix::io::pwrite(&opened.file, bytes, offset))
+        })
     }
 
     pub(crate) fn allocate(
@@ -208,7 +230,9 @@ impl RecordedTree {
         let opened = self.files.get(number)?;
         let call = self.call(request);
         let flags = FallocateFlags::from_bits_retain(mode as u32);
-        rustix::fs::fallocate(&opened.file, flags, range.0, range.1)?;
+        as_writer(request.uid() != 0, || {
+            rustix::fs::fallocate(&opened.file, flags, range.0, range.1)
+        })?;
         opened.used(&self.log, call.caller, ContentUse::Write);
         Ok(())
     }
@@ -226,13 +250,15 @@ impl RecordedTree {
         target.used(&self.log, call.caller, ContentUse::Write);
         // The answer has 32 bits.
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
-        let copied = rustix::fs::copy_file_range(
-            &source.file,
-            Some(&mut from_offset),
-            &target.file,
-            Some(&mut to_offset),
-            length,
-        )?;
+        let copied = as_writer(request.uid() != 0, || {
+            rustix::fs::copy_file_range(
+                &source.file,
+                Some(&mut from_offset),
+                &target.file,
+                Some(&mut to_offset),
+                length,
+            )
+        })?;
         let operation = Operation {
             arg: target.number(),
             result: i32::try_from(copied).unwrap_or(i32::MAX),

@@ -1,4 +1,7 @@
-//! Makes files as the caller would: with its user, its group and its umask.
+//! Makes and changes files as the caller would: with its user, its group and its umask.
+//!
+//! A file that an ordinary user changes loses its set-user-ID bit. So this process gives up its
+//! privilege to keep the bit while it changes a file for such a user.
 //!
 //! The kernel has checked the caller's permissions before (`default_permissions`). The caller may
 //! have its permission from a supplementary group, which a request does not name. So the thread
@@ -64,4 +67,34 @@ pub(crate) fn as_caller<T>(
         set_capabilities(None, sets)?;
     }
     make()
+}
+
+/// Gives the thread a capability back.
+struct CapabilityRestored(CapabilitySet);
+
+impl Drop for CapabilityRestored {
+    fn drop(&mut self) {
+        if let Ok(mut sets) = capabilities(None) {
+            sets.effective |= self.0;
+            // The thread had it a moment ago.
+            let _ = set_capabilities(None, sets);
+        }
+    }
+}
+
+/// Runs `change`, which changes the contents or the size of a file. If the caller is ordinary, the
+/// file loses its set-user-ID and set-group-ID bits, as without the mount.
+pub(crate) fn as_writer<T>(
+    ordinary: bool,
+    change: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    // Without root, the file system has not got the privilege.
+    if !ordinary || !rustix::process::geteuid().is_root() {
+        return change();
+    }
+    let mut sets = capabilities(None)?;
+    let _restored = CapabilityRestored(sets.effective & CapabilitySet::FSETID);
+    sets.effective -= CapabilitySet::FSETID;
+    set_capabilities(None, sets)?;
+    change()
 }

@@ -3,9 +3,10 @@
 //! Absent on purpose: permission checks (`default_permissions`) and locks, which the kernel does
 //! itself. Listings have no attributes, because the kernel would not keep them.
 
-use crate::metadata::{NewAttributes, XattrAnswer};
-use crate::names::{FoundInode, NewMode};
+use crate::metadata::NewAttributes;
+use crate::names::NewMode;
 use crate::recorded_tree::{RecordedTree, answer, refusal};
+use crate::replies::{attributes, count, done, entry, open_flags, xattr};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -32,56 +33,6 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn entry(found: FoundInode, reply: ReplyEntry) {
-    match found {
-        Ok((inode, stat)) => {
-            let (attributes, kept) = answer(&stat, inode.node());
-            reply.entry(&kept, &attributes, Generation(0));
-        }
-        Err(error) => reply.error(refusal(error)),
-    }
-}
-
-fn attributes(found: FoundInode, reply: ReplyAttr) {
-    match found {
-        Ok((inode, stat)) => {
-            let (attributes, kept) = answer(&stat, inode.node());
-            reply.attr(&kept, &attributes);
-        }
-        Err(error) => reply.error(refusal(error)),
-    }
-}
-
-fn done(result: Result<(), Errno>, reply: ReplyEmpty) {
-    match result {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(refusal(error)),
-    }
-}
-
-fn count(result: Result<usize, Errno>, reply: ReplyWrite) {
-    match result {
-        Ok(count) => reply.written(count as u32),
-        Err(error) => reply.error(refusal(error)),
-    }
-}
-
-fn xattr(result: Result<XattrAnswer, Errno>, reply: ReplyXattr) {
-    match result {
-        Ok(XattrAnswer::Size(size)) => reply.size(size),
-        Ok(XattrAnswer::Bytes(bytes)) => reply.data(&bytes),
-        Err(error) => reply.error(refusal(error)),
-    }
-}
-
-/// The kernel's cache is bypassed where the program asked for that.
-fn open_flags(flags: i32) -> FopenFlags {
-    match flags & libc::O_DIRECT {
-        0 => FopenFlags::empty(),
-        _ => FopenFlags::FOPEN_DIRECT_IO,
-    }
-}
-
 impl Filesystem for RecordedTree {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // The kernel of this protocol's version may lack some: then it does without.
@@ -90,6 +41,8 @@ impl Filesystem for RecordedTree {
         let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         let _ = config.add_capabilities(InitFlags::FUSE_AUTO_INVAL_DATA);
+        // Without it, the kernel asks for the capabilities of a file before each write.
+        let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
         let _ = config.set_max_write(MOST_WRITTEN);
         let _ = config.set_max_background(BACKGROUND);
         if self.passthrough.load(Ordering::Relaxed) {
@@ -249,8 +202,7 @@ impl Filesystem for RecordedTree {
             Ok(opened) => opened,
             Err(error) => return reply.error(refusal(error)),
         };
-        let backing = self.register(&opened, |file| reply.open_backing(file));
-        opened.backing.clone_from(&backing);
+        let backing = self.register(&mut opened, |file| reply.open_backing(file));
         let handle = FileHandle(self.files.insert(opened.number(), Arc::new(opened)));
         match backing {
             Some(backing) => reply.opened_passthrough(handle, FopenFlags::empty(), &backing),
@@ -273,8 +225,7 @@ impl Filesystem for RecordedTree {
             Ok(fresh) => fresh,
             Err(error) => return reply.error(refusal(error)),
         };
-        let backing = self.register(&fresh.opened, |file| reply.open_backing(file));
-        fresh.opened.backing.clone_from(&backing);
+        let backing = self.register(&mut fresh.opened, |file| reply.open_backing(file));
         let (attributes, kept) = answer(&fresh.stat, fresh.opened.inode.node());
         let number = fresh.opened.number();
         let handle = FileHandle(self.files.insert(number, Arc::new(fresh.opened)));

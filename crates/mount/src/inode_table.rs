@@ -26,6 +26,15 @@ const OTHER_FILE_SYSTEMS: u64 = 1 << 62;
 /// The text that `/proc` adds to the path of a file that lost its name.
 const DELETED: &[u8] = b" (deleted)";
 
+/// How the open files of an inode are read and written: all by the kernel, or all by requests.
+#[derive(Debug, Default)]
+pub(crate) struct ContentAccess {
+    /// The registration for reads and writes by the kernel, which the open files share.
+    pub(crate) backing: Weak<BackingId>,
+    /// Open files whose reads and writes are requests.
+    pub(crate) served: u32,
+}
+
 /// A file that the kernel knows.
 #[derive(Debug)]
 pub(crate) struct Inode {
@@ -36,8 +45,8 @@ pub(crate) struct Inode {
     other_name: Mutex<Option<Vec<u8>>>,
     /// How many open files can write to it.
     pub(crate) writers: AtomicU32,
-    /// The registration for reads and writes by the kernel. All open files of the inode share it.
-    pub(crate) backing: Mutex<Weak<BackingId>>,
+    /// How the contents are read and written.
+    pub(crate) access: Mutex<ContentAccess>,
 }
 
 impl Inode {
@@ -167,7 +176,7 @@ impl InodeTable {
             mode: stat.st_mode,
             other_name: Mutex::default(),
             writers: AtomicU32::new(0),
-            backing: Mutex::default(),
+            access: Mutex::default(),
         });
         let mut index = InodeIndex::default();
         index.by_key.insert(key, ROOT);
@@ -234,7 +243,7 @@ impl InodeTable {
             mode: stat.st_mode,
             other_name: Mutex::default(),
             writers: AtomicU32::new(0),
-            backing: Mutex::default(),
+            access: Mutex::default(),
         });
         let known = KnownInode {
             inode: Arc::clone(&inode),

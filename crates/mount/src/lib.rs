@@ -7,13 +7,16 @@
 //! kernel ── request ──> filesystem ──> names, contents, metadata, listing
 //!                            │             │ (inode_table, open_files, file_maker)
 //!                            │             └──> the directory, by descriptors
-//!                            ├──> caller_table     who calls? (process_facts: /proc)
+//!                            ├──> caller_table     who calls? (process_news: the kernel;
+//!                            │                     observers, process_facts: /proc)
 //!                            └──> operation_log ──> arena ──> log   (session: SourceRun)
 //! ```
 //!
 //! Invariants:
 //!
 //! - An operation is in the arena before its caller continues.
+//! - A thread that serves requests never waits for another process: an observer looks at callers,
+//!   with a time limit. A caller that it does not see in time is unknown.
 //! - Every operation goes to the directory by descriptors, so that none can leave it.
 //! - The file system keeps no data of its own: after an answer, the data are where a program
 //!   without the mount would have put them.
@@ -32,10 +35,13 @@ mod inode_table;
 mod listing;
 mod metadata;
 mod names;
+mod observers;
 mod open_files;
 mod operation_log;
 mod process_facts;
+mod process_news;
 mod recorded_tree;
+mod replies;
 mod session_watch;
 
 pub use error::Error;

@@ -52,6 +52,8 @@ pub(crate) struct OpenedFile {
     only_writer: bool,
     /// The kernel reads and writes without asking.
     pub(crate) backing: Option<Arc<BackingId>>,
+    /// It counts among those of its inode whose reads and writes are requests.
+    pub(crate) served: bool,
     users: Mutex<Vec<FileUser>>,
 }
 
@@ -73,6 +75,7 @@ impl OpenedFile {
             number,
             flags,
             backing: None,
+            served: false,
             users: Mutex::new(vec![FileUser {
                 caller,
                 read: false,
@@ -180,6 +183,10 @@ impl OpenedFile {
 
     /// Records the end of the open file for every process that used it.
     pub(crate) fn close(&self, log: &OperationLog) {
+        if self.served {
+            let access = self.inode.access.lock();
+            access.unwrap_or_else(PoisonError::into_inner).served -= 1;
+        }
         let changed = self.backing.is_some() && self.has_changed();
         let still_only = self.writes() && self.inode.remove_writer();
         let unseen = changed && self.only_writer && still_only;

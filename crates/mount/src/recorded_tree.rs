@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long the kernel may answer for a directory's name and attributes. Look-ups of directories
@@ -44,7 +44,7 @@ pub(crate) struct RecordedTree {
     pub(crate) directories: OpenTable<OpenedDirectory>,
     pub(crate) numbers: OpenNumbers,
     pub(crate) log: OperationLog,
-    callers: Arc<Mutex<CallerTable>>,
+    callers: Arc<CallerTable>,
     looked: Mutex<HashSet<(u64, u16, Vec<u8>)>>,
     /// The kernel shall read and write without asking, where it can.
     pub(crate) passthrough: AtomicBool,
@@ -55,7 +55,7 @@ impl RecordedTree {
     pub(crate) fn new(
         inodes: InodeTable,
         log: OperationLog,
-        callers: Arc<Mutex<CallerTable>>,
+        callers: Arc<CallerTable>,
         passthrough: bool,
     ) -> RecordedTree {
         RecordedTree {
@@ -70,23 +70,20 @@ impl RecordedTree {
         }
     }
 
-    fn callers(&self) -> MutexGuard<'_, CallerTable> {
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins an operation of the request's sender.
     pub(crate) fn call(&self, request: &Request) -> Call {
-        let caller = self.callers().identify(request.pid());
+        let caller = self.callers.identify(request.pid());
         Call {
             caller,
             time: counter(),
         }
     }
 
-    /// A program closes one of its descriptors of an open file.
+    /// A program closes one of its descriptors of an open file. During an exec the kernel does
+    /// that, and holds the lock of the exec. So no observer looks at the program here.
     pub(crate) fn flush(&self, request: &Request, number: u64) -> Result<(), Errno> {
         let opened = self.files.get(number)?;
-        opened.flushed(&self.log, || self.callers().identify_running(request.pid()));
+        opened.flushed(&self.log, || self.callers.remembered(request.pid()));
         Ok(())
     }
 

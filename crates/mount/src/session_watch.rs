@@ -5,7 +5,6 @@ use crate::attachment::{Attachment, DetachFailure, attach};
 use crate::caller_table::{CallerTable, PathShown};
 use crate::inode_table::InodeTable;
 use crate::operation_log::OperationLog;
-use crate::process_facts::ArgumentReader;
 use crate::recorded_tree::RecordedTree;
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
@@ -17,10 +16,12 @@ use rustix::process::{Resource, Rlimit};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Interval between two looks for processes that have ended.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 const SWEEP: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
@@ -138,19 +139,24 @@ fn serve(
     news: &mut dyn FnMut(MountNews),
 ) -> Result<(), Error> {
     let log = OperationLog::new(run.supply());
-    let reader = ArgumentReader::start().map_err(Error::system("start a thread"))?;
     let shown = PathShown {
         directory: directory.as_os_str().as_bytes().to_vec(),
         mountpoint: mountpoint.as_os_str().as_bytes().to_vec(),
     };
-    let callers = Arc::new(Mutex::new(CallerTable::new(log.clone(), reader, shown)));
+    let callers = Arc::new(CallerTable::new(log.clone(), shown));
     let inodes = InodeTable::new(root).map_err(Error::system("read the directory"))?;
     let tree = RecordedTree::new(inodes, log, Arc::clone(&callers), what.passthrough);
     let (device, attachment) = attach(directory, mountpoint)?;
     let served = start_session(tree, device);
     let (served, over) = served.inspect_err(|_| drop(attachment.detach()))?;
     news(MountNews::Mounted);
-    watch(&attachment, &over, signals, &callers, news)?;
+    watch(
+        &attachment,
+        &over,
+        signals,
+        (&callers, what.passthrough),
+        news,
+    )?;
     match served.join() {
         Ok(Err(error)) => Err(Error::system("serve the mount")(error)),
         _ => Ok(()),
@@ -185,38 +191,50 @@ fn start_session(tree: RecordedTree, device: OwnedFd) -> Result<RunningSession, 
     Ok((served, over))
 }
 
-/// Waits until the session ends. Signals unmount; processes that have ended are recorded.
+/// Waits until the session ends. Signals unmount; processes that have ended are recorded. `eager`
+/// looks at each program that a known process executes.
 fn watch(
     attachment: &Attachment,
     over: &OwnedFd,
     signals: &OwnedFd,
-    callers: &Mutex<CallerTable>,
+    (callers, eager): (&CallerTable, bool),
     news: &mut dyn FnMut(MountNews),
 ) -> Result<(), Error> {
+    let mut swept = Instant::now();
     loop {
-        let mut ready = [
+        let mut waited = vec![
             PollFd::new(over, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
         ];
-        match poll(&mut ready, Some(&SWEEP)) {
+        let told = callers.news().filter(|_| eager);
+        waited.extend(told.map(|news| PollFd::new(news, PollFlags::IN)));
+        match poll(&mut waited, Some(&SWEEP)) {
             Ok(_) | Err(Errno::INTR) => (),
             Err(error) => return Err(Error::system("wait for the session")(error)),
         }
-        let [ended, signalled] = ready.map(|of| !of.revents().is_empty());
+        let ready = |at: usize| waited.get(at).is_some_and(|of| !of.revents().is_empty());
+        let (ended, signalled) = (ready(0), ready(1));
         if ended {
             return Ok(());
         }
         if signalled && let Some(info) = sys::read_signal(signals.as_fd()) {
             let asks = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
             if asks.contains(&(info.ssi_signo as i32)) {
-                match attachment.detach() {
-                    Ok(()) => (),
-                    Err(DetachFailure::Busy) => news(MountNews::Busy),
-                    Err(DetachFailure::Other(reason)) => news(MountNews::NotUnmounted(reason)),
-                }
+                detach(attachment, news);
             }
         }
-        let mut callers = callers.lock().unwrap_or_else(PoisonError::into_inner);
-        callers.sweep();
+        callers.look_again();
+        if swept.elapsed() >= SWEEP_INTERVAL {
+            swept = Instant::now();
+            callers.sweep();
+        }
+    }
+}
+
+fn detach(attachment: &Attachment, news: &mut dyn FnMut(MountNews)) {
+    match attachment.detach() {
+        Ok(()) => (),
+        Err(DetachFailure::Busy) => news(MountNews::Busy),
+        Err(DetachFailure::Other(reason)) => news(MountNews::NotUnmounted(reason)),
     }
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, XattrFlags};
 
+use backstory_testkit::need::needs;
+
 use crate::mounted::mounted;
 
 /// Numbers from a seed (xorshift).
@@ -44,7 +46,8 @@ fn operation(dice: &mut Dice) -> Operation {
     let (one, two) = (dice.name(), dice.name());
     let (number, offset) = (dice.below(20_000), dice.below(100_000));
     let bits = dice.below(4096) as u32;
-    match dice.below(20) {
+    let kind = dice.below(20);
+    let chosen: Operation = match kind {
         0 => Box::new(move |at| told(rustix::fs::mkdir(at.join(one), Mode::from_raw_mode(bits)))),
         1 => Box::new(move |at| told(rustix::fs::rmdir(at.join(one)))),
         2 => Box::new(move |at| told(rustix::fs::unlink(at.join(one)))),
@@ -121,6 +124,10 @@ fn operation(dice: &mut Dice) -> Operation {
             }))
         }),
         13 => Box::new(move |at| {
+            // The position of a directory's end has no meaning: each file system chooses it.
+            if at.join(one).is_dir() {
+                return "a directory".to_owned();
+            }
             let flags = OFlags::RDONLY | OFlags::NONBLOCK;
             let file = rustix::fs::open(at.join(one), flags, Mode::empty());
             told(file.and_then(|file| rustix::fs::seek(file, SeekFrom::End(0))))
@@ -144,27 +151,30 @@ fn operation(dice: &mut Dice) -> Operation {
                 .open(at.join(one));
             io(file.and_then(|mut file| file.write_all(&[7; 100])))
         }),
-        17 => Box::new(move |at| {
-            if at
-                .join(one)
-                .metadata()
-                .is_ok_and(|of| of.file_type().is_fifo())
-            {
-                return "a fifo".to_owned();
-            }
-            io(fs::read(at.join(one)).map(|bytes| sum_of(&bytes)))
-        }),
+        17 => Box::new(move |at| io(fs::read(at.join(one)).map(|bytes| sum_of(&bytes)))),
         18 => Box::new(move |at| io(fs::read_link(at.join(one)))),
         _ => Box::new(move |at| {
-            let copied = fs::metadata(at.join(one))
-                .ok()
-                .is_some_and(|of| of.is_file());
-            match copied {
+            let file = |name| fs::metadata(at.join(name)).map(|of| of.is_file());
+            // An open of a FIFO would wait for its reader.
+            match file(one).unwrap_or(false) && file(two).unwrap_or(true) {
                 true => io(fs::copy(at.join(one), at.join(two)).map(|_| ())),
                 false => "no file".to_owned(),
             }
         }),
+    };
+    // The open of a FIFO depends on its readers. For a moment, a child that another test starts has
+    // the descriptors of this one.
+    match kind {
+        8 | 12..=17 => Box::new(move |at| match is_fifo(&at.join(one)) {
+            true => "a FIFO".to_owned(),
+            false => chosen(at),
+        }),
+        _ => chosen,
     }
+}
+
+fn is_fifo(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|of| of.file_type().is_fifo())
 }
 
 fn libc_nonblock() -> i32 {
@@ -242,6 +252,33 @@ fn a_mounted_directory_whose_files_the_kernel_reads_behaves_as_a_plain_one() {
     compare("operations with passthrough", &["--passthrough", "on"]);
 }
 
+/// The kernel reads and writes all open files of an inode by itself, or none.
+#[test]
+fn a_file_is_opened_again_after_its_set_user_id_bit_has_changed() {
+    let what = "opens of one file with passthrough";
+    let Some(mounted) = mounted(what, &["--passthrough", "on"]) else {
+        return;
+    };
+    let path = mounted.at.join("file");
+    let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    for modes in [[0o4755, 0o755], [0o755, 0o4755]] {
+        fs::write(&path, "text").unwrap();
+        set_mode(modes[0]);
+        let first = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        set_mode(modes[1]);
+        let second = fs::File::open(&path).unwrap();
+        first.write_all_at(b"TE", 0).unwrap();
+        let mut bytes = [0; 4];
+        second.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"TExt", "{modes:?}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn a_file_belongs_to_the_user_who_makes_it_and_has_the_mode_that_its_umask_leaves() {
     let Some(mounted) = mounted("owners of files in a mounted directory", &[]) else {
@@ -286,6 +323,40 @@ fn a_user_may_do_below_the_mount_what_the_modes_of_the_directory_allow() {
         "chmod 666 yours",
     ] {
         assert!(!as_other(refused), "{refused}");
+    }
+}
+
+/// Compares the modes of set-user-ID and set-group-ID files that a user has changed.
+fn changed_by(user: &str, options: &[&str]) {
+    let Some(mounted) = mounted("set-user-ID files in a mounted directory", options) else {
+        return;
+    };
+    let plain = mounted.stage.directory("plain").unwrap();
+    let script = format!(
+        "for f in write append truncate open allocate copy keep; do
+             echo text > $f; chmod 6777 $f; done
+         setpriv {user} sh -ec '
+             printf x 1<>write; printf x >>append; truncate -s 1 truncate; : >open
+             fallocate -l 99 allocate; cp write copy; cat keep'
+         stat -c '%n %a' *"
+    );
+    let there = std::process::Command::new("sh")
+        .args(["-ec", &script])
+        .current_dir(&plain)
+        .output()
+        .unwrap();
+    assert!(there.status.success(), "{there:?}");
+    assert_eq!(mounted.shell(&script), there, "{user} {options:?}");
+}
+
+#[test]
+fn a_file_that_an_ordinary_user_changes_loses_its_set_user_id_bit() {
+    if !needs("set-user-ID files", &["setpriv", "fallocate"]) {
+        return;
+    }
+    for options in [&[][..], &["--passthrough", "on"]] {
+        changed_by("--reuid 1234 --regid 2345 --clear-groups", options);
+        changed_by("--reuid 0", options);
     }
 }
 

@@ -37,8 +37,8 @@ fn cp_and_tar_copy_a_tree() {
         "cp and tar below a mount",
         &["tar"],
         "mkdir -p a/b; echo 1 > a/one; ln a/one a/b/hard; ln -s ../one a/b/soft
-         truncate -s 1M a/sparse; printf x | dd of=a/sparse bs=1 seek=500000 conv=notrunc 2>&-
-         chmod 4750 a/one; touch -d 2001-02-03 a/one; cp -a a c; tar cf t.tar a; mkdir x; tar xf t.tar -C x
+         truncate -s 1M a/sparse; printf x | dd of=a/sparse bs=1 seek=500000 conv=notrunc status=none
+         chmod 4750 a/one; touch -h -d 2001-02-03 a/b/soft a/* a; cp -a a c; tar cf t.tar a; mkdir x; tar xf t.tar -C x
          rm t.tar; diff -r a c; diff -r a x/a; stat -c '%n %Y %a %h %s' c/* x/a/*",
     );
 }
@@ -92,6 +92,25 @@ fn make_builds_a_program() {
            int main(void) { return f(); }' > a.c
            echo '#include "h.h"
            int f(void) { return 0; }' > b.c
-           make -j2 >/dev/null; ./p; make -q; touch -d 2030-01-01 b.c; ! make -q; rm p *.o"#,
+           make -j2 >/dev/null; ./p; make -q; touch -d 2001-02-03 b.o; ! make -q; rm p *.o"#,
+    );
+}
+
+/// The kernel closes the file during the exec, and waits for the file system while it holds a lock
+/// that readers of `/proc` need.
+#[test]
+fn a_program_with_an_open_file_executes_another() {
+    same(
+        "an exec with an open file below a mount",
+        &["python3"],
+        r#"for i in 1 2 3; do python3 -c '
+import os
+file = os.open("file", os.O_RDWR | os.O_CREAT)
+os.write(file, b"text")
+if os.fork() == 0:
+    os.execvp("cat", ["cat", "file"])
+open("parent", "w").write("text")
+os.wait()
+' ; done"#,
     );
 }

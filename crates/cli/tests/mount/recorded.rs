@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use backstory_testkit::need::needs;
+use backstory_testkit::need::{needs, skipped};
 
 use crate::mounted::{MountedDirectory, mounted};
 
@@ -66,6 +66,37 @@ fn a_program_has_the_files_that_it_inherits_open() {
     assert_eq!(inputs(&mounted, "b"), ["a", "b"]);
     let who = mounted.answer(&["who", mounted.behind.join("a").to_str().unwrap()]);
     assert!(who.contains("tr 1 9"), "{who}");
+}
+
+/// The first pid and user namespaces of a machine have these numbers (`PROC_PID_INIT_INO`,
+/// `PROC_USER_INIT_INO`).
+fn kernel_tells_of_execs() -> bool {
+    let namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
+    namespace("pid") == Some("pid:[4026531836]".into())
+        && namespace("user") == Some("user:[4026531837]".into())
+}
+
+#[test]
+fn a_program_that_writes_an_inherited_file_through_the_kernel_is_its_origin() {
+    let what = "inherited files with passthrough";
+    if !needs(what, &["python3"]) {
+        return;
+    }
+    if !kernel_tells_of_execs() {
+        skipped(what, "needs the first namespaces of the machine");
+        return;
+    }
+    let Some(mut mounted) = mounted(what, &["--passthrough", "on"]) else {
+        return;
+    };
+    fs::write(mounted.behind.join("a"), "text\n").unwrap();
+    let script = "import sys; sys.stdout.write(sys.stdin.read())";
+    let done = mounted.shell(&format!("python3 -c '{script}' < a > b"));
+    assert!(done.status.success(), "{done:?}");
+    assert!(mounted.unmount().success());
+    assert_eq!(inputs(&mounted, "b"), ["a", "b"]);
+    let who = mounted.answer(&["who", mounted.behind.join("b").to_str().unwrap()]);
+    assert!(who.contains("python3"), "{who}");
 }
 
 #[test]
