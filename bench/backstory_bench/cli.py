@@ -1,4 +1,4 @@
-"""`backstory-bench`: list, run, subset, report, predict, questions, lineage, replay."""
+"""`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .collectors import COLLECTORS, Collector, chosen
 from .collectors.template import BadTemplate, from_template
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
+from .mounted import main_mounted
 from .paired import run_paired
 from .questions import main_questions
 from .replay import run_replay
@@ -211,6 +212,17 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=_workdir(), help="the directory in which workloads are prepared")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=run_replay)
+    p = commands.add_parser("mounted", help="measure Postmark below `backstory mount` and other file systems (root)")
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory whose file system is measured")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument(
+        "--part", type=int, default=1, metavar="N", help="take an N-th of the paper's files and transactions"
+    )
+    p.add_argument(
+        "--other", action="append", default=[], metavar="NAME='WORDS {behind} {at}'", help="add a file system"
+    )
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_mounted)
     return parser
 
 
