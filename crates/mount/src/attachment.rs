@@ -16,10 +16,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-/// The program that mounts for ordinary users.
-const FUSERMOUNT: &str = "fusermount3";
+/// The programs that mount for ordinary users: of libfuse 3, and of libfuse 2.
+const FUSERMOUNT: [&str; 2] = ["fusermount3", "fusermount"];
 /// The variable that names the socket to which `fusermount3` sends the descriptor.
 const SOCKET_VARIABLE: &str = "_FUSE_COMMFD";
 
@@ -96,25 +96,23 @@ fn attach_as_user(directory: &Path, mountpoint: &Path) -> Result<OwnedFd, Error>
     // A comma would end the option.
     let name: Vec<u8> = directory.as_os_str().as_bytes().to_vec();
     let name = String::from_utf8_lossy(&name).replace(',', "\\,");
-    let child = Command::new(FUSERMOUNT)
-        .arg("-o")
-        .arg(format!(
-            "default_permissions,subtype=backstory,fsname={name}"
-        ))
-        .arg("--")
-        .arg(mountpoint)
-        .env(SOCKET_VARIABLE, theirs.as_raw_fd().to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
+    let child = fusermount(|program| {
+        program
+            .arg("-o")
+            .arg(format!(
+                "default_permissions,subtype=backstory,fsname={name}"
+            ))
+            .arg("--")
+            .arg(mountpoint)
+            .env(SOCKET_VARIABLE, theirs.as_raw_fd().to_string())
+    });
     drop(theirs);
-    let child = child.map_err(|error| match error.kind() {
-        // PermissionDenied: a directory of PATH may not be searched.
-        ErrorKind::NotFound | ErrorKind::PermissionDenied => refused(format!(
-            "only root mounts without {FUSERMOUNT}, which is not installed (Debian: apt install fuse3)"
-        )),
-        _ => refused(format!("cannot start {FUSERMOUNT}: {error}")),
+    let child = child.map_err(|error| match is_missing(&error) {
+        true => refused(
+            "only root mounts without fusermount3, which is not installed (Debian: apt install fuse3)"
+                .to_owned(),
+        ),
+        false => refused(format!("cannot start fusermount3: {error}")),
     })?;
     let device = received(&own);
     let output = child
@@ -124,6 +122,31 @@ fn attach_as_user(directory: &Path, mountpoint: &Path) -> Result<OwnedFd, Error>
         Some(device) => Ok(device),
         None => Err(refused(last_line(&output.stderr))),
     }
+}
+
+/// Starts the program that mounts and unmounts for ordinary users, with its messages in a pipe.
+fn fusermount(arguments: impl Fn(&mut Command) -> &mut Command) -> std::io::Result<Child> {
+    let start = |name: &str| {
+        let mut program = Command::new(name);
+        arguments(&mut program)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+    };
+    let [present, older] = FUSERMOUNT;
+    match start(present) {
+        Err(error) if is_missing(&error) => start(older),
+        started => started,
+    }
+}
+
+/// Whether a program was not found. A directory of `PATH` may not be searched, too.
+fn is_missing(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::PermissionDenied
+    )
 }
 
 /// The descriptor that `fusermount3` sent. `None` if it ended without one.
@@ -166,12 +189,8 @@ impl Attachment {
     }
 
     fn detach_as_user(&self) -> Result<(), DetachFailure> {
-        let output = Command::new(FUSERMOUNT)
-            .arg("-u")
-            .arg("--")
-            .arg(&self.mountpoint)
-            .stdin(Stdio::null())
-            .output()
+        let output = fusermount(|program| program.args(["-u", "--"]).arg(&self.mountpoint))
+            .and_then(Child::wait_with_output)
             .map_err(|error| DetachFailure::Other(error.to_string()))?;
         let said = last_line(&output.stderr);
         match output.status.success() {
