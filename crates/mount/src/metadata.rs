@@ -65,7 +65,9 @@ impl RecordedTree {
         }
         if new.user.is_some() || new.group.is_some() {
             let (user, group) = (new.user.map(Uid::from_raw), new.group.map(Gid::from_raw));
-            let done = chownat(inode.at(), "", user, group, AtFlags::EMPTY_PATH);
+            let done = as_writer(request.uid() != 0, || {
+                chownat(inode.at(), "", user, group, AtFlags::EMPTY_PATH)
+            });
             self.record_change(call, &inode, META_OWNER, done)?;
         }
         if let Some(size) = new.size {
