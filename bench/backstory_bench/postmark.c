@@ -30,24 +30,28 @@ struct worker {
     char *bytes;
 };
 
-static void failed(const char *what, const char *path) {
+static void failed(const char *what, const char *path)
+{
     fprintf(stderr, "postmark: %s %s: %s\n", what, path, strerror(errno));
     exit(1);
 }
 
-static unsigned long below(struct worker *w, unsigned long bound) {
+static unsigned long below(struct worker *w, unsigned long bound)
+{
     w->random ^= w->random << 13;
     w->random ^= w->random >> 7;
     w->random ^= w->random << 17;
     return w->random % bound;
 }
 
-static void path_of(struct worker *w, long name, char *path, size_t room) {
+static void path_of(struct worker *w, long name, char *path, size_t room)
+{
     long directory = (name * 31 + w->number) % directories;
     snprintf(path, room, "%s/d%ld/f%ld.%ld", top, directory, w->number, name);
 }
 
-static void write_bytes(struct worker *w, int fd, long size, const char *path) {
+static void write_bytes(struct worker *w, int fd, long size, const char *path)
+{
     while (size > 0) {
         ssize_t done = write(fd, w->bytes, (size_t)(size < block ? size : block));
         if (done <= 0)
@@ -56,7 +60,8 @@ static void write_bytes(struct worker *w, int fd, long size, const char *path) {
     }
 }
 
-static void make(struct worker *w) {
+static void make(struct worker *w)
+{
     char path[4096];
     path_of(w, w->made, path, sizeof path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
@@ -67,7 +72,8 @@ static void make(struct worker *w) {
     w->names[w->live++] = w->made++;
 }
 
-static void drop(struct worker *w, long at) {
+static void drop(struct worker *w, long at)
+{
     char path[4096];
     path_of(w, w->names[at], path, sizeof path);
     if (unlink(path) != 0)
@@ -75,7 +81,8 @@ static void drop(struct worker *w, long at) {
     w->names[at] = w->names[--w->live];
 }
 
-static void use(struct worker *w) {
+static void use(struct worker *w)
+{
     char path[4096];
     int append = below(w, 2) == 0;
     path_of(w, w->names[below(w, (unsigned long)w->live)], path, sizeof path);
@@ -92,7 +99,8 @@ static void use(struct worker *w) {
     close(fd);
 }
 
-static void *work(void *argument) {
+static void *work(void *argument)
+{
     struct worker *w = argument;
     pthread_barrier_wait(&phase);
     for (long i = 0; i < files; i++)
@@ -113,17 +121,20 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static double now(void) {
+static double now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void name_directory(long number, char *path, size_t room) {
+static void name_directory(long number, char *path, size_t room)
+{
     snprintf(path, room, "%s/d%ld", top, number);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     char path[4096];
     double at[4];
     if (argc != 8) {

@@ -57,7 +57,8 @@ impl Stage {
         if let Some(program) = busybox().filter(|program| !is_installed(program)) {
             let first = directory.path().join("static");
             user.directory(&first)?;
-            place(program, &first.join("busybox"))?;
+            // Not a link: the status of the file would change with each stage that comes or goes.
+            program::copy(program, &first.join("busybox"))?;
             path = format!("{}:{PATH}", first.display());
         }
         Ok(Stage {

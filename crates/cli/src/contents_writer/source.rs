@@ -41,7 +41,9 @@ pub struct Source {
 /// says why not.
 pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
     let source = open_any(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "it was removed or replaced after the run".to_owned(),
+        io::ErrorKind::NotFound => {
+            "it was removed or replaced before its content could be taken".to_owned()
+        }
         _ => format!("it cannot be opened: {error}"),
     })?;
     let now = &source.before;
