@@ -95,7 +95,7 @@ def measure(place: Place, program: Path, size: Mapping[str, int], base: Path) ->
     try:
         with opened(place, top) as at:
             os.sync()
-            words = [program, at, *(str(size[name]) for name in PAPER)]
+            words = [str(program), str(at), *(str(size[name]) for name in PAPER)]
             printed = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
         return float(printed[0]), float(printed[1])
     finally:
