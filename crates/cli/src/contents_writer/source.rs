@@ -42,7 +42,7 @@ pub struct Source {
 pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
     let source = open_any(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            "it was removed or replaced before its content could be taken".to_owned()
+            "it was removed or replaced after the run, before its content could be taken".to_owned()
         }
         _ => format!("it cannot be opened: {error}"),
     })?;
