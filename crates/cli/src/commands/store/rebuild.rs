@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use backstory_store::{
     self as store, DatabaseFiles, EngineControl, EngineOptions, GraphStore, Home, Label, RunRecord,
@@ -27,7 +28,7 @@ pub fn run(args: StoreRebuildArgs, chosen: Option<&Path>) -> Outcome {
     let home = Home::open_to_read(&Home::directory(chosen)?)?;
     let engine = StoreEngine::of(&home)?;
     // The database is open until it is replaced: another process may wait for it, and have a lock.
-    let mut old = OldDatabase::open(&home)?;
+    let mut old = OldDatabase::open(&home, engine)?;
     let waiting = "waiting for another backstory process to index the newest runs";
     let _indexes = index::take_lock(home.lock_path(), Busy::Wait, waiting)
         .map_err(|error| Failure::not_found(chain(&error)))?;
@@ -81,7 +82,14 @@ struct OldDatabase {
 }
 
 impl OldDatabase {
-    fn open(home: &Home) -> Result<OldDatabase, Failure> {
+    fn open(home: &Home, engine: StoreEngine) -> Result<OldDatabase, Failure> {
+        if engine != StoreEngine::Sqlite && !survives_reading(home) {
+            return Ok(OldDatabase {
+                open: None,
+                runs: Vec::new(),
+                foreign: false,
+            });
+        }
         let (open, foreign) = match open_examined(home) {
             Ok(store) => (Some(store), false),
             Err(error) if is_damage(&error) => (None, matches!(error, store::Error::NotOurs(_))),
@@ -103,6 +111,23 @@ impl OldDatabase {
             );
         }
     }
+}
+
+/// True if a process can read the runs of the database and goes on. The libraries of the other
+/// engines end a process that reads certain damaged files.
+fn survives_reading(home: &Home) -> bool {
+    let names_of_runs = ["complete-words", "show", ""];
+    let reader = std::env::current_exe().and_then(|program| {
+        Command::new(program)
+            .arg("--store")
+            .arg(home.dir())
+            .args(names_of_runs)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+    });
+    reader.is_ok_and(|status| status.success())
 }
 
 /// Makes the new database, and returns the number of its runs.
