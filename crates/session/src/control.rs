@@ -23,6 +23,8 @@ pub(crate) const SUMMARY: u32 = 8;
 pub(crate) const SEALED: u32 = 16;
 /// The launcher has the result it waited for. Its end is no reason to end the command.
 pub(crate) const DISMISSED: u32 = 32;
+/// `summary` is from before the end of the run: processes of the run went on.
+pub(crate) const EARLY: u32 = 64;
 
 /// There is no supervisor, and there will never be one.
 const NOBODY: Pid = -1;

@@ -7,7 +7,7 @@
 //! - It stops when the command stops.
 //! - A signal sent to it alone is passed on to the command, once.
 
-use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
+use crate::control::{Control, DISMISSED, EARLY, ENDED, NOT_STARTED, SEALED, STARTED};
 use crate::fallback_responder::FallbackResponder;
 use crate::setting::RunSetup;
 use crate::{Error, background};
@@ -45,7 +45,7 @@ pub(crate) struct Launcher {
 pub(crate) struct CommandEnd {
     /// The end of the command.
     pub end: RunEnd,
-    /// True if the log is finalized already.
+    /// True if the log is finalized already, and `end` has all reasons of the run.
     pub finalized: bool,
     /// A key of the terminal ended the command, and the signal reached the launcher, too.
     pub by_key: bool,
@@ -82,7 +82,9 @@ impl Launcher {
                 self.take_signals();
                 control.reach(DISMISSED);
                 return Ok(CommandEnd {
-                    finalized: control.reached(SEALED),
+                    // An early end lacks what the run's last processes did, even if the log was
+                    // finalized since then.
+                    finalized: control.reached(SEALED) && !control.reached(EARLY),
                     by_key: self.by_key(&end),
                     end,
                 });

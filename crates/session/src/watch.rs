@@ -9,7 +9,7 @@
 //! - The launcher waits for the command only, and for a short grace period.
 
 use crate::clock;
-use crate::control::{Control, DISMISSED, SEALED};
+use crate::control::{Control, DISMISSED, EARLY, SEALED};
 use crate::drain::{ChunkSelection, Drainer};
 use crate::guarding::GuardReport;
 use crate::report::Reporter;
@@ -368,6 +368,7 @@ impl CommandWatch {
         // A query right after the prompt uses this time to tell a daemon from a process that is
         // about to end.
         let _ = utimensat(CWD, &self.plan.part, &NOW, AtFlags::empty());
+        self.control.reach(EARLY);
         self.control.set_summary(&end);
         self.ring();
     }

@@ -308,3 +308,27 @@ fn a_probe_for_seccomp_listeners_is_not_reported_as_a_refusal() {
         place.is_complete_without_reasons();
     }
 }
+
+/// The launcher is stopped when the command ends, and goes on when the run has ended.
+#[test]
+pub(super) fn the_summary_of_a_command_whose_processes_went_on_does_not_call_the_run_complete() {
+    if !need::needs(undecoded::MEMORY_FILE, &["perl"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write(
+        "late.sh",
+        "sleep 0.5; sleep 9 & p=$!; perl -e 'open(F, \"+<\", \"/proc/$ARGV[0]/mem\")' $p; kill -9 $p\n",
+    );
+    place.write(
+        "command.sh",
+        "until [ -s launcher ]; do sleep 0.01; done; sh late.sh & kill -STOP $(cat launcher)\n",
+    );
+    let record = "$B record -- sh command.sh & launcher=$!; echo $launcher >launcher; \
+                  until ls $BACKSTORY_STORE/runs/*.log; do sleep 0.01; done; kill -CONT $launcher; wait $launcher";
+    place.summarized(record);
+    place.is_reported(&format!(
+        "{} was used, which cannot be decoded",
+        undecoded::MEMORY_FILE
+    ));
+}
