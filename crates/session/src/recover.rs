@@ -9,38 +9,100 @@ use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Log, Reason, Writer};
 use backstory_files::regular;
 use rustix::fs::FlockOperation;
+use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Marks a log as being recorded, as long as the descriptor or a forked copy of it lives.
-pub(crate) fn claim(part: &Path) -> Result<File, Error> {
-    let file = regular::open(part).map_err(Error::file("open", part))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::StillRecording {
-            path: part.to_owned(),
-        }),
-        // The file system has no locks. Recording goes on without the mark.
-        Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-            Ok(file)
+/// The lock of an unfinished log (`flock(2)`), as a process that wants to finish the log finds it.
+/// Recording processes share it; a process that finishes the log holds it alone.
+pub(crate) enum PartLock {
+    /// The caller holds it alone.
+    Taken(File),
+    /// Another process is finishing the log.
+    Finishing,
+    /// A process records into the log.
+    Recording,
+}
+
+impl PartLock {
+    /// Takes the lock if it is free.
+    pub(crate) fn take(part: &Path) -> Result<PartLock, Error> {
+        if let Some(file) = locked(part, FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(PartLock::Taken(file));
         }
+        Ok(match locked(part, FlockOperation::NonBlockingLockShared)? {
+            Some(_) => PartLock::Recording,
+            None => PartLock::Finishing,
+        })
+    }
+}
+
+/// The log, with this lock. `None` if another process holds a lock that excludes it.
+fn locked(part: &Path, lock: FlockOperation) -> Result<Option<File>, Error> {
+    let file = regular::open(part).map_err(Error::file("open", part))?;
+    match retry_on_intr(|| rustix::fs::flock(&file, lock)) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        // The file system has no locks. Recording goes on without the mark.
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Some(file)),
         Err(error) => Err(Error::file("lock", part)(error.into())),
     }
 }
 
-/// True if a process records into this log.
+fn still_recording(part: &Path) -> Error {
+    Error::StillRecording {
+        path: part.to_owned(),
+    }
+}
+
+/// Marks a log as being recorded, as long as the descriptor or a forked copy of it lives.
+pub(crate) fn claim(part: &Path) -> Result<File, Error> {
+    locked(part, FlockOperation::NonBlockingLockShared)?.ok_or_else(|| still_recording(part))
+}
+
+/// True if a process records into this log. A process that only finishes the log does not count.
 pub fn is_recording(part: &Path) -> bool {
-    matches!(claim(part), Err(Error::StillRecording { .. }))
+    matches!(PartLock::take(part), Ok(PartLock::Recording))
 }
 
 /// Finishes the log `part` of a run that no process records any more, and finalizes it as `log`.
 /// The contents of its arena, if one is given, are appended and the arena is removed. An arena
 /// whose name is not that of this run is ignored. A foreign log may name any file, which must be
-/// neither read nor removed.
+/// neither read nor removed. If another process is finishing the log, this call waits for it.
+///
+/// # Errors
+///
+/// A process still records into the log, or the log cannot be read, written or renamed.
 pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
-    let _claim = claim(part)?;
+    let lock = match PartLock::take(part) {
+        Ok(PartLock::Taken(file)) => Ok(Some(file)),
+        Ok(PartLock::Recording) => Err(still_recording(part)),
+        Ok(PartLock::Finishing) => locked(part, FlockOperation::LockExclusive),
+        Err(error) => Err(error),
+    };
+    match lock {
+        Err(_) if is_finalized(part, log) => Ok(()),
+        lock => finish(lock?, arena, part, log),
+    }
+}
+
+fn is_finalized(part: &Path, log: &Path) -> bool {
+    !part.exists() && log.exists()
+}
+
+/// Does the work of [`recover`], with the lock of the log.
+pub(crate) fn finish(
+    _lock: Option<File>,
+    arena: Option<&Path>,
+    part: &Path,
+    log: &Path,
+) -> Result<(), Error> {
+    // Another process had the lock while this one opened the file.
+    if is_finalized(part, log) {
+        return Ok(());
+    }
     let (ended, same_boot, secrets, own, now) = {
         let read = Log::open(part).map_err(Error::log("read", part))?;
         let here = backstory_sys::clock::boot_id();

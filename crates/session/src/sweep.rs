@@ -4,7 +4,7 @@
 //! holds the lock of its recording processes. Absent: arenas that do not name a log, because the
 //! process that made one may not lock it either.
 
-use crate::recover::recover;
+use crate::recover::{PartLock, finish};
 use backstory_arena::Arena;
 use rustix::fs::FlockOperation;
 use std::fs;
@@ -37,8 +37,10 @@ fn look_after(path: &Path) {
     };
     let finalized = log.with_extension("");
     if log.exists() {
-        // The lock on the log excludes another process that is finishing it now.
-        let _ = recover(Some(path), &log, &finalized);
+        // A log that another process is finishing now is left to it.
+        if let Ok(PartLock::Taken(lock)) = PartLock::take(&log) {
+            let _ = finish(Some(lock), Some(path), &log, &finalized);
+        }
     } else if finalized.exists() || age >= KEPT {
         // It may be gone already.
         let _ = fs::remove_file(path);

@@ -118,6 +118,29 @@ fn a_log_without_an_arena_is_recovered_too() {
 }
 
 #[test]
+fn a_log_that_another_process_finishes_is_not_being_recorded() {
+    let run = Run::new(&["--guard", "off"]);
+    run.shell("true");
+    eventually("no process records", || {
+        !backstory_session::is_recording(&run.log_path())
+    });
+    std::fs::rename(run.log_path(), run.part_path()).unwrap();
+    let other = std::fs::File::open(run.part_path()).unwrap();
+    other.lock().unwrap();
+    assert!(!backstory_session::is_recording(&run.part_path()));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            backstory_session::recover(None, &run.part_path(), &run.log_path()).unwrap();
+            assert!(run.log_path().exists());
+        });
+        std::fs::rename(run.part_path(), run.log_path()).unwrap();
+        drop(other);
+        waits.join().unwrap();
+    });
+    run.assert_tidy();
+}
+
+#[test]
 fn a_finalized_end_is_kept_by_recovery() {
     let run = Run::new(&["--guard", "off"]);
     run.shell("exit 3");
