@@ -56,6 +56,11 @@ pub fn stop(pid: u32) -> io::Result<()> {
     send(pid, Signal::STOP)
 }
 
+/// `kill -CONT`.
+pub fn resume(pid: u32) -> io::Result<()> {
+    send(pid, Signal::CONT)
+}
+
 fn send(pid: u32, signal: Signal) -> io::Result<()> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = number.ok_or_else(|| io::Error::other(format!("no process number: {pid}")))?;

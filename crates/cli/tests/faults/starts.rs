@@ -5,7 +5,7 @@ use super::common;
 use backstory_testkit::answer::{self, Show};
 use backstory_testkit::need::say;
 use backstory_testkit::oracle::{Bench, Case, sh};
-use backstory_testkit::procs::{alive, eventually, kill, stop};
+use backstory_testkit::procs::{alive, eventually, kill, resume, stop};
 use backstory_testkit::user::User;
 use std::fs;
 use std::io::Read;
@@ -186,9 +186,14 @@ fn harmed(bench: &Bench, guard: &str, point: Point, harm: Harm) -> bool {
         assert!(!harm.stops() || err.is_empty(), "{what}: {err:?}");
     }
     let everybody = there.keeper.into_iter().chain(there.supervisor);
+    if harm.stops() {
+        // The launcher continues a stopped keeper as long as it runs. The signal may have come
+        // after its end, where only the sender of the signal can continue the process.
+        everybody.clone().for_each(|pid| drop(resume(pid)));
+    }
     assert!(
         eventually(PATIENCE, || everybody.clone().all(|pid| !alive(pid))),
-        "{what}: of {there:?} somebody is left"
+        "{what}: of {there:?} a process is left"
     );
     if ran.exists() {
         let show: Show = answer::read(&bench.ask(&store, &["show", "--json"]).unwrap()).unwrap();
