@@ -23,7 +23,9 @@ use backstory_graph::model::EntityKind;
 use backstory_query::answer::Access;
 use backstory_query::{self as query, Checkout};
 use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::{AnnotationKind, Home, RunRecord, Store, catch_up_annotations};
+use backstory_store::{
+    AnnotationKind, Home, RunRecord, Store, catch_up_annotations, records_newest_first,
+};
 use backstory_workflow::paths::{is_system, is_tool, parent};
 
 use crate::text::when;
@@ -144,10 +146,11 @@ pub fn complete(home: &Home, store: &mut dyn Store) -> Result<(), backstory_stor
         }
         found.push(AnnotationRecord::Set(checkout.annotation(&one.run)));
     }
-    for key in store.runs_in_order()?.into_iter().take(NEWEST) {
-        let Some(run) = store.run_by_key(key)?.filter(is_fresh) else {
+    for run in records_newest_first(store)?.take(NEWEST) {
+        let run = run?;
+        if !is_fresh(&run) {
             continue;
-        };
+        }
         for mut checkout in others(store, &run)? {
             checkout.examined = true;
             checkout.changed = changed(store, &run, &checkout);

@@ -6,7 +6,9 @@ use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, ActivityId, EntityKind};
 use backstory_graph::{nested, processor_time};
-use backstory_store::{ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store};
+use backstory_store::{
+    ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store, records_newest_first,
+};
 
 use crate::answer::{Lineage, ProcessLine, RunDetails, RunSummary};
 use crate::file_pattern::FileUsers;
@@ -23,13 +25,11 @@ pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummar
     let at_commit = at_commit.transpose()?;
     let mut tags = tags_by_run(store)?;
     let mut found = Vec::new();
-    for key in store.runs_in_order()? {
+    for record in records_newest_first(store)? {
         if filter.most.is_some_and(|most| found.len() >= most) {
             break;
         }
-        let Some(record) = store.run_by_key(key)? else {
-            continue;
-        };
+        let record = record?;
         let mut run = summary(&record);
         run.tags = tags.remove(&run.id).unwrap_or_default();
         if at_commit
@@ -38,7 +38,7 @@ pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummar
         {
             continue;
         }
-        let uses = |users: &FileUsers| users.include(store, key);
+        let uses = |users: &FileUsers| users.include(store, record.key);
         if filter.accepts(&run) && users.as_ref().map_or(Ok(true), uses)? {
             found.push(run);
         }
@@ -59,11 +59,9 @@ fn tags_by_run(store: &dyn Store) -> Result<HashMap<String, Vec<(String, String)
 /// All runs, newest first.
 pub fn runs(store: &dyn Store) -> Result<Vec<RunSummary>> {
     let _one_state = store.reading()?;
-    let mut found = Vec::new();
-    for key in store.runs_in_order()? {
-        found.extend(store.run_by_key(key)?.as_ref().map(summary));
-    }
-    Ok(found)
+    records_newest_first(store)?
+        .map(|record| Ok(summary(&record?)))
+        .collect()
 }
 
 /// The id of the run that `wanted` means: an id, a name (its newest run), or an unambiguous

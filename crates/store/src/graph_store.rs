@@ -125,10 +125,7 @@ pub trait GraphStore {
 
     /// The run that was recorded last.
     fn newest_run(&self) -> Result<Option<RunRecord>> {
-        match self.runs_in_order()?.first() {
-            Some(newest) => self.run_by_key(*newest),
-            None => Ok(None),
-        }
+        records_newest_first(self)?.next().transpose()
     }
 
     /// The ids of all runs.
@@ -257,6 +254,14 @@ pub trait GraphStore {
     }
 }
 
+/// The records of all runs, the newest first. Each is read only when it is wanted.
+pub fn records_newest_first<S: GraphStore + ?Sized>(
+    store: &S,
+) -> Result<impl Iterator<Item = Result<RunRecord>> + '_> {
+    let runs = store.runs_in_order()?.into_iter();
+    Ok(runs.filter_map(|run| store.run_by_key(run).transpose()))
+}
+
 /// Whether two identities are of one content state of one file. Compares device, inode, size,
 /// modification time and, where both are known, birth. `link` and `chmod` change the status-change
 /// time but not the content, so it is not compared.
@@ -276,7 +281,7 @@ fn entities_where<S: GraphStore + ?Sized>(
     store: &S,
     wanted: &dyn Fn(&Entity) -> bool,
 ) -> Result<Vec<EntityKey>> {
-    let mut runs: Vec<RunKey> = store.runs()?.into_iter().map(|run| run.key).collect();
+    let mut runs = store.runs_in_order()?;
     runs.sort_unstable_by_key(|run| Reverse(*run));
     let mut found = Vec::new();
     for run in runs {

@@ -75,7 +75,9 @@ pub use engine_panics::damaged_by_panic;
 pub use error::{Error, Result};
 pub use graph_copy::copy_run;
 pub use graph_rules::broken_rule;
-pub use graph_store::{GraphStore, Label, ReadGuard, Stream, VersionMatch, same_version};
+pub use graph_store::{
+    GraphStore, Label, ReadGuard, Stream, VersionMatch, records_newest_first, same_version,
+};
 pub use home::{FORMAT, Home};
 #[cfg(any(feature = "lsm", feature = "redb"))]
 pub use key_value::KeyValueStore;

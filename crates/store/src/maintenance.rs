@@ -12,11 +12,7 @@ pub trait Maintenance: GraphStore {
         let mut stats = StoreStats::default();
         for run in self.runs()? {
             stats.runs += 1;
-            stats.counts.activities += run.counts.activities;
-            stats.counts.entities += run.counts.entities;
-            stats.counts.edges += run.counts.edges;
-            stats.counts.files_read += run.counts.files_read;
-            stats.counts.files_written += run.counts.files_written;
+            stats.counts += run.counts;
         }
         Ok(stats)
     }

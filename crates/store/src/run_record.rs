@@ -1,5 +1,7 @@
 //! A run as a store lists it.
 
+use std::ops::AddAssign;
+
 use backstory_eventlog::run::{RunEnd, RunHeader};
 
 use crate::RunKey;
@@ -15,6 +17,16 @@ pub struct Counts {
     pub files_read: u64,
     /// Distinct paths of files that were written, created, removed, or the target of a rename.
     pub files_written: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.activities += other.activities;
+        self.entities += other.entities;
+        self.edges += other.edges;
+        self.files_read += other.files_read;
+        self.files_written += other.files_written;
+    }
 }
 
 /// A run as the store contains it.

@@ -39,6 +39,58 @@ pub use append::append;
 pub use cache::Cache;
 pub use reader::GraphReader;
 
+/// The methods of [`GraphStore`](crate::GraphStore) that read blocks, for a store with a method
+/// `graph` that returns its [`GraphReader`]. The types in their signatures are the caller's imports.
+macro_rules! graph_methods {
+    () => {
+        fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
+            self.graph().activities(run)
+        }
+
+        fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
+            self.graph().entities(run)
+        }
+
+        fn stream(&self, key: ActivityKey) -> Result<Stream> {
+            self.graph().stream(key)
+        }
+
+        fn activity(&self, key: ActivityKey) -> Result<Activity> {
+            self.graph().activity(key)
+        }
+
+        fn entity(&self, key: EntityKey) -> Result<Entity> {
+            self.graph().entity(key)
+        }
+
+        fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
+            self.graph().touching(key)
+        }
+
+        fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+            self.graph().at_path(path)
+        }
+
+        fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
+            self.graph().below(prefix, wanted)
+        }
+
+        fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
+            self.graph().made_in(directory)
+        }
+
+        fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>> {
+            self.graph().directories_below(top)
+        }
+
+        fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
+            self.graph().same(ident, which)
+        }
+    };
+}
+
+pub(crate) use graph_methods;
+
 /// A table whose rows are byte strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockTable {

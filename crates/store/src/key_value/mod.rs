@@ -159,16 +159,8 @@ impl<E: KeyValueEngine> GraphStore for KeyValueStore<E> {
         Ok(runs)
     }
 
-    fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
-        self.graph().activities(run)
-    }
-
-    fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
-        self.graph().entities(run)
-    }
-
-    fn stream(&self, key: ActivityKey) -> Result<Stream> {
-        self.graph().stream(key)
+    fn runs_in_order(&self) -> Result<Vec<RunKey>> {
+        self.order_of_runs()
     }
 
     fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
@@ -199,43 +191,17 @@ impl<E: KeyValueEngine> GraphStore for KeyValueStore<E> {
         self.record_of(key)
     }
 
+    fn run_id(&self, key: RunKey) -> Result<Option<String>> {
+        self.id_of(key)
+    }
+
     fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>> {
         let mut runs = self.runs_called(name)?;
         newest_first(&mut runs);
         Ok(runs)
     }
 
-    fn activity(&self, key: ActivityKey) -> Result<Activity> {
-        self.graph().activity(key)
-    }
-
-    fn entity(&self, key: EntityKey) -> Result<Entity> {
-        self.graph().entity(key)
-    }
-
-    fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
-        self.graph().touching(key)
-    }
-
-    fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
-        self.graph().at_path(path)
-    }
-
-    fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
-        self.graph().below(prefix, wanted)
-    }
-
-    fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
-        self.graph().made_in(directory)
-    }
-
-    fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>> {
-        self.graph().directories_below(top)
-    }
-
-    fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
-        self.graph().same(ident, which)
-    }
+    block_tables::graph_methods!();
 }
 
 impl<E: KeyValueEngine> ContentFacts for KeyValueStore<E> {

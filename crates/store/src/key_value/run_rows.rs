@@ -13,17 +13,24 @@ use std::collections::HashSet;
 
 use backstory_eventlog::event::Time;
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::KeyValueStore;
 use super::engine::KeyValueEngine;
 use super::row_keys::{RowTable, last_number, short_number};
 use crate::block_tables::environment;
 use crate::codec::{RecordReader, RecordWriter};
+use crate::order::order_of_runs;
 use crate::{Counts, Error, Label, Result, RunKey, RunRecord, StoreStats};
 
 const WHAT: &str = "run";
+
+/// The id in a header.
+#[derive(Deserialize)]
+struct RunIdentity {
+    id: String,
+}
 
 /// A run as its row has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -197,6 +204,19 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         run.map(|run| self.run_record(key, run)).transpose()
     }
 
+    pub(super) fn id_of(&self, key: RunKey) -> Result<Option<String>> {
+        let run = self.stored_run(key)?;
+        run.map(|run| Ok(from_json::<RunIdentity>(&run.header)?.id))
+            .transpose()
+    }
+
+    /// The numbers of all runs, the newest first. Of the headers only the times are read.
+    pub(super) fn order_of_runs(&self) -> Result<Vec<RunKey>> {
+        let runs = self.stored_runs()?.into_iter();
+        let begins = runs.map(|(key, run)| Ok((key, from_json(&run.header)?)));
+        Ok(order_of_runs(begins.collect::<Result<_>>()?))
+    }
+
     pub(super) fn runs_called(&self, name: &str) -> Result<Vec<RunRecord>> {
         self.run_records(|run| run.name.as_deref() == Some(name))
     }
@@ -246,11 +266,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         };
         for (_, run) in self.stored_runs()? {
             stats.runs += 1;
-            stats.counts.activities += run.counts.activities;
-            stats.counts.entities += run.counts.entities;
-            stats.counts.edges += run.counts.edges;
-            stats.counts.files_read += run.counts.files_read;
-            stats.counts.files_written += run.counts.files_written;
+            stats.counts += run.counts;
         }
         Ok(stats)
     }

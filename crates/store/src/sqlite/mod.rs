@@ -130,18 +130,6 @@ impl GraphStore for SqliteStore {
         self.order_of_runs()
     }
 
-    fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
-        self.graph().activities(run)
-    }
-
-    fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
-        self.graph().entities(run)
-    }
-
-    fn stream(&self, key: ActivityKey) -> Result<Stream> {
-        self.graph().stream(key)
-    }
-
     fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
         self.extended_records(run)
     }
@@ -184,37 +172,7 @@ impl GraphStore for SqliteStore {
         Ok(runs)
     }
 
-    fn activity(&self, key: ActivityKey) -> Result<Activity> {
-        self.graph().activity(key)
-    }
-
-    fn entity(&self, key: EntityKey) -> Result<Entity> {
-        self.graph().entity(key)
-    }
-
-    fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
-        self.graph().touching(key)
-    }
-
-    fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
-        self.graph().at_path(path)
-    }
-
-    fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
-        self.graph().below(prefix, wanted)
-    }
-
-    fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>> {
-        self.graph().made_in(directory)
-    }
-
-    fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>> {
-        self.graph().directories_below(top)
-    }
-
-    fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
-        self.graph().same(ident, which)
-    }
+    block_tables::graph_methods!();
 }
 
 impl ContentFacts for SqliteStore {

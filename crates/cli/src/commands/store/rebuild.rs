@@ -83,15 +83,10 @@ struct OldDatabase {
 
 impl OldDatabase {
     fn open(home: &Home, engine: StoreEngine) -> Result<OldDatabase, Failure> {
-        if engine != StoreEngine::Sqlite && !survives_reading(home) {
-            return Ok(OldDatabase {
-                open: None,
-                runs: Vec::new(),
-                foreign: false,
-            });
-        }
-        let (open, foreign) = match open_examined(home) {
-            Ok(store) => (Some(store), false),
+        let is_readable = engine == StoreEngine::Sqlite || survives_reading(home);
+        let opened = is_readable.then(|| open_examined(home)).transpose();
+        let (open, foreign) = match opened {
+            Ok(open) => (open, false),
             Err(error) if is_damage(&error) => (None, matches!(error, store::Error::NotOurs(_))),
             Err(error) => return Err(error.into()),
         };
