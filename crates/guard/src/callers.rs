@@ -316,12 +316,12 @@ impl Callers {
     }
 }
 
-/// The start time: field 22 of `/proc/PID/stat`. The name in parentheses before it may contain any
-/// byte.
+/// The start time: field 22 of `/proc/PID/stat`.
 fn start_time(stat: &[u8]) -> Option<u64> {
-    let end = stat.iter().rposition(|b| *b == b')')?;
-    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+    sys::process_tree::stat_fields(stat)?
+        .nth(22 - 3)?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

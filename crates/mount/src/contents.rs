@@ -49,13 +49,10 @@ impl RecordedTree {
         let number = self.numbers.next();
         let operation = Operation {
             arg: flags,
-            result: opened
-                .as_ref()
-                .map_or_else(|error| -error.raw_os_error(), |_| number),
             ident: before,
             ..Operation::on(op::OPEN, &path)
         };
-        self.record(call, &operation);
+        self.record(call, &operation.returning(&opened, number));
         Ok(OpenedFile::new(
             File::from(opened?),
             inode,
@@ -97,13 +94,10 @@ impl RecordedTree {
         let operation = Operation {
             arg: flags | libc::O_CREAT | exclusive,
             aux: new.mode,
-            result: opened
-                .as_ref()
-                .map_or_else(|error| -error.raw_os_error(), |_| number),
             ident,
             ..Operation::on(op::OPEN, &path)
         };
-        self.record(call, &operation);
+        self.record(call, &operation.returning(&opened, number));
         let (file, (inode, stat)) = opened?;
         let opened = OpenedFile::new(File::from(file), inode, number, flags, call.caller);
         Ok(FreshFile { opened, stat })
@@ -292,12 +286,9 @@ impl RecordedTree {
         let number = self.numbers.next();
         let operation = Operation {
             arg: flags | libc::O_DIRECTORY,
-            result: opened
-                .as_ref()
-                .map_or_else(|error| -error.raw_os_error(), |_| number),
             ..Operation::on(op::OPEN, &path)
         };
-        self.record(call, &operation);
+        self.record(call, &operation.returning(&opened, number));
         let opened = OpenedDirectory::new(File::from(opened?), inode, number, call.caller);
         Ok(self.directories.insert(number, Arc::new(opened)))
     }

@@ -8,7 +8,7 @@ use crate::recorded_tree::{Call, RecordedTree};
 use backstory_abi::{META_ATTR, META_MODE, META_OWNER, META_TIMES, op};
 use fuser::{Request, TimeOrNow};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
-use rustix::fs::{XattrFlags, chmodat, chownat, utimensat};
+use rustix::fs::{XattrFlags, chmodat, chownat, getxattr, listxattr, utimensat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -133,27 +133,27 @@ impl RecordedTree {
 
     pub(crate) fn xattr(&self, node: u64, name: &OsStr, room: u32) -> Result<XattrAnswer, Errno> {
         let inode = self.inodes.get(node)?;
-        if room == 0 {
-            let size = rustix::fs::getxattr(inode.link(), name, &mut [0_u8; 0][..])?;
-            return Ok(XattrAnswer::Size(size as u32));
-        }
-        let mut bytes = vec![0; room.min(LONGEST) as usize];
-        let length = rustix::fs::getxattr(inode.link(), name, &mut bytes[..])?;
-        bytes.truncate(length);
-        Ok(XattrAnswer::Bytes(bytes))
+        xattr_answer(room, |bytes| getxattr(inode.link(), name, bytes))
     }
 
     pub(crate) fn xattr_names(&self, node: u64, room: u32) -> Result<XattrAnswer, Errno> {
         let inode = self.inodes.get(node)?;
-        if room == 0 {
-            let size = rustix::fs::listxattr(inode.link(), &mut [0_u8; 0][..])?;
-            return Ok(XattrAnswer::Size(size as u32));
-        }
-        let mut names = vec![0; room.min(LONGEST) as usize];
-        let length = rustix::fs::listxattr(inode.link(), &mut names[..])?;
-        names.truncate(length);
-        Ok(XattrAnswer::Bytes(names))
+        xattr_answer(room, |names| listxattr(inode.link(), names))
     }
+}
+
+/// The answer to a caller with room for this many bytes. Without room it asks for the size.
+fn xattr_answer(
+    room: u32,
+    read: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+) -> Result<XattrAnswer, Errno> {
+    let mut bytes = vec![0; room.min(LONGEST) as usize];
+    let length = read(&mut bytes)?;
+    if room == 0 {
+        return Ok(XattrAnswer::Size(length as u32));
+    }
+    bytes.truncate(length);
+    Ok(XattrAnswer::Bytes(bytes))
 }
 
 /// The mode of a symbolic link cannot be set, as in the directory itself.

@@ -74,8 +74,13 @@ impl<'a> Operation<'a> {
 
     /// The same with this result.
     pub(crate) fn with<T>(self, result: &Result<T, Errno>) -> Operation<'a> {
+        self.returning(result, 0)
+    }
+
+    /// The same with this value as its result, or the error.
+    pub(crate) fn returning<T>(self, result: &Result<T, Errno>, value: i32) -> Operation<'a> {
         let result = match result {
-            Ok(_) => 0,
+            Ok(_) => value,
             Err(error) => -error.raw_os_error(),
         };
         Operation { result, ..self }

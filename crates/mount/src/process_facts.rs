@@ -97,12 +97,9 @@ fn stat_of(id: u32) -> Option<ThreadStat> {
     read_stat(&open_stat(id).ok()?)
 }
 
-/// The name is in parentheses and may contain any byte, so the fields are counted from its end.
 fn parse_stat(text: &[u8]) -> Option<ThreadStat> {
-    let close = text.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
-    // The first field after the name is number 3 in proc(5).
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // The first is number 3 in proc_pid_stat(5).
+    let fields: Vec<&str> = sys::process_tree::stat_fields(text)?.collect();
     let number = |of: usize| {
         fields
             .get(of - 3)

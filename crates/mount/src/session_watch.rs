@@ -22,10 +22,6 @@ use std::time::{Duration, Instant};
 
 /// Interval between two looks for processes that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-const SWEEP: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
 /// Most threads that serve requests.
 const MOST_THREADS: usize = 8;
 
@@ -201,6 +197,7 @@ fn watch(
     news: &mut dyn FnMut(MountNews),
 ) -> Result<(), Error> {
     let mut swept = Instant::now();
+    let interval = Timespec::try_from(SWEEP_INTERVAL).unwrap_or_default();
     loop {
         let mut waited = vec![
             PollFd::new(over, PollFlags::IN),
@@ -208,7 +205,7 @@ fn watch(
         ];
         let told = callers.news().filter(|_| eager);
         waited.extend(told.map(|news| PollFd::new(news, PollFlags::IN)));
-        match poll(&mut waited, Some(&SWEEP)) {
+        match poll(&mut waited, Some(&interval)) {
             Ok(_) | Err(Errno::INTR) => (),
             Err(error) => return Err(Error::system("wait for the session")(error)),
         }

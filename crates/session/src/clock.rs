@@ -81,6 +81,15 @@ pub(crate) fn was_set() -> Option<Reason> {
     set_by(machine().saturating_sub(now()))
 }
 
+/// A reading of the file systems' clock from the start of the run. 0 if the clock was set since,
+/// because the reading then means nothing.
+pub(crate) fn valid_reading(reading: i64) -> i64 {
+    match was_set() {
+        Some(_) => 0,
+        None => reading,
+    }
+}
+
 fn set_by(difference: i64) -> Option<Reason> {
     (difference.abs() > SET).then(|| Reason::ClockSet {
         seconds: difference.unsigned_abs().div_ceil(SET as u64),

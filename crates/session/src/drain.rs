@@ -18,7 +18,7 @@ use backstory_arena::Arena;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::frame::FrameKind;
 use backstory_eventlog::run::RunEnd;
-use backstory_eventlog::{Error as LogError, Writer};
+use backstory_eventlog::{Error as LogError, Reason, Writer};
 use backstory_sys::{self as sys, Pid};
 use privileges::Privileges;
 use std::collections::{HashMap, VecDeque};
@@ -190,6 +190,23 @@ impl Drainer {
     pub(crate) fn lost(&self) -> u64 {
         let arena = self.stock.arena.header();
         self.lost.saturating_add(arena.lost.load(Ordering::Acquire))
+    }
+
+    /// Why records cannot be in the log: it could not be written, or the arena was cut short.
+    pub(crate) fn broken(&self) -> impl Iterator<Item = Reason> {
+        let failed = self.failure().map(|error| Reason::LogFailed {
+            error: error.to_owned(),
+        });
+        let cut_short = self.stock.arena.is_cut_short();
+        failed
+            .into_iter()
+            .chain(cut_short.then_some(Reason::CutShort {}))
+    }
+
+    /// The number of lost operations as a reason, if there are any.
+    pub(crate) fn loss(&self) -> Option<Reason> {
+        let operations = self.lost();
+        (operations > 0).then_some(Reason::Lost { operations })
     }
 
     /// The reason why the log is not whole. `None` if it is.

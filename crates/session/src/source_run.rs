@@ -127,28 +127,16 @@ impl SourceRun {
 
     fn last_frame(&self, drainer: &Drainer, reasons: &[Reason]) -> RunEnd {
         let now = clock::now();
-        let lost = drainer.lost();
-        let mut because: Vec<Reason> = reasons.to_vec();
-        if let Some(failure) = drainer.failure() {
-            let error = failure.to_owned();
-            because.push(Reason::LogFailed { error });
-        }
-        if self.supply.arena.is_cut_short() {
-            because.push(Reason::CutShort {});
-        }
-        if lost > 0 {
-            because.push(Reason::Lost { operations: lost });
-        }
-        let set = clock::was_set();
+        let given = reasons.iter().cloned();
+        let because = given.chain(drainer.broken()).chain(drainer.loss());
         RunEnd {
             exit: Some(0),
             command_ended: now,
             ended: now,
-            lost,
-            incomplete_because: because.iter().map(Reason::to_string).collect(),
-            warnings: set.iter().map(Reason::to_string).collect(),
-            // The reading of a clock that was set meanwhile means nothing.
-            quiet: if set.is_some() { 0 } else { self.began },
+            lost: drainer.lost(),
+            incomplete_because: because.map(|reason| reason.to_string()).collect(),
+            warnings: clock::was_set().iter().map(Reason::to_string).collect(),
+            quiet: clock::valid_reading(self.began),
             ..RunEnd::default()
         }
     }

@@ -314,36 +314,22 @@ impl CommandWatch {
             warnings: [drainer.privileges_lost(), &self.warnings, &clock_set()].concat(),
             not_started: self.control.not_started(),
             descriptor_files: crate::header::files_now(&self.plan.inherited),
-            // The reading of a clock that was set meanwhile means nothing.
-            quiet: if clock::was_set().is_some() {
-                0
-            } else {
-                self.control.quiet()
-            },
+            quiet: clock::valid_reading(self.control.quiet()),
             usage: self.usage(),
         };
         if end.not_started.is_some() {
             end.exit = None;
         }
-        if let Some(failure) = drainer.failure() {
-            let error = failure.to_owned();
-            end.incomplete_because
-                .push(Reason::LogFailed { error }.to_string());
-        }
-        if self.stock.arena.is_cut_short() {
-            end.incomplete_because.push(Reason::CutShort {}.to_string());
-        }
+        let broken = drainer.broken().map(|reason| reason.to_string());
+        end.incomplete_because.extend(broken);
         end.incomplete_because.extend(drainer.unwatched());
         for reason in drainer.undecoded() {
             if !end.incomplete_because.contains(&reason) {
                 end.incomplete_because.push(reason);
             }
         }
-        if end.lost > 0 {
-            let operations = end.lost;
-            end.incomplete_because
-                .push(Reason::Lost { operations }.to_string());
-        }
+        let loss = drainer.loss().map(|reason| reason.to_string());
+        end.incomplete_because.extend(loss);
         end
     }
 

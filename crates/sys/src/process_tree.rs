@@ -50,10 +50,15 @@ pub fn pending(pid: Pid, signal: usize) -> bool {
 /// A field of `/proc/PID/stat`, counted from the one after the name.
 fn field(pid: u32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    // The name is in parentheses and may contain any byte.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(number).map(str::to_owned)
+    stat_fields(&stat)?.nth(number).map(str::to_owned)
+}
+
+/// The fields of `/proc/PID/stat` after the name: the first is number 3 in proc_pid_stat(5). The
+/// name before them is in parentheses and may contain any byte.
+pub fn stat_fields(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    Some(rest.split_ascii_whitespace())
 }
 
 #[cfg(test)]

@@ -82,9 +82,7 @@ pub struct Context {
 pub fn replay(calls: &[Call], cwd: &[u8]) -> (Vec<Process>, Vec<Context>) {
     let mut world = World {
         processes: Vec::new(),
-        cwds: Vec::new(),
-        views: Vec::new(),
-        descriptors: Vec::new(),
+        places: Vec::new(),
         threads: HashMap::new(),
         start: cwd.to_vec(),
         unreturned: Vec::new(),
@@ -93,14 +91,20 @@ pub fn replay(calls: &[Call], cwd: &[u8]) -> (Vec<Process>, Vec<Context>) {
     (world.processes, contexts)
 }
 
+/// What the paths of a process are relative to. A fork copies it.
+#[derive(Clone, Default)]
+struct Place {
+    cwd: Vec<u8>,
+    /// The names of files.
+    view: Rc<View>,
+    /// The open files.
+    descriptors: Descriptors,
+}
+
 struct World {
     processes: Vec<Process>,
-    /// Current directory of each process.
-    cwds: Vec<Vec<u8>>,
-    /// The names of files in each process.
-    views: Vec<Rc<View>>,
-    /// The open files of each process.
-    descriptors: Vec<Descriptors>,
+    /// The place of each process, by its index.
+    places: Vec<Place>,
     /// The process of each thread, and whether the thread is its first.
     threads: HashMap<u32, (usize, bool)>,
     start: Vec<u8>,
@@ -118,12 +122,12 @@ impl World {
         if let What::Call { args, .. } = &call.what
             && let Some(Arg::Fd { path, .. }) = args.iter().find(|a| is_cwd(a))
         {
-            self.cwds[process].clone_from(path);
+            self.places[process].cwd.clone_from(path);
         }
         let context = Context {
             process,
-            cwd: self.cwds[process].clone(),
-            view: self.views[process].clone(),
+            cwd: self.places[process].cwd.clone(),
+            view: self.places[process].view.clone(),
             program: self.program(process),
             dynamic: self.processes[process]
                 .images
@@ -167,12 +171,13 @@ impl World {
 
     fn add(&mut self, parent: Option<usize>) -> usize {
         let parent_image = parent.and_then(|p| self.processes[p].images.len().checked_sub(1));
-        self.cwds
-            .push(parent.map_or_else(|| self.start.clone(), |p| self.cwds[p].clone()));
-        self.views
-            .push(parent.map_or_else(Rc::default, |p| self.views[p].clone()));
-        self.descriptors
-            .push(parent.map_or_else(Descriptors::new, |p| self.descriptors[p].clone()));
+        self.places.push(match parent {
+            Some(parent) => self.places[parent].clone(),
+            None => Place {
+                cwd: self.start.clone(),
+                ..Place::default()
+            },
+        });
         self.processes.push(Process {
             parent,
             parent_image,
@@ -219,22 +224,24 @@ impl World {
             return;
         }
         if let (Some(descriptor), Some(path)) = (returned.value, &returned.path) {
-            let path = self.views[process].outside(path);
-            self.descriptors[process].insert(descriptor, path);
+            let place = &mut self.places[process];
+            let path = place.view.outside(path);
+            place.descriptors.insert(descriptor, path);
         }
         if ["chroot", "pivot_root", "mount", "umount", "umount2"].contains(&name) {
-            let view = Rc::make_mut(&mut self.views[process]);
-            view.follow(&self.cwds[process], &self.descriptors[process], name, args);
+            let place = &mut self.places[process];
+            let view = Rc::make_mut(&mut place.view);
+            view.follow(&place.cwd, &place.descriptors, name, args);
         }
         match name {
             "chdir" => {
                 if let Some(Arg::Text { bytes, .. }) = args.first() {
-                    self.cwds[process] = lookup::absolute(&self.cwds[process], bytes);
+                    self.places[process].cwd = lookup::absolute(&self.places[process].cwd, bytes);
                 }
             }
             "fchdir" => {
                 if let Some(Arg::Fd { path, .. }) = args.first() {
-                    self.cwds[process].clone_from(path);
+                    self.places[process].cwd.clone_from(path);
                 }
             }
             "fork" | "vfork" | "clone" | "clone3" => self.fork(process, name, args, returned),
@@ -264,7 +271,7 @@ impl World {
 
     fn exec(&mut self, process: usize, name: &str, args: &[Arg]) {
         let program = self.program(process);
-        let Some(path) = exec_path(&self.cwds[process], program, name, args) else {
+        let Some(path) = exec_path(&self.places[process].cwd, program, name, args) else {
             return;
         };
         let Loaded {
