@@ -148,6 +148,11 @@ reasons! {
         says "the log is damaged: {what}"
         means "Bytes of the log were changed or lost, or threads were killed while they recorded an operation. All other operations are \
             in the graph.";
+    /// The graph lacks the files of some calls.
+    UnknownDirectory {}
+        says "some paths start at a directory descriptor that is not in the record, so the files that they name are missing"
+        means "A process used a relative path with a directory descriptor that no recorded call gave it. Only the index finds this, \
+            in a run that recording called complete. It is a defect of backstory: please report it, with the program.";
     /// Something that can't be decoded was used.
     Undecoded { /** A name in [`UNDECODED`]. */ what: String }
         says "{what} was used, which cannot be decoded"

@@ -205,3 +205,35 @@ fn a_file_opened_first_in_a_directory_of_the_run_has_no_version_from_before_it()
         assert_eq!(found, versions, "{made}");
     }
 }
+
+#[test]
+fn a_path_below_a_descriptor_that_no_call_opened_is_reported_as_a_gap() {
+    let reasons = |opened: bool| {
+        let mut s = Scene::new(&["sh"]);
+        if opened {
+            s.open(2, "there", RDONLY, 3);
+        }
+        writes_at(&mut s, 2, 3, "file");
+        s.graph().unknown
+    };
+    assert_eq!(reasons(true), Vec::<String>::new());
+    let missing = reasons(false);
+    assert!(
+        missing.len() == 1 && missing[0].contains("directory descriptor that is not in the record"),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn a_path_below_a_bad_descriptor_is_no_gap() {
+    let mut s = Scene::new(&["sh"]);
+    let open = Op::Open {
+        dir: 3,
+        path: bytes("file"),
+        flags: RDONLY,
+        mode: 0,
+    };
+    const EBADF: i32 = -9;
+    s.push(2, Outcome::Done(EBADF), open);
+    assert_eq!(s.graph().unknown, Vec::<String>::new());
+}

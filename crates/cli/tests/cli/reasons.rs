@@ -78,15 +78,17 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
 ];
 
-/// Only root can set a machine's clock, and no test may: `clock.rs` of session tests this reason.
-const SAID_ELSEWHERE: &str = "ClockSet";
+/// Reasons that other tests provoke. Only root can set a machine's clock, and no test may:
+/// `clock.rs` of session tests this reason. Only a defect of recording leaves a directory unknown:
+/// `directories.rs` of graph tests that reason.
+const SAID_ELSEWHERE: [&str; 2] = ["ClockSet", "UnknownDirectory"];
 
 #[test]
 fn every_reason_is_provoked() {
     let provoked: Vec<&str> = PROVOKED
         .iter()
         .map(|of| of.0)
-        .chain([SAID_ELSEWHERE])
+        .chain(SAID_ELSEWHERE)
         .collect();
     let listed: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
     let missing = |from: &[&str], of: &[&str]| -> Vec<String> {

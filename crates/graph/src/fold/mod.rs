@@ -154,6 +154,8 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     channels: channels::Channels,
     lists: descriptor_lists::DescriptorLists,
     opaque: FxHashSet<Box<str>>,
+    /// Whether a call used a directory descriptor that no call gave its process.
+    lacks_directory: bool,
     entities: u32,
     now: Time,
 }
@@ -185,6 +187,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             channels: channels::Channels::default(),
             lists: descriptor_lists::DescriptorLists::default(),
             opaque: FxHashSet::default(),
+            lacks_directory: false,
             entities: 0,
             now: header.started,
             final_state: FinalStateCache::new(known),
@@ -358,6 +361,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
         self.end_all(end, time)?;
         self.restore_names();
+        self.report_unknown_directory()?;
         self.report_last(end.map_or(time, |e| e.ended.max(self.now)))
     }
 
@@ -365,6 +369,18 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         let reason = Reason::undecoded(pid, &what);
         match self.opaque.insert(reason.to_string().into()) {
             true => self.sink.unknown(&reason.to_string()),
+            false => Ok(()),
+        }
+    }
+
+    /// In a run that is known to lack operations, descriptors are unknown for that reason.
+    fn report_unknown_directory(&mut self) -> Result<(), S::Error> {
+        let claims_to_be_complete = self.opaque.is_empty()
+            && self
+                .end
+                .is_some_and(|end| end.lost == 0 && end.incomplete_because.is_empty());
+        match self.lacks_directory && claims_to_be_complete {
+            true => self.sink.unknown(&Reason::UnknownDirectory {}.to_string()),
             false => Ok(()),
         }
     }

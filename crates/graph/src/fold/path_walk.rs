@@ -26,7 +26,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let base = match path.first() {
             Some(b'/') => top,
             _ if dir == CWD => fs.cwd.get(),
-            _ => process.descriptors.get(&dir)?.location,
+            _ => match process.descriptors.get(&dir) {
+                Some(directory) => directory.location,
+                None => {
+                    self.lacks_directory |= call.outcome.value().is_some_and(|value| value >= 0);
+                    return None;
+                }
+            },
         };
         let magic = [b"/proc/".as_slice(), b"/dev/fd/"]
             .iter()
