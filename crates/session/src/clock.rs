@@ -81,8 +81,8 @@ pub(crate) fn was_set() -> Option<Reason> {
     set_by(machine().saturating_sub(now()))
 }
 
-/// A reading of the file systems' clock from the start of the run. 0 if the clock was set since,
-/// because the reading then means nothing.
+/// A reading of the file systems' clock from the start of the run. It is 0 if the clock was set
+/// since, because such a reading means nothing.
 pub(crate) fn valid_reading(reading: i64) -> i64 {
     match was_set() {
         Some(_) => 0,

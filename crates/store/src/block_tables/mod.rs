@@ -40,7 +40,7 @@ pub use cache::Cache;
 pub use reader::GraphReader;
 
 /// The methods of [`GraphStore`](crate::GraphStore) that read blocks, for a store with a method
-/// `graph` that returns its [`GraphReader`]. The types in their signatures are the caller's imports.
+/// `graph` that returns its [`GraphReader`]. The caller imports the types in their signatures.
 macro_rules! graph_methods {
     () => {
         fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {

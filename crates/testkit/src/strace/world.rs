@@ -91,7 +91,7 @@ pub fn replay(calls: &[Call], cwd: &[u8]) -> (Vec<Process>, Vec<Context>) {
     (world.processes, contexts)
 }
 
-/// What the paths of a process are relative to. A fork copies it.
+/// The directories and names in which the kernel looks up the paths of a process. A fork copies it.
 #[derive(Clone, Default)]
 struct Place {
     cwd: Vec<u8>,
