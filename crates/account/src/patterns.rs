@@ -42,7 +42,12 @@ pub fn pattern(paths: &[&[u8]]) -> Vec<u8> {
     if !out.is_empty() && !out.ends_with(b"/") {
         out.push(b'/');
     }
-    out.extend_from_slice(if deep { b"**/*" } else { b"*" });
+    if deep {
+        out.extend_from_slice(b"**/");
+    } else if let Some(begin) = common_beginning(paths, end.len()) {
+        out.extend_from_slice(begin);
+    }
+    out.push(b'*');
     out.extend(end);
     out
 }
@@ -75,6 +80,22 @@ pub fn pattern_text(paths: &[&[u8]]) -> String {
         true => String::from_utf8_lossy(&pattern).into_owned(),
         false => quote(&pattern),
     }
+}
+
+/// The beginning that all names have before their last `ending` bytes, if it tells anything.
+fn common_beginning<'p>(paths: &[&'p [u8]], ending: usize) -> Option<&'p [u8]> {
+    /// A single byte that names share is most often chance.
+    const LEAST: usize = 2;
+    let mut stems = paths.iter().map(|path| {
+        let name = base_name(path);
+        &name[..name.len() - ending]
+    });
+    let first = stems.next()?;
+    let shared = stems.fold(first.len(), |shared, stem| {
+        let same = first[..shared].iter().zip(stem);
+        same.take_while(|(a, b)| a == b).count()
+    });
+    (shared >= LEAST).then(|| &first[..shared])
 }
 
 fn is_below(path: &[u8], directory: &[u8]) -> bool {
@@ -113,5 +134,8 @@ mod tests {
         assert_eq!(shown(&["lib/a.o", "src/b.o"]), "**/*.o");
         assert_eq!(shown(&["/w/a", "/w/b.txt"]), "/w/*");
         assert_eq!(shown(&["/w/a", "/v/b"]), "/**/*");
+        assert_eq!(shown(&["out/o.0", "out/o.1", "out/o.12"]), "out/o.*");
+        assert_eq!(shown(&["test_a.py", "test_b.py"]), "test_*.py");
+        assert_eq!(shown(&["ab.b.o", "ab.o"]), "ab*.o");
     }
 }

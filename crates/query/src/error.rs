@@ -12,6 +12,12 @@ pub enum Error {
     /// No run ever used or made this path.
     #[error("no recorded run has seen {}", .0.display())]
     NotFound(PathBuf),
+    /// No process of a run exchanged data with this address.
+    #[error(
+        "no recorded process exchanged data with {0}; `backstory peers` lists the connections of a \
+         run, those that failed too"
+    )]
+    NoPeer(String),
     /// Runs looked for this path and found no file.
     #[error("no recorded run has seen {}: it was looked for, but was not there", .0.display())]
     OnlyMissing(PathBuf),

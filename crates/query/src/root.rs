@@ -117,8 +117,8 @@ fn without_dots(path: &Path) -> PathBuf {
 pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(EntityKey, Entity)> {
     let address = path.as_os_str().as_bytes();
     if is_address(address) {
-        let mut keys = at_address(store, address, run)?;
-        let key = keys.pop().ok_or_else(|| Error::NotFound(path.to_owned()))?;
+        let key = at_address(store, address, run)?.pop();
+        let key = key.ok_or_else(|| no_peer(address))?;
         return Ok((key, store.entity(key)?));
     }
     let asked = Asked::new(path)?;
@@ -137,7 +137,7 @@ pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<V
         let mut keys = at_address(store, address, run)?;
         keys.reverse();
         if keys.is_empty() {
-            return Err(Error::NotFound(path.to_owned()));
+            return Err(no_peer(address));
         }
         return Ok(keys);
     }
@@ -159,6 +159,10 @@ fn at_address(store: &dyn Store, address: &[u8], run: Option<RunKey>) -> Result<
     keys.retain(|key| run.is_none_or(|run| key.run() == run));
     keys.sort_unstable_by_key(|key| (key.run(), Reverse(*key)));
     Ok(keys)
+}
+
+fn no_peer(address: &[u8]) -> Error {
+    Error::NoPeer(String::from_utf8_lossy(address).into_owned())
 }
 
 /// Finds the present file by identity in the latest run that knew it, preferably by one of the

@@ -7,7 +7,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use backstory_graph::model::{ActivityId, Certainty, Entity, EntityId, Interval, Relation};
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{
+    ActivityId, Certainty, Entity, EntityId, EntityKind, Interval, Relation,
+};
 use backstory_store::{ActivityKey, EntityKey, ReadGuard, RunKey, Store, Stream, VersionMatch};
 
 use crate::answer::{Access, Derivation, FileTouch};
@@ -195,8 +198,8 @@ struct Acts {
     access: BTreeSet<Access>,
     certainty: Certainty,
     interval: Interval,
-    to: BTreeSet<(Derivation, backstory_eventlog::event::Bytes)>,
-    from: BTreeSet<(Derivation, backstory_eventlog::event::Bytes)>,
+    to: BTreeSet<(Derivation, Bytes)>,
+    from: BTreeSet<(Derivation, Bytes)>,
 }
 
 impl Acts {
@@ -213,6 +216,10 @@ impl Acts {
             acts.access.insert(word(edge.relation));
             acts.certainty = acts.certainty.max(edge.certainty);
             acts.extend(edge.interval);
+            let made = names.get(edge.entity)?;
+            if edge.relation == Relation::Make && is_hard_link(made) {
+                acts.to.insert((Derivation::Linked, made.path.clone()));
+            }
         }
         for derived in &stream.derived {
             let (is_new, is_old) = (is_it(derived.entity), is_it(derived.from));
@@ -275,6 +282,12 @@ fn derivation(stream: &Stream, entity: EntityId) -> Derivation {
     } else {
         Derivation::Copied
     }
+}
+
+/// True for a further name of a file, which is an entity of its own: the version under its name
+/// before precedes it.
+fn is_hard_link(entity: &Entity) -> bool {
+    entity.kind == EntityKind::File && entity.previous.is_some()
 }
 
 /// The entities of a run that are named in the answer.

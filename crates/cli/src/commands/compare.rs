@@ -161,10 +161,11 @@ fn rows(current: &CurrentStore, runs: &[RunSummary]) -> Result<Vec<Row>, Failure
 /// cannot be compared. Equal sizes are no equal contents, so an unknown content is said to be one.
 fn result_values(row: &[Option<RunResult>]) -> Vec<Option<String>> {
     let by_digest = row.iter().flatten().all(|result| result.digest.is_some());
+    let bytes = |size: i64| counted(usize::try_from(size).unwrap_or(0), "byte", "bytes");
     let value = |result: &RunResult| match (result.digest, result.size) {
         (Some(digest), _) if by_digest => digest.to_string()[..12].to_owned(),
-        (Some(_), Some(size)) => format!("{size} bytes"),
-        (None, Some(size)) => format!("{size} bytes, content not known"),
+        (Some(_), Some(size)) => bytes(size),
+        (None, Some(size)) => format!("{}, content not known", bytes(size)),
         _ => "not known".to_owned(),
     };
     row.iter()

@@ -306,6 +306,7 @@ fn words(acts: &Acts<'_>, here: &[u8]) -> String {
     let path = |path: &[u8]| shown(relative(path, here));
     let is =
         |how: Derivation, list: &[&(Derivation, Bytes)]| list.iter().any(|(one, _)| *one == how);
+    let is_linked = is(Derivation::Linked, &acts.from) || is(Derivation::Linked, &acts.to);
     let mut words: Vec<String> = Vec::new();
     for access in &acts.access {
         words.push(
@@ -313,7 +314,8 @@ fn words(acts: &Acts<'_>, here: &[u8]) -> String {
                 // A rename takes the old name away, and gives the new one: it is said below.
                 Access::Delete if is(Derivation::Renamed, &acts.to) => continue,
                 Access::Rename if is(Derivation::Renamed, &acts.from) => continue,
-                Access::Write if is(Derivation::Linked, &acts.from) => continue,
+                // A hard link changes the time of the last status change.
+                Access::Write | Access::Meta if is_linked => continue,
                 Access::Read => "read",
                 Access::Exec => "executed",
                 Access::Write => "wrote",

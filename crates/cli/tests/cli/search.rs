@@ -358,6 +358,35 @@ fn every_process_that_touched_a_file_is_listed_newest_first() {
     place.run(&["who", "never"]).is_error(1, &["never"]);
 }
 
+#[test]
+fn who_names_the_hard_link_that_a_process_made() {
+    let place = Place::new();
+    place.record("echo x >first; ln first second");
+    for name in ["first", "second"] {
+        let text = place.run(&["who", name]).out;
+        let lines: Vec<&str> = text.lines().collect();
+        let [link, write] = lines[..] else {
+            panic!("{text}");
+        };
+        assert!(
+            link.contains("linked to second") && !link.contains("wrote"),
+            "{text}"
+        );
+        assert!(
+            write.contains("wrote") && !write.contains("linked"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_address_that_answered_no_process_is_not_called_a_missing_file() {
+    let place = Place::new();
+    place.record("true");
+    let refused = place.run(&["uses", "tcp:127.0.0.1:1"]);
+    refused.is_error(1, &["exchanged data with tcp:127.0.0.1:1", "peers"]);
+}
+
 /// Temporary files of the compiler live within its command.
 #[test]
 fn files_at_the_level_of_steps_name_the_commands_that_made_and_used_them() {
