@@ -15,7 +15,7 @@ use crate::error::Failure;
 /// Prints a completion script.
 pub fn completions(args: CompletionsArgs) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "backstory", &mut script);
+    clap_complete::generate(args.shell, &mut offered(), "backstory", &mut script);
     let script = String::from_utf8_lossy(&script);
     let script = match args.shell {
         Shell::Bash => bash_with_words(&script),
@@ -24,6 +24,16 @@ pub fn completions(args: CompletionsArgs) -> Outcome {
         _ => script.into_owned(),
     };
     answer(|out| out.write_all(script.as_bytes()))
+}
+
+/// The program with the commands that a user types. The generators would offer the others, too.
+fn offered() -> Command {
+    let whole = Cli::command();
+    let commands = whole.get_subcommands().filter(|one| !one.is_hide_set());
+    Command::new("backstory")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(whole.get_arguments().cloned())
+        .subcommands(commands.cloned())
 }
 
 /// After the generated function: words of the user's store replace the names of arguments. Bash

@@ -1,5 +1,7 @@
 //! Everything generated from the definition of the command line: help, man pages, completions.
 
+use std::path::Path;
+
 use super::{Answer, Place};
 
 /// The commands that are listed.
@@ -247,6 +249,63 @@ fn bash_completes_formats_runs_and_recorded_paths() {
 
 /// Zsh itself, at a terminal: it completes each line, and says what the line is then.
 #[test]
+fn no_completion_offers_an_internal_command() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.run(&["completions", shell]).out;
+        assert!(script.contains("rerun"), "{shell}");
+        for internal in ["replay-enter", "rehearse-content"] {
+            assert!(!script.contains(internal), "{shell} offers {internal}");
+        }
+    }
+}
+
+#[test]
+fn fish_completes_commands_formats_runs_and_recorded_paths() {
+    if !backstory_testkit::need::needs("completions", &["fish"]) {
+        return;
+    }
+    let place = Place::new();
+    place.stage.directory("work/home").unwrap();
+    place.write_aged("in", "text\n");
+    let recorded = [
+        "record",
+        "--name=nightly",
+        "--wait",
+        "--",
+        "cp",
+        "in",
+        "out",
+    ];
+    let answer = place.run(&recorded);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    // Completion reads the store as the last question left it.
+    place.run(&["log"]);
+    std::fs::remove_file(place.path("out")).unwrap();
+    place.write("script", &place.run(&["completions", "fish"]).out);
+    let program = place.program();
+    let directory = Path::new(&program).parent().unwrap();
+    let complete = |line: &str| {
+        let script = format!(
+            "set -p PATH {}; source ./script; complete -C '{line}'",
+            directory.display()
+        );
+        let mut fish = place.stage.command("fish");
+        fish.args(["--no-config", "-c", &script])
+            .env("BACKSTORY_STORE", place.stage.store())
+            .env("HOME", place.path("home"));
+        let answer = Answer::of(fish.current_dir(place.work()).output().unwrap());
+        let word = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
+        answer.out.lines().map(word).collect::<Vec<_>>()
+    };
+    assert_eq!(complete("backstory rer"), ["rerun"]);
+    assert_eq!(complete("backstory record --gu"), ["--guard"]);
+    assert_eq!(complete("backstory show ni"), ["nightly"]);
+    assert_eq!(complete("backstory of ou"), ["out"]);
+    assert_eq!(complete("backstory export prov-j"), ["prov-json"]);
+}
+
+#[test]
 fn zsh_completes_runs_and_recorded_paths() {
     if !backstory_testkit::need::needs("completions", &["zsh", "timeout"]) {
         return;
@@ -279,10 +338,7 @@ fn zsh_completes_runs_and_recorded_paths() {
              say 'shown() {{ print -r -- \"<$BUFFER>\" >&2; }}; zle -N shown; bindkey ^B shown'\n\
              say 'path=({} $path); print rea\"\"dy'; zpty -r -m shell seen '*ready*'\n\
              zpty -w -n shell $'{line}\\t\\x02'; zpty -r -m shell seen '*<*>*'; print -r -- $seen",
-            std::path::Path::new(&place.program())
-                .parent()
-                .unwrap()
-                .display(),
+            Path::new(&place.program()).parent().unwrap().display(),
         );
         let mut zsh = place.stage.command("timeout");
         let zsh = zsh.args(["20", "zsh", "-f", "-c", &script]);
