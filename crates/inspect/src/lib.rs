@@ -30,7 +30,7 @@ pub use facts::FileFacts;
 pub use formats::{by_name, names};
 
 use backstory_inspection::Answer;
-use backstory_inspection::question::ReadQuestion;
+use backstory_inspection::question::{QuestionHead, ReadQuestion};
 
 /// A content of a file, with the file's name.
 #[derive(Debug, Clone, Copy)]
@@ -84,16 +84,12 @@ pub trait Inspector: Sync {
 /// Answers a question.
 pub fn answer(question: &ReadQuestion<'_>) -> Answer {
     let head = &question.head;
-    let mut answer = Answer {
-        inspector: head.inspector.clone(),
-        version: head.version,
-        facts: serde_json::Map::new(),
-        sentences: Vec::new(),
-        changes: serde_json::Map::new(),
-        error: None,
-    };
+    let mut answer = empty(head);
     let Some(inspector) = by_name(&head.inspector) else {
-        answer.error = Some(format!("this worker has no inspector {:?}", head.inspector));
+        answer.error = Some(format!(
+            "this worker was built without the inspector {}",
+            head.inspector
+        ));
         return answer;
     };
     let content = |bytes| NamedContent {
@@ -112,8 +108,29 @@ pub fn answer(question: &ReadQuestion<'_>) -> Answer {
             }),
         _ => Err(UnreadableContent("there is nothing to inspect".to_owned())),
     };
-    answer.error = read
-        .err()
-        .map(|error| visible::cut(&error.to_string(), 300));
+    answer.error = read.err().map(|error| shown(&error.to_string()));
     answer
+}
+
+/// An answer that says why a question gets no other one.
+pub fn refusal(head: &QuestionHead, why: &str) -> Answer {
+    Answer {
+        error: Some(shown(why)),
+        ..empty(head)
+    }
+}
+
+fn shown(error: &str) -> String {
+    visible::cut(error, 300)
+}
+
+fn empty(head: &QuestionHead) -> Answer {
+    Answer {
+        inspector: head.inspector.clone(),
+        version: head.version,
+        facts: serde_json::Map::new(),
+        sentences: Vec::new(),
+        changes: serde_json::Map::new(),
+        error: None,
+    }
 }

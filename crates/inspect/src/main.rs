@@ -6,8 +6,9 @@
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
-use backstory_inspect::{answer, plugin, sandbox};
-use backstory_inspection::question;
+use backstory_inspect::{answer, plugin, refusal, sandbox};
+use backstory_inspection::Answer;
+use backstory_inspection::question::{self, QuestionHead};
 
 fn main() -> ExitCode {
     if std::env::args_os().len() > 1 || std::io::IsTerminal::is_terminal(&io::stdin()) {
@@ -42,10 +43,31 @@ fn run() -> io::Result<()> {
     if is_plugin {
         return Err(plugin::become_plugin(&question));
     }
+    answer_panics(question.head.clone());
     let answer = answer(&question);
-    let mut bytes = serde_json::to_vec(&answer)?;
+    write(&answer)
+}
+
+fn write(answer: &Answer) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(answer)?;
     bytes.push(b'\n');
-    io::stdout().lock().write_all(&bytes)
+    let mut output = io::stdout().lock();
+    output.write_all(&bytes)?;
+    output.flush()
+}
+
+/// Makes a panic an answer: the content is damaged in a way that the reader of its format does not
+/// expect. The readers of other projects panic on some damaged files.
+fn answer_panics(head: QuestionHead) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let said = text.unwrap_or("it stopped");
+        let why = format!("it is damaged, and its reader failed: {said}");
+        let _ = write(&refusal(&head, &why));
+        std::process::exit(0);
+    }));
 }
 
 /// The most bytes of the first line.

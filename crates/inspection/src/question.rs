@@ -21,7 +21,7 @@ pub struct Question<'q> {
 }
 
 /// The first line of the bytes.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionHead {
     /// The inspector's name.
