@@ -1,11 +1,17 @@
-//! Arrow files (also called Feather): columns with types, rows, and changed cells.
+//! Arrow files (also called Feather) and streams: columns with types and statistics, rows, and
+//! changed cells.
 
 use std::io::Cursor;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_ipc::reader::FileReader;
-use arrow_schema::Schema;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::{DataType, Schema};
 use backstory_comparison::{ContentDifference, compare};
 use serde_json::json;
 
@@ -27,11 +33,19 @@ impl Inspector for ArrowFile {
                 .iter()
                 .map(|batch| batch.column(at).null_count())
                 .sum();
-            let told = json!({
+            let mut told = json!({
                 "type": field.data_type().to_string(),
                 "nullable": field.is_nullable(),
                 "missing": missing,
             });
+            let extremes = batches
+                .iter()
+                .filter_map(|batch| extremes(batch.column(at)));
+            let extremes = extremes.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            if let Some((least, most)) = extremes {
+                told["min"] = json!(least);
+                told["max"] = json!(most);
+            }
             (field.name().clone(), told)
         });
         facts.parts(("column", "columns"), columns.collect::<Vec<_>>());
@@ -50,11 +64,53 @@ impl Inspector for ArrowFile {
 
 type Batches = (std::sync::Arc<Schema>, Vec<RecordBatch>);
 
+/// The first bytes of a file. A stream has none of its own.
+const FILE: &[u8] = b"ARROW1";
+
 fn batches(bytes: &[u8]) -> Read<Batches> {
-    let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(UnreadableContent::of)?;
-    let schema = reader.schema();
-    let all: Result<Vec<RecordBatch>, _> = reader.collect();
-    Ok((schema, all.map_err(UnreadableContent::of)?))
+    let input = Cursor::new(bytes);
+    if bytes.starts_with(FILE) {
+        let reader = FileReader::try_new(input, None).map_err(UnreadableContent::of)?;
+        return all(reader.schema(), reader);
+    }
+    let reader = StreamReader::try_new(input, None).map_err(UnreadableContent::of)?;
+    all(reader.schema(), reader)
+}
+
+fn all<E: std::fmt::Display>(
+    schema: std::sync::Arc<Schema>,
+    reader: impl Iterator<Item = Result<RecordBatch, E>>,
+) -> Read<Batches> {
+    let batches: Result<Vec<RecordBatch>, E> = reader.collect();
+    Ok((schema, batches.map_err(UnreadableContent::of)?))
+}
+
+/// The least and the greatest number of a column. `None` without numbers. NaN is no number.
+fn extremes(column: &dyn Array) -> Option<(f64, f64)> {
+    /// `as` loses digits of numbers over 2^53: they are shown, and not compared.
+    macro_rules! of {
+        ($($name:ident => $type:ty),*) => {
+            match column.data_type() {
+                $(DataType::$name => range::<$type>(column, |value| value as f64),)*
+                _ => None,
+            }
+        };
+    }
+    of!(
+        Int8 => Int8Type, Int16 => Int16Type, Int32 => Int32Type, Int64 => Int64Type,
+        UInt8 => UInt8Type, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type,
+        Float32 => Float32Type, Float64 => Float64Type
+    )
+}
+
+fn range<T: ArrowPrimitiveType>(
+    column: &dyn Array,
+    number: impl Fn(T::Native) -> f64,
+) -> Option<(f64, f64)> {
+    let values = column.as_primitive_opt::<T>()?.iter().flatten();
+    let numbers = values.map(number).filter(|number| !number.is_nan());
+    let pairs = numbers.map(|number| (number, number));
+    pairs.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
 /// The table as separated values, which crate `comparison` compares by cells.

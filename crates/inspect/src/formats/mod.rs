@@ -53,6 +53,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 #[cfg(test)]
+#[cfg(all(feature = "hdf5", feature = "pdf"))]
 mod tests {
     use super::*;
     use backstory_inspection::Catalogue;

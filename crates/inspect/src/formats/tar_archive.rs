@@ -1,8 +1,17 @@
-//! Tar archives, also gzipped: members with their sizes and digests.
+//! Tar archives, also compressed: members with their sizes and digests.
+//!
+//! | compression | first bytes | decoder |
+//! | --- | --- | --- |
+//! | gzip | `1f 8b` | `flate2` |
+//! | bzip2 | `BZh` | `bzip2` |
+//! | xz | `fd 37 7a 58 5a 00` | `lzma-rust2` |
+//! | zstd | `28 b5 2f fd` | `zstd` |
 
 use std::io::{self, Read as _};
 
+use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
 use serde_json::json;
 use tar::Archive;
 
@@ -13,19 +22,33 @@ pub struct TarArchive;
 /// The most bytes that an archive may unpack to.
 const LARGEST: u64 = 1 << 30;
 
+/// The most memory of the dictionary of xz, in KiB.
+const DICTIONARY: u32 = 80 << 10;
+
 /// The most members.
 const MEMBERS: usize = 100_000;
 
 impl Inspector for TarArchive {
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
-        match content.bytes.starts_with(&[0x1f, 0x8b]) {
-            true => members(MultiGzDecoder::new(content.bytes).take(LARGEST)),
-            false => members(content.bytes.take(LARGEST)),
-        }
+        let bytes = content.bytes;
+        let (compression, unpacked): (_, Box<dyn io::Read>) = match bytes {
+            [0x1f, 0x8b, ..] => ("gzip", Box::new(MultiGzDecoder::new(bytes))),
+            [b'B', b'Z', b'h', ..] => ("bzip2", Box::new(MultiBzDecoder::new(bytes))),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+                let reader = XzReader::new_mem_limit(bytes, true, DICTIONARY);
+                ("xz", Box::new(reader))
+            }
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                let reader = zstd::Decoder::new(bytes).map_err(UnreadableContent::of)?;
+                ("zstd", Box::new(reader))
+            }
+            _ => ("", Box::new(bytes)),
+        };
+        members(compression, unpacked.take(LARGEST))
     }
 }
 
-fn members(reader: impl io::Read) -> Read<FileFacts> {
+fn members(compression: &str, reader: impl io::Read) -> Read<FileFacts> {
     let mut archive = Archive::new(reader);
     let mut all = Vec::new();
     for entry in archive.entries().map_err(UnreadableContent::of)? {
@@ -57,6 +80,7 @@ fn members(reader: impl io::Read) -> Read<FileFacts> {
         all.push((name, told));
     }
     let mut facts = FileFacts::default();
+    facts.value("compression", compression);
     facts.parts(("member", "members"), all);
     Ok(facts)
 }
