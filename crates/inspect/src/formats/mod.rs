@@ -1,10 +1,16 @@
 //! One file for each format. `inspectors.toml` of crate `inspection` has the same names.
 
+#[cfg(feature = "hdf5")]
+mod array_values;
 mod arrow_file;
 mod delimited;
 mod elf;
 mod git_object;
+#[cfg(feature = "hdf5")]
+mod hdf5_file;
 mod markup;
+#[cfg(feature = "hdf5")]
+mod netcdf_file;
 mod notebook;
 mod opendocument;
 mod parquet_file;
@@ -28,8 +34,12 @@ const ALL: &[(&str, &dyn Inspector)] = &[
     ("docx", &word::WordDocument),
     ("elf", &elf::ElfFile),
     ("git", &git_object::GitObject),
+    #[cfg(feature = "hdf5")]
+    ("hdf5", &hdf5_file::Hdf5File),
     ("image", &raster_image::RasterImage),
     ("ipynb", &notebook::Notebook),
+    #[cfg(feature = "hdf5")]
+    ("netcdf", &netcdf_file::NetcdfFile),
     ("odt", &opendocument::OpenDocument),
     ("parquet", &parquet_file::ParquetFile),
     ("pickle", &pickle::PickleFile),
