@@ -14,6 +14,8 @@ mod netcdf_file;
 mod notebook;
 mod opendocument;
 mod parquet_file;
+#[cfg(feature = "pdf")]
+mod pdf_file;
 mod pickle;
 mod pickle_opcodes;
 mod plain_text;
@@ -42,6 +44,8 @@ const ALL: &[(&str, &dyn Inspector)] = &[
     ("netcdf", &netcdf_file::NetcdfFile),
     ("odt", &opendocument::OpenDocument),
     ("parquet", &parquet_file::ParquetFile),
+    #[cfg(feature = "pdf")]
+    ("pdf", &pdf_file::PdfFile),
     ("pickle", &pickle::PickleFile),
     ("safetensors", &tensors::TensorFile),
     ("sql", &sql_dump::SqlDump),
