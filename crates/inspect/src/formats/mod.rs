@@ -5,7 +5,9 @@ mod array_values;
 mod arrow_file;
 mod delimited;
 mod elf;
+mod git_delta;
 mod git_object;
+mod git_pack;
 #[cfg(feature = "hdf5")]
 mod hdf5_file;
 mod markup;
@@ -43,6 +45,7 @@ const ALL: &[(&str, &dyn Inspector)] = &[
     #[cfg(feature = "hdf5")]
     ("netcdf", &netcdf_file::NetcdfFile),
     ("odt", &opendocument::OpenDocument),
+    ("pack", &git_pack::GitPack),
     ("parquet", &parquet_file::ParquetFile),
     #[cfg(feature = "pdf")]
     ("pdf", &pdf_file::PdfFile),
