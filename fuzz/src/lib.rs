@@ -2,7 +2,8 @@
 //!
 //! There is one module for each target. `fuzz_targets/` runs them on nightly.
 //! `crates/cli/tests/corpora.rs` replays `corpus/` through the same modules on stable. Every target
-//! accepts any bytes, and must end soon.
+//! accepts any bytes, and must end soon. The target `inspect` is replayed by the tests of its
+//! crate: the tests of `cli` do without the readers of all formats.
 
 #[path = "arena.rs"]
 pub mod arena;

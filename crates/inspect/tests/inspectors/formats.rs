@@ -17,6 +17,25 @@ fn derived(facts: &Map<String, Value>, name: &str) -> Value {
         "missing" => pairs(list("columns"), "missing"),
         "minima" => pairs(list("columns"), "min"),
         "maxima" => pairs(list("columns"), "max"),
+        "shapes_of_datasets" => pairs(list("datasets"), "shape"),
+        "minima_of_datasets" => pairs(list("datasets"), "min"),
+        "names_of_datasets" => {
+            let mut names: Vec<String> = list("datasets")
+                .iter()
+                .map(|one| one["name"].as_str().unwrap().to_owned())
+                .collect();
+            names.sort();
+            json!(names)
+        }
+        "shapes_of_variables" => pairs(list("variables"), "shape"),
+        "minima_of_variables" => pairs(list("variables"), "min"),
+        "sizes_of_dimensions" => pairs(list("dimensions"), "size"),
+        "sorted_attributes" => {
+            let mut all = list("attributes");
+            all.sort_by_key(|one| one["name"].to_string());
+            Value::Array(all)
+        }
+        "codec" => list("columns")[0]["compression"].clone(),
         "rows_of_tables" => pairs(list("tables"), "rows"),
         "shapes" => pairs(list("tensors"), "shape"),
         "names_of_symbols" => list("symbols")

@@ -69,6 +69,7 @@ impl Samples {
         }
         let directory = tempfile::tempdir().unwrap();
         let made = Command::new(python)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .arg(root.join("tests/inspectors/samples.py"))
             .arg(directory.path())
             .output()

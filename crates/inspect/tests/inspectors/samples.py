@@ -6,8 +6,11 @@ Each format has two files, `old.EXT` and `new.EXT`. The file `expected.json` has
 first, as found by another reader than backstory's, and sentences about the change to the second.
 """
 
+import bz2
 import csv
+import gzip
 import json
+import lzma
 import pickle
 import pickletools
 import sqlite3
@@ -26,17 +29,21 @@ import odf.text
 import openpyxl
 import PIL.Image
 import pyarrow
+import pyarrow.compute
 import pyarrow.feather
+import pyarrow.ipc
 import pyarrow.parquet
+import pypdf
+import reportlab.pdfgen.canvas
 import safetensors
 import safetensors.numpy
 from elftools.elf.elffile import ELFFile
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
 
-EXPECTED = {}
-
-
-def expect(format_name, old, new, facts, sentences):
-    EXPECTED[format_name] = {"old": old, "new": new, "facts": facts, "sentences": sentences}
+from array_samples import climate, hierarchies
+from expectation import EXPECTED, expect
+from hostile_samples import hostile
 
 
 def text():
@@ -96,11 +103,7 @@ def notebook():
         "cells": [{"name": c.id, "type": c.cell_type, "source": c.source.replace("\n", " ")} for c in read.cells],
         "execution_order": [at for _, at in sorted(counts)],
     }
-    sentences = [
-        "1 cell changed: `setup` (source)",
-        "1 cell's output changed: `show` (outputs)",
-        "`dt` 0.1 → 0.01",
-    ]
+    sentences = ["1 cell changed: `setup` (source)", "1 cell's output changed: `show` (outputs)", "`dt` 0.1 → 0.01"]
     expect("ipynb", "old.ipynb", "new.ipynb", facts, sentences)
 
 
@@ -139,7 +142,10 @@ def workbook():
     make("new.xlsx", "Ada", 0.01)
     read = openpyxl.load_workbook("old.xlsx")
     cells = [
-        {"name": f"{sheet.title}!{cell.coordinate}", "value": float(cell.value) if type(cell.value) is int else cell.value}
+        {
+            "name": f"{sheet.title}!{cell.coordinate}",
+            "value": float(cell.value) if type(cell.value) is int else cell.value,
+        }
         for sheet in read
         for row in sheet.iter_rows()
         for cell in row
@@ -185,8 +191,24 @@ def archives():
     subprocess.run(["tar", "-C", "tree", "-czf", "new.tar.gz", "a.txt", "dir", "link"], check=True)
     with tarfile.open("old.tar.gz") as archive:
         found = {member.name: member.size for member in archive if member.isfile()}
-    facts = {"members_number": 3, "sizes": found}
+    facts = {"members_number": 3, "sizes": found, "compression": "gzip"}
     expect("tar", "old.tar.gz", "new.tar.gz", facts, ["1 member added: `dir/new`"])
+    for suffix, codec in [("xz", "xz"), ("bz2", "bzip2"), ("zst", "zstd")]:
+        for side in ["old", "new"]:
+            plain = gzip.decompress(Path(f"{side}.tar.gz").read_bytes())
+            with compressed(f"{side}.tar.{suffix}") as packed:
+                packed.write(plain)
+        facts = {"members_number": 3, "sizes": found, "compression": codec}
+        expect(f"tar with {codec}", f"old.tar.{suffix}", f"new.tar.{suffix}", facts, ["1 member added: `dir/new`"])
+
+
+def compressed(path):
+    """A file to write into, which is compressed by its suffix."""
+    if path.endswith(".xz"):
+        return lzma.open(path, "wb")
+    if path.endswith(".bz2"):
+        return bz2.open(path, "wb")
+    return pyarrow.CompressedOutputStream(path, "zstd")
 
 
 def elf():
@@ -242,7 +264,9 @@ def pickles():
     facts = {"protocol": 4, "opcodes": counts, "instructions_number": len(names)}
     expect("pickle", "old.pkl", "new.pkl", facts, ["1 imported name added: `builtins.complex`"])
     for protocol in range(6):
-        content = pickle.dumps([class_of_protocol, {"a": b"bytes", "b": bytearray(b"x"), (1, -70000): 1 << 70}], protocol)
+        content = pickle.dumps(
+            [class_of_protocol, {"a": b"bytes", "b": bytearray(b"x"), (1, -70000): 1 << 70}], protocol
+        )
         Path(f"protocol-{protocol}.pkl").write_bytes(content)
         names = [opcode.name for opcode, _, _ in pickletools.genops(content)]
         facts = {"opcodes": {name: names.count(name) for name in set(names)}}
@@ -260,21 +284,41 @@ def data_frames():
     read = pyarrow.parquet.read_metadata("old.parquet")
     columns = [read.row_group(0).column(at) for at in range(read.num_columns)]
     missing = {column.path_in_schema: column.statistics.null_count for column in columns}
-    numbers = [column for column in columns if column.physical_type != "BYTE_ARRAY"]
     facts = {
         "rows": read.num_rows,
         "row_groups": read.num_row_groups,
         "created_by": read.created_by,
         "missing": missing,
-        "minima": {column.path_in_schema: column.statistics.min for column in numbers},
-        "maxima": {column.path_in_schema: column.statistics.max for column in numbers},
+        "minima": {column.path_in_schema: column.statistics.min for column in columns},
+        "maxima": {column.path_in_schema: column.statistics.max for column in columns},
     }
     expect("parquet", "old.parquet", "new.parquet", facts, sentences)
     pyarrow.feather.write_feather(frame(1.5), "old.feather")
     pyarrow.feather.write_feather(frame(0.25), "new.feather")
     read = pyarrow.feather.read_table("old.feather")
     missing = {name: read.column(name).null_count for name in read.column_names}
-    expect("arrow", "old.feather", "new.feather", {"rows": read.num_rows, "missing": missing}, sentences)
+    numbers = [name for name in read.column_names if read.column(name).type != pyarrow.string()]
+    extremes = {name: pyarrow.compute.min_max(read.column(name)).as_py() for name in numbers}
+    facts = {
+        "rows": read.num_rows,
+        "missing": missing,
+        "minima": {name: float(found["min"]) for name, found in extremes.items()},
+        "maxima": {name: float(found["max"]) for name, found in extremes.items()},
+    }
+    expect("arrow", "old.feather", "new.feather", facts, sentences)
+    pyarrow.feather.write_feather(frame(1.5), "zstd-old.feather", compression="zstd")
+    pyarrow.feather.write_feather(frame(0.25), "zstd-new.feather", compression="zstd")
+    expect("arrow with zstd", "zstd-old.feather", "zstd-new.feather", facts, sentences)
+    for path, dose in [("old.arrows", 1.5), ("new.arrows", 0.25)]:
+        with pyarrow.ipc.new_stream(path, frame(dose).schema) as stream:
+            stream.write_table(frame(dose))
+    expect("arrow with a stream", "old.arrows", "new.arrows", facts, sentences)
+    for codec in ["none", "gzip", "lz4", "zstd"]:
+        old, new = f"{codec}-old.parquet", f"{codec}-new.parquet"
+        pyarrow.parquet.write_table(frame(1.5), old, compression=codec)
+        pyarrow.parquet.write_table(frame(0.25), new, compression=codec)
+        column = pyarrow.parquet.read_metadata(old).row_group(0).column(0)
+        expect(f"parquet with {codec}", old, new, {"codec": column.compression}, sentences)
 
 
 def pictures():
@@ -340,9 +384,96 @@ def git():
     expect("git", old, new, facts, ["message Add one → Add two"])
 
 
+def packs():
+    # Packing removes the objects that the sample above is.
+    subprocess.run(["cp", "-r", "repository", "packed"], check=True)
+
+    def run(*words):
+        made = subprocess.run(["git", "-C", "packed", *words], capture_output=True, text=True, check=True)
+        return made.stdout.strip()
+
+    def packed(name):
+        # A large file that changes little becomes a delta.
+        run("repack", "-adq", "--depth=50")
+        (pack,) = Path("packed/.git/objects/pack").glob("*.pack")
+        for suffix in [".pack", ".idx"]:
+            Path(f"{name}{suffix}").write_bytes(pack.with_suffix(suffix).read_bytes())
+        lines = run("cat-file", "--batch-all-objects", "--batch-check").splitlines()
+        return sorted((line.split() for line in lines), key=lambda one: one[0])
+
+    for at in range(8):
+        Path("packed/large").write_text("".join(f"line {n * n} {n + at if n % 97 == 0 else n}\n" for n in range(200)))
+        run("add", "large")
+        run("commit", "-q", "-m", f"Add large {at}")
+    run("tag", "-a", "-m", "A tag", "v1")
+    listed = packed("old")
+    run("commit", "-q", "--allow-empty", "-m", "Add nothing")
+    (added,) = {one[0] for one in packed("new")} - {one[0] for one in listed}
+    objects = [{"name": name, "type": kind, "size": int(size)} for name, kind, size in listed]
+    facts = {"objects": objects, "objects_number": len(listed), "tags": 1, "commits": 10}
+    expect("pack", "old.pack", "new.pack", facts, [f"1 object added: `{added}`", "commits 10 → 11"])
+    objects = [{"name": one["name"], "value": None} for one in objects]
+    facts = {"objects": objects, "pack": Path("old.pack").read_bytes()[-20:].hex()}
+    expect("pack with an index", "old.idx", "new.idx", facts, [f"1 object added: `{added}`"])
+    # Deltas that name their base by its id.
+    made = ["git", "-C", "packed", "pack-objects", "--all", "--stdout", "-q", "--no-reuse-delta"]
+    pack = subprocess.run(made, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
+    Path("by-id.pack").write_bytes(pack)
+    expect("pack with ids", "by-id.pack", "by-id.pack", {"commits": 11}, [])
+
+
+def documents():
+    # The font is embedded, so that its texts are indexes of glyphs.
+    pdfmetrics.registerFont(TTFont("Vera", "Vera.ttf"))
+
+    def make(path, second):
+        document = reportlab.pdfgen.canvas.Canvas(path, invariant=1)
+        document.setTitle("A report")
+        document.setAuthor("Ada Bär")
+        for page, text in enumerate(["The first page", second]):
+            document.setFont("Helvetica", 12)
+            document.drawString(72, 720, text)
+            document.setFont("Vera", 12)
+            document.drawString(72, 700, f"Page {page + 1} (one) µ")
+            document.showPage()
+        document.save()
+
+    make("old.pdf", "The dose is 0.1")
+    make("new.pdf", "The dose is 0.01")
+    read = pypdf.PdfReader("old.pdf")
+    facts = {
+        "pages": len(read.pages),
+        "title": read.metadata.title,
+        "author": read.metadata.author,
+        "producer": read.metadata.producer,
+        "lines": [line for page in read.pages for line in page.extract_text().splitlines()],
+    }
+    expect("pdf", "old.pdf", "new.pdf", facts, ["1 of 4 lines changed"])
+
+
 def main():
-    for make in [text, table, notebook, word, workbook, opendocument, archives, elf, tensors, pickles, data_frames, pictures, dumps, git]:
+    for make in [
+        text,
+        table,
+        notebook,
+        word,
+        workbook,
+        opendocument,
+        archives,
+        elf,
+        tensors,
+        pickles,
+        data_frames,
+        hierarchies,
+        climate,
+        pictures,
+        dumps,
+        git,
+        packs,
+        documents,
+    ]:
         make()
+    hostile()
     Path("expected.json").write_text(json.dumps(EXPECTED))
 
 

@@ -1,0 +1,44 @@
+//! Files of the formats whose readers this project wrote. The first byte chooses the inspector, the
+//! rest is the content. A pack of git gets the right checksum.
+
+use backstory_inspect::{NamedContent, by_name};
+use sha1::{Digest, Sha1};
+
+/// Inspectors, each with the name of a file that it takes.
+const OWN: &[(&str, &str)] = &[
+    ("pickle", "a.pkl"),
+    ("sql", "a.sql"),
+    ("git", "a/.git/objects/ab/cd"),
+    ("git", "a/.git/refs/heads/main"),
+    ("pack", "a.pack"),
+    ("text", "a.py"),
+    ("csv", "a.csv"),
+    ("ipynb", "a.ipynb"),
+];
+
+/// Inspects the content, and compares it with its first half.
+pub fn run(data: &[u8]) {
+    let Some((choice, content)) = data.split_first() else {
+        return;
+    };
+    let (inspector, name) = OWN[usize::from(*choice) % OWN.len()];
+    let Some(inspector) = by_name(inspector) else {
+        panic!("there is no inspector {inspector}");
+    };
+    let (whole, half) = (signed(content), signed(&content[..content.len() / 2]));
+    let named = |bytes| NamedContent { name, bytes };
+    let _ = inspector.facts(named(&whole));
+    let _ = inspector.changes(named(&half), named(&whole));
+}
+
+/// The content of a pack or an index with the right checksum in its last bytes. Other contents stay
+/// as they are.
+fn signed(content: &[u8]) -> Vec<u8> {
+    let mut content = content.to_vec();
+    let is_packed = content.starts_with(b"PACK") || content.starts_with(b"\xfftOc");
+    if let Some(body) = content.len().checked_sub(20).filter(|_| is_packed) {
+        let checksum = Sha1::digest(&content[..body]);
+        content[body..].copy_from_slice(&checksum);
+    }
+    content
+}
