@@ -146,7 +146,7 @@ struct PackedObject {
     content: Vec<u8>,
 }
 
-/// What stands at an offset.
+/// An entry of a pack: an object, or a delta to one.
 enum PackEntry {
     Whole(PackedObject),
     /// The instructions of a delta, and where its base is.

@@ -72,7 +72,7 @@ fn format_name(format: NcFormat) -> &'static str {
     }
 }
 
-/// What a file has, each with its path.
+/// The dimensions, variables and attributes of a file, each with its path.
 #[derive(Default)]
 struct Contents {
     dimensions: Vec<(String, Value)>,

@@ -1,4 +1,4 @@
-"""What the tests expect of each sample."""
+"""The facts and sentences that the tests expect of each sample."""
 
 EXPECTED = {}
 
