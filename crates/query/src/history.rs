@@ -8,6 +8,7 @@
 //! Invariant: an event is either recorded, or marked as inferred. Absent: the file's content.
 
 mod directories;
+mod known_versions;
 mod recorded;
 
 pub(crate) use directories::moved_with_directory;
@@ -20,8 +21,9 @@ use std::path::Path;
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
-use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch, same_version};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch};
 
+use known_versions::KnownVersions;
 use recorded::last_name;
 
 use crate::root::Asked;
@@ -151,20 +153,22 @@ impl HistorySearch<'_> {
         // coarser than those of the runs, so the finding could seem to be earlier.
         let is_found = |event: &PathEvent| event.change == PathChange::Found;
         let made = events.iter().filter(|event| !is_found(event));
-        let made: Vec<Ident> = made.filter_map(|event| event.ident).collect();
-        let is_made = |ident: &Ident| made.iter().any(|other| same_version(other, ident));
-        events.retain(|event| !(is_found(event) && event.ident.as_ref().is_some_and(is_made)));
-        let mut idents: Vec<Ident> = Vec::new();
+        let made: KnownVersions = made.filter_map(|event| event.ident).collect();
+        let is_made = |event: &PathEvent| {
+            let ident = event.ident.as_ref();
+            ident.is_some_and(|ident| made.contains(ident))
+        };
+        events.retain(|event| !(is_found(event) && is_made(event)));
+        let mut known = KnownVersions::default();
         let mut exists = false;
         let mut before: Option<Time> = None;
         for mut event in events {
-            let known = |ident: &Ident| idents.iter().any(|other| same_version(other, ident));
             match &event.change {
                 PathChange::Found => {
-                    let Some(ident) = event.ident.filter(|ident| !known(ident)) else {
+                    let Some(ident) = event.ident.filter(|ident| !known.contains(ident)) else {
                         continue;
                     };
-                    idents.push(ident);
+                    known.extend([ident]);
                     if exists {
                         event.change = PathChange::ChangedUnseen;
                     } else if self.moved_unseen(&event.path, &ident, event.version, before)? {
@@ -196,12 +200,12 @@ impl HistorySearch<'_> {
                 }
                 change => exists = change.leaves_file(),
             }
-            idents.extend(event.ident.filter(|_| event.change.leaves_file()));
+            known.extend(event.ident.filter(|_| event.change.leaves_file()));
             before = Some(event.time);
             self.events.push(event);
         }
         if until == Time::MAX {
-            self.compare_with_present(path, present, &idents, exists, before)?;
+            self.compare_with_present(path, present, &known, exists, before)?;
         }
         Ok(())
     }
@@ -226,7 +230,7 @@ impl HistorySearch<'_> {
         &mut self,
         path: &[u8],
         present: Option<Ident>,
-        known: &[Ident],
+        known: &KnownVersions,
         exists: bool,
         after: Option<Time>,
     ) -> Result<()> {
@@ -245,7 +249,7 @@ impl HistorySearch<'_> {
                 let time = after.max(now::time());
                 self.events.push(event(time, PathChange::GoneUnseen, None));
             }
-            Some(ident) if !known.iter().any(|other| same_version(other, &ident)) => {
+            Some(ident) if !known.contains(&ident) => {
                 // A version without an identity may be this one.
                 let last = self.events.last();
                 if exists && last.is_some_and(|last| last.ident.is_none()) {
