@@ -46,6 +46,8 @@ fn a_run_in_progress_appears_with_what_it_waits_for_and_then_in_the_store() {
     let id = live["runs"][0]["run"].as_str().unwrap().to_owned();
     let listed = server.get("/runs?status=running");
     assert_eq!(listed["runs"][0]["run"], id.as_str());
+    let store = server.get("/store");
+    assert_eq!((&store["runs"], &store["running"]), (&1.into(), &1.into()));
     let bearer = server.bearer();
     let headers = [("Authorization", bearer.as_str())];
     let is_stored = |line: &str| line == format!("data: {{\"run\":\"{id}\"}}");
@@ -53,6 +55,8 @@ fn a_run_in_progress_appears_with_what_it_waits_for_and_then_in_the_store() {
     assert!(lines.iter().any(|line| line == "event: runs"), "{lines:?}");
     recorded.wait().unwrap();
     assert_eq!(server.get(&format!("/runs/{id}"))["summary"]["state"], "ok");
+    let store = server.get("/store");
+    assert_eq!((&store["runs"], &store["running"]), (&2.into(), &0.into()));
 }
 
 #[test]

@@ -35,6 +35,42 @@ fn a_hostile_name_comes_back_as_it_is_and_is_found_by_its_bytes() {
 }
 
 #[test]
+fn the_pages_of_a_history_have_each_event_once_while_newer_ones_are_added() {
+    let place = ServedPlace::new();
+    let add = |number: usize| {
+        let script = format!("printf %{number}s > grown");
+        place.record(&["sh", "-c", &script]);
+    };
+    for number in 1..=5 {
+        add(number);
+    }
+    let server = place.serve(&[]);
+    let route = format!("/file?path={}&limit=2", encoded(place.path("grown")));
+    let mut target = route.clone();
+    let mut sizes = Vec::new();
+    loop {
+        let page = server.get(&target);
+        let events = page["events"].as_array().unwrap();
+        sizes.extend(events.iter().map(|event| event["size"].as_u64().unwrap()));
+        assert_eq!(page["cut"], page["next"].is_string(), "{page}");
+        let Some(next) = page["next"].as_str() else {
+            assert_eq!(page["total"], 6, "{page}");
+            break;
+        };
+        target = format!("{route}&cursor={next}");
+        if sizes.len() == 2 {
+            assert_eq!(page["total"], 5, "{page}");
+            add(6);
+        }
+    }
+    assert_eq!(sizes, [5, 4, 3, 2, 1]);
+    for (cursor, status) in [("0", 200), ("99", 200), ("first", 400), ("-1", 400)] {
+        let answer = server.ask("GET", &format!("{route}&cursor={cursor}"), &[]);
+        assert_eq!(answer.status, status, "{cursor}: {}", answer.text());
+    }
+}
+
+#[test]
 fn the_lineage_of_a_file_leads_over_runs_and_its_noise_is_counted_and_opened() {
     let place = ServedPlace::new();
     place.write("a", "b\na\n");

@@ -35,10 +35,14 @@ pub struct FileView {
     pub size: Option<i64>,
     /// The last modification of the present file.
     pub modified: Option<f64>,
-    /// The events, the newest first.
+    /// The events of this page, the newest first.
     pub events: Vec<FileEvent>,
     /// True if older events are left out.
     pub cut: bool,
+    /// Events of all pages.
+    pub total: usize,
+    /// The `cursor` of the next page, which has older events.
+    pub next: Option<String>,
 }
 
 /// Something that happened to a file.
@@ -90,14 +94,23 @@ pub struct EventProcess {
 #[utoipa::path(
     get,
     path = "/file",
-    params(("path" = String, Query), ("limit" = Option<usize>, Query)),
+    params(
+        ("path" = String, Query), ("limit" = Option<usize>, Query),
+        ("cursor" = Option<String>, Query),
+    ),
     responses((status = 200, body = FileView), (status = 404, body = ProblemBody))
 )]
 pub async fn file_view(State(site): State<Site>, params: Params) -> Answer<Response> {
-    params.only(&["path", "limit"])?;
+    params.only(&["path", "limit", "cursor"])?;
     let path = absolute(&params)?;
     let limit = params.number("limit", USUAL, MOST)?;
-    site.answer(move |_, reading| view(reading, &path, limit))
+    let oldest = match params.text("cursor")? {
+        None => usize::MAX,
+        Some(text) => text
+            .parse()
+            .map_err(|_| Problem::bad_request("the cursor is none of this list"))?,
+    };
+    site.answer(move |_, reading| view(reading, &path, limit, oldest))
         .await
 }
 
@@ -110,7 +123,9 @@ pub fn absolute(params: &Params) -> Answer<Vec<u8>> {
     }
 }
 
-fn view(reading: &Reading<'_>, path: &[u8], limit: usize) -> Answer<FileView> {
+/// The page that has at most `limit` events, the newest ones of the `oldest` events. The count
+/// begins at the oldest event, so that new events do not shift the pages.
+fn view(reading: &Reading<'_>, path: &[u8], limit: usize, oldest: usize) -> Answer<FileView> {
     let _one_state = reading.store.reading()?;
     let file = Path::new(OsStr::from_bytes(path));
     let events = query::history(reading.store, file)?;
@@ -119,8 +134,10 @@ fn view(reading: &Reading<'_>, path: &[u8], limit: usize) -> Answer<FileView> {
         (Some(own), Some(present)) => same_version(own, present),
         _ => false,
     };
+    let end = oldest.min(events.len());
+    let begin = end.saturating_sub(limit);
     let mut rows = Vec::new();
-    for one in events.iter().rev().take(limit) {
+    for one in events[begin..end].iter().rev() {
         rows.push(event(reading, one, is_present(one))?);
     }
     Ok(FileView {
@@ -128,7 +145,9 @@ fn view(reading: &Reading<'_>, path: &[u8], limit: usize) -> Answer<FileView> {
         exists_now: present.is_some(),
         size: present.map(|ident| ident.size),
         modified: present.map(|ident| seconds(ident.mtime)),
-        cut: rows.len() < events.len(),
+        cut: begin > 0,
+        total: events.len(),
+        next: (begin > 0).then(|| begin.to_string()),
         events: rows,
     })
 }

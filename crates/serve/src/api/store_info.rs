@@ -23,6 +23,8 @@ pub struct StoreInfo {
     pub version: &'static str,
     /// Runs in the store.
     pub runs: u64,
+    /// Runs in progress, which the store does not have yet.
+    pub running: usize,
     /// Processes of all runs.
     pub processes: u64,
     /// Edges of all runs.
@@ -60,12 +62,16 @@ pub async fn store_info(State(site): State<Site>, params: Params) -> Answer<Resp
         let stats = reading.store.stats()?;
         let runs = site.runs.read(reading)?;
         let hosts: BTreeSet<&String> = runs.iter().map(|run| &run.host).collect();
+        // A run may have ended between the two lists.
+        let mut running = site.running();
+        running.retain(|run| runs.iter().all(|stored| stored.id != run.id));
         let setup = &site.setup;
         let project = setup.project.as_ref();
         Ok(StoreInfo {
             directory: site.home().dir().as_os_str().as_bytes().into(),
             version: env!("CARGO_PKG_VERSION"),
             runs: stats.runs,
+            running: running.len(),
             processes: stats.counts.activities,
             edges: stats.counts.edges,
             bytes: stats.bytes,

@@ -8,8 +8,10 @@ interface Source {
 }
 
 /** A list whose next page is fetched when the reader scrolls near its end. */
-export interface Pages<Row> {
+export interface Pages<Row, Page = unknown> {
   readonly rows: Row[];
+  /** The last page, for what it has beside its rows. */
+  readonly page: Page | undefined;
   readonly total: number;
   readonly waiting: boolean;
   readonly refusal: Refusal | undefined;
@@ -21,8 +23,9 @@ export interface Pages<Row> {
  * Fetches the first page again whenever a value that `source` reads changes. Call it while a
  * component is created.
  */
-export function pages<Row>(source: () => Source | null, first = 200, next = 1000): Pages<Row> {
+export function pages<Row, Page = unknown>(source: () => Source | null, first = 200, next = 1000): Pages<Row, Page> {
   let rows = $state.raw<Row[]>([]);
+  let last = $state.raw<Page | undefined>();
   let total = $state(0);
   let waiting = $state(true);
   let refusal = $state.raw<Refusal | undefined>();
@@ -40,6 +43,7 @@ export function pages<Row>(source: () => Source | null, first = 200, next = 1000
       (page) => {
         if (signal.aborted) return;
         const got = page[field] as Row[];
+        last = page as Page;
         rows = fresh ? got : [...rows, ...got];
         cursor = (page["next"] as string | null | undefined) ?? null;
         total = Number(page["total"] ?? rows.length);
@@ -49,7 +53,10 @@ export function pages<Row>(source: () => Source | null, first = 200, next = 1000
       (error: unknown) => {
         if (signal.aborted) return;
         refusal = error instanceof Refusal ? error : new Refusal(0, String(error));
-        if (fresh) rows = [];
+        if (fresh) {
+          rows = [];
+          last = undefined;
+        }
         waiting = false;
       },
     );
@@ -71,6 +78,9 @@ export function pages<Row>(source: () => Source | null, first = 200, next = 1000
   return {
     get rows() {
       return rows;
+    },
+    get page() {
+      return last;
     },
     get total() {
       return total;
