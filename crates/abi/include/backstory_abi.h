@@ -359,7 +359,14 @@ struct bs_ident {
       "not be stored") \
     X(RUNS, 95, 2, \
       "resolver: a program (resolved, absolute), and the interpreter or loader that its first " \
-      "bytes name, as written there")
+      "bytes name, as written there") \
+    X(WORK, 96, 2, \
+      "source: an activity begins, whose number is the caller's pid, inside process arg (0: " \
+      "none); what it is, and its text. GONE ends it") \
+    X(RESOURCE, 97, 1, \
+      "source: the caller used a thing that the source itself names; aux BS_RESOURCE_*; fd tells " \
+      "things of one name apart; ident: the version that it wrote") \
+    X(FACT, 98, 2, "source: a fact about the caller: its kind, and a payload")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -383,6 +390,16 @@ enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
  * write to it, which its size and mtime show.
  */
 enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
+/*
+ * A use of a RESOURCE: all of its content is new (WRITE), or content was added or changed in part
+ * (CHANGE).
+ */
+enum {
+    BS_RESOURCE_READ = 1,
+    BS_RESOURCE_WRITE = 2,
+    BS_RESOURCE_CHANGE = 3,
+    BS_RESOURCE_DELETE = 4
+};
 enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
 /* The string of OPAQUE, for interfaces that both recorder and guard notice. */

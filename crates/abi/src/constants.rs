@@ -129,6 +129,14 @@ pub const META_OWNER: i32 = 2;
 pub const META_TIMES: i32 = 3;
 /// `META`: extended attributes.
 pub const META_ATTR: i32 = 4;
+/// `RESOURCE`: its content was read.
+pub const RESOURCE_READ: u32 = 1;
+/// `RESOURCE`: all of its content was written.
+pub const RESOURCE_WRITE: u32 = 2;
+/// `RESOURCE`: content was added, or changed in part.
+pub const RESOURCE_CHANGE: u32 = 3;
+/// `RESOURCE`: it was removed.
+pub const RESOURCE_DELETE: u32 = 4;
 
 /// `VFORK`: the child was made by `vfork`.
 pub const SPAWN_VFORK: i32 = 1;

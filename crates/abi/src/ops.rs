@@ -88,6 +88,9 @@ ops! {
     HOLD 93 1
     KEPT 94 1
     RUNS 95 2
+    WORK 96 2
+    RESOURCE 97 1
+    FACT 98 2
 }
 
 const LAST: usize = 128;

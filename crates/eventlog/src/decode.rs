@@ -1,7 +1,7 @@
 //! Decodes a record into its operation. Knows the fields of every operation, and nothing of threads
 //! or time.
 
-use crate::event::{MetadataPart, Op, Outcome, PreserveMethod, Spawn, ThreadStep};
+use crate::event::{MetadataPart, Op, Outcome, PreserveMethod, ResourceAccess, Spawn, ThreadStep};
 use crate::record::RawRecord;
 use backstory_abi::{self as abi, DONE, F_PREDICTED, Record, op};
 
@@ -322,8 +322,44 @@ fn reported(raw: &RawRecord<'_>) -> Option<Op> {
             number: h.arg,
             how: kept(h.aux),
         },
+        _ => return stated(raw),
+    })
+}
+
+/// A source's statements about its own activities and entities.
+fn stated(raw: &RawRecord<'_>) -> Option<Op> {
+    let h = &raw.head;
+    let two = || raw.strings().map(Into::into);
+    Some(match h.op {
+        op::WORK => {
+            let [what, text] = two();
+            Op::Work {
+                inside: u32::try_from(h.arg).ok().filter(|pid| *pid != 0),
+                what,
+                text,
+            }
+        }
+        op::RESOURCE => Op::Resource {
+            number: h.fd,
+            access: resource_access(h.aux)?,
+            name: raw.strings()[0].into(),
+        },
+        op::FACT => {
+            let [kind, payload] = two();
+            Op::Extended { kind, payload }
+        }
         _ => return None,
     })
+}
+
+fn resource_access(aux: u32) -> Option<ResourceAccess> {
+    match aux {
+        abi::RESOURCE_READ => Some(ResourceAccess::Read),
+        abi::RESOURCE_WRITE => Some(ResourceAccess::Write),
+        abi::RESOURCE_CHANGE => Some(ResourceAccess::Change),
+        abi::RESOURCE_DELETE => Some(ResourceAccess::Delete),
+        _ => None,
+    }
 }
 
 fn kept(aux: u32) -> Option<PreserveMethod> {

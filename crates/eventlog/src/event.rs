@@ -122,6 +122,19 @@ pub enum ThreadStep {
     Join,
 }
 
+/// A use of a thing that a source names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceAccess {
+    /// Its content was read.
+    Read,
+    /// All of its content was written.
+    Write,
+    /// Content was added, or changed in part.
+    Change,
+    /// It was removed.
+    Delete,
+}
+
 /// The method by which a content was preserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreserveMethod {
@@ -410,6 +423,22 @@ pub enum Op {
         path: Bytes,
         number: i32,
         how: Option<PreserveMethod>,
+    },
+    /// A source's own activity begins. The event's process is its number.
+    Work {
+        /// The process that it is a part of, if one is known.
+        inside: Option<Pid>,
+        /// What it is: `transaction 742`.
+        what: Bytes,
+        /// Its text: a statement.
+        text: Bytes,
+    },
+    /// A use of a thing that a source itself names, as `postgres://host/db/public.accounts`.
+    Resource {
+        /// Tells things of one name apart.
+        number: i32,
+        access: ResourceAccess,
+        name: Bytes,
     },
     /// A fact from a source or an inspector: typed, application-specific, with any payload. The
     /// graph stores it unchanged.

@@ -19,6 +19,9 @@ pub struct RunHeader {
     /// The id of the run that this one repeats, wholly or in part, if `rerun` made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,
+    /// The source that wrote the records, if it is not a recorded command: `mount`, `postgres`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The command and its arguments.
     pub command: Vec<Vec<u8>>,
     /// Environment, secrets redacted (`NAME=<redacted>`).

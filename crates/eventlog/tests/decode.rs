@@ -5,7 +5,7 @@ mod common;
 use backstory_abi::*;
 use backstory_eventlog::dump;
 use backstory_eventlog::event::{
-    Bytes, Event, MetadataPart, Op, Outcome, PreserveMethod, ThreadStep,
+    Bytes, Event, MetadataPart, Op, Outcome, PreserveMethod, ResourceAccess, ThreadStep,
 };
 use backstory_eventlog::record::{self, RecordBuilder};
 use common::{Scratch, ThreadStream};
@@ -352,6 +352,28 @@ fn channel_operations_keep_their_fields() {
             address: b"\x01\x00/s\0".as_slice().into()
         }
     );
+}
+
+#[test]
+fn statements_of_a_source_keep_their_fields() {
+    let (one, two) = (bytes("one"), bytes("two"));
+    let work = Op::Work {
+        inside: Some(4),
+        what: one.clone(),
+        text: two.clone(),
+    };
+    assert_eq!(plain(op::WORK), work);
+    let resource = Op::Resource {
+        number: 3,
+        access: ResourceAccess::Read,
+        name: one.clone(),
+    };
+    assert_eq!(plain(op::RESOURCE), resource);
+    let fact = Op::Extended {
+        kind: one,
+        payload: two,
+    };
+    assert_eq!(plain(op::FACT), fact);
 }
 
 #[test]

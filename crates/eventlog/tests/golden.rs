@@ -25,6 +25,7 @@ fn header() -> RunHeader {
         id: "7g3kq0zt".to_owned(),
         name: Some("golden".to_owned()),
         repeats: None,
+        source: None,
         command: ["sh", "-c", "cp a b"].map(|a| a.as_bytes().to_vec()).into(),
         environment: vec![b"PATH=/bin".to_vec(), b"ODD=\xff".to_vec()],
         cwd: b"/home/user".to_vec(),

@@ -87,6 +87,8 @@ pub enum EntityKind {
     Device,
     /// Memory file, shared memory.
     Memory,
+    /// A thing that a source names by itself: a table or a row of a database.
+    Resource,
 }
 
 /// One content state of a thing.

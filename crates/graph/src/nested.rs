@@ -58,7 +58,7 @@ pub fn mark(path: &[u8]) -> Option<ActivityMark> {
 }
 
 /// The bytes of a word. A `%` without two digits stands for itself.
-fn decoded(word: &[u8]) -> Vec<u8> {
+pub fn decoded(word: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
     while let [first, tail @ ..] = rest {

@@ -35,7 +35,10 @@ pub fn kind_of(mode: u32) -> EntityKind {
 
 /// True if a write to such an object starts a version.
 pub fn has_versions(kind: EntityKind) -> bool {
-    matches!(kind, EntityKind::File | EntityKind::Memory)
+    matches!(
+        kind,
+        EntityKind::File | EntityKind::Memory | EntityKind::Resource
+    )
 }
 
 /// The history of a file whose names this run has changed, and nothing else. The history starts

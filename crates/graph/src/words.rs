@@ -20,6 +20,7 @@ impl EntityKind {
             EntityKind::Missing => "missing",
             EntityKind::Device => "device",
             EntityKind::Memory => "memory",
+            EntityKind::Resource => "resource",
         }
     }
 }

@@ -65,7 +65,7 @@ pub fn mount(
     raise_descriptor_limit();
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let old = sys::set_mask(&sys::all_signals());
-    let run = SourceRun::begin(run)?;
+    let run = SourceRun::begin(run, "mount")?;
     let ended = serve(what, (&directory, &mountpoint), root, &run, &signals, news);
     sys::set_mask(&old);
     match ended {

@@ -40,6 +40,7 @@ pub(crate) fn header(
         id: options.id.clone(),
         name: options.name.clone(),
         repeats: options.repeats.clone(),
+        source: None,
         command: secrets.command(&command),
         environment: secrets.environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),

@@ -35,15 +35,16 @@ pub struct SourceRun {
 }
 
 impl SourceRun {
-    /// Begins a run: its log exists from now on, and a thread moves records into it.
+    /// Begins a run of a source: its log exists from now on, and a thread moves records into it.
     ///
     /// # Errors
     ///
     /// The shared memory, the log or the thread cannot be made.
-    pub fn begin(options: Options) -> Result<SourceRun, Error> {
+    pub fn begin(options: Options, source: &str) -> Result<SourceRun, Error> {
         // Without this flag the drain would report programs that the recorder did not enter.
         let arena = Arena::create(&options.id, abi::ARENA_GUARDED)?;
         let mut head = header::header(&options, &launch::environment(), &[], arena.path());
+        head.source = Some(source.to_owned());
         head.modes = Modes {
             contents: Some(ContentsMode::Off),
             ..Modes::default()

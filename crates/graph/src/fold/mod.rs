@@ -25,6 +25,7 @@
 //! | processes | `Start`, `Born`, `Fork`, `Kill`; `Wait`, `Exit`, `Gone`; `Exec` | [`life`]; [`endings`]; [`programs`], [`next_epoch`], [`interpreters`], [`epochs`], [`standard`] |
 //! | activities that a program marks | – | [`nesting`] |
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`] |
+//! | a source's own activities and entities | `Work`, `Resource` | [`resources`] |
 //! | the network | `Datagram`, `Traffic`, `Resolve` | [`network`] |
 //!
 //! Absent: I/O, and clocks.
@@ -59,6 +60,7 @@ mod programs;
 mod release;
 mod removed_links;
 mod renames;
+mod resources;
 mod socket_address;
 mod standard;
 mod status;
@@ -156,6 +158,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     opaque: FxHashSet<Box<str>>,
     /// Whether a call used a directory descriptor that no call gave its process.
     lacks_directory: bool,
+    resources: resources::ResourceObjects,
     entities: u32,
     now: Time,
 }
@@ -188,6 +191,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             lists: descriptor_lists::DescriptorLists::default(),
             opaque: FxHashSet::default(),
             lacks_directory: false,
+            resources: resources::ResourceObjects::default(),
             entities: 0,
             now: header.started,
             final_state: FinalStateCache::new(known),
@@ -224,6 +228,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         match op {
             Op::Born { parent, exe, cwd } => return self.born(call, parent, &exe, &cwd),
             Op::Start { ppid, forked } => return self.start(call, ppid, forked),
+            Op::Work { inside, what, text } => return self.work(call, inside, what, text),
             Op::Gone { status } => return self.gone(pid, time, status),
             Op::Ident { .. } | Op::Preserved { .. } => return Ok(()),
             _ => {}
@@ -341,6 +346,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 let activity = self.announce(call.epoch)?;
                 self.sink.extended(activity, call.time, &kind, &payload)
             }
+            Op::Resource {
+                number,
+                access,
+                name,
+            } => self.resource(call, number, access, name),
             Op::Namespace { flags } => {
                 self.part_namespace(call.pid, call.tid, flags);
                 Ok(())
@@ -351,6 +361,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             | Op::Ident { .. }
             | Op::Gone { .. }
             | Op::Born { .. }
+            | Op::Work { .. }
             | Op::Preserved { .. } => Ok(()),
         }
     }

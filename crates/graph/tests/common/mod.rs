@@ -31,6 +31,7 @@ pub fn header(command: &[&str]) -> RunHeader {
         id: "00000001".into(),
         name: None,
         repeats: None,
+        source: None,
         command: command.iter().map(|a| a.as_bytes().to_vec()).collect(),
         environment: vec![b"PATH=/bin".to_vec()],
         cwd: b"/w".to_vec(),

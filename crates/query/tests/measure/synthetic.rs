@@ -307,6 +307,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         id: format!("run{run:05}"),
         name: None,
         repeats: None,
+        source: None,
         command: vec![b"make".to_vec()],
         environment: vec![vec![b'A'; 60]; 40],
         cwd: b"/home/user/src".to_vec(),

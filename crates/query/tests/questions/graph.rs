@@ -184,6 +184,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         id: id.into(),
         name: None,
         repeats: None,
+        source: None,
         command: vec![b"make".to_vec()],
         environment: vec![b"A=1".to_vec()],
         cwd: b"/w".to_vec(),

@@ -36,7 +36,8 @@ pub struct VersionView {
     pub path: PathText,
     /// Further names that programs used.
     pub aliases: Vec<PathText>,
-    /// `file`, `directory`, `symlink`, `pipe`, `socket`, `missing`, `device` or `memory`.
+    /// `file`, `directory`, `symlink`, `pipe`, `socket`, `missing`, `device`, `memory` or
+    /// `resource`.
     pub kind: &'static str,
     /// 0 for the state before the run; 1, 2 … for each version that the run made.
     pub version: u32,

@@ -40,7 +40,7 @@ const IDENT: u8 = 32;
 const WHAT: &str = "list of versions";
 
 /// Kinds in the order of their stored numbers. New ones are only ever appended.
-const KINDS: [EntityKind; 8] = [
+const KINDS: [EntityKind; 9] = [
     EntityKind::File,
     EntityKind::Directory,
     EntityKind::Symlink,
@@ -49,6 +49,7 @@ const KINDS: [EntityKind; 8] = [
     EntityKind::Missing,
     EntityKind::Device,
     EntityKind::Memory,
+    EntityKind::Resource,
 ];
 
 fn kind_number(kind: EntityKind) -> u8 {
@@ -62,6 +63,7 @@ fn kind_number(kind: EntityKind) -> u8 {
         Missing => 5,
         Device => 6,
         Memory => 7,
+        Resource => 8,
     }
 }
 

@@ -18,6 +18,7 @@ fn header(id: &str) -> RunHeader {
         id: id.into(),
         name: None,
         repeats: None,
+        source: None,
         command: Vec::new(),
         environment: Vec::new(),
         cwd: Vec::new(),

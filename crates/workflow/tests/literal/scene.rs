@@ -87,6 +87,7 @@ impl Scene {
                 id: id.into(),
                 name: None,
                 repeats: None,
+                source: None,
                 command: command
                     .iter()
                     .map(|word| word.as_bytes().to_vec())
