@@ -21,6 +21,12 @@ pub enum Error {
     /// Runs looked for this path and found no file.
     #[error("no recorded run has seen {}: it was looked for, but was not there", .0.display())]
     OnlyMissing(PathBuf),
+    /// No run used this table or row of a database.
+    #[error("no recorded run has seen {0}; `backstory watch postgres` records a database")]
+    NoTable(String),
+    /// Several databases or schemas have this table.
+    #[error("{0} can be one of several: {1}; write DATABASE/SCHEMA.TABLE or the whole name")]
+    ManyTables(String, String),
     /// No run has this id or name.
     #[error("no run has the id or name '{0}'; `backstory log` lists all")]
     NoRun(String),

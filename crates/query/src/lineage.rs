@@ -186,7 +186,16 @@ impl<'s> Search<'s> {
             return Ok(true);
         }
         let seen = match self.answer.nodes[node] {
-            Node::Entity { ident, version, .. } => Some(Seen { ident, version }),
+            Node::Entity {
+                ident,
+                version,
+                kind,
+                ..
+            } => Some(Seen {
+                ident,
+                version,
+                kind,
+            }),
             Node::Activity { .. } => None,
         };
         for neighbour in self.neighbours.around(key, seen, time)? {

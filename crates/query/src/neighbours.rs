@@ -16,6 +16,9 @@
 //! Forwards the rules are mirrored. `backstory_graph::lineage` is the definition, for one run in
 //! memory.
 
+mod by_name;
+mod other_runs;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -23,12 +26,12 @@ use backstory_eventlog::event::Time;
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
-use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interval};
-use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatch};
+use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, EntityKind, Interval};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream};
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::answer::{Flow, Scope};
-use crate::{Result, alike, undone};
 
 /// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,7 @@ pub struct Neighbour {
 pub struct Seen {
     pub ident: Option<Ident>,
     pub version: u32,
+    pub kind: EntityKind,
 }
 
 /// The operations of an activity that can be followed, indexed by entity. The lists are sorted,
@@ -146,8 +150,18 @@ impl<'s> NeighbourFinder<'s> {
             (Key::Entity(key), Some(seen)) => self.around_entity(key, seen, time),
             (Key::Activity(key), _) => self.around_activity(key, time),
             (Key::Entity(key), None) => {
-                let Entity { ident, version, .. } = self.store.entity(key)?;
-                self.around_entity(key, Seen { ident, version }, time)
+                let Entity {
+                    ident,
+                    version,
+                    kind,
+                    ..
+                } = self.store.entity(key)?;
+                let seen = Seen {
+                    ident,
+                    version,
+                    kind,
+                };
+                self.around_entity(key, seen, time)
             }
         }
     }
@@ -213,6 +227,7 @@ impl<'s> NeighbourFinder<'s> {
             );
         }
         self.to_other_runs(key, seen, time, &mut steps)?;
+        self.to_same_name(key, seen, time, &mut steps)?;
         Ok(steps)
     }
 
@@ -234,133 +249,6 @@ impl<'s> NeighbourFinder<'s> {
             interval,
             time,
         })
-    }
-
-    /// Adds the steps from a version without a maker in its run to another run that made it.
-    fn to_other_runs(
-        &self,
-        key: EntityKey,
-        seen: Seen,
-        time: Time,
-        steps: &mut Vec<Neighbour>,
-    ) -> Result<()> {
-        let Some(ident) = seen.ident.filter(|_| self.run.is_none()) else {
-            return Ok(());
-        };
-        let back = self.direction == Direction::Back;
-        if self.is_made(key, || Ok(seen.version))? == back {
-            return Ok(());
-        }
-        let mut found = Vec::new();
-        if back {
-            let elsewhere = self.made_elsewhere(key, &ident)?.into_iter();
-            found.extend(elsewhere.map(|other| (other, Flow::Same)));
-        } else {
-            for other in self.store.same(&ident, VersionMatch::Any)? {
-                let wanted = other.run() != key.run() && self.is_in_scope(other);
-                if wanted && !self.is_made_there(other)? {
-                    found.push((other, Flow::Same));
-                }
-            }
-        }
-        let alike = match self.direction {
-            Direction::Back if found.is_empty() => self.origin(key, &ident)?.into_iter().collect(),
-            Direction::Back => Vec::new(),
-            Direction::Forth => self.copies(key, &ident)?,
-        };
-        found.extend(alike.into_iter().map(|other| (other, Flow::Alike)));
-        found.retain(|(other, _)| self.is_in_scope(*other));
-        for (other, flow) in found {
-            let shift = self
-                .header(key.run())?
-                .to_clock_of(&*self.header(other.run())?);
-            let interval = Interval {
-                start: ident.mtime.min(time),
-                end: ident.mtime.max(time.min(ident.ctime)),
-            };
-            steps.push(Neighbour {
-                to: Key::Entity(other),
-                flow,
-                certainty: Certainty::Seen,
-                interval,
-                time: time.saturating_add(shift),
-            });
-        }
-        Ok(())
-    }
-
-    /// True if the version's run is not older than the scope.
-    fn is_in_scope(&self, key: EntityKey) -> bool {
-        self.since.is_none_or(|since| key.run() >= since)
-    }
-
-    /// The header of a run.
-    fn header(&self, run: RunKey) -> Result<Rc<RunHeader>> {
-        if let Some(header) = self.headers.borrow().get(&run) {
-            return Ok(header.clone());
-        }
-        let record = self.store.run_by_key(run)?;
-        let header = Rc::new(record.map(|record| record.header).unwrap_or_default());
-        self.headers.borrow_mut().insert(run, header.clone());
-        Ok(header)
-    }
-
-    /// True if the outputs of a run were put back.
-    fn is_undone(&self, run: RunKey) -> Result<bool> {
-        if let Some(undone) = self.undone.borrow().get(&run) {
-            return Ok(*undone);
-        }
-        let undone = match self.store.run_by_key(run)? {
-            Some(record) => undone::is_undone(self.store, &record)?,
-            None => false,
-        };
-        self.undone.borrow_mut().insert(run, undone);
-        Ok(undone)
-    }
-
-    /// Versions of other runs that have no maker there, and whose content, as far as is known, came
-    /// from this one.
-    fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
-        let mut found = Vec::new();
-        for other in alike::others(self.store, ident)? {
-            for copy in self.store.same(&other, VersionMatch::Any)? {
-                if !self.is_in_scope(copy) {
-                    continue;
-                }
-                let joined = copy.run() == key.run() || self.is_made_there(copy)?;
-                let by_identity = || Result::Ok(!self.made_elsewhere(copy, &other)?.is_empty());
-                if !joined && !by_identity()? && self.origin(copy, &other)? == Some(key) {
-                    found.push(copy);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// The origin of a content without a known maker.
-    fn origin(&self, key: EntityKey, ident: &Ident) -> Result<Option<EntityKey>> {
-        alike::origin(self.store, ident, |other| self.made_elsewhere(key, other))
-    }
-
-    /// The same version in the runs that made it.
-    fn made_elsewhere(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
-        let mut found = Vec::new();
-        for other in self.store.same(ident, VersionMatch::Made)? {
-            let elsewhere = other.run() != key.run() && self.is_made_there(other)?;
-            if elsewhere && !self.is_undone(other.run())? {
-                found.push(other);
-            }
-        }
-        Ok(found)
-    }
-
-    fn is_made_there(&self, key: EntityKey) -> Result<bool> {
-        if let Some(made) = self.made_there.borrow().get(&key) {
-            return Ok(*made);
-        }
-        let made = self.is_made(key, || Ok(self.store.entity(key)?.version))?;
-        self.made_there.borrow_mut().insert(key, made);
-        Ok(made)
     }
 
     /// True if its run made this version. A file from before the run (version 0) may be used by a

@@ -14,6 +14,7 @@ use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{EntityKey, RunKey, Store, VersionMatch};
 
 use crate::peers::{REPLY, is_address};
+use crate::resources::{is_resource, versions_of};
 use crate::{Error, Result, now, undone};
 
 /// A path in all forms in which it may have been recorded.
@@ -119,6 +120,11 @@ pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(Enti
     if is_address(address) {
         let key = at_address(store, address, run)?.pop();
         let key = key.ok_or_else(|| no_peer(address))?;
+        return Ok((key, store.entity(key)?));
+    }
+    if is_resource(address) {
+        let newest = versions_of(store, address, run)?.into_iter().next();
+        let key = newest.ok_or_else(|| Error::NotFound(path.to_owned()))?;
         return Ok((key, store.entity(key)?));
     }
     let asked = Asked::new(path)?;

@@ -1,0 +1,169 @@
+//! Joins runs by names: the connections and things that a source of records named, and not a file.
+//!
+//! All connections to one address share a name. A recorded client has a connection in its run, and
+//! a source that watched the server has it in another run. The two are the same if one process had
+//! both. Both runs are of one boot of the machine, so a process id and a time identify the process.
+//! A source may not know the process. Its connection is then possibly that of each client at this
+//! time.
+//!
+//! A thing, as a table, has the versions that a run saw it change to. The version from before a run
+//! is the last one of the newest older run that changed it. It may have changed unseen in between.
+
+use backstory_eventlog::event::{Time, UNNUMBERED};
+use backstory_eventlog::run::RunHeader;
+use backstory_graph::model::{Activity, Certainty, EntityKind, Interval};
+use backstory_store::{ActivityKey, EntityKey, Store};
+
+use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
+use crate::Result;
+use crate::answer::Flow;
+
+/// Clocks of one boot differ by less than this between runs, in ns.
+const DRIFT: i64 = 10_000_000;
+
+impl NeighbourFinder<'_> {
+    /// Adds the steps to other runs that lead by a name: of a connection, or of a source's own
+    /// thing.
+    pub(super) fn to_same_name(
+        &self,
+        key: EntityKey,
+        seen: Seen,
+        time: Time,
+        steps: &mut Vec<Neighbour>,
+    ) -> Result<()> {
+        if self.run.is_some() {
+            return Ok(());
+        }
+        let mut found = match (seen.kind, self.direction) {
+            (EntityKind::Socket, _) => {
+                same_connection(self.store, key, |of| self.header(of.run()))?
+            }
+            (EntityKind::Resource, Direction::Back) if seen.version == 0 => {
+                let former = former_version(self.store, key)?;
+                former.into_iter().map(surely).collect()
+            }
+            (EntityKind::Resource, Direction::Forth) => later_versions(self.store, key)?
+                .into_iter()
+                .map(surely)
+                .collect(),
+            _ => return Ok(()),
+        };
+        found.retain(|(other, certainty)| {
+            self.is_in_scope(*other) && (self.possible || *certainty == Certainty::Seen)
+        });
+        for (other, certainty) in found {
+            let shift = self
+                .header(key.run())?
+                .to_clock_of(&*self.header(other.run())?);
+            steps.push(Neighbour {
+                to: Key::Entity(other),
+                flow: Flow::Same,
+                certainty,
+                interval: Interval {
+                    start: time,
+                    end: time,
+                },
+                time: time.saturating_add(shift),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn surely(key: EntityKey) -> (EntityKey, Certainty) {
+    (key, Certainty::Seen)
+}
+
+/// The same connection in other runs. `header` gives the header of a run.
+fn same_connection<H: AsRef<RunHeader>>(
+    store: &dyn Store,
+    key: EntityKey,
+    header: impl Fn(EntityKey) -> Result<H>,
+) -> Result<Vec<(EntityKey, Certainty)>> {
+    let path = store.entity(key)?.path;
+    let mut found = Vec::new();
+    let mut own: Option<Vec<Activity>> = None;
+    for other in store.at_path(&path)? {
+        if other.run() == key.run() {
+            continue;
+        }
+        let (here, there) = (header(key)?, header(other)?);
+        let (here, there) = (here.as_ref(), there.as_ref());
+        let one_watched = here.source.is_some() != there.source.is_some();
+        if !one_watched || here.boot_id.is_empty() || here.boot_id != there.boot_id {
+            continue;
+        }
+        let own = match &own {
+            Some(own) => own,
+            None => own.insert(users(store, key)?),
+        };
+        let shift = there.to_clock_of(here);
+        let theirs = users(store, other)?;
+        let pairs = || {
+            own.iter()
+                .flat_map(|one| theirs.iter().map(move |two| (one, two)))
+        };
+        let mut overlapping =
+            pairs().filter(|(one, two)| overlap(one.interval, two.interval, shift));
+        let watched = if here.source.is_some() { own } else { &theirs };
+        // A number that no process has is that of a source's own activity.
+        let knows_client = watched.iter().any(|one| one.pid < UNNUMBERED);
+        match knows_client {
+            true if overlapping.any(|(one, two)| one.pid == two.pid) => {
+                found.push((other, Certainty::Seen));
+            }
+            false if overlapping.next().is_some() => found.push((other, Certainty::Possible)),
+            _ => (),
+        }
+    }
+    Ok(found)
+}
+
+/// The activities that used an entity.
+fn users(store: &dyn Store, key: EntityKey) -> Result<Vec<Activity>> {
+    let touching = store.touching(key)?.into_iter();
+    let found = touching.map(|(one, _)| store.activity(ActivityKey::new(key.run(), one)));
+    Ok(found.collect::<backstory_store::Result<_>>()?)
+}
+
+fn overlap(one: Interval, two: Interval, shift: i64) -> bool {
+    let (start, end) = (
+        two.start.saturating_add(shift),
+        two.end.saturating_add(shift),
+    );
+    one.start <= end.saturating_add(DRIFT) && start <= one.end.saturating_add(DRIFT)
+}
+
+/// The version of another run that a thing had before its run.
+fn former_version(store: &dyn Store, key: EntityKey) -> Result<Option<EntityKey>> {
+    let path = store.entity(key)?.path;
+    let mut newest: Option<(EntityKey, u32)> = None;
+    for other in store.at_path(&path)? {
+        let newer = newest.is_none_or(|(known, _)| other.run() >= known.run());
+        if other.run() >= key.run() || !newer {
+            continue;
+        }
+        let entity = store.entity(other)?;
+        let later = newest
+            .is_none_or(|(known, version)| (other.run(), entity.version) > (known.run(), version));
+        if entity.kind == EntityKind::Resource && entity.version > 0 && later {
+            newest = Some((other, entity.version));
+        }
+    }
+    Ok(newest.map(|(key, _)| key))
+}
+
+/// The versions that a thing had at the beginning of newer runs, if they are this version.
+fn later_versions(store: &dyn Store, key: EntityKey) -> Result<Vec<EntityKey>> {
+    let path = store.entity(key)?.path;
+    let mut found = Vec::new();
+    for other in store.at_path(&path)? {
+        if other.run() > key.run()
+            && store.entity(other)?.version == 0
+            && former_version(store, other)? == Some(key)
+        {
+            found.push(other);
+        }
+    }
+    Ok(found)
+}

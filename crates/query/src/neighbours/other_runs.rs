@@ -1,0 +1,142 @@
+//! Steps to other runs: a version that one run made and another one used.
+
+use std::rc::Rc;
+
+use backstory_eventlog::event::Time;
+use backstory_eventlog::run::RunHeader;
+use backstory_files::Ident;
+use backstory_graph::model::{Certainty, Interval};
+use backstory_store::{EntityKey, RunKey, VersionMatch};
+
+use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
+use crate::answer::Flow;
+use crate::{Result, alike, undone};
+
+impl NeighbourFinder<'_> {
+    /// Adds the steps from a version without a maker in its run to another run that made it.
+    pub(super) fn to_other_runs(
+        &self,
+        key: EntityKey,
+        seen: Seen,
+        time: Time,
+        steps: &mut Vec<Neighbour>,
+    ) -> Result<()> {
+        let Some(ident) = seen.ident.filter(|_| self.run.is_none()) else {
+            return Ok(());
+        };
+        let back = self.direction == Direction::Back;
+        if self.is_made(key, || Ok(seen.version))? == back {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        if back {
+            let elsewhere = self.made_elsewhere(key, &ident)?.into_iter();
+            found.extend(elsewhere.map(|other| (other, Flow::Same)));
+        } else {
+            for other in self.store.same(&ident, VersionMatch::Any)? {
+                let wanted = other.run() != key.run() && self.is_in_scope(other);
+                if wanted && !self.is_made_there(other)? {
+                    found.push((other, Flow::Same));
+                }
+            }
+        }
+        let alike = match self.direction {
+            Direction::Back if found.is_empty() => self.origin(key, &ident)?.into_iter().collect(),
+            Direction::Back => Vec::new(),
+            Direction::Forth => self.copies(key, &ident)?,
+        };
+        found.extend(alike.into_iter().map(|other| (other, Flow::Alike)));
+        found.retain(|(other, _)| self.is_in_scope(*other));
+        for (other, flow) in found {
+            let shift = self
+                .header(key.run())?
+                .to_clock_of(&*self.header(other.run())?);
+            let interval = Interval {
+                start: ident.mtime.min(time),
+                end: ident.mtime.max(time.min(ident.ctime)),
+            };
+            steps.push(Neighbour {
+                to: Key::Entity(other),
+                flow,
+                certainty: Certainty::Seen,
+                interval,
+                time: time.saturating_add(shift),
+            });
+        }
+        Ok(())
+    }
+
+    /// True if the version's run is not older than the scope.
+    pub(super) fn is_in_scope(&self, key: EntityKey) -> bool {
+        self.since.is_none_or(|since| key.run() >= since)
+    }
+
+    /// The header of a run.
+    pub(super) fn header(&self, run: RunKey) -> Result<Rc<RunHeader>> {
+        if let Some(header) = self.headers.borrow().get(&run) {
+            return Ok(header.clone());
+        }
+        let record = self.store.run_by_key(run)?;
+        let header = Rc::new(record.map(|record| record.header).unwrap_or_default());
+        self.headers.borrow_mut().insert(run, header.clone());
+        Ok(header)
+    }
+
+    /// True if the outputs of a run were put back.
+    fn is_undone(&self, run: RunKey) -> Result<bool> {
+        if let Some(undone) = self.undone.borrow().get(&run) {
+            return Ok(*undone);
+        }
+        let undone = match self.store.run_by_key(run)? {
+            Some(record) => undone::is_undone(self.store, &record)?,
+            None => false,
+        };
+        self.undone.borrow_mut().insert(run, undone);
+        Ok(undone)
+    }
+
+    /// Versions of other runs that have no maker there, and whose content, as far as is known, came
+    /// from this one.
+    fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
+        let mut found = Vec::new();
+        for other in alike::others(self.store, ident)? {
+            for copy in self.store.same(&other, VersionMatch::Any)? {
+                if !self.is_in_scope(copy) {
+                    continue;
+                }
+                let joined = copy.run() == key.run() || self.is_made_there(copy)?;
+                let by_identity = || Result::Ok(!self.made_elsewhere(copy, &other)?.is_empty());
+                if !joined && !by_identity()? && self.origin(copy, &other)? == Some(key) {
+                    found.push(copy);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The origin of a content without a known maker.
+    fn origin(&self, key: EntityKey, ident: &Ident) -> Result<Option<EntityKey>> {
+        alike::origin(self.store, ident, |other| self.made_elsewhere(key, other))
+    }
+
+    /// The same version in the runs that made it.
+    fn made_elsewhere(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
+        let mut found = Vec::new();
+        for other in self.store.same(ident, VersionMatch::Made)? {
+            let elsewhere = other.run() != key.run() && self.is_made_there(other)?;
+            if elsewhere && !self.is_undone(other.run())? {
+                found.push(other);
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_made_there(&self, key: EntityKey) -> Result<bool> {
+        if let Some(made) = self.made_there.borrow().get(&key) {
+            return Ok(*made);
+        }
+        let made = self.is_made(key, || Ok(self.store.entity(key)?.version))?;
+        self.made_there.borrow_mut().insert(key, made);
+        Ok(made)
+    }
+}

@@ -1,0 +1,162 @@
+//! Finds the things that a source of records named: tables and rows of databases.
+//!
+//! In: a name, in full or in part. Out: the versions of the one thing that it means. A name is
+//! `postgres://HOST:PORT/DATABASE/SCHEMA.TABLE`, and for a row then `?COLUMN=VALUE&…`. In a part of
+//! it, `%` and two digits stand for a byte.
+
+use std::collections::BTreeMap;
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::EntityKind;
+use backstory_store::{EntityKey, RunKey, Store};
+
+use crate::{Error, Result};
+
+/// The names of all things of databases begin so.
+const DATABASES: &[u8] = b"postgres:";
+
+/// True for the full name of a thing.
+pub(crate) fn is_resource(name: &[u8]) -> bool {
+    name.starts_with(b"postgres://")
+}
+
+/// The versions of a table, or of one of its rows, the newest first.
+///
+/// `table` is `TABLE`, `SCHEMA.TABLE`, `DATABASE/SCHEMA.TABLE` or a full name. `key` is the value
+/// of the key column, or `COLUMN=VALUE,…`.
+///
+/// # Errors
+///
+/// [`Error::NoTable`] and [`Error::ManyTables`].
+pub fn table_versions(
+    store: &dyn Store,
+    table: &str,
+    key: Option<&str>,
+    run: Option<RunKey>,
+) -> Result<Vec<EntityKey>> {
+    let wanted = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name);
+        let (of, row) = match name.split_once('?') {
+            Some((of, row)) => (of, Some(row)),
+            None => (&*name, None),
+        };
+        is_table(of, table) && is_row(row, key)
+    };
+    let mut by_name: BTreeMap<Bytes, Vec<(RunKey, u32, EntityKey)>> = BTreeMap::new();
+    for found in store.below(DATABASES, &wanted)? {
+        let entity = store.entity(found)?;
+        if entity.kind == EntityKind::Resource && run.is_none_or(|run| found.run() == run) {
+            let versions = by_name.entry(entity.path).or_default();
+            versions.push((found.run(), entity.version, found));
+        }
+    }
+    let asked = || match key {
+        Some(key) => format!("row {key} of table {table}"),
+        None => format!("table {table}"),
+    };
+    if by_name.len() > 1 {
+        let names = by_name
+            .keys()
+            .map(|name| String::from_utf8_lossy(name).into_owned());
+        let names: Vec<String> = names.take(5).collect();
+        return Err(Error::ManyTables(asked(), names.join(", ")));
+    }
+    let Some(mut versions) = by_name.into_values().next() else {
+        return Err(Error::NoTable(asked()));
+    };
+    versions.sort_unstable();
+    Ok(versions.into_iter().rev().map(|(.., key)| key).collect())
+}
+
+/// The versions of the thing with this full name, the newest first.
+pub(crate) fn versions_of(
+    store: &dyn Store,
+    name: &[u8],
+    run: Option<RunKey>,
+) -> Result<Vec<EntityKey>> {
+    let mut versions = Vec::new();
+    for key in store.at_path(name)? {
+        if run.is_none_or(|run| key.run() == run) {
+            versions.push((key.run(), store.entity(key)?.version, key));
+        }
+    }
+    versions.sort_unstable();
+    Ok(versions.into_iter().rev().map(|(.., key)| key).collect())
+}
+
+/// True if a full name of a table is meant by a part of it.
+fn is_table(full: &str, wanted: &str) -> bool {
+    if full == wanted {
+        return true;
+    }
+    let Some((place, name)) = full.rsplit_once('/') else {
+        return false;
+    };
+    let (schema, table) = name.split_once('.').unwrap_or(("", name));
+    let (schema, table) = (decoded(schema), decoded(table));
+    let (database, wanted) = match wanted.rsplit_once('/') {
+        Some((database, rest)) => (Some(database), rest),
+        None => (None, wanted),
+    };
+    let in_database = database.is_none_or(|one| place.rsplit('/').next() == Some(one));
+    in_database && (table == wanted || format!("{schema}.{table}") == wanted)
+}
+
+/// True if the part of a full name after `?` is the row with this key.
+fn is_row(row: Option<&str>, key: Option<&str>) -> bool {
+    let (Some(row), Some(key)) = (row, key) else {
+        return row.is_none() && key.is_none();
+    };
+    let parts: Vec<(String, String)> = row
+        .split('&')
+        .filter_map(|part| part.split_once('='))
+        .map(|(column, value)| (decoded(column), decoded(value)))
+        .collect();
+    if let [(_, value)] = &parts[..]
+        && value == key
+    {
+        return true;
+    }
+    let written = parts
+        .iter()
+        .map(|(column, value)| format!("{column}={value}"));
+    written.collect::<Vec<_>>().join(",") == key
+}
+
+fn decoded(part: &str) -> String {
+    let bytes = backstory_graph::nested::decoded(part.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACCOUNTS: &str = "postgres://localhost:5432/bank/public.accounts";
+
+    #[test]
+    fn a_table_is_meant_by_each_part_of_its_name() {
+        for part in [
+            "accounts",
+            "public.accounts",
+            "bank/accounts",
+            "bank/public.accounts",
+        ] {
+            assert!(is_table(ACCOUNTS, part), "{part}");
+        }
+        assert!(is_table(ACCOUNTS, ACCOUNTS));
+        for part in ["account", "other.accounts", "shop/accounts"] {
+            assert!(!is_table(ACCOUNTS, part), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_meant_by_the_value_of_its_key_or_by_all_columns() {
+        assert!(is_row(Some("id=42"), Some("42")));
+        assert!(is_row(Some("id=42"), Some("id=42")));
+        assert!(is_row(Some("a=1&b=x%26y"), Some("a=1,b=x&y")));
+        assert!(!is_row(Some("a=1&b=2"), Some("1")));
+        assert!(!is_row(Some("id=42"), None) && !is_row(None, Some("42")));
+        assert!(is_row(None, None));
+    }
+}
