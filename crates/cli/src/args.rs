@@ -27,6 +27,7 @@ pub mod serve;
 pub mod store;
 #[cfg(test)]
 mod tests;
+pub mod watch;
 
 use export::{ContentsArgs, ExportArgs};
 use inputs::InputsArgs;
@@ -40,6 +41,7 @@ use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use store::StoreCommand;
+use watch::WatchCommand;
 
 /// Records how files come to be, and answers questions about it.
 #[derive(Debug, Parser)]
@@ -84,6 +86,10 @@ pub enum Command {
     /// Show a directory at a mount point, and record what any process does there
     #[command(after_help = mount::EXAMPLES)]
     Mount(MountArgs),
+
+    /// Record what happens in a database while its server runs
+    #[command(after_help = watch::EXAMPLES, subcommand)]
+    Watch(WatchCommand),
 
     /// List the files that a run used, and how it used them
     #[command(after_help = search::FILES)]

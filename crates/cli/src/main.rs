@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
         Command::Mount(args) => commands::mount::run(args, store),
+        Command::Watch(command) => commands::watch::run(command, store),
         Command::Files(args) => commands::files::run(args, store),
         Command::Processes(args) => commands::processes::run(args, store),
         Command::Show(args) => commands::show::run(args, store),
@@ -118,6 +119,7 @@ fn uses_tools(command: &Command) -> bool {
         command,
         Command::Record(_)
             | Command::Mount(_)
+            | Command::Watch(_)
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
             | Command::RehearseContent(_)

@@ -177,6 +177,26 @@ pub fn find(
     }
 }
 
+/// Finds the versions of a table, or of a row of it, that a question means.
+pub fn of_table(
+    current: &CurrentStore,
+    table: &str,
+    key: Option<&str>,
+    run: Option<&str>,
+    reach: Reach,
+) -> Result<FileSubject, Failure> {
+    let store = &current.store;
+    let run = match run {
+        Some(run) => store.run(run)?.map(|record| record.key),
+        None => None,
+    };
+    let versions = query::table_versions(store, table, key, run)?;
+    Ok(FileSubject {
+        versions: reach.of(versions),
+        note: None,
+    })
+}
+
 /// The last event at a path up to a moment, at which a file was there.
 pub fn event_at(current: &CurrentStore, path: &Path, time: Time) -> Result<PathEvent, Failure> {
     let event = versions::at(&current.store, path, time)?;

@@ -153,6 +153,11 @@ reasons! {
         says "some paths start at a directory descriptor that is not in the record, so the files that they name are missing"
         means "A process used a relative path with a directory descriptor that no recorded call gave it. Only the index finds this, \
             in a run that recording called complete. It is a defect of backstory: please report it, with the program.";
+    /// A watched database was not recorded for some time, or in part.
+    DatabaseGap { /** What is missing, from when to when. */ what: String }
+        says "the record of the database has a gap: {what}"
+        means "The server ended the connection for row changes, or removed a file of its log too early. Or it logged a statement that \
+            backstory cannot parse. The database itself went on. The rest of the run is complete.";
     /// Something that can't be decoded was used.
     Undecoded { /** A name in [`UNDECODED`]. */ what: String }
         says "{what} was used, which cannot be decoded"

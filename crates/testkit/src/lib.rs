@@ -13,6 +13,7 @@ pub mod http;
 pub mod need;
 pub mod oracle;
 pub mod page;
+pub mod postgres;
 pub mod procs;
 pub mod program;
 pub mod snapshot;

@@ -15,7 +15,8 @@ pub const OF: &str = "Examples:\n  \
     backstory of report.txt --depth 1        only the last step\n  \
     backstory of report.txt --level process  the processes and the files of each\n  \
     backstory of report.txt --all --lookups  also system files and look-ups\n  \
-    backstory of report.txt --dot | dot -Tsvg > report.svg\n\n\
+    backstory of report.txt --dot | dot -Tsvg > report.svg\n  \
+    backstory of --table accounts --key 42   a row of a watched database\n\n\
     A step is a command that a person would have written. Steps that differ in\n\
     names of files only are one. Long commands are shortened; --commands prints\n\
     them in full.";
@@ -76,8 +77,17 @@ pub const BLAME: &str = "Examples:\n  \
 #[derive(Debug, Args)]
 pub struct LineageArgs {
     /// The file
-    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
-    pub path: PathBuf,
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath,
+          required_unless_present = "table")]
+    pub path: Option<PathBuf>,
+
+    /// Ask about a table of a watched database: TABLE, SCHEMA.TABLE or DATABASE/SCHEMA.TABLE
+    #[arg(long, value_name = "TABLE", conflicts_with = "path")]
+    pub table: Option<String>,
+
+    /// With --table: ask about the row with this key, VALUE or COLUMN=VALUE,...
+    #[arg(long, value_name = "KEY", requires = "table")]
+    pub key: Option<String>,
 
     /// Print the graph as JSON
     #[arg(long, group = "form")]

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_files::Ident;
+use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 use backstory_vocabulary::Word;
@@ -54,8 +55,19 @@ pub fn run(
         Direction::Of => Reach::Newest,
         Direction::Uses => Reach::EveryVersion,
     };
-    let path = args.path.as_os_str();
-    let mut found = subject::find(&current, path, scope.run.as_deref(), reach)?;
+    let mut found = match (&args.table, &args.path) {
+        (Some(table), _) => subject::of_table(
+            &current,
+            table,
+            args.key.as_deref(),
+            scope.run.as_deref(),
+            reach,
+        )?,
+        (None, path) => {
+            let path = path.as_deref().unwrap_or(Path::new(""));
+            subject::find(&current, path.as_os_str(), scope.run.as_deref(), reach)?
+        }
+    };
     if let Some(note) = &found.note {
         complain(note);
     }
@@ -73,6 +85,13 @@ pub fn run(
     let lineage = match direction {
         Direction::Of => query::ancestry_of(&current.store, &found.versions, &scope)?,
         Direction::Uses => query::influence_of(&current.store, &found.versions, &scope)?,
+    };
+    // Steps are commands. A transaction of a database is not a command.
+    let level = match level {
+        Level::Step if list.is_none() && args.is_for_a_screen() && has_resources(&lineage) => {
+            Level::Process
+        }
+        other => other,
     };
     if level == Level::Step {
         let done = account::print(&current.store, &lineage, &args, (list, runs), direction);
@@ -98,6 +117,20 @@ pub fn run(
     std::mem::forget(lineage);
     current.end();
     done
+}
+
+/// True if the way leads through tables of a database.
+fn has_resources(lineage: &Lineage) -> bool {
+    let is_resource = |node: &Node| {
+        matches!(
+            node,
+            Node::Entity {
+                kind: EntityKind::Resource,
+                ..
+            }
+        )
+    };
+    lineage.nodes.iter().any(is_resource)
 }
 
 /// Writes the whole graph: nodes and links by index, roots first.

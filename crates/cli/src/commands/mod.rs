@@ -42,6 +42,7 @@ mod stored_contents;
 pub mod tag;
 pub mod tui;
 pub mod undo;
+pub mod watch;
 pub mod who;
 
 use backstory_workflow::paths::relative;

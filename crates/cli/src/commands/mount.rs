@@ -31,7 +31,7 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
         passthrough: args.passthrough == PassthroughMode::On,
     };
     let after = index::in_background(&home);
-    let run = options(args, &home, id.clone());
+    let run = source_options(&home, id.clone(), args.name, args.redact);
     let (directory, mountpoint) = (what.directory.display(), what.mountpoint.display());
     let mut news = |news: MountNews| match news {
         MountNews::Mounted => complain(&format!(
@@ -52,10 +52,16 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
     Ok(0)
 }
 
-fn options(args: MountArgs, home: &Home, id: String) -> session::Options {
+/// The options of a run of a source, which has no command of its own.
+pub(super) fn source_options(
+    home: &Home,
+    id: String,
+    name: Option<String>,
+    redact: Vec<String>,
+) -> session::Options {
     session::Options {
         command: std::env::args_os().collect(),
-        name: args.name,
+        name,
         repeats: None,
         part: home.part_path(&id),
         log: home.log_path(&id),
@@ -66,7 +72,7 @@ fn options(args: MountArgs, home: &Home, id: String) -> session::Options {
         contents: ContentsMode::Off,
         self_contained: false,
         suppress: SuppressMode::On,
-        redact: args.redact,
+        redact,
         detach_after: None,
         library_dir: home.dir().join("lib"),
         after: Vec::new(),
@@ -75,7 +81,7 @@ fn options(args: MountArgs, home: &Home, id: String) -> session::Options {
 }
 
 /// Starts the indexer. Without it, the first question does the work.
-fn start_indexer(words: &[OsString]) {
+pub(super) fn start_indexer(words: &[OsString]) {
     if let Some((program, rest)) = words.split_first() {
         let _ = Command::new(program)
             .args(rest)

@@ -1,6 +1,7 @@
 //! Gaps are reported. A real program provokes each reason of `docs/reasons.md`, in `show` and `show
 //! --json`. Without its cause the reason is absent.
 
+mod databases;
 mod deaths;
 mod lacks;
 mod logs;
@@ -64,6 +65,10 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
     ("NoEnd", logs::a_log_that_was_cut_is_reported),
     ("LogDamaged", logs::a_log_that_was_cut_is_reported),
+    (
+        "DatabaseGap",
+        databases::a_gap_of_a_watched_database_is_reported,
+    ),
     (
         "Undecoded",
         programs::an_interface_that_cannot_be_decoded_is_reported_by_name,

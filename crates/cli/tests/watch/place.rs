@@ -1,0 +1,77 @@
+//! A stage with a server.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use backstory_testkit::postgres::PostgresServer;
+use backstory_testkit::stage::Stage;
+use backstory_testkit::user::User;
+use serde_json::Value;
+
+/// A stage with a server, and a directory for recorded commands.
+pub struct DatabasePlace {
+    pub server: PostgresServer,
+    pub stage: Stage,
+    pub work: PathBuf,
+}
+
+impl DatabasePlace {
+    /// `None`, with a notice, where no server is installed.
+    pub fn new(what: &str, settings: &str) -> Option<DatabasePlace> {
+        let binary = Path::new(env!("CARGO_BIN_EXE_backstory"));
+        let stage = Stage::of(User::ordinary(), binary).unwrap();
+        let server = PostgresServer::start(what, &stage, settings).unwrap()?;
+        let work = stage.directory("work").unwrap();
+        Some(DatabasePlace {
+            server,
+            stage,
+            work,
+        })
+    }
+
+    /// Executes statements.
+    pub fn query(&self, text: &str) -> String {
+        self.server.query(&self.stage, "bank", text).unwrap()
+    }
+
+    /// Records a shell line, in which `$PSQL` connects to the database.
+    pub fn record(&self, line: &str) {
+        let mut command = self.stage.record(&["sh", "-c", line]);
+        let output = command
+            .current_dir(&self.work)
+            .env("PSQL", self.server.psql());
+        succeeded(&output.output().unwrap());
+    }
+
+    /// The answer of `backstory ARGS… --json`.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let mut command = self.stage.backstory(args);
+        let output = command
+            .current_dir(&self.work)
+            .arg("--json")
+            .output()
+            .unwrap();
+        succeeded(&output);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The names and commands of the nodes of a lineage.
+    pub fn lineage(&self, args: &[&str]) -> Vec<String> {
+        let answer = self.json(&[&["of", "--level", "all"], args].concat());
+        let nodes = answer["nodes"].as_array().unwrap().iter();
+        let name = |node: &Value| match node["path"].as_str() {
+            Some(path) => path.to_owned(),
+            None => {
+                let words = node["argv"].as_array().into_iter().flatten();
+                let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+                words.join(" ")
+            }
+        };
+        nodes.map(name).collect()
+    }
+}
+
+#[track_caller]
+pub fn succeeded(output: &Output) {
+    assert!(output.status.success(), "{output:?}");
+}

@@ -1,0 +1,139 @@
+//! The process at the other end of a session, by its socket.
+//!
+//! In: the client's address, as the server sees it. Out: the process of this machine that has a
+//! socket with that address. `None` for a process of another machine or network namespace, of
+//! another user (unless root looks), and for one that is gone.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::OsStringExt;
+
+/// Most bytes of arguments that are read.
+const ARGUMENTS: usize = 1 << 14;
+
+/// A client of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClientProcess {
+    pub(crate) pid: u32,
+    /// Start in clock ticks since boot. With the id, it identifies the process.
+    pub(crate) born: u64,
+    pub(crate) program: Option<Vec<u8>>,
+    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) directory: Option<Vec<u8>>,
+    /// The server's address, as the client sees it.
+    pub(crate) server: SocketAddr,
+}
+
+/// Finds the client that has this address and a connection to the server's port.
+pub(crate) fn find(host: &str, port: u16, server_port: u16) -> Option<ClientProcess> {
+    let host: IpAddr = host.parse().ok()?;
+    let local = SocketAddr::new(host, port);
+    let (server, inode) = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .find_map(|table| {
+            let text = fs::read_to_string(table).ok()?;
+            text.lines()
+                .find_map(|line| connection(line, local, server_port))
+        })?;
+    let pid = holder(inode)?;
+    let link = |name: &str| {
+        let target = fs::read_link(format!("/proc/{pid}/{name}")).ok()?;
+        Some(target.into_os_string().into_vec())
+    };
+    let mut arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    arguments.truncate(ARGUMENTS);
+    let arguments = arguments.strip_suffix(&[0]).unwrap_or(&arguments);
+    Some(ClientProcess {
+        pid,
+        born: born(pid)?,
+        program: link("exe"),
+        arguments: arguments
+            .split(|byte| *byte == 0)
+            .map(<[u8]>::to_vec)
+            .collect(),
+        directory: link("cwd"),
+        server,
+    })
+}
+
+/// The server's address and the inode of the socket, if a line of the table is this connection.
+fn connection(line: &str, local: SocketAddr, server_port: u16) -> Option<(SocketAddr, u64)> {
+    let mut words = line.split_whitespace();
+    let (own, other) = (words.nth(1)?, words.next()?);
+    let (own, other) = (address(own)?, address(other)?);
+    let inode: u64 = words.nth(6)?.parse().ok()?;
+    let same = own.port() == local.port() && own.ip().to_canonical() == local.ip().to_canonical();
+    (same && other.port() == server_port && inode != 0).then_some((other, inode))
+}
+
+/// An address of the table: the bytes of each 32-bit word in the machine's order.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let mut words = (0..host.len() / 8).map(|at| {
+        let word = host.get(at * 8..at * 8 + 8)?;
+        Some(u32::from_str_radix(word, 16).ok()?.to_ne_bytes())
+    });
+    let host = match host.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(words.next()??)),
+        32 => {
+            let mut octets = [0; 16];
+            for chunk in octets.chunks_exact_mut(4) {
+                chunk.copy_from_slice(&words.next()??);
+            }
+            IpAddr::V6(Ipv6Addr::from(octets))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(host, port))
+}
+
+/// The newest process that has the socket with this inode.
+fn holder(inode: u64) -> Option<u32> {
+    let wanted = format!("socket:[{inode}]");
+    let has_it = |pid: &u32| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+        descriptors.into_iter().flatten().flatten().any(|entry| {
+            fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == &*wanted)
+        })
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut ids: Vec<u32> = ids.collect();
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    ids.into_iter().find(has_it)
+}
+
+fn born(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = backstory_sys::process_tree::stat_fields(&stat)?;
+    fields.nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_process_behind_a_connection_is_found_by_its_port() {
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(host) else {
+                continue;
+            };
+            let server = listener.local_addr().unwrap();
+            let stream = TcpStream::connect(server).unwrap();
+            let own = stream.local_addr().unwrap();
+            let found = find(&own.ip().to_string(), own.port(), server.port()).unwrap();
+            assert_eq!(found.pid, std::process::id());
+            assert_eq!(found.server, server);
+            drop(stream);
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_not_there_has_no_process() {
+        assert_eq!(find("127.0.0.1", 1, 1), None);
+        assert_eq!(find("[local]", 0, 5432), None);
+    }
+}

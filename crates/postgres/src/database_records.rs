@@ -1,0 +1,208 @@
+//! Writes the records of the run, in the format of `backstory_abi.h`.
+//!
+//! In: activities and uses with the server's times. Out: records in the arena, with the counter
+//! that the processor had at these times.
+
+use backstory_abi::{self as abi, CallerIds, op};
+use backstory_arena::{ChunkSupply, ChunkWriter, RecordSink};
+use backstory_eventlog::record::RecordBuilder;
+use backstory_files::Ident;
+use backstory_sys::clock::{counter, machine};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Most times whose counters are remembered.
+const COUNTS: usize = 1 << 12;
+/// Most bytes of a text in a record.
+const TEXT: usize = 8 << 10;
+
+/// How an activity used a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResourceUse {
+    Read,
+    /// All of its content is new.
+    Write,
+    /// A part of its content is new.
+    Change,
+    Delete,
+}
+
+/// Writes records.
+pub(crate) struct DatabaseRecords {
+    writer: ChunkWriter,
+    builder: RecordBuilder,
+    /// A reading of counter and clock.
+    began: (u64, i64),
+    /// Counters of times that were asked for before: events of one time keep their order.
+    counts: HashMap<i64, u64>,
+}
+
+impl DatabaseRecords {
+    /// A writer into the arena of a run.
+    pub(crate) fn new(supply: Arc<ChunkSupply>) -> DatabaseRecords {
+        DatabaseRecords {
+            writer: ChunkWriter::new(supply),
+            builder: RecordBuilder::new(),
+            began: (counter(), machine()),
+            counts: HashMap::new(),
+        }
+    }
+
+    /// The counter at a time of the clock. A time before the first reading is that of the reading.
+    fn count(&mut self, time: i64) -> u64 {
+        if let Some(known) = self.counts.get(&time) {
+            return *known;
+        }
+        let (first, began) = self.began;
+        let (last, now) = (counter(), machine());
+        let passed = now.saturating_sub(began).max(1) as f64;
+        let rate = last.wrapping_sub(first) as f64 / passed;
+        let wanted = time.clamp(began, now.max(began)).saturating_sub(began) as f64;
+        let count = first + (wanted * rate) as u64;
+        if self.counts.len() >= COUNTS {
+            self.counts.clear();
+        }
+        self.counts.insert(time, count);
+        count
+    }
+
+    fn append(&mut self, op: u16, time: i64, fill: impl FnOnce(&mut RecordBuilder)) {
+        let time = self.count(time);
+        fill(self.builder.start(op, time));
+        self.writer.append(self.builder.finish());
+    }
+
+    /// A process of this machine.
+    pub(crate) fn process(
+        &mut self,
+        pid: u32,
+        program: Option<&[u8]>,
+        arguments: &[Vec<u8>],
+        directory: &[u8],
+        time: i64,
+    ) {
+        self.append(op::BORN, time, |record| {
+            let record = record.caller(ids(pid)).fd(pid as i32).arg(0).result(0);
+            record.string(b"").string(directory);
+        });
+        let Some(program) = program else { return };
+        self.append(op::ARGS, time, |record| {
+            record.caller(ids(pid)).result(0);
+            for argument in arguments {
+                if record.room() == 0 {
+                    break;
+                }
+                record.string(argument);
+            }
+        });
+        self.append(op::EXEC, time, |record| {
+            let record = record.caller(ids(pid)).fd(libc::AT_FDCWD);
+            record
+                .arg(arguments.len() as i32)
+                .resolved()
+                .string(program);
+        });
+    }
+
+    /// An activity of the database begins, inside another one (0: none).
+    pub(crate) fn work(&mut self, activity: u32, inside: u32, what: &str, text: &str, time: i64) {
+        let text = cut(text, TEXT);
+        self.append(op::WORK, time, |record| {
+            let record = record.caller(ids(activity)).fd(activity as i32);
+            record
+                .arg(inside as i32)
+                .result(0)
+                .string(what.as_bytes())
+                .string(text.as_bytes());
+        });
+    }
+
+    /// An activity used a thing. `number` tells things of one name apart. If it is not `sure`, it
+    /// can have used it.
+    pub(crate) fn used(
+        &mut self,
+        activity: u32,
+        (name, number): (&str, i32),
+        how: ResourceUse,
+        sure: bool,
+        time: i64,
+    ) {
+        let how = match how {
+            ResourceUse::Read => abi::RESOURCE_READ,
+            ResourceUse::Write => abi::RESOURCE_WRITE,
+            ResourceUse::Change => abi::RESOURCE_CHANGE,
+            ResourceUse::Delete => abi::RESOURCE_DELETE,
+        };
+        self.append(op::RESOURCE, time, |record| {
+            record.caller(ids(activity)).fd(number).aux(how);
+            if sure {
+                record.result(0);
+            }
+            record.string(name.as_bytes());
+        });
+    }
+
+    /// A file that the server read or wrote for an activity.
+    pub(crate) fn file(
+        &mut self,
+        activity: u32,
+        path: &str,
+        written: bool,
+        ident: Option<&Ident>,
+        time: i64,
+    ) {
+        const DESCRIPTOR: i32 = 3;
+        let flags = match written {
+            true => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
+            false => libc::O_RDONLY,
+        };
+        self.append(op::OPEN, time, |record| {
+            let record = record.caller(ids(activity)).fd(libc::AT_FDCWD).arg(flags);
+            record.result(DESCRIPTOR).resolved().string(path.as_bytes());
+        });
+        let used = if written { op::WRITE } else { op::READ };
+        self.append(used, time, |record| {
+            record.caller(ids(activity)).fd(DESCRIPTOR).result(0);
+        });
+        self.append(op::CLOSE, time, |record| {
+            record.caller(ids(activity)).fd(DESCRIPTOR).result(0);
+            if let Some(ident) = ident {
+                record.ident(ident);
+            }
+        });
+    }
+
+    /// A fact about an activity, as JSON.
+    pub(crate) fn fact(&mut self, activity: u32, kind: &str, fact: &serde_json::Value, time: i64) {
+        let text = fact.to_string();
+        self.append(op::FACT, time, |record| {
+            let record = record.caller(ids(activity)).result(0);
+            record.string(kind.as_bytes()).string(text.as_bytes());
+        });
+    }
+
+    /// An activity or process has ended.
+    pub(crate) fn gone(&mut self, pid: u32, time: i64) {
+        self.append(op::GONE, time, |record| {
+            record.caller(ids(pid)).fd(pid as i32).result(0);
+        });
+    }
+}
+
+/// The beginning of a text, at most this many bytes long.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+fn ids(pid: u32) -> CallerIds {
+    CallerIds {
+        pid,
+        tid: pid,
+        nr: 0,
+        arch: 0,
+    }
+}

@@ -1,0 +1,460 @@
+//! A watch of a database from its beginning to its end.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use backstory_eventlog::Reason;
+use backstory_session::{Options, RecordingResult, SourceRun};
+use backstory_sys as sys;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use rustix::io::Errno;
+
+use crate::catalog::Catalog;
+use crate::commit::{Commit, CommitCertainty};
+use crate::connection::Connection;
+use crate::database_records::DatabaseRecords;
+use crate::log_file::LogFollower;
+use crate::matching::{TransactionMatch, matching};
+use crate::replication::ReplicationStream;
+use crate::row_decoder::CommittedTransaction;
+use crate::server_settings::ServerSettings;
+use crate::sessions::SessionTable;
+use crate::transaction_records::TransactionRecorder;
+use crate::{ConnectionTarget, Error};
+
+/// Interval between two looks at what has arrived, if nothing tells of news.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+/// The server writes the lines of a transaction within this time.
+const LINES: Duration = Duration::from_millis(300);
+/// A transaction that may have changed rows has its commit within this time.
+const COMMIT: Duration = Duration::from_secs(10);
+/// Interval between two looks at the catalog.
+const CATALOG: Duration = Duration::from_secs(1);
+/// Interval between two answers to the server.
+const CONFIRM: Duration = Duration::from_secs(5);
+/// Attempts to begin another stream after one broke.
+const ATTEMPTS: u32 = 10;
+
+/// Refusals in a row that are a gap.
+const REFUSALS: u32 = 3;
+
+/// Reports of a watch to its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WatchNews {
+    /// The database is recorded from now on.
+    Watching,
+    /// The server ended the connection, and the watch with it.
+    ServerGone(String),
+}
+
+/// A commit, and when it arrived.
+struct ArrivedCommit {
+    transaction: CommittedTransaction,
+    tables: std::collections::BTreeMap<u32, crate::row_decoder::StreamTable>,
+    arrived: Instant,
+}
+
+/// The state of a watch.
+struct DatabaseWatch {
+    target: ConnectionTarget,
+    run: String,
+    settings: ServerSettings,
+    session: Connection,
+    catalog: Catalog,
+    stream: Option<ReplicationStream>,
+    log: LogFollower,
+    /// Readable when the server has written to its log. A client must be looked for while it lives.
+    log_news: OwnedFd,
+    offset: i64,
+    table: SessionTable,
+    recorder: TransactionRecorder,
+    commits: VecDeque<ArrivedCommit>,
+    gaps: BTreeSet<String>,
+    /// How often the server has refused to stream new tables, in a row.
+    refusals: u32,
+    looked: Instant,
+    confirmed: Instant,
+}
+
+/// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
+/// have one thread.
+///
+/// # Errors
+///
+/// The database cannot be watched, or the run's log cannot be made or finalized.
+pub fn watch(
+    target: &ConnectionTarget,
+    run: Options,
+    news: &mut dyn FnMut(WatchNews),
+) -> Result<RecordingResult, Error> {
+    let mut session = Connection::open(target, false)?;
+    let settings = ServerSettings::read(&mut session)?;
+    keep_out_of_log(&mut session);
+    let log = LogFollower::begin(&settings.log_directory)?;
+    let catalog = Catalog::read(&mut session)?;
+    let offset = settings.zone_offset(&mut session)?;
+    let log_news = log_news(&settings)?;
+    let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
+    let old = sys::set_mask(&sys::all_signals());
+    let run = SourceRun::begin(run, "postgres")?;
+    let socket = settings.socket_directory.clone();
+    let stream = ReplicationStream::begin(target, &mut session, &catalog, run.id());
+    let stream = match stream {
+        Ok(stream) => stream,
+        Err(error) => {
+            run.abandon();
+            sys::set_mask(&old);
+            return Err(error);
+        }
+    };
+    let table = SessionTable {
+        own: vec![session.server_pid, stream.server_pid()],
+        database: target.database.clone(),
+        server_port: target.port,
+        ..SessionTable::default()
+    };
+    let writer = DatabaseRecords::new(run.supply());
+    let mut watch = DatabaseWatch {
+        recorder: TransactionRecorder::new(writer, target.name(), &socket, target.port),
+        target: target.clone(),
+        run: run.id().to_owned(),
+        log_news,
+        settings,
+        session,
+        catalog,
+        stream: Some(stream),
+        log,
+        offset,
+        table,
+        commits: VecDeque::new(),
+        gaps: BTreeSet::new(),
+        refusals: 0,
+        looked: Instant::now(),
+        confirmed: Instant::now(),
+    };
+    watch.recorder.begin_run();
+    news(WatchNews::Watching);
+    let served = watch.serve(&signals, news);
+    sys::set_mask(&old);
+    let mut reasons = watch.end();
+    if let Err(error) = served {
+        // The run is ended all the same, with what was recorded.
+        let what = format!("the watch ended, because {}", chain(&error));
+        news(WatchNews::ServerGone(what.clone()));
+        reasons.push(Reason::DatabaseGap { what });
+    }
+    Ok(run.end(&reasons)?)
+}
+
+impl DatabaseWatch {
+    fn serve(&mut self, signals: &OwnedFd, news: &mut dyn FnMut(WatchNews)) -> Result<(), Error> {
+        loop {
+            let mut waited = vec![
+                PollFd::new(signals, PollFlags::IN),
+                PollFd::new(&self.log_news, PollFlags::IN),
+            ];
+            let stream = self.stream.as_ref().map(ReplicationStream::descriptor);
+            waited.extend(
+                stream
+                    .as_ref()
+                    .map(|stream| PollFd::new(stream, PollFlags::IN)),
+            );
+            match poll(&mut waited, Some(&LOOK)) {
+                Ok(_) | Err(Errno::INTR) => (),
+                Err(error) => return Err(Error::system("wait for the server")(error)),
+            }
+            let signalled = waited
+                .first()
+                .is_some_and(|first| !first.revents().is_empty());
+            drop(waited);
+            forget_news(&self.log_news);
+            if signalled && let Some(info) = sys::read_signal(signals.as_fd()) {
+                let asks = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+                if asks.contains(&(info.ssi_signo as i32)) {
+                    return self.settle_all();
+                }
+            }
+            self.read_log()?;
+            if let Err(error) = self.read_stream()
+                && let Err(last) = self.begin_again(&error)
+            {
+                self.settle_all()?;
+                news(WatchNews::ServerGone(last.to_string()));
+                return Ok(());
+            }
+            self.keep_up();
+            self.settle(false);
+        }
+    }
+
+    fn read_log(&mut self) -> Result<bool, Error> {
+        let lines = self.log.lines()?;
+        for line in &lines {
+            if let Some(time) = line.time(self.offset) {
+                self.table.take(line, time);
+            }
+        }
+        Ok(!lines.is_empty())
+    }
+
+    fn read_stream(&mut self) -> Result<bool, Error> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(false);
+        };
+        let received = stream.received()?;
+        let any = !received.is_empty();
+        for transaction in received {
+            let numbers: BTreeSet<u32> = transaction.changes.iter().map(|one| one.table).collect();
+            let tables = numbers.into_iter();
+            let tables = tables.filter_map(|one| Some((one, stream.decoder.table(one)?.clone())));
+            self.commits.push_back(ArrivedCommit {
+                tables: tables.collect(),
+                transaction,
+                arrived: Instant::now(),
+            });
+        }
+        Ok(any)
+    }
+
+    /// Begins another stream after one broke. Row changes in between are missing.
+    fn begin_again(&mut self, broken: &Error) -> Result<(), Error> {
+        self.stream = None;
+        let from = sys::clock::machine();
+        let mut last = None;
+        for attempt in 0..ATTEMPTS {
+            std::thread::sleep(Duration::from_millis(20) * attempt);
+            match self.another_stream() {
+                Ok(stream) => {
+                    self.table.own.push(stream.server_pid());
+                    self.stream = Some(stream);
+                    let to = sys::clock::machine();
+                    self.gap_of_rows(broken, from, Some(to));
+                    return Ok(());
+                }
+                // A server that is shut down refuses, or is not there.
+                Err(error @ Error::Connect { .. }) => {
+                    last = Some(error);
+                    break;
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        self.gap_of_rows(broken, from, None);
+        Err(last.unwrap_or_else(|| Error::Protocol("nothing".to_owned())))
+    }
+
+    fn another_stream(&mut self) -> Result<ReplicationStream, Error> {
+        self.session = Connection::open(&self.target, false)?;
+        self.table.own.push(self.session.server_pid);
+        keep_out_of_log(&mut self.session);
+        self.catalog = Catalog::read(&mut self.session)?;
+        ReplicationStream::begin(&self.target, &mut self.session, &self.catalog, &self.run)
+    }
+
+    fn gap_of_rows(&mut self, broken: &Error, from: i64, to: Option<i64>) {
+        let seconds = |time: i64| time / 1_000_000_000;
+        let until = match to {
+            Some(to) => format!("until {}", seconds(to)),
+            None => "on".to_owned(),
+        };
+        self.gaps.insert(format!(
+            "row changes from second {} of the calendar {until} are unknown, because {}",
+            seconds(from),
+            chain(broken)
+        ));
+    }
+
+    /// Looks at the catalog, and answers the server, from time to time.
+    fn keep_up(&mut self) {
+        if self.looked.elapsed() >= CATALOG {
+            self.looked = Instant::now();
+            // A server that is gone shows that in the stream, too.
+            if let Ok(catalog) = Catalog::read(&mut self.session) {
+                self.catalog = catalog;
+                if let Some(stream) = &mut self.stream {
+                    match stream.follow(&mut self.session, &self.catalog) {
+                        Ok(()) => self.refusals = 0,
+                        Err(error) => self.refused(&error),
+                    }
+                }
+            }
+            if let Ok(offset) = self.settings.zone_offset(&mut self.session) {
+                self.offset = offset;
+            }
+        }
+        if self.confirmed.elapsed() >= CONFIRM {
+            self.confirmed = Instant::now();
+            if let Some(stream) = &mut self.stream {
+                let _ = stream.confirm();
+            }
+        }
+    }
+
+    /// A table that is dropped at this moment is refused, too, but not at the next attempts.
+    fn refused(&mut self, error: &Error) {
+        self.refusals += 1;
+        if self.refusals == REFUSALS {
+            let why = chain(error);
+            self.gaps
+                .insert(format!("updates of new tables are unknown, because {why}"));
+        }
+    }
+
+    /// Records all that is left. The server has logged and sent all that happened until now.
+    fn settle_all(&mut self) -> Result<(), Error> {
+        let mut quiet = Instant::now();
+        while quiet.elapsed() < LINES {
+            std::thread::sleep(Duration::from_millis(10));
+            let lines = self.read_log()?;
+            let rows = self.read_stream().unwrap_or(false);
+            if lines || rows {
+                quiet = Instant::now();
+            }
+        }
+        self.settle(true);
+        Ok(())
+    }
+
+    /// Records what has ended and waits for nothing more.
+    fn settle(&mut self, all: bool) {
+        while let Some(first) = self.commits.front() {
+            if !all && first.arrived.elapsed() < LINES {
+                break;
+            }
+            if let Some(commit) = self.commits.pop_front() {
+                self.record_commit(&commit);
+            }
+        }
+        let waits = |may_write: bool| if may_write { COMMIT } else { LINES };
+        let ready = self.table.transactions.iter().filter(|(_, one)| {
+            let since = one.ended.map(|(_, known)| known.elapsed());
+            all || since.is_some_and(|since| since >= waits(one.may_write()))
+        });
+        let mut ready: Vec<(i64, u64)> = ready.map(|(key, one)| (one.began, *key)).collect();
+        ready.sort_unstable();
+        for (_, key) in ready {
+            self.record_logged(key, None, CommitCertainty::Alone);
+        }
+        for id in self.table.ended() {
+            if let Some(session) = self.table.sessions.remove(&id) {
+                self.log.forget(&id);
+                let time = session.ended.unwrap_or(session.began);
+                self.recorder.end_session(&session, time);
+            }
+        }
+    }
+
+    fn record_commit(&mut self, arrived: &ArrivedCommit) {
+        let commit = Commit {
+            transaction: &arrived.transaction,
+            tables: arrived.tables.clone(),
+        };
+        let changed = commit.changed();
+        if changed.is_empty() {
+            return;
+        }
+        let found = matching(&self.table, &self.catalog, &arrived.transaction, &changed);
+        match found {
+            TransactionMatch::Number(key) => {
+                self.record_logged(key, Some(&commit), CommitCertainty::Number);
+            }
+            TransactionMatch::Time(key) => {
+                self.record_logged(key, Some(&commit), CommitCertainty::Time);
+            }
+            TransactionMatch::Several(keys) => self.record_doubtful(&commit, &keys),
+            TransactionMatch::Unknown => self.record_doubtful(&commit, &[]),
+        }
+    }
+
+    fn record_logged(&mut self, key: u64, commit: Option<&Commit<'_>>, certainty: CommitCertainty) {
+        let Some(logged) = self.table.remove(key) else {
+            return;
+        };
+        if let Some(session) = self.table.sessions.get_mut(&logged.session) {
+            self.recorder
+                .record(&logged, session, commit, certainty, &self.catalog);
+        }
+    }
+
+    /// Records a commit that may belong to any of these.
+    fn record_doubtful(&mut self, commit: &Commit<'_>, keys: &[u64]) {
+        let table = &mut self.table;
+        let (transactions, sessions) = (&table.transactions, &mut table.sessions);
+        let mut candidates = Vec::new();
+        for key in keys {
+            if let Some(logged) = transactions.get(key)
+                && let Some(session) = sessions.get_mut(&logged.session)
+            {
+                candidates.push((logged, session.clone()));
+            }
+        }
+        self.recorder
+            .record_alone(commit, &mut candidates, &self.catalog);
+        for (logged, session) in candidates {
+            sessions.insert(logged.session.clone(), session);
+        }
+    }
+
+    /// Ends the stream, and says what is missing.
+    fn end(mut self) -> Vec<Reason> {
+        if let Some(stream) = self.stream.take() {
+            stream.end(&mut self.session);
+        }
+        let mut gaps = self.gaps;
+        let mut counted = |count: u64, what: &str| {
+            if count > 0 {
+                gaps.insert(format!("{count} {what}"));
+            }
+        };
+        counted(
+            self.log.missing,
+            "lines of the server's log were removed before they were read",
+        );
+        counted(self.log.unreadable, "lines of the server's log are no JSON");
+        let unparsed = "statements cannot be parsed, so the tables that they name are unknown";
+        counted(self.table.unparsed, unparsed);
+        gaps.into_iter()
+            .map(|what| Reason::DatabaseGap { what })
+            .collect()
+    }
+}
+
+/// The watch looks at the catalog each second, which would fill the log. Only a superuser may set
+/// this; for others the lines are skipped.
+fn keep_out_of_log(session: &mut Connection) {
+    let quiet = "SET log_statement = 'none'; SET log_duration = off; \
+        SET log_min_duration_statement = -1";
+    let _ = session.query(quiet);
+}
+
+/// A descriptor that becomes readable when a file of the log's directory is written or made.
+fn log_news(settings: &ServerSettings) -> Result<OwnedFd, Error> {
+    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+    let news = inotify::init(flags).map_err(Error::system("watch the server's log"))?;
+    let wanted = inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE;
+    inotify::add_watch(&news, &settings.log_directory, wanted)
+        .map_err(Error::system("watch the server's log"))?;
+    Ok(news)
+}
+
+/// Takes all news of the log: the log itself says what they are.
+fn forget_news(news: &OwnedFd) {
+    let mut buffer = [0; 4096];
+    while rustix::io::read(news, &mut buffer).is_ok_and(|count| count > 0) {}
+}
+
+/// An error with its causes.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,108 @@
+//! The server's settings are checked before anything is made.
+
+use std::path::PathBuf;
+
+use crate::Error;
+use crate::connection::Connection;
+
+/// The facts about a server that recording uses.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServerSettings {
+    /// The directory of the log's files.
+    pub(crate) log_directory: PathBuf,
+    /// Time zone of the log's times.
+    pub(crate) log_zone: String,
+    /// The directory of the server's socket.
+    pub(crate) socket_directory: String,
+}
+
+impl ServerSettings {
+    /// Reads and checks the settings.
+    pub(crate) fn read(connection: &mut Connection) -> Result<ServerSettings, Error> {
+        let mut show = |name: &str| connection.value(&format!("SHOW {name}"));
+        let number: u32 = show("server_version_num")?.parse().unwrap_or(0);
+        let version = show("server_version")?;
+        let wants = |holds: bool, setting, value: &str, wanted, remedy| match holds {
+            true => Ok(()),
+            false => Err(Error::Setting {
+                setting,
+                value: value.to_owned(),
+                wanted,
+                remedy,
+            }),
+        };
+        wants(
+            number >= 150_000,
+            "the version of the server",
+            &version,
+            "15 or later, which writes its log as JSON",
+            "upgrade the server",
+        )?;
+        const RESTART: &str = "change it with ALTER SYSTEM, and restart the server";
+        const RELOAD: &str = "change it with ALTER SYSTEM, and call pg_reload_conf()";
+        let level = show("wal_level")?;
+        wants(level == "logical", "wal_level", &level, "logical", RESTART)?;
+        let collector = show("logging_collector")?;
+        wants(
+            collector == "on",
+            "logging_collector",
+            &collector,
+            "on",
+            RESTART,
+        )?;
+        let kinds = show("log_destination")?;
+        let json = kinds.split(',').any(|kind| kind.trim() == "jsonlog");
+        wants(
+            json,
+            "log_destination",
+            &kinds,
+            "jsonlog among others",
+            RELOAD,
+        )?;
+        let statements = show("log_statement")?;
+        wants(
+            statements == "all",
+            "log_statement",
+            &statements,
+            "all",
+            RELOAD,
+        )?;
+        let language = show("lc_messages")?;
+        let english = ["", "C", "POSIX"].contains(&&*language)
+            || language.starts_with("C.")
+            || language.starts_with("en");
+        wants(english, "lc_messages", &language, "C or English", RELOAD)?;
+        let size = show("max_slot_wal_keep_size")?;
+        let silence = show("wal_sender_timeout")?;
+        // The server keeps what a slot has not received. Either setting limits how much.
+        wants(
+            size != "-1" || silence != "0",
+            "max_slot_wal_keep_size",
+            "-1 while wal_sender_timeout is 0",
+            "a limit of either",
+            RELOAD,
+        )?;
+        let data_directory = PathBuf::from(show("data_directory")?);
+        let sockets = show("unix_socket_directories")?;
+        Ok(ServerSettings {
+            log_directory: data_directory.join(show("log_directory")?),
+            log_zone: show("log_timezone")?,
+            socket_directory: sockets
+                .split(',')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        })
+    }
+
+    /// Offset of the log's local times in seconds east of UTC, at this moment.
+    pub(crate) fn zone_offset(&self, connection: &mut Connection) -> Result<i64, Error> {
+        let zone = self.log_zone.replace('\'', "''");
+        let statement = format!(
+            "SELECT extract(epoch FROM (now() AT TIME ZONE '{zone}') - (now() AT TIME ZONE 'UTC'))"
+        );
+        let text = connection.value(&statement)?;
+        Ok(text.parse::<f64>().map_or(0, |seconds| seconds as i64))
+    }
+}

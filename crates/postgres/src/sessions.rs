@@ -1,0 +1,352 @@
+//! The sessions and transactions that the server's log tells of.
+//!
+//! In: lines of the log, in order. Out: transactions with their statements. A transaction ends with
+//! a line of its session outside of it, or with its commit in the replication stream.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::client_process::{self, ClientProcess};
+use crate::log_line::{LogEvent, LogLine};
+use crate::statement_secrets::without_secrets;
+use crate::statement_tables::StatementTables;
+
+/// A client that is not found at so many lines is of another machine, or not visible.
+const LOOKS: u8 = 4;
+
+/// A statement that was executed.
+#[derive(Debug, Clone)]
+pub(crate) struct ExecutedStatement {
+    /// When it began, in ns since 1970.
+    pub(crate) time: i64,
+    pub(crate) text: String,
+    pub(crate) parameters: Option<String>,
+    /// The tables, or the parser's message.
+    pub(crate) tables: Result<StatementTables, String>,
+    /// The server's message, if it failed.
+    pub(crate) error: Option<String>,
+}
+
+/// A transaction, as the log tells of it.
+#[derive(Debug)]
+pub(crate) struct LoggedTransaction {
+    pub(crate) session: String,
+    /// The number that it has from its start.
+    pub(crate) virtual_id: String,
+    /// The number that it has from its first change, if a line told it.
+    pub(crate) id: Option<u32>,
+    pub(crate) began: i64,
+    /// When it ended, and when that became known here.
+    pub(crate) ended: Option<(i64, Instant)>,
+    pub(crate) statements: Vec<ExecutedStatement>,
+}
+
+impl LoggedTransaction {
+    /// True if it was undone as a whole. After an error, a transaction cannot commit unless it goes
+    /// back to a savepoint.
+    pub(crate) fn is_rolled_back(&self) -> bool {
+        let undoes = |statement: &ExecutedStatement| {
+            let text = statement.text.to_lowercase();
+            let mut words = text
+                .split_whitespace()
+                .map(|word| word.trim_end_matches(';'));
+            let is_undo = matches!(words.next(), Some("rollback" | "abort"));
+            is_undo.then(|| words.any(|word| word == "to"))
+        };
+        let goes_back = self.statements.iter().any(|one| undoes(one) == Some(true));
+        let last = self.statements.last().and_then(undoes);
+        let failed = self.statements.iter().any(|one| one.error.is_some());
+        last == Some(false) || failed && !goes_back
+    }
+
+    /// True if it may have changed rows.
+    pub(crate) fn may_write(&self) -> bool {
+        if self.is_rolled_back() {
+            return false;
+        }
+        self.statements
+            .iter()
+            .any(|statement| match &statement.tables {
+                Ok(tables) => !tables.writes.is_empty() || tables.calls || tables.defines,
+                Err(_) => true,
+            })
+    }
+}
+
+/// A connection of a client.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientSession {
+    /// Counts the sessions of the run, from 1.
+    pub(crate) number: i32,
+    pub(crate) server_pid: u32,
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) application: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) client: Option<ClientProcess>,
+    pub(crate) began: i64,
+    pub(crate) ended: Option<i64>,
+    /// How often its client was looked for.
+    looks: u8,
+    /// When the last of its recorded transactions ended.
+    pub(crate) last_end: i64,
+    /// Its records have been begun.
+    pub(crate) is_recorded: bool,
+    current: Option<u64>,
+}
+
+/// All sessions, and the transactions that are not recorded yet.
+#[derive(Debug, Default)]
+pub(crate) struct SessionTable {
+    pub(crate) sessions: HashMap<String, ClientSession>,
+    pub(crate) transactions: HashMap<u64, LoggedTransaction>,
+    pub(crate) next_session: i32,
+    pub(crate) next_transaction: u64,
+    /// Statements that did not parse.
+    pub(crate) unparsed: u64,
+    /// The server's processes that work for this watch.
+    pub(crate) own: Vec<u32>,
+    pub(crate) database: String,
+    pub(crate) server_port: u16,
+}
+
+impl SessionTable {
+    /// Takes a line of the log.
+    pub(crate) fn take(&mut self, line: &LogLine, time: i64) {
+        let other = !line.dbname.is_empty() && line.dbname != self.database;
+        let foreign = !["client backend", "not initialized", ""].contains(&&*line.backend_type);
+        if line.session_id.is_empty() || other || foreign || self.own.contains(&line.pid) {
+            self.sessions.remove(&line.session_id);
+            return;
+        }
+        let event = line.event();
+        self.know_session(line, time);
+        let id = &line.session_id;
+        self.leave_transaction(line, time);
+        match event {
+            LogEvent::Statement { text, parameters } => {
+                self.begin_statement(line, time, text, parameters);
+            }
+            LogEvent::Failed(message) => {
+                let current = self.sessions.get(id).and_then(|session| session.current);
+                let transaction = current.and_then(|key| self.transactions.get_mut(&key));
+                let last = transaction.and_then(|transaction| transaction.statements.last_mut());
+                if let Some(statement) = last {
+                    statement.error = Some(message);
+                }
+            }
+            LogEvent::Disconnected => self.end_session(id, time),
+            LogEvent::Connected | LogEvent::Ended | LogEvent::Other => (),
+        }
+    }
+
+    fn know_session(&mut self, line: &LogLine, time: i64) {
+        let known = self.sessions.contains_key(&line.session_id);
+        if !known {
+            self.next_session += 1;
+        }
+        let number = self.next_session;
+        let server_port = self.server_port;
+        let session = self.sessions.entry(line.session_id.clone());
+        let session = session.or_insert_with(|| ClientSession {
+            number,
+            server_pid: line.pid,
+            user: String::new(),
+            database: String::new(),
+            application: String::new(),
+            host: line.remote_host.clone(),
+            port: line.remote_port,
+            client: None,
+            looks: 0,
+            last_end: 0,
+            began: time,
+            ended: None,
+            is_recorded: false,
+            current: None,
+        });
+        let set = |field: &mut String, value: &str| {
+            if !value.is_empty() {
+                value.clone_into(field);
+            }
+        };
+        set(&mut session.user, &line.user);
+        set(&mut session.database, &line.dbname);
+        set(&mut session.application, &line.application_name);
+        if session.client.is_none() && line.remote_port != 0 && session.looks < LOOKS {
+            session.looks += 1;
+            session.client = client_process::find(&session.host, session.port, server_port);
+        }
+    }
+
+    /// Ends the session's transaction if the line is not in it, and learns its number if it is.
+    fn leave_transaction(&mut self, line: &LogLine, time: i64) {
+        let Some(session) = self.sessions.get_mut(&line.session_id) else {
+            return;
+        };
+        let Some(key) = session.current else { return };
+        let Some(transaction) = self.transactions.get_mut(&key) else {
+            session.current = None;
+            return;
+        };
+        if transaction.virtual_id == line.vxid {
+            transaction.id = transaction.id.or((line.txid != 0).then_some(line.txid));
+        } else {
+            transaction.ended = Some((time, Instant::now()));
+            session.current = None;
+        }
+    }
+
+    fn begin_statement(
+        &mut self,
+        line: &LogLine,
+        time: i64,
+        text: String,
+        parameters: Option<String>,
+    ) {
+        if !line.is_in_transaction() {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(&line.session_id) else {
+            return;
+        };
+        let tables = StatementTables::of(&text);
+        self.unparsed += u64::from(tables.is_err());
+        let statement = ExecutedStatement {
+            time,
+            text: without_secrets(&text),
+            parameters,
+            tables,
+            error: None,
+        };
+        let key = *session.current.get_or_insert_with(|| {
+            self.next_transaction += 1;
+            self.next_transaction
+        });
+        let transaction = self.transactions.entry(key);
+        let transaction = transaction.or_insert_with(|| LoggedTransaction {
+            session: line.session_id.clone(),
+            virtual_id: line.vxid.clone(),
+            id: (line.txid != 0).then_some(line.txid),
+            began: time,
+            ended: None,
+            statements: Vec::new(),
+        });
+        transaction.statements.push(statement);
+    }
+
+    fn end_session(&mut self, id: &str, time: i64) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.ended = Some(time);
+        }
+    }
+
+    /// Takes a transaction out, to be recorded.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<LoggedTransaction> {
+        let transaction = self.transactions.remove(&key)?;
+        if let Some(session) = self.sessions.get_mut(&transaction.session)
+            && session.current == Some(key)
+        {
+            session.current = None;
+        }
+        Some(transaction)
+    }
+
+    /// Sessions that have ended and have no transaction left.
+    pub(crate) fn ended(&self) -> Vec<String> {
+        let is_over = |id: &String, session: &ClientSession| {
+            let has_work = self.transactions.values().any(|one| one.session == *id);
+            session.ended.is_some() && !has_work
+        };
+        let over = self
+            .sessions
+            .iter()
+            .filter(|(id, session)| is_over(id, session));
+        over.map(|(id, _)| id.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(message: &str, virtual_id: &str, id: u32) -> LogLine {
+        let text = serde_json::json!({
+            "timestamp": "2026-11-22 12:00:00.000 UTC", "user": "ann", "dbname": "bank",
+            "pid": 7, "session_id": "s", "vxid": virtual_id, "txid": id, "message": message,
+            "backend_type": "client backend", "error_severity": "LOG",
+        });
+        LogLine::parse(text.to_string().as_bytes()).unwrap()
+    }
+
+    fn table() -> SessionTable {
+        SessionTable {
+            database: "bank".to_owned(),
+            ..SessionTable::default()
+        }
+    }
+
+    #[test]
+    fn statements_of_one_virtual_id_are_one_transaction() {
+        let mut table = table();
+        table.take(&line("statement: BEGIN", "3/1", 0), 10);
+        table.take(&line("statement: UPDATE a SET x = 1", "3/1", 0), 20);
+        table.take(&line("statement: COMMIT", "3/1", 742), 30);
+        table.take(&line("statement: SELECT 1", "3/2", 0), 40);
+        assert_eq!(table.transactions.len(), 2);
+        let first = &table.transactions[&1];
+        assert_eq!(
+            (first.id, first.began, first.statements.len()),
+            (Some(742), 10, 3)
+        );
+        assert_eq!(first.ended.map(|(time, _)| time), Some(40));
+        assert!(first.may_write() && !table.transactions[&2].may_write());
+    }
+
+    #[test]
+    fn a_transaction_that_is_rolled_back_changes_nothing_unless_it_goes_back_to_a_savepoint() {
+        let ends_with = |last: &[&str]| {
+            let mut table = table();
+            for text in ["statement: BEGIN", "statement: DELETE FROM a"]
+                .iter()
+                .chain(last)
+            {
+                table.take(&line(text, "3/1", 0), 10);
+            }
+            table.transactions[&1].may_write()
+        };
+        assert!(ends_with(&["statement: COMMIT"]));
+        assert!(!ends_with(&["statement: ROLLBACK;"]));
+        assert!(ends_with(&[
+            "statement: ROLLBACK TO s",
+            "statement: COMMIT"
+        ]));
+    }
+
+    #[test]
+    fn a_statement_alone_ends_with_its_duration() {
+        let mut table = table();
+        table.take(&line("statement: SELECT 1", "3/2", 0), 40);
+        table.take(&line("duration: 0.1 ms", "3/0", 0), 50);
+        assert_eq!(table.transactions[&1].ended.map(|(time, _)| time), Some(50));
+    }
+
+    #[test]
+    fn another_database_and_the_watch_itself_are_left_out() {
+        let mut table = table();
+        let mut other = line("statement: SELECT 1", "3/2", 0);
+        other.dbname = "other".to_owned();
+        table.take(&other, 1);
+        table.own = vec![7];
+        table.take(&line("statement: SELECT 1", "3/2", 0), 1);
+        assert!(table.transactions.is_empty());
+    }
+
+    #[test]
+    fn a_statement_that_does_not_parse_is_kept_and_counted() {
+        let mut table = table();
+        table.take(&line("statement: SELEC 1", "3/2", 0), 1);
+        assert_eq!(table.unparsed, 1);
+        assert!(table.transactions[&1].statements[0].tables.is_err());
+    }
+}

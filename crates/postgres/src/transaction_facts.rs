@@ -1,0 +1,105 @@
+//! The facts about transactions and rows that are no edges, as JSON.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::commit::{Commit, CommitCertainty};
+use crate::database_records::cut;
+use crate::row_decoder::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
+use crate::sessions::{ClientSession, LoggedTransaction};
+
+/// Most characters of a value in a fact.
+const VALUE: usize = 512;
+/// Most characters of a statement in a fact.
+const STATEMENT: usize = 4 << 10;
+/// Most statements in the fact of a transaction.
+const STATEMENTS: usize = 8;
+
+pub(crate) fn position(position: u64) -> String {
+    format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff)
+}
+
+pub(crate) fn client(session: &ClientSession) -> Value {
+    json!({
+        "address": session.host,
+        "port": (session.port != 0).then_some(session.port),
+        "pid": session.client.as_ref().map(|client| client.pid),
+    })
+}
+
+pub(crate) fn transaction_fact(
+    logged: &LoggedTransaction,
+    session: &ClientSession,
+    commit: Option<&Commit<'_>>,
+    certainty: CommitCertainty,
+) -> Value {
+    let names = |set: &BTreeSet<Vec<String>>| -> Vec<String> {
+        set.iter().map(|name| name.join(".")).collect()
+    };
+    let statements = logged.statements.iter().take(STATEMENTS).map(|one| {
+        let tables = one.tables.as_ref();
+        json!({
+            "text": cut(&one.text, STATEMENT), "parameters": one.parameters, "error": one.error,
+            "reads": tables.ok().map(|tables| names(&tables.reads)),
+            "writes": tables.ok().map(|tables| names(&tables.writes)),
+            "columns": tables.ok().map(|tables| names(&tables.columns)),
+            "unparsed": tables.err(),
+        })
+    });
+    json!({
+        "number": commit.map(|commit| commit.transaction.id).or(logged.id),
+        "virtual": logged.virtual_id, "user": session.user, "database": session.database,
+        "application": session.application, "client": client(session),
+        "committed": commit.map(|commit| commit.transaction.time),
+        "position": commit.map(|commit| position(commit.transaction.position)),
+        "matched_by": certainty.word(),
+        "rows": commit.map(|commit| commit.transaction.changes.len()),
+        "rows_left_out": commit.map(|commit| commit.transaction.left_out),
+        "count": logged.statements.len(),
+        "statements": statements.collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn row_fact(row: &str, table: &StreamTable, change: &RowChange) -> Value {
+    let image = |image: &Option<RowImage>| match image {
+        Some(image) => {
+            let columns = image
+                .iter()
+                .map(|(name, value)| (name.clone(), value_json(value)));
+            Value::Object(columns.collect())
+        }
+        None => Value::Null,
+    };
+    let operation = match change.operation {
+        RowOperation::Insert => "insert",
+        RowOperation::Update => "update",
+        RowOperation::Delete => "delete",
+        RowOperation::Truncate => "truncate",
+    };
+    let has_former = matches!(
+        change.operation,
+        RowOperation::Update | RowOperation::Delete
+    );
+    let lacks = has_former && !change.whole_before;
+    let why = match table.identity {
+        b'f' => "the server sent none",
+        _ => "the table's REPLICA IDENTITY is not FULL",
+    };
+    json!({
+        "row": row, "operation": operation,
+        "before": image(&change.before), "after": image(&change.after),
+        "before_incomplete": lacks.then_some(why),
+    })
+}
+
+pub(crate) fn value_json(value: &ColumnValue) -> Value {
+    match value {
+        ColumnValue::Null => Value::Null,
+        ColumnValue::Unchanged => json!({"unchanged": true}),
+        ColumnValue::Text(text) if text.len() > VALUE => {
+            json!({"begins": cut(text, VALUE), "bytes": text.len()})
+        }
+        ColumnValue::Text(text) => Value::String(text.clone()),
+    }
+}

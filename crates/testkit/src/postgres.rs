@@ -1,0 +1,211 @@
+//! A PostgreSQL server for a test, of the stage's own user.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::need::{find, skipped};
+use crate::stage::Stage;
+
+const SETTINGS: &str = "listen_addresses = '127.0.0.1'\nwal_level = logical\n\
+    logging_collector = on\nlog_destination = jsonlog\nlog_directory = log\nlog_statement = all\n\
+    log_duration = on\nlog_connections = on\nlog_disconnections = on\nfsync = off\n\
+    lc_messages = C\nshared_buffers = 16MB\n";
+
+/// A running server with the database `bank` of the user `ann`. Dropped, it is stopped.
+pub struct PostgresServer {
+    programs: PathBuf,
+    data: PathBuf,
+    /// TCP port on 127.0.0.1.
+    pub port: u16,
+    user: crate::user::User,
+}
+
+/// The directory of the server's programs. Debian puts them beside the search path.
+fn programs() -> Option<PathBuf> {
+    if let Some(initdb) = find("initdb") {
+        return initdb.parent().map(Path::to_owned);
+    }
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
+    let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
+    found.retain(|directory| directory.join("initdb").exists());
+    found.sort_unstable();
+    found.pop()
+}
+
+impl PostgresServer {
+    /// Starts a server in the stage. `None`, with a notice, where none is installed.
+    pub fn start(what: &str, stage: &Stage, settings: &str) -> io::Result<Option<PostgresServer>> {
+        let (Some(programs), Some(_)) = (programs(), find("psql")) else {
+            skipped(what, "needs initdb and psql (package postgresql)");
+            return Ok(None);
+        };
+        let data = stage.path().join("database");
+        stage.directory("database")?;
+        stage.directory("sockets")?;
+        let initdb = programs.join("initdb");
+        let mut command = stage.command(initdb);
+        command.args([
+            "-A",
+            "trust",
+            "-U",
+            "ann",
+            "--no-sync",
+            "--locale=C",
+            "--encoding=UTF8",
+        ]);
+        succeeds(command.arg("-D").arg(&data))?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let sockets = stage.path().join("sockets");
+        let file = data.join("postgresql.conf");
+        let text = fs::read_to_string(&file)?;
+        let own = format!(
+            "{SETTINGS}port = {port}\nunix_socket_directories = '{}'\n{settings}\n",
+            sockets.display()
+        );
+        fs::write(&file, text + &own)?;
+        let server = PostgresServer {
+            programs,
+            data,
+            port,
+            user: stage.user(),
+        };
+        server.control(stage, &["-w", "start"])?;
+        server.query(stage, "postgres", "CREATE DATABASE bank")?;
+        Ok(Some(server))
+    }
+
+    /// `pg_ctl ARGS…`
+    pub fn control(&self, stage: &Stage, args: &[&str]) -> io::Result<()> {
+        let mut command = stage.command(self.programs.join("pg_ctl"));
+        command
+            .arg("-D")
+            .arg(&self.data)
+            .arg("-l")
+            .arg(self.data.join("start.log"));
+        succeeds(
+            command
+                .args(args)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        )
+    }
+
+    /// Executes statements with psql, and returns its output.
+    pub fn query(&self, stage: &Stage, database: &str, text: &str) -> io::Result<String> {
+        let port = self.port.to_string();
+        let args = [
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "-U",
+            "ann",
+            "-qAtX",
+            "-v",
+            "ON_ERROR_STOP=1",
+        ];
+        let output = stage
+            .command("psql")
+            .args(args)
+            .args(["-c", text, database])
+            .output()?;
+        checked(&output)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The options with which `psql` connects to the database.
+    pub fn psql(&self) -> String {
+        format!("psql -h 127.0.0.1 -p {} -U ann -qAtX bank", self.port)
+    }
+
+    /// The directory of the server's log.
+    pub fn log_directory(&self) -> PathBuf {
+        self.data.join("log")
+    }
+
+    /// Begins to watch the database, and waits until it is watched.
+    pub fn watched(&self, stage: &Stage, options: &[&str]) -> io::Result<DatabaseWatcher> {
+        let connection = format!("postgres://ann@127.0.0.1:{}/bank", self.port);
+        let mut command = stage.backstory(&["watch", "postgres"]);
+        let mut child = command
+            .args(options)
+            .arg(connection)
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let from = child.stderr.take();
+        let mut messages = BufReader::new(from.ok_or_else(|| io::Error::other("no stderr"))?);
+        let mut first = String::new();
+        messages.read_line(&mut first)?;
+        if !first.contains(" records ") {
+            child.wait()?;
+            return Err(io::Error::other(first));
+        }
+        Ok(DatabaseWatcher { child, messages })
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        let mut command = Command::new(self.programs.join("pg_ctl"));
+        command
+            .arg("-D")
+            .arg(&self.data)
+            .args(["-m", "immediate", "-w", "stop"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = self.user.runs(&mut command).status();
+    }
+}
+
+/// A process that watches a database. Dropped, it is killed.
+pub struct DatabaseWatcher {
+    child: Child,
+    messages: BufReader<std::process::ChildStderr>,
+}
+
+impl DatabaseWatcher {
+    /// Ends the watch as Ctrl-C does, and returns its messages.
+    pub fn end(mut self) -> io::Result<String> {
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
+            kill_process(pid, Signal::INT)?;
+        }
+        self.ended()
+    }
+
+    /// Waits for the end of the watch, and returns its messages.
+    pub fn ended(&mut self) -> io::Result<String> {
+        let mut said = String::new();
+        while self.messages.read_line(&mut said)? > 0 {}
+        self.child.wait()?;
+        Ok(said)
+    }
+
+    /// Kills the watch.
+    pub fn kill(mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+}
+
+impl Drop for DatabaseWatcher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn succeeds(command: &mut Command) -> io::Result<()> {
+    checked(&command.output()?)
+}
+
+fn checked(output: &Output) -> io::Result<()> {
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(io::Error::other(said))
+}
