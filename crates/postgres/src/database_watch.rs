@@ -20,7 +20,7 @@ use crate::matching::{TransactionMatch, matching};
 use crate::replication::ReplicationStream;
 use crate::row_decoder::CommittedTransaction;
 use crate::server_settings::ServerSettings;
-use crate::sessions::SessionTable;
+use crate::sessions::{LoggedTransaction, SessionTable};
 use crate::transaction_records::TransactionRecorder;
 use crate::{ConnectionTarget, Error};
 
@@ -272,17 +272,7 @@ impl DatabaseWatch {
     /// Looks at the catalog, and answers the server, from time to time.
     fn keep_up(&mut self) {
         if self.looked.elapsed() >= CATALOG {
-            self.looked = Instant::now();
-            // A server that is gone shows that in the stream, too.
-            if let Ok(catalog) = Catalog::read(&mut self.session) {
-                self.catalog = catalog;
-                if let Some(stream) = &mut self.stream {
-                    match stream.follow(&mut self.session, &self.catalog) {
-                        Ok(()) => self.refusals = 0,
-                        Err(error) => self.refused(&error),
-                    }
-                }
-            }
+            self.look_at_catalog();
             if let Ok(offset) = self.settings.zone_offset(&mut self.session) {
                 self.offset = offset;
             }
@@ -291,6 +281,21 @@ impl DatabaseWatch {
             self.confirmed = Instant::now();
             if let Some(stream) = &mut self.stream {
                 let _ = stream.confirm();
+            }
+        }
+    }
+
+    fn look_at_catalog(&mut self) {
+        self.looked = Instant::now();
+        // A server that is gone shows that in the stream, too.
+        let Ok(catalog) = Catalog::read(&mut self.session) else {
+            return;
+        };
+        self.catalog = catalog;
+        if let Some(stream) = &mut self.stream {
+            match stream.follow(&mut self.session, &self.catalog) {
+                Ok(()) => self.refusals = 0,
+                Err(error) => self.refused(&error),
             }
         }
     }
@@ -358,6 +363,12 @@ impl DatabaseWatch {
         if changed.is_empty() {
             return;
         }
+        if changed
+            .iter()
+            .any(|name| self.catalog.table(name).is_none())
+        {
+            self.look_at_catalog();
+        }
         let found = matching(&self.table, &self.catalog, &arrived.transaction, &changed);
         match found {
             TransactionMatch::Number(key) => {
@@ -375,10 +386,49 @@ impl DatabaseWatch {
         let Some(logged) = self.table.remove(key) else {
             return;
         };
+        self.know_tables(&logged);
+        self.look_for_lost_updates(&logged);
         if let Some(session) = self.table.sessions.get_mut(&logged.session) {
             self.recorder
                 .record(&logged, session, commit, certainty, &self.catalog);
         }
+    }
+
+    /// Looks at the catalog if the transaction names a table that is not in it yet.
+    fn know_tables(&mut self, logged: &LoggedTransaction) {
+        let user = self.user_of(logged);
+        let tables = logged
+            .statements
+            .iter()
+            .filter_map(|one| one.tables.as_ref().ok());
+        let mut names = tables.flat_map(|tables| tables.reads.iter().chain(&tables.writes));
+        let is_older = logged.ended.is_none_or(|(_, known)| self.looked < known);
+        if is_older && names.any(|name| self.catalog.resolve(name, user).is_none()) {
+            self.look_at_catalog();
+        }
+    }
+
+    fn user_of(&self, logged: &LoggedTransaction) -> &str {
+        let session = self.table.sessions.get(&logged.session);
+        session.map_or("", |session| &session.user)
+    }
+
+    /// A table that was made a moment ago is not in the stream of updates yet.
+    fn look_for_lost_updates(&mut self, logged: &LoggedTransaction) {
+        let Some(stream) = self.stream.as_ref().filter(|_| !logged.is_rolled_back()) else {
+            return;
+        };
+        let user = self.user_of(logged);
+        let mut lost = Vec::new();
+        for statement in &logged.statements {
+            let replaced = statement.tables.iter().flat_map(|tables| &tables.replaced);
+            let replaced = replaced.filter_map(|name| self.catalog.resolve(name, user));
+            lost.extend(replaced.filter(|table| stream.lacks_updates(table, statement.time)));
+        }
+        let gap = |(schema, name)| {
+            format!("updates of rows of {schema}.{name} soon after it was created are unknown")
+        };
+        self.gaps.extend(lost.into_iter().map(gap));
     }
 
     /// Records a commit that may belong to any of these.

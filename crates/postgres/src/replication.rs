@@ -7,7 +7,7 @@
 //! The slot is temporary. The server drops it when the connection ends, however it ends. The
 //! publications are dropped at the end, or by the next watch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, TableName};
 use crate::connection::Connection;
@@ -25,6 +25,8 @@ pub(crate) struct ReplicationStream {
     stream: Connection,
     name: String,
     published: BTreeSet<TableName>,
+    /// When a table joined the publication of updates, if that was later than the stream's begin.
+    joined: BTreeMap<TableName, i64>,
     pub(crate) decoder: RowDecoder,
     /// Everything before this position has been received.
     position: u64,
@@ -73,6 +75,7 @@ impl ReplicationStream {
             stream,
             name,
             published,
+            joined: BTreeMap::new(),
             decoder: RowDecoder::default(),
             position: 0,
         })
@@ -93,8 +96,16 @@ impl ReplicationStream {
             false => format!("SET TABLE {}", list(&wanted)),
         };
         session.query(&format!("ALTER PUBLICATION {} {change}", self.name))?;
+        let now = backstory_sys::clock::machine();
+        let new = wanted.difference(&self.published).cloned();
+        self.joined.extend(new.map(|table| (table, now)));
         self.published = wanted;
         Ok(())
+    }
+
+    /// True if an update of the table at this time, in ns since 1970, is not in the stream.
+    pub(crate) fn lacks_updates(&self, table: &TableName, time: i64) -> bool {
+        self.joined.get(table).is_some_and(|joined| time < *joined)
     }
 
     /// The transactions whose commits have arrived, and the server's request for an answer.

@@ -36,6 +36,8 @@ pub(crate) struct StatementTables {
     pub(crate) calls: bool,
     /// It changes definitions.
     pub(crate) defines: bool,
+    /// Those of `writes` of which it may change or remove rows that were there before.
+    pub(crate) replaced: BTreeSet<WrittenName>,
 }
 
 impl StatementTables {
@@ -65,11 +67,20 @@ impl StatementTables {
     /// Adds the tables that a statement changes. A table that it does not read is taken out of
     /// `reads`.
     fn add_targets(&mut self, statement: &Statement, reads: &mut Vec<WrittenName>) {
+        let replaces = match statement {
+            Statement::Insert(insert) => insert.on.is_some(),
+            Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Merge(_)
+            | Statement::Truncate(_) => true,
+            _ => false,
+        };
         let mut target = |name: Option<WrittenName>, is_read: bool| {
             let Some(name) = name else { return };
             if let Some(at) = reads.iter().position(|read| !is_read && *read == name) {
                 reads.remove(at);
             }
+            self.replaced.extend(replaces.then(|| name.clone()));
             self.writes.insert(name);
         };
         match statement {
@@ -231,6 +242,16 @@ mod tests {
             assert_eq!(found_reads, *reads, "{text}");
             assert_eq!(found_writes, *writes, "{text}");
         }
+    }
+
+    #[test]
+    fn an_insertion_replaces_rows_only_on_a_conflict() {
+        let replaces = |text: &str| !StatementTables::of(text).unwrap().replaced.is_empty();
+        let insertion = "INSERT INTO a VALUES (1)";
+        let conflict = "INSERT INTO a VALUES (1) ON CONFLICT (x) DO UPDATE SET y = 2";
+        assert!(!replaces(insertion) && replaces(conflict));
+        assert!(replaces("UPDATE a SET x = 1") && replaces("DELETE FROM a"));
+        assert!(!replaces("CREATE TABLE a (x int)") && !replaces("SELECT * FROM a"));
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl TransactionRecorder {
                 time,
             );
         }
-        self.use_tables(activity, logged, session, commit, catalog, end);
+        self.use_tables(activity, logged, session, commit, catalog, (began, end));
         let sure = certainty != CommitCertainty::Possible;
         if let Some(commit) = commit {
             self.change_rows(activity, commit, sure, catalog);
@@ -275,7 +275,7 @@ impl TransactionRecorder {
         session: &ClientSession,
         commit: Option<&Commit<'_>>,
         catalog: &Catalog,
-        end: i64,
+        (began, end): (i64, i64),
     ) {
         let changed = commit.map(Commit::changed).unwrap_or_default();
         let undone = commit.is_none() && logged.is_rolled_back();
@@ -283,10 +283,14 @@ impl TransactionRecorder {
             let Ok(tables) = &statement.tables else {
                 continue;
             };
-            let read = (statement.time + MILLISECOND).min(end);
+            // The client may have the rows before the end of the millisecond.
+            let first = statement.time.clamp(began, end);
+            let last = (statement.time + MILLISECOND).clamp(began, end);
             for name in self.read_tables(Some(tables), session, catalog).keys() {
-                self.writer
-                    .used(activity, (name, 0), ResourceUse::Read, true, read);
+                for read in [first, last] {
+                    self.writer
+                        .used(activity, (name, 0), ResourceUse::Read, true, read);
+                }
             }
             let failed = statement.error.is_some();
             for name in tables.writes.iter().filter(|_| !failed && !undone) {

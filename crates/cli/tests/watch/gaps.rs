@@ -42,6 +42,30 @@ fn a_server_that_stops_ends_the_watch_with_a_reason() {
 
 #[test]
 #[ignore = "a server of its own"]
+fn an_update_of_a_table_that_is_not_followed_yet_is_a_gap() {
+    let Some(place) = DatabasePlace::new("an update of a new table", "") else {
+        return;
+    };
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    place.query(
+        "CREATE TABLE a (id int PRIMARY KEY, x int); INSERT INTO a VALUES (1, 1); \
+         UPDATE a SET x = 2",
+    );
+    watch.end().unwrap();
+    assert!(
+        reasons(&place).contains("updates of rows of public.a"),
+        "{}",
+        reasons(&place)
+    );
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    place
+        .query("UPDATE a SET x = 3; CREATE TABLE b (id int PRIMARY KEY); INSERT INTO b VALUES (1)");
+    watch.end().unwrap();
+    assert_eq!(reasons(&place), "[]");
+}
+
+#[test]
+#[ignore = "a server of its own"]
 fn a_stream_that_the_server_ends_is_a_gap_and_another_one_begins() {
     let Some(place) = DatabasePlace::new("a broken stream", "") else {
         return;
