@@ -29,7 +29,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             _ => match process.descriptors.get(&dir) {
                 Some(directory) => directory.location,
                 None => {
-                    self.lacks_directory |= call.outcome.value().is_some_and(|value| value >= 0);
+                    // The kernel's notification of an open does not have the number.
+                    let may_be_nameless = process.nameless_count() > 0;
+                    let succeeded = call.outcome.value().is_some_and(|value| value >= 0);
+                    self.lacks_directory |= succeeded && !may_be_nameless;
                     return None;
                 }
             },
