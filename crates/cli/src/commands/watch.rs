@@ -58,6 +58,7 @@ fn hide_password(command: &mut [std::ffi::OsString], connection: &str) {
 #[cfg(not(feature = "postgres"))]
 pub fn run(_command: WatchCommand, _store: Option<&Path>) -> Outcome {
     Err(Failure::misuse(
-        "this program was built without `watch postgres`: build it with `--features postgres`",
+        "this program was built without `watch postgres`: `cargo install backstory --features postgres` \
+         builds one that has it",
     ))
 }

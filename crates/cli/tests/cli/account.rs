@@ -31,8 +31,8 @@ fn of_leads_to_the_sources_on_one_screen() {
         ", complete",
         "wc -l < all > count",
         "| sort -n > all",
-        "40 × sort *.txt -o out/*.txt",
-        "sources: *.txt (40)",
+        "40 × sort in*.txt -o out/in*.txt",
+        "sources: in*.txt (40)",
         "started by sh (run.sh)",
         "packages: ",
     ] {
