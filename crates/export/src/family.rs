@@ -14,3 +14,13 @@ pub enum Family {
     /// A file system to run it in.
     Container,
 }
+
+impl Family {
+    /// True if its formats hold contents of files, or their digests.
+    pub fn holds_contents(self) -> bool {
+        match self {
+            Family::Data | Family::Standard | Family::Container => true,
+            Family::Workflow | Family::Picture => false,
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::path::Path;
 use backstory_export::{self as export, Error, Format, Request, Shape, Subject, View};
 
 use super::Outcome;
+use super::diff::store_contents;
 use crate::args::export::{ExportArgs, Level};
 use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
@@ -23,7 +24,10 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
         return Err(Error::NotAStream(format.name()).into());
     }
     ending::watch(Workers::Killed);
-    let current = CurrentStore::open(store)?;
+    let mut current = CurrentStore::open(store)?;
+    if format.family().holds_contents() {
+        store_contents(&mut current);
+    }
     let mut request = Request::new(subject(&current, args.subject.as_deref())?);
     request.level = match args.level {
         Level::Command => export::Level::Command,

@@ -183,8 +183,9 @@ fn an_impossible_export_is_reported() {
 fn a_crate_has_the_content_of_a_program_that_was_found_through_links() {
     let place = Place::new();
     place.write_aged("in.txt", "a\n");
-    let cat = find("cat").unwrap();
-    std::os::unix::fs::symlink(cat, place.path("reader3")).unwrap();
+    // A program of the user's own: the content of a package's program is left to the package.
+    std::fs::copy(find("cat").unwrap(), place.path("program")).unwrap();
+    std::os::unix::fs::symlink("program", place.path("reader3")).unwrap();
     std::os::unix::fs::symlink("reader3", place.path("reader")).unwrap();
     let line = "test -L reader && readlink -f reader > link && ./reader in.txt > out.txt";
     let answer = place.run(&["record", "--wait", "--", "sh", "-c", line]);
@@ -196,6 +197,24 @@ fn a_crate_has_the_content_of_a_program_that_was_found_through_links() {
         std::fs::read(stored).unwrap(),
         std::fs::read(find("cat").unwrap()).unwrap()
     );
+}
+
+#[test]
+fn an_export_right_after_a_run_holds_contents_that_are_not_stored_yet() {
+    let place = Place::new();
+    place.write_aged("in.txt", "a\n");
+    // The process that stores contents in the background finds the lock taken, and leaves the work.
+    place.record("true");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let lock = std::fs::File::open(place.stage.store().join("keep.lock")).unwrap();
+    lock.lock().unwrap();
+    place.record("cat in.txt > out.txt");
+    place.run(&["index"]);
+    drop(lock);
+    let answer = place.run(&["export", "ro-crate", "-o", "crate"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    let stored = place.path(&format!("crate/files{}", place.path("in.txt")));
+    assert_eq!(std::fs::read_to_string(stored).unwrap(), "a\n");
 }
 
 #[test]
