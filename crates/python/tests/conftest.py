@@ -73,10 +73,11 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 
 @pytest.fixture
 def recorded(workspace: Workspace) -> Workspace:
-    """A working directory with the run of a small pipeline."""
+    """A working directory with the run of a small pipeline, whose contents are stored."""
     import backstory as bs
 
     (workspace.directory / "raw.csv").write_text("name,number\nb,2\na,1\nc,3\n")
     command = "sort raw.csv > sorted.csv; grep -v c < sorted.csv | tee few.csv > /dev/null"
     bs.run(["sh", "-c", command], name="pipeline")
+    workspace.text_of("index", "--wait")
     return workspace
