@@ -8,14 +8,13 @@ use backstory_eventlog::Reason;
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify;
 use rustix::io::Errno;
 
 use crate::catalog::Catalog;
 use crate::commit::{Commit, CommitCertainty};
 use crate::connection::Connection;
 use crate::database_records::DatabaseRecords;
-use crate::log_file::LogFollower;
+use crate::log_file::{LogFollower, forget_news, log_news};
 use crate::matching::{TransactionMatch, matching};
 use crate::replication::ReplicationStream;
 use crate::row_decoder::CommittedTransaction;
@@ -98,7 +97,7 @@ pub fn watch(
     let log = LogFollower::begin(&settings.log_directory)?;
     let catalog = Catalog::read(&mut session)?;
     let offset = settings.zone_offset(&mut session)?;
-    let log_news = log_news(&settings)?;
+    let log_news = log_news(&settings.log_directory)?;
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let old = sys::set_mask(&sys::all_signals());
     let run = SourceRun::begin(run, "postgres")?;
@@ -480,22 +479,6 @@ fn keep_out_of_log(session: &mut Connection) {
     let quiet = "SET log_statement = 'none'; SET log_duration = off; \
         SET log_min_duration_statement = -1";
     let _ = session.query(quiet);
-}
-
-/// A descriptor that becomes readable when a file of the log's directory is written or made.
-fn log_news(settings: &ServerSettings) -> Result<OwnedFd, Error> {
-    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-    let news = inotify::init(flags).map_err(Error::system("watch the server's log"))?;
-    let wanted = inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE;
-    inotify::add_watch(&news, &settings.log_directory, wanted)
-        .map_err(Error::system("watch the server's log"))?;
-    Ok(news)
-}
-
-/// Takes all news of the log: the log itself says what they are.
-fn forget_news(news: &OwnedFd) {
-    let mut buffer = [0; 4096];
-    while rustix::io::read(news, &mut buffer).is_ok_and(|count| count > 0) {}
 }
 
 /// An error with its causes.

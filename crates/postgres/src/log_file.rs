@@ -1,6 +1,7 @@
 //! Follows the server's log from file to file.
 //!
-//! In: the directory of the log. Out: its lines, in order, from the beginning of the watch on.
+//! In: the directory of the log. Out: its lines, in order, from the beginning of the watch on. A
+//! descriptor becomes readable when there are new ones.
 //!
 //! The server closes a file and goes on in another one (`log_rotation_age`, `log_rotation_size`).
 //! A file is read to its end before the next is begun. If a file was removed before it was read,
@@ -8,8 +9,11 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify;
 
 use crate::Error;
 use crate::log_line::LogLine;
@@ -176,6 +180,22 @@ fn files(directory: &Path) -> std::io::Result<Vec<((i64, i64), PathBuf)>> {
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// A descriptor that becomes readable when a file of the log's directory is written or made.
+pub(crate) fn log_news(directory: &Path) -> Result<OwnedFd, Error> {
+    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+    let news = inotify::init(flags).map_err(Error::system("watch the server's log"))?;
+    let wanted = inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE;
+    inotify::add_watch(&news, directory, wanted)
+        .map_err(Error::system("watch the server's log"))?;
+    Ok(news)
+}
+
+/// Takes all news of the log: the log itself says what they are.
+pub(crate) fn forget_news(news: &OwnedFd) {
+    let mut buffer = [0; 4096];
+    while rustix::io::read(news, &mut buffer).is_ok_and(|count| count > 0) {}
 }
 
 #[cfg(test)]
