@@ -24,6 +24,7 @@ mod index;
 pub mod log;
 mod map;
 mod merge;
+pub mod percent;
 pub mod reason;
 pub mod record;
 pub mod run;

@@ -18,6 +18,7 @@
 //! Invariant: a path that is no mark is never taken for one.
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::percent::decoded;
 
 /// The kind of the record.
 pub const KIND: &[u8] = b"nested";
@@ -55,27 +56,6 @@ pub fn mark(path: &[u8]) -> Option<ActivityMark> {
         (b"end", true) => Some(ActivityMark::End),
         _ => None,
     }
-}
-
-/// The bytes of a word. A `%` without two digits stands for itself.
-pub fn decoded(word: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..2).filter(|_| *first == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]

@@ -1,24 +1,10 @@
 //! Percent-encoding of names.
 
+use backstory_eventlog::percent;
+
 /// The bytes of a text in which `%` and two digits stand for a byte.
 pub(crate) fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..2).filter(|_| *first == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&percent::decoded(text.as_bytes())).into_owned()
 }
 
 /// A part of a name, in which no `/`, `?`, `&`, `=`, `.`, `%`, space or control character stands

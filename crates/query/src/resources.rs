@@ -124,7 +124,7 @@ fn is_row(row: Option<&str>, key: Option<&str>) -> bool {
 }
 
 fn decoded(part: &str) -> String {
-    let bytes = backstory_graph::nested::decoded(part.as_bytes());
+    let bytes = backstory_eventlog::percent::decoded(part.as_bytes());
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
