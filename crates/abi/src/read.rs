@@ -129,6 +129,15 @@ impl Record {
 }
 
 impl CallerIds {
+    /// The ids of a process's first thread, outside of any system call.
+    pub fn of_process(pid: u32) -> CallerIds {
+        CallerIds {
+            pid,
+            tid: pid,
+            ..CallerIds::default()
+        }
+    }
+
     /// Size of the structure in bytes.
     pub const SIZE: usize = size_of::<CallerIds>();
 

@@ -215,6 +215,16 @@ impl RecordBuilder {
         self.aux(fits as u32)
     }
 
+    /// Appends arguments, as many as there is room for.
+    pub fn arguments(&mut self, arguments: &[Vec<u8>]) {
+        for argument in arguments {
+            if self.room() == 0 {
+                break;
+            }
+            self.string(argument);
+        }
+    }
+
     /// Bytes left for strings. The last 8 bytes of a record are reserved for the NULs of cut
     /// strings.
     pub fn room(&self) -> usize {

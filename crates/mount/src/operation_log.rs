@@ -147,7 +147,7 @@ impl OperationLog {
     pub(crate) fn born(&self, pid: u32, parent: u32, directory: &[u8], time: u64) {
         self.append(op::BORN, time, |record| {
             record
-                .caller(ids(pid))
+                .caller(CallerIds::of_process(pid))
                 .fd(pid as i32)
                 .arg(parent as i32)
                 .result(0)
@@ -159,17 +159,14 @@ impl OperationLog {
     /// The program that a process runs.
     pub(crate) fn program(&self, pid: u32, path: &[u8], arguments: &[Vec<u8>], time: u64) {
         self.append(op::ARGS, time, |record| {
-            record.caller(ids(pid)).result(0);
-            for argument in arguments {
-                if record.room() == 0 {
-                    break;
-                }
-                record.string(argument);
-            }
+            record
+                .caller(CallerIds::of_process(pid))
+                .result(0)
+                .arguments(arguments);
         });
         self.append(op::EXEC, time, |record| {
             record
-                .caller(ids(pid))
+                .caller(CallerIds::of_process(pid))
                 .fd(libc::AT_FDCWD)
                 .arg(arguments.len() as i32)
                 .resolved()
@@ -180,17 +177,10 @@ impl OperationLog {
     /// A process that has ended, with an unknown status.
     pub(crate) fn gone(&self, pid: u32, time: u64) {
         self.append(op::GONE, time, |record| {
-            record.caller(ids(pid)).fd(pid as i32).result(0);
+            record
+                .caller(CallerIds::of_process(pid))
+                .fd(pid as i32)
+                .result(0);
         });
-    }
-}
-
-/// The ids of a process's first thread.
-fn ids(pid: u32) -> CallerIds {
-    CallerIds {
-        pid,
-        tid: pid,
-        nr: 0,
-        arch: 0,
     }
 }

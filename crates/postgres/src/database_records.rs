@@ -82,21 +82,22 @@ impl DatabaseRecords {
         time: i64,
     ) {
         self.append(op::BORN, time, |record| {
-            let record = record.caller(ids(pid)).fd(pid as i32).arg(0).result(0);
+            let record = record
+                .caller(CallerIds::of_process(pid))
+                .fd(pid as i32)
+                .arg(0)
+                .result(0);
             record.string(b"").string(directory);
         });
         let Some(program) = program else { return };
         self.append(op::ARGS, time, |record| {
-            record.caller(ids(pid)).result(0);
-            for argument in arguments {
-                if record.room() == 0 {
-                    break;
-                }
-                record.string(argument);
-            }
+            record
+                .caller(CallerIds::of_process(pid))
+                .result(0)
+                .arguments(arguments);
         });
         self.append(op::EXEC, time, |record| {
-            let record = record.caller(ids(pid)).fd(libc::AT_FDCWD);
+            let record = record.caller(CallerIds::of_process(pid)).fd(libc::AT_FDCWD);
             record
                 .arg(arguments.len() as i32)
                 .resolved()
@@ -108,7 +109,9 @@ impl DatabaseRecords {
     pub(crate) fn work(&mut self, activity: u32, inside: u32, what: &str, text: &str, time: i64) {
         let text = cut(text, TEXT);
         self.append(op::WORK, time, |record| {
-            let record = record.caller(ids(activity)).fd(activity as i32);
+            let record = record
+                .caller(CallerIds::of_process(activity))
+                .fd(activity as i32);
             record
                 .arg(inside as i32)
                 .result(0)
@@ -134,7 +137,10 @@ impl DatabaseRecords {
             ResourceUse::Delete => abi::RESOURCE_DELETE,
         };
         self.append(op::RESOURCE, time, |record| {
-            record.caller(ids(activity)).fd(number).aux(how);
+            record
+                .caller(CallerIds::of_process(activity))
+                .fd(number)
+                .aux(how);
             if sure {
                 record.result(0);
             }
@@ -157,15 +163,24 @@ impl DatabaseRecords {
             false => libc::O_RDONLY,
         };
         self.append(op::OPEN, time, |record| {
-            let record = record.caller(ids(activity)).fd(libc::AT_FDCWD).arg(flags);
+            let record = record
+                .caller(CallerIds::of_process(activity))
+                .fd(libc::AT_FDCWD)
+                .arg(flags);
             record.result(DESCRIPTOR).resolved().string(path.as_bytes());
         });
         let used = if written { op::WRITE } else { op::READ };
         self.append(used, time, |record| {
-            record.caller(ids(activity)).fd(DESCRIPTOR).result(0);
+            record
+                .caller(CallerIds::of_process(activity))
+                .fd(DESCRIPTOR)
+                .result(0);
         });
         self.append(op::CLOSE, time, |record| {
-            record.caller(ids(activity)).fd(DESCRIPTOR).result(0);
+            record
+                .caller(CallerIds::of_process(activity))
+                .fd(DESCRIPTOR)
+                .result(0);
             if let Some(ident) = ident {
                 record.ident(ident);
             }
@@ -176,7 +191,7 @@ impl DatabaseRecords {
     pub(crate) fn fact(&mut self, activity: u32, kind: &str, fact: &serde_json::Value, time: i64) {
         let text = fact.to_string();
         self.append(op::FACT, time, |record| {
-            let record = record.caller(ids(activity)).result(0);
+            let record = record.caller(CallerIds::of_process(activity)).result(0);
             record.string(kind.as_bytes()).string(text.as_bytes());
         });
     }
@@ -184,7 +199,10 @@ impl DatabaseRecords {
     /// An activity or process has ended.
     pub(crate) fn gone(&mut self, pid: u32, time: i64) {
         self.append(op::GONE, time, |record| {
-            record.caller(ids(pid)).fd(pid as i32).result(0);
+            record
+                .caller(CallerIds::of_process(pid))
+                .fd(pid as i32)
+                .result(0);
         });
     }
 }
@@ -196,13 +214,4 @@ pub(crate) fn cut(text: &str, most: usize) -> &str {
     }
     let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]
-}
-
-fn ids(pid: u32) -> CallerIds {
-    CallerIds {
-        pid,
-        tid: pid,
-        nr: 0,
-        arch: 0,
-    }
 }
