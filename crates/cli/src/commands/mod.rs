@@ -35,6 +35,7 @@ pub mod serve;
 #[path = "serve_absent.rs"]
 pub mod serve;
 pub mod show;
+mod source_run;
 pub mod status;
 mod step_files;
 pub mod store;

@@ -12,8 +12,8 @@ pub fn run(command: WatchCommand, store: Option<&Path>) -> Outcome {
     use backstory_postgres::{self as postgres, ConnectionTarget, WatchNews};
     use backstory_store::Home;
 
-    use super::mount::{source_options, start_indexer};
     use super::record::check_name;
+    use super::source_run::{source_options, start_indexer};
     use crate::error::complain;
     use crate::index;
 
