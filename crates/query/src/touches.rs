@@ -216,9 +216,11 @@ impl Acts {
             acts.access.insert(word(edge.relation));
             acts.certainty = acts.certainty.max(edge.certainty);
             acts.extend(edge.interval);
-            let made = names.get(edge.entity)?;
-            if edge.relation == Relation::Make && is_hard_link(made) {
-                acts.to.insert((Derivation::Linked, made.path.clone()));
+            if edge.relation == Relation::Make {
+                let made = names.get(edge.entity)?;
+                if is_hard_link(made) {
+                    acts.to.insert((Derivation::Linked, made.path.clone()));
+                }
             }
         }
         for derived in &stream.derived {
