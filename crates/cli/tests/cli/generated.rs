@@ -247,7 +247,22 @@ fn bash_completes_formats_runs_and_recorded_paths() {
     assert_eq!(complete("backstory record --contents = la"), ["lazy"]);
 }
 
-/// Zsh itself, at a terminal: it completes each line, and says what the line is then.
+/// A run `nightly` that copied `in` to `out`.
+fn record_nightly(place: &Place) {
+    place.write_aged("in", "text\n");
+    let words = [
+        "record",
+        "--name=nightly",
+        "--wait",
+        "--",
+        "cp",
+        "in",
+        "out",
+    ];
+    let answer = place.run(&words);
+    assert_eq!(answer.status, 0, "{answer:?}");
+}
+
 #[test]
 fn no_completion_offers_an_internal_command() {
     let place = Place::new();
@@ -267,18 +282,7 @@ fn fish_completes_commands_formats_runs_and_recorded_paths() {
     }
     let place = Place::new();
     place.stage.directory("work/home").unwrap();
-    place.write_aged("in", "text\n");
-    let recorded = [
-        "record",
-        "--name=nightly",
-        "--wait",
-        "--",
-        "cp",
-        "in",
-        "out",
-    ];
-    let answer = place.run(&recorded);
-    assert_eq!(answer.status, 0, "{answer:?}");
+    record_nightly(&place);
     // Completion reads the store as the last question left it.
     place.run(&["log"]);
     std::fs::remove_file(place.path("out")).unwrap();
@@ -305,6 +309,7 @@ fn fish_completes_commands_formats_runs_and_recorded_paths() {
     assert_eq!(complete("backstory export prov-j"), ["prov-json"]);
 }
 
+/// Zsh itself, at a terminal: it completes each line, and says what the line is then.
 #[test]
 fn zsh_completes_runs_and_recorded_paths() {
     if !backstory_testkit::need::needs("completions", &["zsh", "timeout"]) {
@@ -312,17 +317,7 @@ fn zsh_completes_runs_and_recorded_paths() {
     }
     let place = Place::new();
     place.stage.directory("work/functions").unwrap();
-    place.write_aged("in", "text\n");
-    let answer = place.run(&[
-        "record",
-        "--name=nightly",
-        "--wait",
-        "--",
-        "cp",
-        "in",
-        "out",
-    ]);
-    assert_eq!(answer.status, 0, "{answer:?}");
+    record_nightly(&place);
     place.run(&["tag", "nightly", "stage=dev"]);
     // The next question reads the tag into the store, and completion reads the store as it is.
     place.run(&["log"]);
