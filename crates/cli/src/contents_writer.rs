@@ -16,6 +16,7 @@
 //! snapshot is added; only then its preserved files are removed. The process can therefore be
 //! killed at any moment, and the next one continues. One process per store does this at a time.
 
+mod former;
 mod snapshot;
 mod source;
 mod wanted;
@@ -36,6 +37,7 @@ use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 
 use crate::index::{self, Busy, take_lock};
 use crate::text::progress::{Progress, Unit};
+use former::FormerVersions;
 use source::{Changed, Source};
 use wanted::{Preserved, Wanted};
 
@@ -123,6 +125,7 @@ fn store_run(
         put: 0,
         real: HashMap::new(),
         seen: HashSet::new(),
+        former: FormerVersions::default(),
     };
     for version in wanted.versions {
         writer.version(store, &version)?;
@@ -174,6 +177,7 @@ struct ContentsWriter<'a> {
     real: HashMap<PathBuf, Option<PathBuf>>,
     /// Versions of this run that were examined.
     seen: HashSet<VersionId>,
+    former: FormerVersions,
 }
 
 impl ContentsWriter<'_> {
@@ -187,7 +191,7 @@ impl ContentsWriter<'_> {
         if known.is_some_and(|fact| self.is_enough(&fact)) {
             return Ok(());
         }
-        let (digest, held) = self.find(wanted)?;
+        let (digest, held) = self.find(store, wanted)?;
         self.gathered.push(JournalRecord::Fact(Fact {
             ident,
             digest,
@@ -207,11 +211,15 @@ impl ContentsWriter<'_> {
         }
     }
 
-    fn find(&mut self, wanted: &Wanted) -> Result<(Option<Digest>, Availability), Error> {
+    fn find(
+        &mut self,
+        store: &dyn Store,
+        wanted: &Wanted,
+    ) -> Result<(Option<Digest>, Availability), Error> {
         let mut why = String::new();
         for path in &wanted.paths {
             match source::open(path, &wanted.ident, self.ended) {
-                Ok(source) => match self.store(source, Some(path)) {
+                Ok(source) => match self.put(store, wanted, source, Some(path)) {
                     Err(Changed::Meanwhile) => {
                         why = "it was changed while it was being stored".to_owned()
                     }
@@ -241,7 +249,7 @@ impl ContentsWriter<'_> {
                 continue;
             };
             match source::open_preserved(&self.kept_dir.join(number.to_string()), &kept) {
-                Ok(source) => match self.store(source, None) {
+                Ok(source) => match self.put(store, wanted, source, None) {
                     Err(Changed::Failed(error)) => return Err(error.into()),
                     Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
                     Err(_) => why = "its preserved copy was changed".to_owned(),
@@ -254,8 +262,10 @@ impl ContentsWriter<'_> {
     }
 
     /// Stores the content of `source`, or names the package that owns it.
-    fn store(
+    fn put(
         &mut self,
+        store: &dyn Store,
+        wanted: &Wanted,
         mut source: Source,
         path: Option<&Path>,
     ) -> Result<(Option<Digest>, Availability), Changed> {
@@ -272,7 +282,8 @@ impl ContentsWriter<'_> {
             None => Availability::Stored,
         };
         self.has_room(source.size())?;
-        let put = self.contents.put(&mut source);
+        let mut former = || self.former.digest(store, wanted);
+        let put = self.contents.put_after(&mut source, &mut former);
         let (digest, size) = put.map_err(|error| match error {
             contents::Error::Source(error) => Changed::Unreadable(error),
             error => Changed::Failed(error),

@@ -2,7 +2,8 @@
 //!
 //! In: bytes. Out: the same bytes, by the BLAKE3 digest that names them, or an error that reports
 //! damage. A content is stored once, however many files and runs had it, and compressed where that
-//! saves space. `docs/formats/contents.md` draws the layout.
+//! saves space. The next version of a file is stored as changes from the former one.
+//! `docs/formats/contents.md` draws the layout.
 //!
 //! Invariants:
 //!
@@ -18,11 +19,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod batch;
+mod delta;
 mod error;
 mod gc;
 mod index;
 mod layout;
 mod object;
+mod packing;
 mod put;
 mod record;
 #[cfg(test)]
@@ -34,6 +37,7 @@ mod work_meter;
 use backstory_files::Digest;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -61,7 +65,7 @@ struct State {
     index: HashMap<Digest, PackPosition>,
     /// The objects put since the last sync. Holds the writers' lock.
     batch: Option<Batch>,
-    packer: put::Packer,
+    packer: packing::Packer,
     last: object::LastPack,
 }
 
@@ -99,7 +103,7 @@ impl Contents {
         let state = State {
             index: index::load(dir)?,
             batch: None,
-            packer: put::Packer::default(),
+            packer: packing::Packer::default(),
             last: object::LastPack::default(),
         };
         Ok(Contents {
@@ -159,8 +163,14 @@ impl Contents {
     /// Opens a content for reading. The bytes are checked while they are read. A reader that
     /// reaches the end without an error has the bytes that the digest names.
     pub fn read(&self, digest: &Digest) -> Result<Object> {
+        self.read_through(digest, delta::DEEPEST)
+    }
+
+    /// Opens a content that at most `bases` others describe.
+    fn read_through(&self, digest: &Digest, bases: u8) -> Result<Object> {
         self.settle(digest)?;
-        if let Some(opened) = self.packed(digest) {
+        let base = |base: &Digest| self.base(base, bases);
+        if let Some(opened) = self.packed(digest, &base) {
             match opened {
                 // Garbage collection may have moved it to another pack meanwhile.
                 Err(Error::Gone { .. } | Error::Damaged { .. }) => {}
@@ -175,16 +185,52 @@ impl Contents {
         let position = index.get(digest).copied();
         self.state().index = index;
         let position = position.ok_or(Error::NotKept(*digest))?;
-        object::open_packed(&self.dir, digest, &position)
+        object::open_packed(&self.dir, digest, &position, &base)
+    }
+
+    /// The base of a content and its own depth, if it is known to be stored as changes.
+    fn base_of(&self, digest: &Digest) -> Option<(Digest, u8)> {
+        let mut state = self.state();
+        let position = state.index.get(digest).copied()?;
+        let file = state.last.open(&self.dir, digest, position.pack).ok()?;
+        object::base_in(&file, &position)
+    }
+
+    /// The bytes of a content that may have changes, and at most [`delta::LARGEST`] of them.
+    fn bytes(&self, digest: &Digest) -> Result<Vec<u8>> {
+        self.base(digest, delta::DEEPEST)
+    }
+
+    /// The bytes of a content that another one is stored as changes of.
+    fn base(&self, digest: &Digest, bases: u8) -> Result<Vec<u8>> {
+        let damaged = |what| Error::Damaged {
+            digest: *digest,
+            path: self.dir.join("packs"),
+            what,
+        };
+        let Some(further) = bases.checked_sub(1) else {
+            return Err(damaged(
+                "too many contents are stored as changes of each other",
+            ));
+        };
+        let mut object = self.read_through(digest, further)?;
+        if object.size() > delta::LARGEST as u64 {
+            return Err(damaged("a content of this size has no changes"));
+        }
+        let mut bytes = Vec::with_capacity(object.size() as usize);
+        object
+            .read_to_end(&mut bytes)
+            .map_err(Error::io("read", &self.dir))?;
+        Ok(bytes)
     }
 
     /// Opens a content at its last known position in a pack. Its bytes are checked like any other.
-    fn packed(&self, digest: &Digest) -> Option<Result<Object>> {
+    fn packed(&self, digest: &Digest, base: &object::ReadBase<'_>) -> Option<Result<Object>> {
         let mut state = self.state();
         let position = state.index.get(digest).copied()?;
         let file = state.last.open(&self.dir, digest, position.pack);
         drop(state);
-        Some(file.and_then(|file| object::open_in(&file, &self.dir, digest, &position)))
+        Some(file.and_then(|file| object::open_in(&file, &self.dir, digest, &position, base)))
     }
 
     /// Syncs the batch if it contains this content, which becomes readable by that.

@@ -11,7 +11,7 @@ use backstory_files::regular;
 
 use crate::index::PackPosition;
 use crate::record::{HEADER, Header, Method, SMALL};
-use crate::{Error, Result, layout};
+use crate::{Error, Result, delta, layout};
 use backstory_files::Digest;
 
 /// A content that is being read. The last read of damaged bytes fails with
@@ -59,10 +59,18 @@ impl LastPack {
     }
 }
 
+/// Reads the base of an object that is stored as changes.
+pub type ReadBase<'a> = dyn Fn(&Digest) -> Result<Vec<u8>> + 'a;
+
 /// Opens an object in a pack.
-pub fn open_packed(dir: &Path, digest: &Digest, position: &PackPosition) -> Result<Object> {
+pub fn open_packed(
+    dir: &Path,
+    digest: &Digest,
+    position: &PackPosition,
+    base: &ReadBase<'_>,
+) -> Result<Object> {
     let file = open_file(&layout::pack(dir, position.pack), digest)?;
-    open_in(&file, dir, digest, position)
+    open_in(&file, dir, digest, position, base)
 }
 
 /// Opens an object in an open pack. `dir` and the pack's number serve its error messages.
@@ -71,13 +79,34 @@ pub fn open_in(
     dir: &Path,
     digest: &Digest,
     position: &PackPosition,
+    base: &ReadBase<'_>,
 ) -> Result<Object> {
-    let (header, stored) = record_in(file, dir, digest, position)?;
-    let content = unpack(&header, &stored).map_err(|what| Error::Damaged {
+    let damaged = |what| Error::Damaged {
         digest: *digest,
         path: layout::pack(dir, position.pack),
         what,
-    })?;
+    };
+    let (header, stored) = record_in(file, dir, digest, position)?;
+    let base = match (header.method, delta::parse(&stored)) {
+        (Method::Delta, None) => return Err(damaged("it names no base")),
+        (Method::Delta, Some((named, ..))) => match base(&named) {
+            Err(Error::NotKept(_) | Error::Gone { .. }) => {
+                return Err(damaged(
+                    "the content that it is stored as changes of is missing",
+                ));
+            }
+            Err(Error::Damaged { path, .. }) => {
+                return Err(Error::Damaged {
+                    digest: *digest,
+                    path,
+                    what: "the content that it is stored as changes of is damaged",
+                });
+            }
+            read => read?,
+        },
+        _ => Vec::new(),
+    };
+    let content = unpack(&header, &stored, &base).map_err(damaged)?;
     Ok(Object {
         size: header.size,
         from: From::Memory(Cursor::new(content)),
@@ -88,6 +117,16 @@ pub fn open_in(
 pub fn record(dir: &Path, digest: &Digest, position: &PackPosition) -> Result<(Header, Vec<u8>)> {
     let file = open_file(&layout::pack(dir, position.pack), digest)?;
     record_in(&file, dir, digest, position)
+}
+
+/// The base of an object in an open pack and its depth, if the object is stored as changes.
+pub fn base_in(file: &File, position: &PackPosition) -> Option<(Digest, u8)> {
+    let mut bytes = [0; HEADER + delta::HEAD];
+    // A record that is too short or damaged has no base. Its damage is found when it is read.
+    file.read_exact_at(&mut bytes, position.offset).ok()?;
+    let header = Header::decode(&bytes)?;
+    let (base, depth, _) = delta::parse(&bytes[HEADER..])?;
+    (header.method == Method::Delta).then_some((base, depth))
 }
 
 fn record_in(
@@ -117,17 +156,23 @@ fn record_in(
     Ok((header, bytes.split_off(HEADER)))
 }
 
-/// The content of a small object's record.
-pub fn unpack(header: &Header, stored: &[u8]) -> std::result::Result<Vec<u8>, &'static str> {
+/// The content of a record in a pack.
+fn unpack(
+    header: &Header,
+    stored: &[u8],
+    base: &[u8],
+) -> std::result::Result<Vec<u8>, &'static str> {
     if crc32fast::hash(stored) != header.check {
         return Err("its bytes are not as they were written");
     }
-    let content = match header.method {
-        Method::Raw => stored.to_vec(),
+    let unpacked = match (header.method, delta::parse(stored)) {
+        (Method::Raw, _) => Ok(stored.to_vec()),
         // Never more than the size of a small content, whatever a header says.
-        Method::Zstd => decompress(stored, header.size.min(SMALL as u64) as usize)
-            .map_err(|_| "it cannot be decompressed")?,
+        (Method::Zstd, _) => decompress(stored, header.size.min(SMALL as u64) as usize),
+        (Method::Delta, Some((.., frame))) => delta::unpack(frame, base, header.size),
+        (Method::Delta, None) => return Err("it names no base"),
     };
+    let content = unpacked.map_err(|_| "it cannot be decompressed")?;
     if content.len() as u64 != header.size || *blake3::hash(&content).as_bytes() != header.digest.0
     {
         return Err("its content is not what its digest names");
@@ -171,7 +216,7 @@ pub fn large_header(path: &Path, digest: &Digest) -> Result<(File, Header)> {
         .read_exact(&mut bytes)
         .ok()
         .and_then(|()| Header::decode(&bytes))
-        .filter(|header| header.digest == *digest);
+        .filter(|header| header.digest == *digest && header.method != Method::Delta);
     let header = header.ok_or_else(|| Error::Damaged {
         digest: *digest,
         path: path.to_owned(),
@@ -229,6 +274,8 @@ impl Checked {
         let bytes = match header.method {
             Method::Raw => Decoder::Raw(stored),
             Method::Zstd => Decoder::Zstd(zstd::stream::read::Decoder::new(stored)?.single_frame()),
+            // Changes are small, and lie in packs.
+            Method::Delta => return Err(ErrorKind::InvalidData.into()),
         };
         Ok(Checked {
             path,

@@ -1,19 +1,13 @@
 //! Puts a content into the store.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
+use std::io::{self, Read};
+use std::sync::MutexGuard;
 
-use crate::batch::{Batch, ROOM};
+use crate::batch::Batch;
+use crate::packing::{CHUNK, LEVEL, large, small};
 use crate::record::{Header, Method, SMALL};
-use crate::{Contents, Error, Result, layout};
+use crate::{Contents, Error, Result, State, delta, layout};
 use backstory_files::Digest;
-
-/// zstd's level. A low one, so that background work does not keep a processor busy.
-const LEVEL: i32 = 3;
-
-/// Bytes read at a time.
-const CHUNK: usize = 128 << 10;
 
 impl Contents {
     /// Stores the bytes of `source`, and returns their digest and size. They are durable, and
@@ -21,29 +15,143 @@ impl Contents {
     ///
     /// The first call after a sync waits for the batches of other writers to end.
     pub fn put(&self, source: &mut dyn Read) -> Result<(Digest, u64)> {
+        self.put_after(source, &mut || None)
+    }
+
+    /// Stores a version of a file, as [`Contents::put`] does. `former` is called for a new content
+    /// only, and returns the content of an earlier version. The new content is stored as the
+    /// changes from it where that saves at least half of the space. The earlier content must have
+    /// been stored before the last sync.
+    pub fn put_after(
+        &self,
+        source: &mut dyn Read,
+        former: &mut dyn FnMut() -> Option<Digest>,
+    ) -> Result<(Digest, u64)> {
+        self.begin()?;
+        let mut head = Vec::with_capacity(CHUNK);
+        let read = (&mut *source).take(SMALL as u64 + 1).read_to_end(&mut head);
+        read.map_err(Error::Source)?;
+        if head.len() > SMALL {
+            return self.put_large(head, source, former);
+        }
+        let digest = digest_of_bytes(&head);
+        let size = head.len() as u64;
+        if self.is_put(&digest) {
+            return Ok((digest, size));
+        }
+        let base = self.former(former)?;
         let mut state = self.state();
+        let (whole, stored) = small(digest, &head, &mut state.packer);
+        let changes = base.and_then(|base| base.changes(&digest, &head, whole.stored));
+        match changes {
+            Some((header, stored)) => self.add(state, &header, &stored)?,
+            None => self.add(state, &whole, stored.as_deref().unwrap_or(&head))?,
+        }
+        Ok((digest, size))
+    }
+
+    /// Adds an object to the batch.
+    fn add(&self, mut state: MutexGuard<'_, State>, header: &Header, stored: &[u8]) -> Result<()> {
+        self.batch(&mut state)?;
+        // Another thread may have put it meanwhile, and a further content as changes from it. This
+        // object could be stored as changes from that one.
+        if state.has(&header.digest) {
+            return Ok(());
+        }
+        self.batch(&mut state)?.small(header, stored)
+    }
+
+    /// Stores a content that begins with `head`, and does not fit into a pack as a whole.
+    fn put_large(
+        &self,
+        mut head: Vec<u8>,
+        rest: &mut dyn Read,
+        former: &mut dyn FnMut() -> Option<Digest>,
+    ) -> Result<(Digest, u64)> {
+        if let Some(base) = self.former(former)? {
+            let room = (delta::LARGEST + 1).saturating_sub(head.len());
+            let read = (&mut *rest).take(room as u64).read_to_end(&mut head);
+            read.map_err(Error::Source)?;
+            if head.len() <= delta::LARGEST
+                && let Some(put) = self.put_changes(&base, &head)?
+            {
+                return Ok(put);
+            }
+        }
+        let mut state = self.state();
+        large(&self.dir, self.batch(&mut state)?, &head, rest)
+    }
+
+    /// Stores a large content as changes, or finds it. `None` if changes save too little.
+    fn put_changes(&self, base: &FormerContent, content: &[u8]) -> Result<Option<(Digest, u64)>> {
+        let digest = digest_of_bytes(content);
+        let size = content.len() as u64;
+        if !self.is_put(&digest) && !layout::object(&self.dir, &digest).exists() {
+            let whole = zstd::bulk::compress(content, LEVEL);
+            let whole = whole.map_or(size, |whole| size.min(whole.len() as u64));
+            let Some((header, stored)) = base.changes(&digest, content, whole) else {
+                return Ok(None);
+            };
+            self.add(self.state(), &header, &stored)?;
+        }
+        Ok(Some((digest, size)))
+    }
+
+    /// Takes the writers' lock, unless a batch has it already.
+    fn begin(&self) -> Result<()> {
+        self.batch(&mut self.state()).map(|_| ())
+    }
+
+    /// The batch that takes new objects. Begins one if necessary.
+    fn batch<'s>(&self, state: &'s mut State) -> Result<&'s mut Batch> {
         if state.batch.is_none() {
             let batch = Batch::begin(&self.dir, self.lock()?)?;
             // Contents that other writers put before this one had the lock.
             state.index = crate::index::load(&self.dir)?;
             state.batch = Some(batch);
         }
-        let mut head = Vec::with_capacity(CHUNK);
-        let read = source.take(SMALL as u64 + 1).read_to_end(&mut head);
-        read.map_err(Error::Source)?;
-        let state = &mut *state;
-        let Some(batch) = &mut state.batch else {
-            return Err(Error::None(self.dir.clone()));
+        state
+            .batch
+            .as_mut()
+            .ok_or_else(|| Error::None(self.dir.clone()))
+    }
+
+    /// True if a pack has this content, or the batch.
+    fn is_put(&self, digest: &Digest) -> bool {
+        let state = self.state();
+        let in_batch = state
+            .batch
+            .as_ref()
+            .is_some_and(|batch| batch.holds(digest));
+        in_batch || state.index.contains_key(digest)
+    }
+
+    /// The earlier version that the caller names, if another content can be stored as changes of
+    /// it.
+    fn former(&self, named: &mut dyn FnMut() -> Option<Digest>) -> Result<Option<FormerContent>> {
+        let Some(digest) = named() else {
+            return Ok(None);
         };
-        if head.len() > SMALL {
-            return large(&self.dir, batch, &head, source);
+        // To read it would end the batch, whose end is a sync.
+        let is_in_batch = |batch: &Batch| batch.holds(&digest);
+        if self.state().batch.as_ref().is_some_and(is_in_batch) {
+            return Ok(None);
         }
-        let digest = Digest(*blake3::hash(&head).as_bytes());
-        if !state.index.contains_key(&digest) && !batch.holds(&digest) {
-            let (header, stored) = small(digest, head.as_slice(), &mut state.packer);
-            batch.small(&header, stored.as_deref().unwrap_or(&head))?;
+        let depth = self.base_of(&digest).map_or(0, |(_, depth)| depth);
+        if depth >= delta::DEEPEST {
+            return Ok(None);
         }
-        Ok((digest, head.len() as u64))
+        match self.bytes(&digest) {
+            Ok(bytes) if !bytes.is_empty() => Ok(Some(FormerContent {
+                digest,
+                depth,
+                bytes,
+            })),
+            // A content that is not stored, too large or damaged serves as no base. The new content
+            // is stored whole.
+            Ok(_) | Err(Error::NotKept(_) | Error::Gone { .. } | Error::Damaged { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes all contents that were put durable and readable, and releases the writers' lock.
@@ -55,6 +163,49 @@ impl Contents {
         }
         Ok(())
     }
+}
+
+impl State {
+    /// True if a pack has this content, or the batch.
+    fn has(&self, digest: &Digest) -> bool {
+        let in_batch = self.batch.as_ref().is_some_and(|batch| batch.holds(digest));
+        in_batch || self.index.contains_key(digest)
+    }
+}
+
+/// An earlier version of a file, to compare a new one with.
+pub(crate) struct FormerContent {
+    pub digest: Digest,
+    /// The number of bases between it and a whole content.
+    pub depth: u8,
+    pub bytes: Vec<u8>,
+}
+
+impl FormerContent {
+    /// The object of `content` as changes from this one. `None` if that saves less than half of the
+    /// `whole` bytes, or is too long for a pack.
+    fn changes(&self, digest: &Digest, content: &[u8], whole: u64) -> Option<(Header, Vec<u8>)> {
+        let (header, stored) = self.object(digest, content).ok()?;
+        let pays = stored.len() <= SMALL && header.stored * 2 <= whole;
+        pays.then_some((header, stored))
+    }
+
+    /// The object of `content` as changes from this one, however long it is.
+    pub fn object(&self, digest: &Digest, content: &[u8]) -> io::Result<(Header, Vec<u8>)> {
+        let stored = delta::pack(&self.digest, self.depth + 1, &self.bytes, content)?;
+        let header = Header {
+            method: Method::Delta,
+            size: content.len() as u64,
+            stored: stored.len() as u64,
+            check: crc32fast::hash(&stored),
+            digest: *digest,
+        };
+        Ok((header, stored))
+    }
+}
+
+fn digest_of_bytes(bytes: &[u8]) -> Digest {
+    Digest(*blake3::hash(bytes).as_bytes())
 }
 
 /// The digest and size of the bytes of `source`, without storing them.
@@ -83,156 +234,5 @@ pub fn digest_through(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// zstd's working memory, reused for the next small content. Making it takes longer than
-/// compressing a few kB.
-#[derive(Default)]
-pub(crate) struct Packer(Option<zstd::bulk::Compressor<'static>>);
-
-impl std::fmt::Debug for Packer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Packer")
-    }
-}
-
-impl Packer {
-    fn pack(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
-        let packer = match &mut self.0 {
-            Some(packer) => packer,
-            None => self.0.insert(zstd::bulk::Compressor::new(LEVEL)?),
-        };
-        packer.compress(content)
-    }
-}
-
-/// The header of a small object, and its bytes if they are to be compressed.
-fn small(digest: Digest, content: &[u8], packer: &mut Packer) -> (Header, Option<Vec<u8>>) {
-    // If compression fails or saves hardly any space, the bytes are stored as they are.
-    let packed = packer
-        .pack(content)
-        .ok()
-        .filter(|packed| pays(packed.len(), content.len()));
-    let stored = packed.as_deref().unwrap_or(content);
-    let header = Header {
-        method: if packed.is_some() {
-            Method::Zstd
-        } else {
-            Method::Raw
-        },
-        size: content.len() as u64,
-        stored: stored.len() as u64,
-        check: crc32fast::hash(stored),
-        digest,
-    };
-    (header, packed)
-}
-
-fn pays(packed: usize, content: usize) -> bool {
-    packed + packed / 16 < content
-}
-
-/// Stores a content that begins with `head` in a file of its own.
-fn large(dir: &Path, batch: &mut Batch, head: &[u8], rest: &mut dyn Read) -> Result<(Digest, u64)> {
-    let path = layout::temporary(dir);
-    let file = layout::new_file(&path)?;
-    let written = write_large(&file, &path, head, rest);
-    let known = |header: &Header| {
-        layout::object(dir, &header.digest).exists() || batch.holds(&header.digest)
-    };
-    match written {
-        Ok(header) if !known(&header) => {
-            batch.large(file, path, &header)?;
-            Ok((header.digest, header.size))
-        }
-        Ok(header) => {
-            layout::remove(&path)?;
-            Ok((header.digest, header.size))
-        }
-        Err(error) => {
-            layout::remove(&path)?;
-            Err(error)
-        }
-    }
-}
-
-fn write_large(file: &File, path: &Path, head: &[u8], rest: &mut dyn Read) -> Result<Header> {
-    let fail = || Error::io("write", path);
-    // The beginning shows whether a file is compressed already, as films and archives are.
-    let sample = &head[..CHUNK.min(head.len())];
-    let method = match zstd::bulk::compress(sample, LEVEL) {
-        Ok(packed) if pays(packed.len(), sample.len()) => Method::Zstd,
-        _ => Method::Raw,
-    };
-    let mut out = BufWriter::with_capacity(CHUNK, file);
-    out.write_all(&ROOM).map_err(fail())?;
-    let mut out = Counted {
-        inner: out,
-        sum: crc32fast::Hasher::new(),
-        written: 0,
-    };
-    let (digest, size) = match method {
-        Method::Raw => copy(head, rest, &mut out, path)?,
-        Method::Zstd => {
-            let mut encoder = zstd::stream::write::Encoder::new(&mut out, LEVEL).map_err(fail())?;
-            let copied = copy(head, rest, &mut encoder, path)?;
-            encoder.finish().map_err(fail())?;
-            copied
-        }
-    };
-    out.inner.flush().map_err(fail())?;
-    Ok(Header {
-        method,
-        size,
-        stored: out.written,
-        check: out.sum.finalize(),
-        digest,
-    })
-}
-
-fn copy(
-    head: &[u8],
-    rest: &mut dyn Read,
-    out: &mut dyn Write,
-    path: &Path,
-) -> Result<(Digest, u64)> {
-    let mut hash = blake3::Hasher::new();
-    let mut size = 0;
-    let mut take = |bytes: &[u8]| {
-        hash.update(bytes);
-        size += bytes.len() as u64;
-        out.write_all(bytes).map_err(Error::io("write", path))
-    };
-    take(head)?;
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match rest.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(read) => take(&chunk[..read])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::Source(error)),
-        }
-    }
-    Ok((Digest(*hash.finalize().as_bytes()), size))
-}
-
-/// Counts the bytes written, and computes their checksum.
-struct Counted<W> {
-    inner: W,
-    sum: crc32fast::Hasher,
-    written: u64,
-}
-
-impl<W: Write> Write for Counted<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.sum.update(&bytes[..written]);
-        self.written += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0   3  "bso"
-//!  3   1  method: 0 as it is, 1 zstd
+//!  3   1  method: 0 as it is, 1 zstd, 2 changes from another content (`delta.rs`)
 //!  4   4  CRC-32 of all other bytes of the header
 //!  8   8  size of the content
 //! 16   8  bytes stored
@@ -29,6 +29,17 @@ pub enum Method {
     Raw,
     /// Compressed by zstd.
     Zstd,
+    /// Changes from another content.
+    Delta,
+}
+
+impl Method {
+    const ALL: [Method; 3] = [Method::Raw, Method::Zstd, Method::Delta];
+
+    /// Its number in a header.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
 }
 
 /// The header before the stored bytes.
@@ -48,10 +59,7 @@ impl Header {
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..3].copy_from_slice(b"bso");
-        bytes[3] = match self.method {
-            Method::Raw => 0,
-            Method::Zstd => 1,
-        };
+        bytes[3] = self.method.number();
         bytes[8..16].copy_from_slice(&self.size.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.stored.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.check.to_le_bytes());
@@ -69,11 +77,7 @@ impl Header {
         }
         let number = |at: usize| bytes[at..at + 8].try_into().map(u64::from_le_bytes).ok();
         Some(Header {
-            method: match bytes[3] {
-                0 => Method::Raw,
-                1 => Method::Zstd,
-                _ => return None,
-            },
+            method: *Method::ALL.get(usize::from(bytes[3]))?,
             size: number(8)?,
             stored: number(16)?,
             check: bytes[24..28].try_into().map(u32::from_le_bytes).ok()?,

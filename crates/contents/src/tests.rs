@@ -351,3 +351,134 @@ fn a_newer_format_is_refused() {
         Err(Error::None(_))
     ));
 }
+
+/// Versions of a file of numbered lines, each with one line of its own more.
+fn versions(number: usize, lines: usize) -> Vec<Vec<u8>> {
+    let line = |seed: u64| format!("{}\n", blake3::hash(&seed.to_le_bytes()).to_hex());
+    let begin: String = (0..lines as u64).map(line).collect();
+    let all = (1..=number as u64).map(|version| {
+        let own: String = (1..=version).map(|one| line(one << 32)).collect();
+        [own, begin.clone()].concat().into_bytes()
+    });
+    all.collect()
+}
+
+/// A store with these versions of one file, each put after the one before.
+fn with_versions(all: &[Vec<u8>]) -> (tempfile::TempDir, Contents, Vec<Digest>) {
+    let (tmp, store, _) = with(&[]);
+    let mut digests: Vec<Digest> = Vec::new();
+    for bytes in all {
+        let former = digests.last().copied();
+        let (digest, size) = store.put_after(&mut &bytes[..], &mut || former).unwrap();
+        assert_eq!(
+            (digest, size),
+            (digest_of(&mut &bytes[..]).unwrap().0, bytes.len() as u64)
+        );
+        store.sync().unwrap();
+        digests.push(digest);
+    }
+    (tmp, store, digests)
+}
+
+#[test]
+fn a_new_version_of_a_file_costs_its_changes() {
+    // The versions of the second file are too large for a pack as a whole.
+    for lines in [1000, 10_000] {
+        let all = versions(40, lines);
+        let (_tmp, store, digests) = with_versions(&all);
+        for (digest, bytes) in digests.iter().zip(&all) {
+            assert!(get(&store, digest) == *bytes);
+        }
+        let one = lines as u64 * 65;
+        let stats = store.stats().unwrap();
+        assert_eq!(stats.objects, 40);
+        // Compressed hexadecimal digits take half of their space. One version in nine is whole.
+        assert!(stats.stored < 5 * one * 6 / 10, "{} of {one}", stats.stored);
+        assert!(stats.stored > 4 * one / 2, "{} of {one}", stats.stored);
+        assert!(store.verify(&mut |_, _| ()).unwrap().is_empty());
+        let again = Contents::open(store.dir()).unwrap();
+        assert!(get(&again, &digests[39]) == all[39]);
+    }
+}
+
+#[test]
+fn a_content_survives_the_removal_of_the_version_it_is_stored_as_changes_of() {
+    for lines in [1000, 10_000] {
+        // The version 9 is whole, as the first is: the chain before it is as long as it may be.
+        for (kept, whole) in [(vec![0, 4, 9, 10], 2), (vec![1, 4, 11], 2), (vec![3], 1)] {
+            let all = versions(12, lines);
+            let (_tmp, store, digests) = with_versions(&all);
+            let keep = |digest: &Digest| kept.iter().any(|at: &usize| digests[*at] == *digest);
+            let promised = store.gc(&keep, true).unwrap();
+            let before = store.stats().unwrap();
+            let given = store.gc(&keep, false).unwrap();
+            let after = store.stats().unwrap();
+            assert_eq!((promised, given.objects), (given, 12 - kept.len() as u64));
+            let indexes = 8 + 60 * 12;
+            assert!(
+                (given.bytes..=given.bytes + indexes)
+                    .contains(&before.disk.saturating_sub(after.disk)),
+                "{before:?} {after:?} {given:?}"
+            );
+            let one = before.stored / 2;
+            assert!(
+                after.stored < whole * one + one / 10,
+                "{before:?} {after:?}"
+            );
+            assert_eq!(after.objects, kept.len() as u64);
+            for (at, digest) in digests.iter().enumerate() {
+                match kept.contains(&at) {
+                    true => assert!(get(&store, digest) == all[at]),
+                    false => assert!(!store.has(digest).unwrap()),
+                }
+            }
+            assert!(store.verify(&mut |_, _| ()).unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_content_with_too_many_changes_for_a_pack_is_stored_whole() {
+    let grown = |parts: u64| (0..parts).flat_map(|part| noise(part, 100_000)).collect();
+    let all: Vec<Vec<u8>> = (1..=8).map(grown).collect();
+    let (_tmp, store, digests) = with_versions(&all);
+    let before = store.stats().unwrap();
+    let one = all[7].len() as u64;
+    assert!(before.stored < one + 110_000, "{before:?}");
+    store
+        .gc(&|digest| [digests[1], digests[7]].contains(digest), false)
+        .unwrap();
+    assert!(get(&store, &digests[1]) == all[1]);
+    assert!(get(&store, &digests[7]) == all[7]);
+    assert_eq!(store.stats().unwrap().files, 1);
+    assert!(store.verify(&mut |_, _| ()).unwrap().is_empty());
+}
+
+#[test]
+fn damage_of_a_version_is_reported_for_all_that_are_stored_as_its_changes() {
+    let all = versions(3, 1000);
+    let (_tmp, store, digests) = with_versions(&all);
+    let pack = layout::pack(store.dir(), 1);
+    let mut bytes = fs::read(&pack).unwrap();
+    bytes[record::HEADER + 50] ^= 1;
+    fs::write(&pack, bytes).unwrap();
+    let store = Contents::open(store.dir()).unwrap();
+    let damages = store.verify(&mut |_, _| ()).unwrap();
+    let named: Vec<Option<Digest>> = damages.iter().map(|damage| damage.digest).collect();
+    for digest in &digests {
+        assert!(named.contains(&Some(*digest)), "{damages:?}");
+        assert!(matches!(store.read(digest), Err(Error::Damaged { .. })));
+    }
+    let last = store.read(&digests[2]).err().unwrap().to_string();
+    assert!(
+        last.contains("is stored as changes of is damaged"),
+        "{last}"
+    );
+    // A damaged version serves as no base: the next one is stored whole.
+    let next = versions(4, 1000).pop().unwrap();
+    let (digest, _) = store
+        .put_after(&mut &next[..], &mut || Some(digests[2]))
+        .unwrap();
+    store.sync().unwrap();
+    assert!(get(&store, &digest) == next);
+}

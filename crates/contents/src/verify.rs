@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::index::{self, PackPosition};
-use crate::{Contents, Error, Result, layout, object};
+use crate::{Contents, Error, Result, delta, layout, object};
 use backstory_files::Digest;
 
 /// A damaged file.
@@ -74,7 +74,7 @@ impl Contents {
             });
         }
         for (digest, position) in &listing.objects {
-            if let Err(error) = object::open_packed(&self.dir, digest, position) {
+            if let Err(error) = self.open_packed(digest, position) {
                 damages.push(Damage {
                     path: path.clone(),
                     digest: Some(*digest),
@@ -83,7 +83,7 @@ impl Contents {
             }
         }
         // Without an index, a gap between records is the only trace of a damaged one.
-        found.retain(|(digest, position)| object::open_packed(&self.dir, digest, position).is_ok());
+        found.retain(|(digest, position)| self.open_packed(digest, position).is_ok());
         let known = listing
             .objects
             .iter()
@@ -102,6 +102,11 @@ impl Contents {
             });
         }
         Ok(())
+    }
+
+    fn open_packed(&self, digest: &Digest, position: &PackPosition) -> Result<object::Object> {
+        let base = |base: &Digest| self.base(base, delta::DEEPEST);
+        object::open_packed(&self.dir, digest, position, &base)
     }
 
     /// Finds unknown files. A flipped bit in a name makes a file unknown.

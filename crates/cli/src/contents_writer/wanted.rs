@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Op, PreserveMethod};
 use backstory_files::{Ident, VersionId};
-use backstory_graph::model::{ActivityId, EntityKind, Relation};
+use backstory_graph::model::{ActivityId, Entity, EntityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunRecord, Store};
 use backstory_workflow::paths::is_tool;
 
@@ -22,6 +22,8 @@ pub struct Wanted {
     pub ident: Ident,
     /// Paths at which the file may be.
     pub paths: Vec<PathBuf>,
+    /// Other versions that the run met at these paths.
+    pub others: Vec<Ident>,
 }
 
 /// A version that was preserved, or should have been.
@@ -103,6 +105,7 @@ fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
                     one.ident = version.ident;
                 }
                 one.paths.extend(version.paths);
+                one.others.extend(version.others);
             }
             Entry::Vacant(free) => {
                 free.insert(all.len());
@@ -152,6 +155,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         .iter()
         .map(|kept| kept.ident.version_id())
         .collect();
+    let mut at_path = versions_by_name(&entities);
     let mut all = All::default();
     let done = used.into_iter().zip(made).zip(became);
     for (entity, ((used, made), became)) in entities.into_iter().zip(done) {
@@ -179,7 +183,12 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)
             && (entity.last || found || is_needed(used, made) || kept.contains(&ident.version_id()))
         {
-            all.versions.push(Wanted { ident, paths });
+            let others = at_path.remove(&entity.id).unwrap_or_default();
+            all.versions.push(Wanted {
+                ident,
+                paths,
+                others,
+            });
         }
     }
     all.versions = joined(all.versions);
@@ -187,9 +196,31 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         all.versions.extend(preserved.iter().map(|kept| Wanted {
             ident: kept.ident,
             paths: vec![kept.path.clone()],
+            others: Vec::new(),
         }));
     }
     Ok(all)
+}
+
+/// For each version of a file, the other versions that have one of its names.
+fn versions_by_name(entities: &[Entity]) -> HashMap<EntityId, Vec<Ident>> {
+    let mut named: HashMap<&[u8], Vec<(EntityId, Ident)>> = HashMap::new();
+    for entity in entities.iter().filter(|one| one.kind == EntityKind::File) {
+        let names = std::iter::once(&entity.path).chain(&entity.aliases);
+        for (name, ident) in names.zip(std::iter::repeat(entity.ident)) {
+            let versions = named.entry(name).or_default();
+            versions.extend(ident.map(|ident| (entity.id, ident)));
+        }
+    }
+    let mut others: HashMap<EntityId, Vec<Ident>> = HashMap::new();
+    for versions in named.into_values().filter(|versions| versions.len() > 1) {
+        for (id, ident) in &versions {
+            let all = versions.iter().map(|(_, other)| *other);
+            let here = all.filter(|other| other.version_id() != ident.version_id());
+            others.entry(*id).or_default().extend(here);
+        }
+    }
+    others
 }
 
 /// True if an activity read the version that is not its only writer.

@@ -20,6 +20,7 @@ mod currency;
 mod deviations;
 mod diff;
 mod doctor;
+mod edited;
 mod engines;
 mod export;
 mod exported_steps;
