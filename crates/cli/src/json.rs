@@ -195,6 +195,12 @@ impl Fields<'_> {
             .extend_from_slice(if value { b"true" } else { b"false" });
     }
 
+    /// A value that is JSON already.
+    pub fn written(&mut self, key: &'static str, json: &str) {
+        self.key(key);
+        self.line.extend_from_slice(json.as_bytes());
+    }
+
     /// `null`
     pub fn null(&mut self, key: &'static str) {
         self.key(key);

@@ -7,6 +7,7 @@ use std::path::Path;
 use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
+use backstory_query::RowEvent;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 use backstory_vocabulary::Word;
 
@@ -17,6 +18,7 @@ use crate::error::complain;
 use crate::json::{self, Fields};
 use crate::subject::{self, Reach};
 use crate::text::dot;
+use crate::text::row_history;
 use crate::text::style::Style;
 use crate::text::tree::{self, Drawing};
 use crate::text::words::Direction;
@@ -54,6 +56,14 @@ pub fn run(
     let reach = match direction {
         Direction::Of => Reach::Newest,
         Direction::Uses => Reach::EveryVersion,
+    };
+    let history = match (&args.table, &args.key, direction) {
+        (Some(table), Some(key), Direction::Of) => {
+            let run = scope.run.as_deref();
+            let rows = subject::of_table(&current, table, Some(key), run, Reach::EveryVersion)?;
+            Some(query::row_history(&current.store, &rows.versions)?)
+        }
+        _ => None,
     };
     let mut found = match (&args.table, &args.path) {
         (Some(table), _) => subject::of_table(
@@ -101,7 +111,7 @@ pub fn run(
     }
     let all = level == Level::All;
     let done = answer(|out| match (args.json, args.dot) {
-        (true, _) => object(&lineage, out),
+        (true, _) => object(&lineage, history.as_deref(), out),
         (_, true) => dot::draw(&lineage, direction, all, out),
         _ => {
             let drawing = Drawing {
@@ -111,6 +121,9 @@ pub fn run(
                 here: &here(),
                 style: Style::of_stdout(),
             };
+            if let Some(events) = history.as_deref().filter(|_| !args.tree) {
+                row_history::write(events, all, drawing.here, drawing.style, out)?;
+            }
             tree::draw(&lineage, drawing, out)
         }
     });
@@ -133,8 +146,8 @@ fn has_resources(lineage: &Lineage) -> bool {
     lineage.nodes.iter().any(is_resource)
 }
 
-/// Writes the whole graph: nodes and links by index, roots first.
-fn object(lineage: &Lineage, out: &mut impl Write) -> io::Result<()> {
+/// Writes the whole graph: nodes and links by index, roots first. For a row, also its history.
+fn object(lineage: &Lineage, history: Option<&[RowEvent]>, out: &mut impl Write) -> io::Result<()> {
     write!(
         out,
         "{{\n\"roots\": {},\n\"cut\": {},\n\"nodes\": ",
@@ -143,7 +156,27 @@ fn object(lineage: &Lineage, out: &mut impl Write) -> io::Result<()> {
     json::objects(out, &lineage.nodes, node)?;
     write!(out, ",\n\"links\": ")?;
     json::objects(out, &lineage.links, link)?;
+    if let Some(history) = history {
+        write!(out, ",\n\"history\": ")?;
+        json::objects(out, history, row_event)?;
+    }
     writeln!(out, "}}")
+}
+
+fn row_event(event: &RowEvent, fields: &mut Fields<'_>) {
+    fields.bytes("run", Some(&event.run));
+    fields.time("time", event.time);
+    fields.written("change", &event.change.to_string());
+    fields.written("transaction", &event.transaction.to_string());
+    match &event.client {
+        Some(client) => fields.object("client", |fields| {
+            fields.number("pid", client.pid);
+            fields.bytes("exec_path", client.exec_path.as_ref());
+            fields.list("argv", &client.argv);
+            fields.bytes("cwd", Some(&client.cwd));
+        }),
+        None => fields.null("client"),
+    }
 }
 
 fn node(node: &Node, fields: &mut Fields<'_>) {
@@ -249,6 +282,7 @@ mod tests {
                 cut: false,
                 reach: Vec::new(),
             },
+            None,
             &mut out,
         )
         .unwrap();

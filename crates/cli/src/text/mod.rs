@@ -3,12 +3,14 @@
 //! Invariant: these modules are pure. Plain data goes in, text comes out.
 pub mod account;
 pub mod command;
+pub mod conversations;
 pub mod dot;
 pub mod line;
 pub mod outline;
 pub mod paths;
 pub mod plan;
 pub mod progress;
+pub mod row_history;
 pub mod shell;
 pub mod style;
 pub mod tree;

@@ -7,6 +7,10 @@
 //!   (`received from`).
 //! - The same version in two runs is one node.
 //! - The epoch of a shell between fork and exec belongs to the command that it starts.
+//! - A client that a watched server's run names is the recorded command.
+//! - Of two commands that received from each other, only the one nearer to the root has a branch to
+//!   the other.
+//! - The former versions of a table are passed through, to those that wrote them.
 //! - A possible link is left out if an observed link explains the same. Only an observed writer
 //!   hides the possible writers of a file.
 //!
@@ -17,6 +21,7 @@ use std::collections::{HashMap, HashSet};
 use backstory_graph::model::{Certainty, EntityKind, Informed, Relation};
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 
+use super::conversations::{distances, same_clients};
 use super::paths::is_system;
 use super::words::{Direction, step as word};
 
@@ -66,6 +71,8 @@ pub struct Outline<'a> {
     whole: Vec<usize>,
     /// Indexes of links by the node that they start from in reading direction, in order of time.
     links: Vec<Vec<usize>>,
+    /// The number of links from the nearest root to each node.
+    far: Vec<Option<usize>>,
 }
 
 impl<'a> Outline<'a> {
@@ -81,6 +88,9 @@ impl<'a> Outline<'a> {
         {
             whole[link.from] = link.to;
         }
+        for (client, recorded) in same_clients(lineage) {
+            whole[client] = whole[recorded];
+        }
         let mut links = vec![Vec::new(); lineage.nodes.len()];
         for (index, link) in lineage.links.iter().enumerate() {
             let (from, to) = (whole[link.from], whole[link.to]);
@@ -91,13 +101,18 @@ impl<'a> Outline<'a> {
         for group in &mut links {
             group.sort_by_key(|&link| lineage.links[link].interval.start);
         }
-        Outline {
+        let mut outline = Outline {
             lineage,
             direction,
             possible,
             whole,
             links,
-        }
+            far: Vec::new(),
+        };
+        outline.far = distances(lineage.roots, lineage.nodes.len(), |node| {
+            outline.around(node).map(|(_, next)| next).collect()
+        });
+        outline
     }
 
     /// The links from a node, with the nodes at their other ends.
@@ -118,6 +133,12 @@ impl<'a> Outline<'a> {
     /// True if no link starts at the node.
     pub fn is_leaf(&self, node: usize) -> bool {
         self.links[node].is_empty()
+    }
+
+    /// True if the lineage leads through tables of a database.
+    pub fn has_tables(&self) -> bool {
+        let is_table = |node: &Node| matches!(node, Node::Entity { kind, .. } if *kind == EntityKind::Resource);
+        self.lineage.nodes.iter().any(is_table)
     }
 
     /// True if the node is a system file that no recorded command wrote (or used). These files are
@@ -144,7 +165,10 @@ impl<'a> Outline<'a> {
                     if seen.insert(other) {
                         through.push((other, certainty, way));
                     }
-                } else if !(way.is_some() && other == node || self.is_told(node, link, other)) {
+                } else if !(way.is_some() && other == node
+                    || way == Some(self.sent()) && self.is_answered(node, other)
+                    || self.is_told(node, link, other))
+                {
                     steps.shown.push(Branch {
                         node: other,
                         words: way.unwrap_or(word(&link.flow, self.direction)).to_owned(),
@@ -164,6 +188,39 @@ impl<'a> Outline<'a> {
         steps
     }
 
+    /// The words for a node behind a socket.
+    fn sent(&self) -> &'static str {
+        SENT[usize::from(self.direction == Direction::Uses)]
+    }
+
+    /// True if two nodes received from each other, and the other one is nearer to the root: it has
+    /// the branch.
+    fn is_answered(&self, node: usize, other: usize) -> bool {
+        let nearer = match (self.far[node], self.far[other]) {
+            (Some(far), Some(other)) => other < far,
+            _ => false,
+        };
+        !self.possible && nearer && self.receives(other, node)
+    }
+
+    /// True if only sockets are between a node and the other one.
+    fn receives(&self, node: usize, other: usize) -> bool {
+        let (mut seen, mut open) = (HashSet::new(), vec![node]);
+        while let Some(at) = open.pop() {
+            for (link, next) in self.around(at) {
+                if next == other && at != node {
+                    return true;
+                }
+                let way = self.way(link, next, None);
+                if (way == Some(Some(self.sent())) || link.flow == Flow::Same) && seen.insert(next)
+                {
+                    open.push(next);
+                }
+            }
+        }
+        false
+    }
+
     /// The words for what lies behind a node that is passed through. `None` if the node itself gets
     /// a line. A socket gets a line if no node of the lineage is at its other end.
     fn way(
@@ -177,6 +234,9 @@ impl<'a> Outline<'a> {
             |words: [&'static str; 2]| (!self.possible).then_some(Some(words[usize::from(!of)]));
         match (&link.flow, &self.lineage.nodes[other]) {
             (Flow::Same, _) => Some(way),
+            (Flow::Derived, Node::Entity { kind, .. }) if *kind == EntityKind::Resource => {
+                (!self.possible).then_some(way)
+            }
             (_, Node::Entity { kind, .. }) => match kind {
                 EntityKind::Pipe => channel(PIPED),
                 EntityKind::Socket if !self.is_leaf(other) => channel(SENT),

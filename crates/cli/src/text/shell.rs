@@ -104,8 +104,14 @@ impl Call<'_> {
         (prefix, count)
     }
 
-    /// The program and its arguments.
+    /// The program and its arguments. A source's own activity has neither program nor directory:
+    /// its words are for people.
     fn words(&self) -> String {
+        if let ([what, text], None, b"") = (self.argv, self.exec_path, self.cwd) {
+            let plain = |word: &Bytes| String::from_utf8_lossy(word).into_owned();
+            let text: Vec<String> = plain(text).split_whitespace().map(Into::into).collect();
+            return format!("{}: {}", plain(what), text.join(" "));
+        }
         let rest = || self.argv.iter().skip(1).map(|word| quote(word));
         match (self.exec_path, self.argv.first()) {
             (None, None) => "(a process whose program is not known)".to_owned(),

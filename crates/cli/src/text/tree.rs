@@ -51,12 +51,14 @@ pub struct Drawing<'a> {
 pub fn draw(lineage: &Lineage, drawing: Drawing, out: &mut impl Write) -> io::Result<()> {
     let outline = Outline::new(lineage, drawing.direction, drawing.possible);
     let steps = vec![OnceCell::new(); lineage.nodes.len()];
+    let bare = !drawing.all && outline.has_tables();
     let mut tree = Tree {
         outline,
         steps,
         drawing,
         plan: Plan::default(),
         most: usize::MAX,
+        bare,
         unfolded: HashSet::new(),
     };
     for root in 0..lineage.roots {
@@ -86,6 +88,8 @@ struct Tree<'l, 'd> {
     plan: Plan,
     /// The number of branches that are printed below one node.
     most: usize,
+    /// System files are not even counted: between tables, they hide the clients.
+    bare: bool,
     unfolded: HashSet<usize>,
 }
 
@@ -169,7 +173,9 @@ impl<'l> Tree<'l, '_> {
             notes.push("(cut here: a larger --depth shows more)".to_owned());
         }
         let unfolded = || self.unfolded.iter().copied();
-        if unfolded().any(|node| {
+        if self.bare {
+            notes.push("(--all also lists the files of the system)".to_owned());
+        } else if unfolded().any(|node| {
             self.below(node)
                 .iter()
                 .any(|line| matches!(line, Line::Note(_)))
@@ -279,7 +285,9 @@ impl<'l> Tree<'l, '_> {
         for step in &steps.shown {
             match &self.outline.lineage.nodes[step.node] {
                 Node::Entity { path, .. } if self.is_counted(node, step.node, far) => {
-                    groups.add(path)
+                    if !(self.bare && is_system(path)) {
+                        groups.add(path);
+                    }
                 }
                 _ => listed.push(step.clone()),
             }

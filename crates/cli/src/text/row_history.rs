@@ -1,0 +1,216 @@
+//! The history of a row of a watched database, one paragraph for each change.
+//!
+//! In: the changes, the newest first. Out: for each its time, its transaction, the statements that
+//! can have made it, the client's command, and the columns that it changed.
+
+use std::io::{self, Write};
+
+use backstory_query::RowEvent;
+use serde_json::{Map, Value};
+
+use super::shell::{Call, SHORT};
+use super::style::{Role, Style};
+use super::when::moment;
+use super::words::counted;
+
+/// The number of changes that are printed, unless all are wanted.
+const FEW: usize = 8;
+/// The number of statements of a transaction that are printed.
+const STATEMENTS: usize = 3;
+/// The number of characters of a statement or value that are printed.
+const LONG: usize = 160;
+
+/// Writes the history. `here` is the current directory.
+pub fn write(
+    events: &[RowEvent],
+    all: bool,
+    here: &[u8],
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let most = if all { usize::MAX } else { FEW };
+    writeln!(
+        out,
+        "{}, the newest first:",
+        counted(events.len(), "change", "changes")
+    )?;
+    for (at, event) in events.iter().enumerate().take(most) {
+        let older = events.get(at + 1).map(|older| &older.change["after"]);
+        writeln!(out, "  {}", title(event))?;
+        for statement in statements(event).iter().take(STATEMENTS) {
+            writeln!(out, "    {}", style.paint(Role::Command, statement))?;
+        }
+        if let Some(client) = &event.client {
+            let (line, _) = Call::of(client).line(here, SHORT);
+            let line = format!("by {}", shortened(&line));
+            writeln!(out, "    {}", style.paint(Role::Dim, &line))?;
+        }
+        for column in columns(&event.change, older) {
+            writeln!(out, "      {column}")?;
+        }
+    }
+    if events.len() > most {
+        let more = counted(events.len() - most, "older change", "older changes");
+        let note = format!("  … and {more}: --all lists them");
+        writeln!(out, "{}", style.paint(Role::Dim, &note))?;
+    }
+    writeln!(out)
+}
+
+/// Time, operation, transaction, and the user of the database.
+fn title(event: &RowEvent) -> String {
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let mut title = format!(
+        "{}  {}",
+        moment(event.time),
+        word(&event.change["operation"])
+    );
+    for (name, field) in [
+        (", transaction", "number"),
+        (", user", "user"),
+        (", application", "application"),
+    ] {
+        let value = word(&event.transaction[field]);
+        if !value.is_empty() {
+            title.push_str(&format!("{name} {value}"));
+        }
+    }
+    if event.transaction["matched_by"] == "possible" {
+        title.push_str(", possibly");
+    }
+    title
+}
+
+/// The statements that changed the row's table, as far as that is known.
+fn statements(event: &RowEvent) -> Vec<String> {
+    let all = event.transaction["statements"].as_array();
+    let all: Vec<&Value> = all.into_iter().flatten().collect();
+    let row = event.change["row"].as_str().unwrap_or_default();
+    let table = row.split('?').next().unwrap_or_default();
+    let table = table.rsplit(['/', '.']).next().unwrap_or_default();
+    let writes = |statement: &&&Value| {
+        let names = statement["writes"].as_array().into_iter().flatten();
+        names
+            .filter_map(Value::as_str)
+            .any(|name| name.rsplit('.').next() == Some(table))
+    };
+    let text = |statement: &&Value| {
+        let words = statement["text"].as_str()?.split_whitespace();
+        Some(shortened(&words.collect::<Vec<_>>().join(" ")))
+    };
+    let known: Vec<String> = all.iter().filter(writes).filter_map(text).collect();
+    match known.is_empty() {
+        true => all.iter().filter_map(text).collect(),
+        false => known,
+    }
+}
+
+/// The columns that a change gave another value. `older` is the row after the change before it.
+fn columns(change: &Value, older: Option<&Value>) -> Vec<String> {
+    let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
+    let known = |value: &Value| value.get("unchanged").is_none();
+    let (mut before, after) = (object(&change["before"]), object(&change["after"]));
+    if before.len() < after.len() && change["operation"] == "update" {
+        let mut former = older.map(object).unwrap_or_default();
+        former.append(&mut before);
+        before = former;
+    }
+    if after.is_empty() {
+        return before
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", shown(value)))
+            .collect();
+    }
+    let changed = |name: &str, value: &Value, before: &Map<String, Value>| match before.get(name) {
+        Some(former) if former == value => None,
+        Some(former) => Some(format!("{name}: {} → {}", shown(former), shown(value))),
+        None => Some(format!("{name}: {}", shown(value))),
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for (name, value) in after.iter().filter(|(_, value)| known(value)) {
+        lines.extend(changed(name, value, &before));
+    }
+    lines
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::String(text) => shortened(text),
+        Value::Object(cut) => match cut.get("begins").and_then(Value::as_str) {
+            Some(begin) => format!("{}…", shortened(begin)),
+            None => value.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONG) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn event(change: Value) -> RowEvent {
+        let statements = [
+            json!({"text": "UPDATE b\n  SET x = 1", "writes": ["b"]}),
+            json!({"text": "UPDATE s.a SET x = 2", "writes": ["s.a"]}),
+        ];
+        RowEvent {
+            run: "r1".to_owned(),
+            time: 0,
+            change,
+            transaction: json!({"number": 7, "user": "ann", "statements": statements}),
+            client: None,
+        }
+    }
+
+    fn written(events: &[RowEvent]) -> String {
+        let mut out = Vec::new();
+        write(events, false, b"/", Style::PLAIN, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_change_shows_its_transaction_its_statement_and_the_changed_columns() {
+        let row = "postgres://h:1/bank/s.a?id=1";
+        let first =
+            json!({"row": row, "operation": "insert", "after": {"id": "1", "x": "1", "y": null}});
+        let second = json!({"row": row, "operation": "update", "before": {"id": "1"},
+            "after": {"id": "1", "x": "2", "y": null}});
+        let wanted = "\
+2 changes, the newest first:
+  at an unknown time  update, transaction 7, user ann
+    UPDATE s.a SET x = 2
+      x: 1 → 2
+  at an unknown time  insert, transaction 7, user ann
+    UPDATE s.a SET x = 2
+      id: 1
+      x: 1
+      y: NULL
+
+";
+        assert_eq!(written(&[event(second), event(first)]), wanted);
+    }
+
+    #[test]
+    fn old_changes_are_counted() {
+        let change = json!({"row": "r", "operation": "delete", "before": {"id": "1"}});
+        let text = written(&vec![event(change); FEW + 2]);
+        assert!(
+            text.contains("… and 2 older changes: --all lists them"),
+            "{text}"
+        );
+        assert_eq!(text.matches("id: 1").count(), FEW);
+    }
+}
