@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::Error;
 use crate::connection::Connection;
+use crate::routines::Routines;
 
 const TABLES: &str = "SELECT n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident, \
     coalesce((SELECT string_agg(a.attname, ',' ORDER BY array_position(i.indkey::int2[], a.attnum)) \
@@ -44,12 +45,16 @@ pub(crate) struct Catalog {
     tables: HashMap<TableName, CatalogTable>,
     /// The tables and views that a view reads.
     views: HashMap<TableName, BTreeSet<TableName>>,
+    pub(crate) routines: Routines,
 }
 
 impl Catalog {
     /// Reads the catalog.
     pub(crate) fn read(connection: &mut Connection) -> Result<Catalog, Error> {
-        let mut catalog = Catalog::default();
+        let mut catalog = Catalog {
+            routines: Routines::read(connection)?,
+            ..Catalog::default()
+        };
         for row in connection.query(TABLES)? {
             let mut texts = row.into_iter().map(Option::unwrap_or_default);
             let mut next = || texts.next().unwrap_or_default();
@@ -82,6 +87,21 @@ impl Catalog {
             catalog.views.entry(view).or_default().insert(table);
         }
         Ok(catalog)
+    }
+
+    /// A catalog with one table.
+    #[cfg(test)]
+    pub(crate) fn of_table(schema: &str, name: &str) -> Catalog {
+        let table = CatalogTable {
+            key: Vec::new(),
+            logged: true,
+            identified: true,
+        };
+        let tables = [((schema.to_owned(), name.to_owned()), table)];
+        Catalog {
+            tables: tables.into(),
+            ..Catalog::default()
+        }
     }
 
     /// A table or view.

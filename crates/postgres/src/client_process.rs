@@ -1,12 +1,14 @@
 //! The process at the other end of a session, by its socket.
 //!
-//! In: the client's address, as the server sees it. Out: the process of this machine that has a
-//! socket with that address. `None` for a process of another machine or network namespace, of
-//! another user (unless root looks), and for one that is gone.
+//! In: the client's address, as the server sees it, or the server's process. Out: the process of
+//! this machine that has the client's socket. `None` for a process of another machine or network
+//! namespace, of another user (unless root looks), and for one that is gone.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
+
+use crate::unix_peer;
 
 /// Most bytes of arguments that are read.
 const ARGUMENTS: usize = 1 << 14;
@@ -20,8 +22,28 @@ pub(crate) struct ClientProcess {
     pub(crate) program: Option<Vec<u8>>,
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) directory: Option<Vec<u8>>,
-    /// The server's address, as the client sees it.
-    pub(crate) server: SocketAddr,
+    /// The names of the server's address, as the client may have used it: `tcp:HOST:PORT` or
+    /// `unix:PATH`.
+    pub(crate) server: Vec<String>,
+}
+
+/// Finds the client that a process of the server serves at a Unix socket.
+pub(crate) fn find_local(server_pid: u32) -> Option<ClientProcess> {
+    let peer = unix_peer::served_by(server_pid)?;
+    client(peer.inode, socket_names(&peer.path))
+}
+
+/// The names of a Unix socket: with the path that the server bound, and with the path without
+/// symbolic links, if that is another one.
+pub(crate) fn socket_names(path: &str) -> Vec<String> {
+    let real = fs::canonicalize(path).ok();
+    let real = real.as_deref().and_then(|real| real.to_str());
+    let mut names = vec![format!("unix:{path}")];
+    names.extend(
+        real.filter(|real| *real != path)
+            .map(|real| format!("unix:{real}")),
+    );
+    names
 }
 
 /// Finds the client that has this address and a connection to the server's port.
@@ -35,6 +57,11 @@ pub(crate) fn find(host: &str, port: u16, server_port: u16) -> Option<ClientProc
             text.lines()
                 .find_map(|line| connection(line, local, server_port))
         })?;
+    client(inode, vec![format!("tcp:{server}")])
+}
+
+/// The process that has the socket with this inode.
+fn client(inode: u64, server: Vec<String>) -> Option<ClientProcess> {
     let pid = holder(inode)?;
     let link = |name: &str| {
         let target = fs::read_link(format!("/proc/{pid}/{name}")).ok()?;
@@ -114,6 +141,7 @@ fn born(pid: u32) -> Option<u64> {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
     fn the_process_behind_a_connection_is_found_by_its_port() {
@@ -126,9 +154,26 @@ mod tests {
             let own = stream.local_addr().unwrap();
             let found = find(&own.ip().to_string(), own.port(), server.port()).unwrap();
             assert_eq!(found.pid, std::process::id());
-            assert_eq!(found.server, server);
+            assert_eq!(found.server, [format!("tcp:{server}")]);
             drop(stream);
         }
+    }
+
+    #[test]
+    fn the_process_behind_a_unix_socket_is_found_whatever_path_it_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap().join("real");
+        fs::create_dir(&real).unwrap();
+        let link = real.with_file_name("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let path = link.join("server");
+        let listener = UnixListener::bind(&path).unwrap();
+        let _client = UnixStream::connect(real.join("server")).unwrap();
+        let _accepted = listener.accept().unwrap();
+        let found = find_local(std::process::id()).unwrap();
+        assert_eq!(found.pid, std::process::id());
+        let names = [path, real.join("server")].map(|path| format!("unix:{}", path.display()));
+        assert_eq!(found.server, names);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) type TextRow = Vec<Option<String>>;
 pub(crate) struct Connection {
     channel: Channel,
     unread: Vec<u8>,
+    /// How much of `unread` has been taken. It is removed once no whole message is left.
+    taken: usize,
     /// The stream is over, and messages from before that are still to be taken.
     over: Option<Error>,
     /// The server's process for this connection.
@@ -46,6 +48,7 @@ impl Connection {
         let mut connection = Connection {
             channel: channel(target)?,
             unread: Vec::new(),
+            taken: 0,
             over: None,
             server_pid: 0,
         };
@@ -247,18 +250,20 @@ impl Connection {
 
     /// The next message, if all of it has arrived.
     fn taken(&mut self) -> Result<Option<(u8, Vec<u8>)>, Error> {
-        let Some([tag, length @ ..]) = self.unread.first_chunk::<5>().copied() else {
-            return Ok(None);
-        };
-        let length = u32::from_be_bytes(length) as usize;
-        if !(4..LONGEST).contains(&length) {
+        let rest = self.unread.get(self.taken..).unwrap_or_default();
+        let head = rest.first_chunk::<5>().copied();
+        let length = head.map(|[_, length @ ..]| u32::from_be_bytes(length) as usize);
+        if let Some(length) = length.filter(|length| !(4..LONGEST).contains(length)) {
             return Err(Error::Protocol(format!("a message of {length} bytes")));
         }
-        if self.unread.len() < length + 1 {
+        let whole = length.and_then(|length| rest.get(5..=length));
+        let (Some([tag, ..]), Some(body)) = (head, whole) else {
+            self.unread.drain(..self.taken);
+            self.taken = 0;
             return Ok(None);
-        }
-        let body = self.unread[5..=length].to_vec();
-        self.unread.drain(..=length);
+        };
+        let body = body.to_vec();
+        self.taken += body.len() + 5;
         Ok(Some((tag, body)))
     }
 

@@ -222,8 +222,7 @@ impl DatabaseWatch {
 
     /// Begins another stream after one broke. Row changes in between are missing.
     fn begin_again(&mut self, broken: &Error) -> Result<(), Error> {
-        self.stream = None;
-        let from = sys::clock::machine();
+        let from = self.end_of_rows();
         let mut last = None;
         for attempt in 0..ATTEMPTS {
             std::thread::sleep(Duration::from_millis(20) * attempt);
@@ -245,6 +244,12 @@ impl DatabaseWatch {
         }
         self.gap_of_rows(broken, from, None);
         Err(last.unwrap_or_else(|| Error::Protocol("nothing".to_owned())))
+    }
+
+    /// Forgets the stream, and says until when its rows are known.
+    fn end_of_rows(&mut self) -> i64 {
+        let stream = self.stream.take();
+        stream.map_or_else(sys::clock::machine, |stream| stream.heard)
     }
 
     fn another_stream(&mut self) -> Result<ReplicationStream, Error> {
@@ -315,7 +320,11 @@ impl DatabaseWatch {
         while quiet.elapsed() < LINES {
             std::thread::sleep(Duration::from_millis(10));
             let lines = self.read_log()?;
-            let rows = self.read_stream().unwrap_or(false);
+            let rows = self.read_stream().unwrap_or_else(|broken| {
+                let from = self.end_of_rows();
+                self.gap_of_rows(&broken, from, None);
+                false
+            });
             if lines || rows {
                 quiet = Instant::now();
             }
@@ -368,7 +377,7 @@ impl DatabaseWatch {
         {
             self.look_at_catalog();
         }
-        let found = matching(&self.table, &self.catalog, &arrived.transaction, &changed);
+        let found = matching(&self.table, &self.catalog, &commit);
         match found {
             TransactionMatch::Number(key) => {
                 self.record_logged(key, Some(&commit), CommitCertainty::Number);
@@ -460,9 +469,13 @@ impl DatabaseWatch {
                 gaps.insert(format!("{count} {what}"));
             }
         };
+        let (begin, end) = self.log.gap.unwrap_or_default();
         counted(
             self.log.missing,
-            "lines of the server's log were removed before they were read",
+            &format!(
+                "lines of the server's log, written between {begin} and {end}, were removed before \
+                 they were read"
+            ),
         );
         counted(self.log.unreadable, "lines of the server's log are no JSON");
         let unparsed = "statements cannot be parsed, so the tables that they name are unknown";

@@ -34,7 +34,9 @@ mod log_file;
 mod log_line;
 mod matching;
 mod percent;
+mod pinned_columns;
 mod replication;
+mod routines;
 mod row_decoder;
 mod server_settings;
 mod sessions;
@@ -42,6 +44,7 @@ mod statement_secrets;
 mod statement_tables;
 mod transaction_facts;
 mod transaction_records;
+mod unix_peer;
 
 pub use connection_target::{ConnectionTarget, without_password};
 pub use database_watch::{WatchNews, watch};

@@ -32,8 +32,12 @@ pub(crate) struct LogFollower {
     /// A line whose end has not been written.
     partial: Vec<u8>,
     numbers: HashMap<String, u64>,
-    /// Gaps, as the numbers of lines that are missing.
+    /// The time of the newest line.
+    newest: String,
+    /// The number of lines that are missing.
     pub(crate) missing: u64,
+    /// The times of the lines before the first gap and after the last one, as the log has them.
+    pub(crate) gap: Option<(String, String)>,
     /// Lines that are no JSON.
     pub(crate) unreadable: u64,
 }
@@ -61,7 +65,9 @@ impl LogFollower {
             path,
             partial: Vec::new(),
             numbers: HashMap::new(),
+            newest: String::new(),
             missing: 0,
+            gap: None,
             unreadable: 0,
         })
     }
@@ -133,8 +139,14 @@ impl LogFollower {
             return;
         }
         let last = self.numbers.insert(line.session_id.clone(), line.line_num);
-        if let Some(last) = last {
-            self.missing += line.line_num.saturating_sub(last.saturating_add(1));
+        let missing = last.map_or(0, |last| {
+            line.line_num.saturating_sub(last.saturating_add(1))
+        });
+        let before = std::mem::replace(&mut self.newest, line.timestamp.clone());
+        if missing > 0 {
+            self.missing += missing;
+            let begin = self.gap.take().map_or(before, |(begin, _)| begin);
+            self.gap = Some((begin, line.timestamp.clone()));
         }
     }
 
@@ -204,7 +216,9 @@ mod tests {
     use std::io::Write;
 
     fn line(number: u64) -> String {
-        format!("{{\"session_id\":\"s\",\"line_num\":{number},\"message\":\"m\"}}\n")
+        format!(
+            "{{\"timestamp\":\"second {number}\",\"session_id\":\"s\",\"line_num\":{number},\"message\":\"m\"}}\n"
+        )
     }
 
     fn numbers(follower: &mut LogFollower) -> Vec<u64> {
@@ -252,6 +266,8 @@ mod tests {
         File::open(&next).unwrap().set_modified(later).unwrap();
         assert_eq!(numbers(&mut follower), [10]);
         assert_eq!(follower.missing, 2);
+        let gap = ("second 7".to_owned(), "second 10".to_owned());
+        assert_eq!(follower.gap, Some(gap));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct LogLine {
-    timestamp: String,
+    pub(crate) timestamp: String,
     pub(crate) user: String,
     pub(crate) dbname: String,
     /// The server's process.

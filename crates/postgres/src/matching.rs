@@ -3,13 +3,15 @@
 //! The replication stream has the number of a transaction, and no session. The log has the session,
 //! and the number only on lines that the server writes after the transaction's first change. A
 //! transaction of several statements has such a line, a single statement has none, unless
-//! `auto_explain` writes one. Then the time and the changed tables decide. If several transactions
-//! fit, the answer has them all.
+//! `auto_explain` writes one. Then the time, the changed tables and the changed rows decide. If
+//! several transactions fit, the answer has them all.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::catalog::{Catalog, TableName};
-use crate::row_decoder::CommittedTransaction;
+use crate::commit::Commit;
+use crate::pinned_columns::{Pin, PinnedColumn, RowEffect, effects};
+use crate::row_decoder::{ColumnValue, RowChange, RowOperation, StreamTable};
 use crate::sessions::{ClientSession, LoggedTransaction, SessionTable};
 
 /// The log's times have a resolution of a millisecond, and are taken before the commit's.
@@ -32,9 +34,9 @@ pub(crate) enum TransactionMatch {
 pub(crate) fn matching(
     table: &SessionTable,
     catalog: &Catalog,
-    commit: &CommittedTransaction,
-    changed: &BTreeSet<TableName>,
+    commit: &Commit<'_>,
 ) -> TransactionMatch {
+    let (changed, commit, whole) = (&commit.changed(), commit.transaction, commit);
     let numbered = table
         .transactions
         .iter()
@@ -49,6 +51,12 @@ pub(crate) fn matching(
         .filter(|(_, one)| may_change(one, &table.sessions, catalog, changed))
         .map(|(key, _)| *key)
         .collect();
+    if fitting.len() > 1 {
+        fitting.retain(|key| {
+            let one = table.transactions.get(key);
+            one.is_some_and(|one| can_make(one, &table.sessions, catalog, whole))
+        });
+    }
     fitting.sort_unstable();
     match fitting[..] {
         [] => TransactionMatch::Unknown,
@@ -91,9 +99,86 @@ fn may_change(
     named.iter().any(|table| changed.contains(table))
 }
 
+/// True if the statements of a transaction can have made each change of a commit.
+fn can_make(
+    one: &LoggedTransaction,
+    sessions: &HashMap<String, ClientSession>,
+    catalog: &Catalog,
+    commit: &Commit<'_>,
+) -> bool {
+    let user = sessions
+        .get(&one.session)
+        .map_or("", |session| &*session.user);
+    let mut known: Vec<(TableName, RowEffect)> = Vec::new();
+    for statement in &one.statements {
+        if statement.tables.as_ref().is_ok_and(|tables| tables.calls) {
+            return true;
+        }
+        let Some(all) = effects(&statement.text, statement.parameters.as_deref()) else {
+            return true;
+        };
+        for effect in all {
+            let Some(table) = catalog.resolve(&effect.table, user) else {
+                return true;
+            };
+            // Columns of a view have names of their own.
+            if catalog.behind(&table) != BTreeSet::from([table.clone()]) {
+                return true;
+            }
+            known.push((table, effect));
+        }
+    }
+    commit.transaction.changes.iter().all(|change| {
+        let Some(table) = commit.tables.get(&change.table) else {
+            return true;
+        };
+        let name = (table.schema.clone(), table.name.clone());
+        let fits = |effect: &RowEffect| fits(effect, table, change);
+        catalog.routines.may_change(&name)
+            || known.iter().any(|(at, effect)| *at == name && fits(effect))
+    })
+}
+
+/// True if a statement with this effect can have made a change.
+fn fits(effect: &RowEffect, table: &StreamTable, change: &RowChange) -> bool {
+    let is_operation = effect.operations.contains(&change.operation);
+    // An insertion into a table changes no other row, so its pins are of insertions alone.
+    let pinned = effect.operations[0] == change.operation;
+    is_operation && (!pinned || effect.pins.iter().all(|pin| holds(pin, table, change)))
+}
+
+/// False if the changed row certainly has another value.
+fn holds(pin: &Pin, table: &StreamTable, change: &RowChange) -> bool {
+    let column = match &pin.column {
+        PinnedColumn::Named(name) => name,
+        PinnedColumn::First => match table.columns.first() {
+            Some((name, _)) => name,
+            None => return true,
+        },
+    };
+    let images = match (change.operation, pin.after) {
+        (RowOperation::Delete, _) | (_, false) => [&change.before, &change.after],
+        (_, true) => [&change.after, &None],
+    };
+    let mut values = images.into_iter().flatten().flatten();
+    let value = values.find_map(|(name, value)| match value {
+        ColumnValue::Text(text) if name == column => Some(text),
+        _ => None,
+    });
+    let Some(value) = value else { return true };
+    let number = |text: &str| text.parse::<i64>().ok();
+    let fits = |wanted: &String| match (number(value), number(wanted)) {
+        _ if table.texts.contains(column) => wanted.trim_end() == value.trim_end(),
+        (Some(value), Some(wanted)) => value == wanted,
+        _ => true,
+    };
+    pin.values.iter().any(fits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row_decoder::CommittedTransaction;
     use crate::sessions::ExecutedStatement;
     use crate::statement_tables::StatementTables;
     use std::time::Instant;
@@ -117,19 +202,61 @@ mod tests {
     }
 
     fn found(transactions: Vec<LoggedTransaction>) -> TransactionMatch {
+        found_in(&Catalog::default(), transactions)
+    }
+
+    /// The match of an update of the row 7 of `public.a`.
+    fn found_in(catalog: &Catalog, transactions: Vec<LoggedTransaction>) -> TransactionMatch {
         let table = SessionTable {
             transactions: (1..).zip(transactions).collect(),
             ..SessionTable::default()
         };
-        let commit = CommittedTransaction {
+        let after = vec![("id".to_owned(), ColumnValue::Text("7".to_owned()))];
+        let change = RowChange {
+            table: 1,
+            operation: RowOperation::Update,
+            before: None,
+            whole_before: false,
+            after: Some(after),
+        };
+        let transaction = CommittedTransaction {
             id: 742,
             time: 50_000_000,
             position: 0,
-            changes: Vec::new(),
+            changes: vec![change],
             left_out: 0,
         };
-        let changed = BTreeSet::from([("public".to_owned(), "a".to_owned())]);
-        matching(&table, &Catalog::default(), &commit, &changed)
+        let stream = StreamTable {
+            schema: "public".to_owned(),
+            name: "a".to_owned(),
+            identity: b'd',
+            columns: vec![("id".to_owned(), true)],
+            texts: BTreeSet::new(),
+        };
+        let commit = Commit {
+            transaction: &transaction,
+            tables: [(1, stream)].into(),
+        };
+        matching(&table, catalog, &commit)
+    }
+
+    #[test]
+    fn of_two_writers_of_that_time_the_one_that_names_another_row_is_excluded() {
+        let one = |text: &str| transaction(text, 49_000_000, 51_000_000, None);
+        let catalog = Catalog::of_table("public", "a");
+        let this = one("UPDATE a SET x = 1 WHERE id = 7");
+        let other = one("UPDATE a SET x = 1 WHERE id = 8");
+        let deletion = one("DELETE FROM a WHERE id = 8");
+        assert_eq!(
+            found_in(&catalog, vec![other, deletion, this]),
+            TransactionMatch::Time(3)
+        );
+        let any = || one("UPDATE a SET x = 1 WHERE y = 'z'");
+        let other = one("INSERT INTO a VALUES (7)");
+        assert_eq!(
+            found_in(&catalog, vec![other, any(), any()]),
+            TransactionMatch::Several(vec![2, 3])
+        );
     }
 
     const WRITE: &str = "UPDATE a SET x = 1";

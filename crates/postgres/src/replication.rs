@@ -30,6 +30,8 @@ pub(crate) struct ReplicationStream {
     pub(crate) decoder: RowDecoder,
     /// Everything before this position has been received.
     position: u64,
+    /// All that was committed before has arrived: ns since 1970, by the server's clock.
+    pub(crate) heard: i64,
 }
 
 /// A name in a statement.
@@ -78,6 +80,7 @@ impl ReplicationStream {
             joined: BTreeMap::new(),
             decoder: RowDecoder::default(),
             position: 0,
+            heard: backstory_sys::clock::machine(),
         })
     }
 
@@ -122,10 +125,17 @@ impl ReplicationStream {
                     let commit = self.decoder.message(content).map_err(|kind| {
                         Error::Protocol(format!("a row change of kind {:?}", char::from(kind)))
                     })?;
+                    if let Some(commit) = &commit {
+                        self.heard = self.heard.max(commit.time);
+                    }
                     commits.extend(commit);
                 }
                 Some(b'k') => {
                     self.position = self.position.max(number(1));
+                    if !self.decoder.is_in_transaction() {
+                        let sent = (number(9) as i64).saturating_add(EPOCH);
+                        self.heard = self.heard.max(sent.saturating_mul(1000));
+                    }
                     asked |= message.get(17) == Some(&1);
                 }
                 _ => (),

@@ -3,10 +3,12 @@
 //! In: messages, in the order of the stream. Out: committed transactions with their row changes.
 //! `https://www.postgresql.org/docs/15/protocol-logicalrep-message-formats.html`
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
 const EPOCH: i64 = 946_684_800_000_000;
+/// The numbers of the types `text` and `varchar` in the server's catalog, which are fixed.
+const TEXTS: [u32; 2] = [25, 1043];
 /// Most row changes of a transaction that are kept. Of the others, the tables alone are known.
 pub(crate) const MOST_ROWS: usize = 100_000;
 
@@ -28,6 +30,8 @@ pub(crate) struct StreamTable {
     pub(crate) identity: u8,
     /// Columns, and whether each is a part of the replica identity.
     pub(crate) columns: Vec<(String, bool)>,
+    /// The columns of the types `text` and `varchar`, whose values have one form only.
+    pub(crate) texts: BTreeSet<String>,
 }
 
 /// The kind of a change.
@@ -198,6 +202,11 @@ impl RowDecoder {
         Some(None)
     }
 
+    /// True between the first message of a transaction and its commit.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.open.is_some()
+    }
+
     fn image(&self, table: u32, row: Vec<ColumnValue>, keys_alone: bool) -> RowImage {
         let columns = self.tables.get(&table).map(|table| &*table.columns);
         let named = columns.unwrap_or_default().iter().zip(row);
@@ -236,12 +245,17 @@ fn relation(reader: &mut Reader<'_>) -> Option<StreamTable> {
     let name = reader.string()?;
     let identity = reader.byte()?;
     let count = reader.bytes().map(u16::from_be_bytes)?;
-    let mut columns = Vec::new();
+    let (mut columns, mut texts) = (Vec::new(), BTreeSet::new());
     for _ in 0..count {
         let key = reader.byte()? & 1 != 0;
-        columns.push((reader.string()?, key));
-        // Type and modifier.
-        reader.u64()?;
+        let column = reader.string()?;
+        let kind = reader.u32()?;
+        // The modifier.
+        reader.u32()?;
+        if TEXTS.contains(&kind) {
+            texts.insert(column.clone());
+        }
+        columns.push((column, key));
     }
     // The system's own schema has an empty name.
     let schema = match schema.is_empty() {
@@ -253,6 +267,7 @@ fn relation(reader: &mut Reader<'_>) -> Option<StreamTable> {
         name,
         identity,
         columns,
+        texts,
     })
 }
 

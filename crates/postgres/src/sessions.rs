@@ -173,9 +173,12 @@ impl SessionTable {
         set(&mut session.user, &line.user);
         set(&mut session.database, &line.dbname);
         set(&mut session.application, &line.application_name);
-        if session.client.is_none() && line.remote_port != 0 && session.looks < LOOKS {
+        if session.client.is_none() && session.looks < LOOKS {
             session.looks += 1;
-            session.client = client_process::find(&session.host, session.port, server_port);
+            session.client = match session.port {
+                0 => client_process::find_local(session.server_pid),
+                port => client_process::find(&session.host, port, server_port),
+            };
         }
     }
 

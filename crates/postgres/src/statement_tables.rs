@@ -28,14 +28,21 @@ pub(crate) struct CopiedFile {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StatementTables {
     pub(crate) reads: BTreeSet<WrittenName>,
+    /// Those of `reads` of which it uses any row. Of the target of an update or deletion, it uses
+    /// the rows that it changes.
+    pub(crate) scanned: BTreeSet<WrittenName>,
     pub(crate) writes: BTreeSet<WrittenName>,
     /// The columns, without their tables where the statement names none.
     pub(crate) columns: BTreeSet<WrittenName>,
     pub(crate) file: Option<CopiedFile>,
     /// It calls a function, which may use other tables.
     pub(crate) calls: bool,
+    /// The functions and procedures that it calls.
+    pub(crate) functions: BTreeSet<WrittenName>,
     /// It changes definitions.
     pub(crate) defines: bool,
+    /// Those of `writes` that it makes: nothing of a former table of that name is in them.
+    pub(crate) created: BTreeSet<WrittenName>,
     /// Those of `writes` of which it may change or remove rows that were there before.
     pub(crate) replaced: BTreeSet<WrittenName>,
 }
@@ -53,57 +60,101 @@ impl StatementTables {
         for statement in &statements {
             let mut found = NameCollector::default();
             let _: ControlFlow<()> = statement.visit(&mut found);
-            let mut reads = found.relations;
-            all.add_targets(statement, &mut reads);
-            let tables = reads.into_iter();
-            all.reads
-                .extend(tables.filter(|name| name.len() > 1 || !found.local.contains(name)));
-            all.columns.extend(found.columns);
-            all.calls |= found.calls;
+            let NameCollector {
+                relations: mut reads,
+                local,
+                mut targets,
+                ..
+            } = found;
+            for name in found.unread {
+                if let Some(at) = reads.iter().position(|read| *read == name) {
+                    reads.remove(at);
+                }
+            }
+            if targets.hides_reads {
+                reads.clear();
+            }
+            reads.retain(|name| name.len() > 1 || !local.contains(name));
+            let scans = |name: &WrittenName| {
+                let count = reads.iter().filter(|read| *read == name).count();
+                count > usize::from(targets.changed.contains(name))
+            };
+            targets
+                .tables
+                .scanned
+                .extend(reads.iter().filter(|name| scans(name)).cloned());
+            targets.tables.reads.extend(reads);
+            all.add(targets.tables);
         }
+        all.calls = !all.functions.is_empty();
         Ok(all)
     }
 
-    /// Adds the tables that a statement changes. A table that it does not read is taken out of
-    /// `reads`.
-    fn add_targets(&mut self, statement: &Statement, reads: &mut Vec<WrittenName>) {
-        let replaces = match statement {
-            Statement::Insert(insert) => insert.on.is_some(),
-            Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Merge(_)
-            | Statement::Truncate(_) => true,
-            _ => false,
-        };
-        let mut target = |name: Option<WrittenName>, is_read: bool| {
-            let Some(name) = name else { return };
-            if let Some(at) = reads.iter().position(|read| !is_read && *read == name) {
-                reads.remove(at);
-            }
-            self.replaced.extend(replaces.then(|| name.clone()));
-            self.writes.insert(name);
-        };
+    /// Adds the names of another statement.
+    fn add(&mut self, other: StatementTables) {
+        self.reads.extend(other.reads);
+        self.scanned.extend(other.scanned);
+        self.writes.extend(other.writes);
+        self.columns.extend(other.columns);
+        self.file = self.file.take().or(other.file);
+        self.functions.extend(other.functions);
+        self.defines |= other.defines;
+        self.created.extend(other.created);
+        self.replaced.extend(other.replaced);
+    }
+}
+
+/// The tables that a statement, and the statements in its common table expressions, change.
+#[derive(Default)]
+struct Targets {
+    tables: StatementTables,
+    /// The tables of which it reads the rows that it changes.
+    changed: BTreeSet<WrittenName>,
+    /// It reads none of the tables that it names.
+    hides_reads: bool,
+}
+
+impl NameCollector {
+    /// Notes a table that a statement changes. If it is not read, one of its mentions is no read.
+    fn target(&mut self, name: Option<WrittenName>, is_read: bool, replaces: bool) {
+        let Some(name) = name else { return };
+        match is_read {
+            true => drop(self.targets.changed.insert(name.clone())),
+            false => self.unread.push(name.clone()),
+        }
+        let tables = &mut self.targets.tables;
+        tables.replaced.extend(replaces.then(|| name.clone()));
+        tables.writes.insert(name);
+    }
+
+    /// Notes the tables that a statement changes.
+    fn add_targets(&mut self, statement: &Statement) {
         match statement {
             Statement::Insert(insert) => {
                 if let TableObject::TableName(name) = &insert.table {
-                    target(written(name), false);
+                    self.target(written(name), false, insert.on.is_some());
                 }
             }
-            Statement::Update(update) => target(first(&update.table), true),
+            Statement::Update(update) => self.target(first(&update.table), true, true),
             Statement::Delete(delete) => {
                 let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) =
                     &delete.from;
-                from.iter().for_each(|table| target(first(table), true));
+                from.iter()
+                    .for_each(|table| self.target(first(table), true, true));
             }
-            Statement::Merge(merge) => target(of_factor(&merge.table), true),
+            Statement::Merge(merge) => self.target(of_factor(&merge.table), true, true),
             Statement::Truncate(truncate) => {
                 for table in &truncate.table_names {
-                    target(written(&table.name), false);
+                    self.target(written(&table.name), false, true);
                 }
             }
             Statement::CreateTable(create) => {
-                self.defines = true;
-                target(written(&create.name), false);
+                self.targets.tables.defines = true;
+                let name = written(&create.name);
+                if !create.if_not_exists {
+                    self.targets.tables.created.extend(name.clone());
+                }
+                self.target(name, false, false);
             }
             Statement::Copy {
                 source,
@@ -113,22 +164,28 @@ impl StatementTables {
             } => {
                 if let CopySource::Table { table_name, .. } = source {
                     match to {
-                        true => reads.extend(written(table_name)),
-                        false => target(written(table_name), false),
+                        true => self.relations.extend(written(table_name)),
+                        false => self.target(written(table_name), false, false),
                     }
                 }
                 if let CopyTarget::File { filename } = file {
-                    self.file = Some(CopiedFile {
+                    self.targets.tables.file = Some(CopiedFile {
                         path: filename.clone(),
                         written: *to,
                     });
                 }
             }
+            Statement::Call(function) => {
+                self.targets
+                    .tables
+                    .functions
+                    .extend(written(&function.name));
+            }
             Statement::Drop { .. }
             | Statement::AlterTable { .. }
             | Statement::CreateView { .. } => {
-                self.defines = true;
-                reads.clear();
+                self.targets.tables.defines = true;
+                self.targets.hides_reads = true;
             }
             _ => (),
         }
@@ -136,13 +193,13 @@ impl StatementTables {
 }
 
 /// An unquoted name is in lower case in the catalog.
-fn written(name: &ObjectName) -> Option<WrittenName> {
+pub(crate) fn written(name: &ObjectName) -> Option<WrittenName> {
     let parts = name.0.iter().map(|part| part.as_ident());
     let parts = parts.map(|part| Some(folded(part?)));
     parts.collect()
 }
 
-fn folded(part: &sqlparser::ast::Ident) -> String {
+pub(crate) fn folded(part: &sqlparser::ast::Ident) -> String {
     match part.quote_style {
         Some(_) => part.value.clone(),
         None => part.value.to_lowercase(),
@@ -164,10 +221,11 @@ fn of_factor(factor: &TableFactor) -> Option<WrittenName> {
 #[derive(Default)]
 struct NameCollector {
     relations: Vec<WrittenName>,
+    /// Mentions of tables that are no reads.
+    unread: Vec<WrittenName>,
     /// Common table expressions.
     local: BTreeSet<WrittenName>,
-    columns: BTreeSet<WrittenName>,
-    calls: bool,
+    targets: Targets,
 }
 
 impl Visitor for NameCollector {
@@ -185,13 +243,41 @@ impl Visitor for NameCollector {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table {
+                name,
+                args: Some(_),
+                ..
+            }
+            | TableFactor::Function { name, .. } => {
+                self.targets.tables.functions.extend(written(name));
+            }
+            _ => (),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
+        self.add_targets(statement);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
         match expression {
-            Expr::Identifier(name) => drop(self.columns.insert(vec![folded(name)])),
-            Expr::CompoundIdentifier(parts) => {
-                self.columns.insert(parts.iter().map(folded).collect());
+            Expr::Identifier(name) => {
+                self.targets.tables.columns.insert(vec![folded(name)]);
             }
-            Expr::Function(_) => self.calls = true,
+            Expr::CompoundIdentifier(parts) => {
+                let columns = &mut self.targets.tables.columns;
+                columns.insert(parts.iter().map(folded).collect());
+            }
+            Expr::Function(function) => {
+                self.targets
+                    .tables
+                    .functions
+                    .extend(written(&function.name));
+            }
             _ => (),
         }
         ControlFlow::Continue(())
@@ -230,6 +316,16 @@ mod tests {
                 &["Big", "b"],
                 &[],
             ),
+            (
+                "WITH c AS (SELECT 1 FROM b) INSERT INTO a SELECT * FROM c",
+                &["b"],
+                &["a"],
+            ),
+            (
+                "WITH c AS (DELETE FROM b RETURNING x) INSERT INTO a SELECT x FROM c",
+                &["b"],
+                &["a", "b"],
+            ),
             ("TRUNCATE a, s.b", &[], &["a", "s.b"]),
             ("CREATE TABLE a AS SELECT * FROM B", &["b"], &["a"]),
             ("COPY a (x) FROM STDIN", &[], &["a"]),
@@ -242,6 +338,31 @@ mod tests {
             assert_eq!(found_reads, *reads, "{text}");
             assert_eq!(found_writes, *writes, "{text}");
         }
+    }
+
+    #[test]
+    fn an_update_uses_only_the_rows_that_it_changes_unless_it_names_the_table_again() {
+        let cases: &[(&str, &[&str])] = &[
+            ("UPDATE a SET x = x + 1 WHERE id = 2", &[]),
+            ("UPDATE a SET x = b.x FROM b WHERE a.y = b.y", &["b"]),
+            ("UPDATE a SET x = (SELECT max(x) FROM a)", &["a"]),
+            ("DELETE FROM a WHERE id = 2", &[]),
+            ("DELETE FROM a WHERE id IN (SELECT id FROM b)", &["b"]),
+            ("UPDATE a SET x = 1; SELECT * FROM a", &["a"]),
+            ("INSERT INTO a SELECT x FROM a", &["a"]),
+        ];
+        for (text, scanned) in cases {
+            let found = StatementTables::of(text).unwrap();
+            assert_eq!(names(&found.scanned), *scanned, "{text}");
+        }
+    }
+
+    #[test]
+    fn functions_are_called_in_expressions_as_tables_and_alone() {
+        let text = "SELECT f(x) FROM g(1), LATERAL s.h(2); CALL p(3)";
+        let found = StatementTables::of(text).unwrap();
+        assert_eq!(names(&found.functions), ["f", "g", "p", "s.h"]);
+        assert!(found.calls);
     }
 
     #[test]

@@ -61,7 +61,13 @@ pub(crate) fn transaction_fact(
     })
 }
 
-pub(crate) fn row_fact(row: &str, table: &StreamTable, change: &RowChange) -> Value {
+/// `former`: the row's name before a change of its key.
+pub(crate) fn row_fact(
+    row: &str,
+    former: Option<&str>,
+    table: &StreamTable,
+    change: &RowChange,
+) -> Value {
     let image = |image: &Option<RowImage>| match image {
         Some(image) => {
             let columns = image
@@ -87,7 +93,7 @@ pub(crate) fn row_fact(row: &str, table: &StreamTable, change: &RowChange) -> Va
         _ => "the table's REPLICA IDENTITY is not FULL",
     };
     json!({
-        "row": row, "operation": operation,
+        "row": row, "former": former, "operation": operation,
         "before": image(&change.before), "after": image(&change.after),
         "before_incomplete": lacks.then_some(why),
     })

@@ -16,12 +16,15 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use serde_json::json;
 
 use crate::catalog::{Catalog, TableName};
+use crate::client_process::socket_names;
 use crate::commit::{Commit, CommitCertainty};
 use crate::connection_target::without_password;
 use crate::database_records::{DatabaseRecords, ResourceUse};
 use crate::percent::encoded;
+use crate::routines::RoutineReads;
 use crate::row_decoder::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
 use crate::sessions::{ClientSession, LoggedTransaction};
+use crate::statement_tables::StatementTables;
 use crate::transaction_facts::{client, position, row_fact, transaction_fact};
 
 /// The kind of the facts about a transaction.
@@ -38,8 +41,8 @@ pub(crate) struct TransactionRecorder {
     pub(crate) writer: DatabaseRecords,
     /// `postgres://HOST:PORT/DATABASE`
     database: String,
-    /// The name of a connection through the server's socket.
-    socket: String,
+    /// The names of connections through the server's socket.
+    sockets: Vec<String>,
     port: u16,
     next: u32,
     clients: HashSet<(u32, u64)>,
@@ -56,7 +59,7 @@ impl TransactionRecorder {
         TransactionRecorder {
             writer,
             database,
-            socket: format!("unix:{socket_directory}/.s.PGSQL.{port}"),
+            sockets: socket_names(&format!("{socket_directory}/.s.PGSQL.{port}")),
             port,
             next: FIRST,
             clients: HashSet::new(),
@@ -102,16 +105,49 @@ impl TransactionRecorder {
         (!parts.is_empty()).then(name)
     }
 
-    /// The names of a session's connection: to the server, and from it.
-    fn connection(&self, session: &ClientSession) -> (String, String) {
-        let to = match &session.client {
-            Some(client) => format!("tcp:{}", client.server),
-            None if session.port == 0 => self.socket.clone(),
-            None if session.host.contains(':') => format!("tcp:[{}]:{}", session.host, self.port),
-            None => format!("tcp:{}:{}", session.host, self.port),
-        };
-        let from = format!("{to} (reply)");
-        (to, from)
+    /// The names that a session's connection can have for its client.
+    fn connection(&self, session: &ClientSession) -> Vec<String> {
+        match &session.client {
+            Some(client) => client.server.clone(),
+            None if session.port == 0 => self.sockets.clone(),
+            None if session.host.contains(':') => {
+                vec![format!("tcp:[{}]:{}", session.host, self.port)]
+            }
+            None => vec![format!("tcp:{}:{}", session.host, self.port)],
+        }
+    }
+
+    /// Records that a transaction received its statements through the session's connection.
+    fn receive(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
+        let client = session.client.as_ref().map(|client| client.pid);
+        for to in self.connection(session) {
+            let connection = (&*to, session.number);
+            if let Some(pid) = client {
+                self.writer
+                    .used(pid, connection, ResourceUse::Write, true, began);
+            }
+            for time in [began, end] {
+                self.writer
+                    .used(activity, connection, ResourceUse::Read, true, time);
+            }
+        }
+    }
+
+    /// Records that a transaction sent its results through the session's connection.
+    fn reply(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
+        let client = session.client.as_ref().map(|client| client.pid);
+        for to in self.connection(session) {
+            let from = format!("{to} (reply)");
+            let connection = (&*from, session.number);
+            for time in [began, end] {
+                self.writer
+                    .used(activity, connection, ResourceUse::Write, true, time);
+            }
+            if let Some(pid) = client {
+                self.writer
+                    .used(pid, connection, ResourceUse::Read, true, end);
+            }
+        }
     }
 
     /// Begins the records of a session, unless they are begun.
@@ -180,39 +216,14 @@ impl TransactionRecorder {
             &texts.join("; "),
             began,
         );
-        let (to, from) = self.connection(session);
-        let client_pid = session.client.as_ref().map(|client| client.pid);
-        for time in [began, end] {
-            if let Some(pid) = client_pid.filter(|_| time == began) {
-                self.writer
-                    .used(pid, (&to, session.number), ResourceUse::Write, true, time);
-            }
-            self.writer.used(
-                activity,
-                (&to, session.number),
-                ResourceUse::Read,
-                true,
-                time,
-            );
-        }
+        self.receive(activity, session, (began, end));
         self.use_tables(activity, logged, session, commit, catalog, (began, end));
         let sure = certainty != CommitCertainty::Possible;
         if let Some(commit) = commit {
+            self.use_triggers(activity, session, commit, catalog, began);
             self.change_rows(activity, commit, sure, catalog);
         }
-        for time in [began, end] {
-            self.writer.used(
-                activity,
-                (&from, session.number),
-                ResourceUse::Write,
-                true,
-                time,
-            );
-        }
-        if let Some(pid) = client_pid {
-            self.writer
-                .used(pid, (&from, session.number), ResourceUse::Read, true, end);
-        }
+        self.reply(activity, session, (began, end));
         let fact = transaction_fact(logged, session, commit, certainty);
         self.writer.fact(activity, TRANSACTION, &fact, end);
         self.writer.gone(activity, end);
@@ -233,7 +244,8 @@ impl TransactionRecorder {
         for (logged, session) in candidates {
             self.begin_session(session);
             virtual_ids.push(logged.virtual_id.clone());
-            uses.push((self.connection(session).0, session.number));
+            let connection = self.connection(session).into_iter();
+            uses.extend(connection.map(|name| (name, session.number)));
             for statement in &logged.statements {
                 let tables = self.read_tables(statement.tables.as_ref().ok(), session, catalog);
                 uses.extend(tables.into_keys().map(|name| (name, 0)));
@@ -253,18 +265,41 @@ impl TransactionRecorder {
         self.writer.gone(activity, time);
     }
 
-    /// The names of the tables that a statement reads, and whether each was named itself.
+    /// The tables that a statement reads, by name, and whether it certainly does. The rows that an
+    /// update reads are recorded with the row.
     fn read_tables(
         &self,
-        tables: Option<&crate::statement_tables::StatementTables>,
+        tables: Option<&StatementTables>,
         session: &ClientSession,
         catalog: &Catalog,
-    ) -> BTreeMap<String, TableName> {
-        let reads = tables.into_iter().flat_map(|tables| &tables.reads);
-        let named = reads.filter_map(|name| catalog.resolve(name, &session.user));
-        let behind = named.flat_map(|name| catalog.behind(&name));
-        let own = behind.filter(|name| !is_system(name));
-        own.map(|name| (self.table_name(&name), name)).collect()
+    ) -> BTreeMap<String, bool> {
+        let Some(tables) = tables else {
+            return BTreeMap::new();
+        };
+        let mut reads = catalog.routines.reads_of_calls(&tables.functions);
+        reads.extend(tables.scanned.iter().map(|name| (name.clone(), true)));
+        self.resolved(reads, session, catalog)
+    }
+
+    /// The names in the run of the tables behind names in statements.
+    fn resolved(
+        &self,
+        reads: RoutineReads,
+        session: &ClientSession,
+        catalog: &Catalog,
+    ) -> BTreeMap<String, bool> {
+        let mut names = BTreeMap::new();
+        for (name, sure) in reads {
+            let Some(table) = catalog.resolve(&name, &session.user) else {
+                continue;
+            };
+            // A function in a view reads, too, but its name is not in the catalog's rules.
+            let behind = catalog.behind(&table).into_iter();
+            for table in behind.filter(|table| !is_system(table)) {
+                *names.entry(self.table_name(&table)).or_default() |= sure;
+            }
+        }
+        names
     }
 
     /// Records the tables and files that the statements name.
@@ -286,10 +321,10 @@ impl TransactionRecorder {
             // The client may have the rows before the end of the millisecond.
             let first = statement.time.clamp(began, end);
             let last = (statement.time + MILLISECOND).clamp(began, end);
-            for name in self.read_tables(Some(tables), session, catalog).keys() {
+            for (name, sure) in self.read_tables(Some(tables), session, catalog) {
                 for read in [first, last] {
                     self.writer
-                        .used(activity, (name, 0), ResourceUse::Read, true, read);
+                        .used(activity, (&name, 0), ResourceUse::Read, sure, read);
                 }
             }
             let failed = statement.error.is_some();
@@ -297,6 +332,12 @@ impl TransactionRecorder {
                 let Some(table) = catalog.resolve(name, &session.user) else {
                     continue;
                 };
+                if tables.created.contains(name) {
+                    let name = self.table_name(&table);
+                    self.writer
+                        .used(activity, (&name, 0), ResourceUse::Write, true, first);
+                    continue;
+                }
                 // The commit has the changed rows. A change that it lacks may have had no effect,
                 // or the rows of the table are not streamed.
                 if !changed.contains(&table) {
@@ -315,6 +356,26 @@ impl TransactionRecorder {
                 let time = if file.written { end } else { statement.time };
                 self.writer
                     .file(activity, &file.path, file.written, ident.as_ref(), time);
+            }
+        }
+    }
+
+    /// Records the tables that the triggers of the changed tables possibly read.
+    fn use_triggers(
+        &mut self,
+        activity: u32,
+        session: &ClientSession,
+        commit: &Commit<'_>,
+        catalog: &Catalog,
+        began: i64,
+    ) {
+        for table in commit.changed() {
+            let reads = catalog.routines.reads_of_triggers(&table);
+            for name in self.resolved(reads, session, catalog).keys() {
+                for time in [began, commit.transaction.time] {
+                    self.writer
+                        .used(activity, (name, 0), ResourceUse::Read, false, time);
+                }
             }
         }
     }
@@ -379,8 +440,10 @@ impl TransactionRecorder {
             self.writer
                 .used(activity, (row, 0), ResourceUse::Write, sure, time);
         }
+        let moved = former.clone().filter(|_| latter != former);
+        let moved = moved.filter(|_| latter.is_some());
         let Some(row) = latter.or(former) else { return };
-        let fact = row_fact(&row, table, change);
+        let fact = row_fact(&row, moved.as_deref(), table, change);
         self.writer.fact(activity, ROW, &fact, time);
     }
 }

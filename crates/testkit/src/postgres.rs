@@ -1,7 +1,7 @@
 //! A PostgreSQL server for a test, of the stage's own user.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -123,6 +123,27 @@ impl PostgresServer {
         format!("psql -h 127.0.0.1 -p {} -U ann -qAtX bank", self.port)
     }
 
+    /// The same through the server's socket file.
+    pub fn local_psql(&self) -> String {
+        let sockets = self.data.with_file_name("sockets");
+        format!(
+            "psql -h {} -p {} -U ann -qAtX bank",
+            sockets.display(),
+            self.port
+        )
+    }
+
+    /// A session of psql that stays open.
+    pub fn session(&self, stage: &Stage) -> io::Result<PsqlSession> {
+        let mut command = stage.command("sh");
+        command.args(["-c", &format!("exec {}", self.psql())]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let missing = || io::Error::other("no pipe");
+        let answers = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        Ok(PsqlSession { child, answers })
+    }
+
     /// The directory of the server's log.
     pub fn log_directory(&self) -> PathBuf {
         self.data.join("log")
@@ -161,6 +182,30 @@ impl Drop for PostgresServer {
     }
 }
 
+/// A session of psql. Dropped, it ends.
+pub struct PsqlSession {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl PsqlSession {
+    /// Executes statements without results, and waits until they are done.
+    pub fn query(&mut self, text: &str) -> io::Result<()> {
+        let missing = || io::Error::other("no pipe");
+        let input = self.child.stdin.as_mut().ok_or_else(missing)?;
+        writeln!(input, "{text}\n\\echo done")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map(drop)
+    }
+}
+
+impl Drop for PsqlSession {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
 /// A process that watches a database. Dropped, it is killed.
 pub struct DatabaseWatcher {
     child: Child,
@@ -174,6 +219,20 @@ impl DatabaseWatcher {
             kill_process(pid, Signal::INT)?;
         }
         self.ended()
+    }
+
+    /// The number of bytes that the watch has read of files and sockets.
+    pub fn bytes_read(&self) -> u64 {
+        let io = fs::read_to_string(format!("/proc/{}/io", self.child.id())).unwrap_or_default();
+        let count = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+        count.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    /// Sends a signal to the watch.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let pid = Pid::from_raw(self.child.id() as i32);
+        kill_process(pid.ok_or_else(|| io::Error::other("no process"))?, signal)?;
+        Ok(())
     }
 
     /// Waits for the end of the watch, and returns its messages.

@@ -133,6 +133,86 @@ fn updates_of_a_table_without_a_key_succeed_while_it_is_watched() {
 
 #[test]
 #[ignore = "a server of its own"]
+fn a_log_that_is_removed_unread_is_a_gap_between_two_times() {
+    let Some(place) = DatabasePlace::new("a removed log", "") else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    // The watch has read the session's first lines when it has read as much as the log has.
+    let size = || -> u64 {
+        let files = std::fs::read_dir(place.server.log_directory()).unwrap();
+        files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum()
+    };
+    let before = (size(), watch.bytes_read());
+    let mut session = place.server.session(&place.stage).unwrap();
+    session.query("INSERT INTO a VALUES (1);").unwrap();
+    assert!(eventually(PATIENCE, || watch.bytes_read() - before.1
+        > size() - before.0));
+    watch.signal(rustix::process::Signal::STOP).unwrap();
+    // The names of the log's files have seconds.
+    let names = || -> std::collections::BTreeSet<std::path::PathBuf> {
+        let files = std::fs::read_dir(place.server.log_directory()).unwrap();
+        files.map(|file| file.unwrap().path()).collect()
+    };
+    let rotated = || {
+        let old = names();
+        let is_new = || {
+            place.query("SELECT pg_rotate_logfile()");
+            names() != old
+        };
+        assert!(eventually(PATIENCE, is_new));
+        names().difference(&old).cloned().collect::<Vec<_>>()
+    };
+    let unread = rotated();
+    session.query("INSERT INTO a VALUES (2);").unwrap();
+    rotated();
+    for file in unread {
+        std::fs::remove_file(file).unwrap();
+    }
+    session.query("INSERT INTO a VALUES (3);").unwrap();
+    watch.signal(rustix::process::Signal::CONT).unwrap();
+    drop(session);
+    watch.end().unwrap();
+    assert_eq!(place.query("SELECT count(*) FROM a"), "3\n");
+    let reasons = reasons(&place);
+    assert!(
+        reasons.contains("lines of the server's log, written between 20"),
+        "{reasons}"
+    );
+}
+
+#[test]
+#[ignore = "a server of its own"]
+fn a_watch_that_does_not_answer_loses_its_slot_and_the_database_goes_on() {
+    let Some(place) = DatabasePlace::new("a slow watch", "wal_sender_timeout = 2s") else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    watch.signal(rustix::process::Signal::STOP).unwrap();
+    // The server ends the stream, and drops the temporary slot with all that it kept.
+    let slots = || place.query("SELECT count(*) FROM pg_replication_slots");
+    place.query("INSERT INTO a SELECT generate_series(1, 100000)");
+    assert!(eventually(PATIENCE, || slots() == "0\n"));
+    place.query("INSERT INTO a VALUES (0)");
+    watch.signal(rustix::process::Signal::CONT).unwrap();
+    assert!(eventually(PATIENCE, || slots() == "1\n"));
+    place.query("INSERT INTO a VALUES (200000)");
+    watch.end().unwrap();
+    let reasons = reasons(&place);
+    assert!(reasons.contains("row changes from second"), "{reasons}");
+    let row = place.lineage(&["--table", "a", "--key", "200000"]);
+    assert!(
+        row.iter().any(|node| node.contains("VALUES (200000)")),
+        "{row:?}"
+    );
+}
+
+#[test]
+#[ignore = "a server of its own"]
 fn a_killed_watch_leaves_no_slot_and_the_next_one_removes_its_publications() {
     let Some(place) = DatabasePlace::new("a killed watch", "") else {
         return;

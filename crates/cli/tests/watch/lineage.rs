@@ -26,7 +26,7 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
     write("elsewhere.sql", "INSERT INTO other VALUES (7);");
     place.record("$PSQL -f fill.sql");
     place.record("$PSQL -f elsewhere.sql");
-    place.record("$PSQL -f raise.sql");
+    place.record("$LOCAL -f raise.sql");
     place.record("$PSQL -c 'COPY accounts TO STDOUT' >report.csv");
     let said = watch.end().unwrap();
     assert!(!said.contains("incomplete"), "{said}");
@@ -51,7 +51,49 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
     );
     assert!(!has(&file, "elsewhere.sql"), "{file:?}");
 
+    history_has_statements_clients_and_values(&place);
+    answers_name_each_command_once(&place);
+
     // The server keeps nothing of the watch.
     let left = "SELECT (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_replication_slots)";
     assert_eq!(place.query(left), "0\n");
+}
+
+/// The history of a row, the newest change first.
+fn history_has_statements_clients_and_values(place: &DatabasePlace) {
+    let row = ["of", "--table", "accounts", "--key", "42"];
+    let history = place.json(&row)["history"].clone();
+    let operations = [0, 1].map(|at| history[at]["change"]["operation"].clone());
+    assert_eq!(operations, ["update", "insert"], "{history}");
+    let client = history[0]["client"]["argv"].to_string();
+    assert!(client.contains("raise.sql"), "{history}");
+    assert_eq!(history[0]["transaction"]["user"], "ann");
+    let text = place.text(&row);
+    for part in [
+        "2 changes, the newest first:",
+        "UPDATE accounts SET sum",
+        "sum: 2 → 3",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// A client is one command, although two runs know it, and no branch leads back to the answer.
+fn answers_name_each_command_once(place: &DatabasePlace) {
+    let text = place.text(&["of", "report.csv"]);
+    assert!(text.lines().count() <= 40, "{text}");
+    for part in ["fill.sql", "raise.sql", "transaction"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let received: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once("received from "))
+        .map(|(_, from)| from.split("  [run").next().unwrap_or(from))
+        .collect();
+    let distinct: std::collections::BTreeSet<&&str> = received.iter().collect();
+    assert_eq!(received.len(), distinct.len(), "{text}");
+    let again = text
+        .lines()
+        .filter(|line| line.contains("received") && line.contains("(shown"));
+    assert_eq!(again.count(), 0, "{text}");
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod accuracy;
 mod gaps;
 mod lineage;
 mod place;
+mod resolution;

@@ -34,12 +34,14 @@ impl DatabasePlace {
         self.server.query(&self.stage, "bank", text).unwrap()
     }
 
-    /// Records a shell line, in which `$PSQL` connects to the database.
+    /// Records a shell line, in which `$PSQL` connects to the database, and `$LOCAL` through the
+    /// server's socket file.
     pub fn record(&self, line: &str) {
         let mut command = self.stage.record(&["sh", "-c", line]);
         let output = command
             .current_dir(&self.work)
-            .env("PSQL", self.server.psql());
+            .env("PSQL", self.server.psql())
+            .env("LOCAL", self.server.local_psql());
         succeeded(&output.output().unwrap());
     }
 
@@ -53,6 +55,14 @@ impl DatabasePlace {
             .unwrap();
         succeeded(&output);
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The answer of `backstory ARGS…` as text.
+    pub fn text(&self, args: &[&str]) -> String {
+        let output = self.stage.backstory(args).current_dir(&self.work).output();
+        let output = output.unwrap();
+        succeeded(&output);
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// The names and commands of the nodes of a lineage.

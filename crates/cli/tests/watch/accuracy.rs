@@ -1,0 +1,334 @@
+//! A generated workload whose true lineage is known to the generator: precision and recall of the
+//! record of rows, and of the tables behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+
+use crate::place::DatabasePlace;
+
+const TABLES: [&str; 3] = ["red", "green", "blue"];
+/// Sessions at the same time. Each has rows of its own.
+const SESSIONS: u64 = 3;
+
+/// A change of a row: table, key, operation, and the mark of the transaction.
+type Change = (usize, u64, &'static str, String);
+
+/// Random numbers: a linear congruential generator.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// The statements of a session, and what they do in truth.
+#[derive(Default)]
+struct Workload {
+    script: String,
+    changes: Vec<Change>,
+    /// The tables that each committed transaction reads rows of, beside the rows that it changes.
+    reads: BTreeMap<String, BTreeSet<usize>>,
+    /// The same of transactions that were rolled back. A client may go on by what it read there.
+    undone: BTreeMap<String, BTreeSet<usize>>,
+    rows: BTreeSet<(usize, u64)>,
+    next: u64,
+}
+
+impl Workload {
+    /// The workload of one session.
+    fn of(session: u64, transactions: u64, seed: u64) -> Workload {
+        let mut dice = Dice(seed.wrapping_mul(31).wrapping_add(session));
+        let mut work = Workload {
+            next: session + 1,
+            ..Workload::default()
+        };
+        for number in 0..transactions {
+            let mark = format!("s{session}n{number}");
+            match dice.below(6) {
+                0 => work.alone(&mark, &mut dice, Workload::insert),
+                1 => work.alone(&mark, &mut dice, Workload::update),
+                2 => work.alone(&mark, &mut dice, Workload::delete),
+                3 => work.several(&mark, &mut dice, true),
+                4 => work.several(&mark, &mut dice, false),
+                _ => work.alone(&mark, &mut dice, Workload::copy),
+            }
+        }
+        work
+    }
+
+    fn alone(&mut self, mark: &str, dice: &mut Dice, step: fn(&mut Workload, &str, &mut Dice)) {
+        self.reads.entry(mark.to_owned()).or_default();
+        step(self, mark, dice);
+    }
+
+    /// A transaction of several statements, which commits or is rolled back.
+    fn several(&mut self, mark: &str, dice: &mut Dice, commits: bool) {
+        let before = (self.changes.len(), self.rows.clone());
+        self.script.push_str("BEGIN;\n");
+        self.reads.entry(mark.to_owned()).or_default();
+        for _ in 0..2 + dice.below(3) {
+            match dice.below(4) {
+                0 => self.insert(mark, dice),
+                1 => self.update(mark, dice),
+                2 => self.delete(mark, dice),
+                _ => self.copy(mark, dice),
+            }
+        }
+        if commits {
+            self.script.push_str("COMMIT;\n");
+        } else {
+            self.script.push_str("ROLLBACK;\n");
+            self.changes.truncate(before.0);
+            self.rows = before.1;
+            let reads = self.reads.remove(mark).unwrap_or_default();
+            self.undone.insert(mark.to_owned(), reads);
+        }
+    }
+
+    fn key(&mut self) -> u64 {
+        self.next += SESSIONS;
+        self.next
+    }
+
+    fn row(&self, dice: &mut Dice) -> Option<(usize, u64)> {
+        let count = self.rows.len() as u64;
+        let at = (count > 0).then(|| dice.below(count))?;
+        self.rows.iter().nth(at as usize).copied()
+    }
+
+    fn insert(&mut self, mark: &str, dice: &mut Dice) {
+        let (table, key) = (dice.below(3) as usize, self.key());
+        let name = TABLES[table];
+        self.script
+            .push_str(&format!("INSERT INTO {name} VALUES ({key}, '{mark}');\n"));
+        self.rows.insert((table, key));
+        self.changes.push((table, key, "insert", mark.to_owned()));
+    }
+
+    fn update(&mut self, mark: &str, dice: &mut Dice) {
+        let Some((table, key)) = self.row(dice) else {
+            return self.insert(mark, dice);
+        };
+        let name = TABLES[table];
+        self.script.push_str(&format!(
+            "UPDATE {name} SET mark = '{mark}' WHERE id = {key};\n"
+        ));
+        self.changes.push((table, key, "update", mark.to_owned()));
+    }
+
+    fn delete(&mut self, mark: &str, dice: &mut Dice) {
+        let Some((table, key)) = self.row(dice) else {
+            return self.insert(mark, dice);
+        };
+        let name = TABLES[table];
+        self.script.push_str(&format!(
+            "DELETE FROM {name} WHERE id = {key} AND '{mark}' <> '';\n"
+        ));
+        self.rows.remove(&(table, key));
+        self.changes.push((table, key, "delete", mark.to_owned()));
+    }
+
+    /// A row from a row of another table, some through a view or a common table expression.
+    fn copy(&mut self, mark: &str, dice: &mut Dice) {
+        let Some((source, from)) = self.row(dice) else {
+            return self.insert(mark, dice);
+        };
+        let (table, key) = ((source + 1) % 3, self.key());
+        let (name, other) = (TABLES[table], TABLES[source]);
+        let text = match dice.below(3) {
+            0 => format!(
+                "INSERT INTO {name} SELECT {key}, '{mark}' FROM {other} WHERE id = {from};\n"
+            ),
+            1 => format!(
+                "INSERT INTO {name} SELECT {key}, '{mark}' FROM {other}_view WHERE id = {from};\n"
+            ),
+            _ => format!(
+                "WITH one AS (SELECT * FROM {other} WHERE id = {from}) \
+                 INSERT INTO {name} SELECT {key}, '{mark}' FROM one;\n"
+            ),
+        };
+        self.script.push_str(&text);
+        self.rows.insert((table, key));
+        self.changes.push((table, key, "insert", mark.to_owned()));
+        self.reads
+            .entry(mark.to_owned())
+            .or_default()
+            .insert(source);
+    }
+}
+
+/// Numbers of claims: true, found, and both.
+#[derive(Debug)]
+struct Accuracy {
+    wanted: usize,
+    found: usize,
+    right: usize,
+    /// The first claims that are wrong, and those that are missing.
+    wrong: Vec<String>,
+    missing: Vec<String>,
+}
+
+impl Accuracy {
+    fn of<T: Ord + std::fmt::Debug>(wanted: &BTreeSet<T>, found: &BTreeSet<T>) -> Accuracy {
+        Accuracy {
+            wanted: wanted.len(),
+            found: found.len(),
+            right: wanted.intersection(found).count(),
+            wrong: first(found.difference(wanted)),
+            missing: first(wanted.difference(found)),
+        }
+    }
+
+    fn precision(&self) -> f64 {
+        self.right as f64 / self.found.max(1) as f64
+    }
+
+    fn recall(&self) -> f64 {
+        self.right as f64 / self.wanted.max(1) as f64
+    }
+}
+
+fn first<T: std::fmt::Debug>(claims: impl Iterator<Item = T>) -> Vec<String> {
+    claims.take(12).map(|claim| format!("{claim:?}")).collect()
+}
+
+/// The marks in the statements of a transaction.
+fn marks(text: &str) -> BTreeSet<String> {
+    let parts = text.split('\'');
+    let is_mark = |part: &&str| {
+        part.starts_with('s')
+            && part.contains('n')
+            && part[1..].chars().all(|c| c == 'n' || c.is_ascii_digit())
+    };
+    parts.filter(is_mark).map(Into::into).collect()
+}
+
+/// Records a workload, and compares the record with the truth: of changes of rows, and of reads of
+/// tables.
+fn measured(what: &str, transactions: u64, seed: u64) -> Option<(Accuracy, Accuracy)> {
+    let place = DatabasePlace::new(what, "")?;
+    for name in TABLES {
+        place.query(&format!(
+            "CREATE TABLE {name} (id int PRIMARY KEY, mark text); \
+             CREATE VIEW {name}_view AS SELECT * FROM {name}"
+        ));
+    }
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let workloads: Vec<Workload> = (0..SESSIONS)
+        .map(|session| Workload::of(session, transactions, seed))
+        .collect();
+    let mut clients = Vec::new();
+    for (session, work) in workloads.iter().enumerate() {
+        let script = place.work.join(format!("{session}.sql"));
+        fs::write(&script, &work.script).unwrap();
+        let line = format!(
+            "{} -v ON_ERROR_STOP=1 -f {}",
+            place.server.psql(),
+            script.display()
+        );
+        clients.push(
+            place
+                .stage
+                .command("sh")
+                .args(["-c", &line])
+                .spawn()
+                .unwrap(),
+        );
+    }
+    for mut client in clients {
+        assert!(client.wait().unwrap().success());
+    }
+    let said = watch.end().unwrap();
+    assert!(!said.contains("incomplete"), "{said}");
+
+    let wanted: BTreeSet<Change> = workloads
+        .iter()
+        .flat_map(|one| one.changes.clone())
+        .collect();
+    let mut found = BTreeSet::new();
+    let rows: BTreeSet<(usize, u64)> = wanted.iter().map(|one| (one.0, one.1)).collect();
+    for (table, key) in rows {
+        let answer = place.json(&["of", "--table", TABLES[table], "--key", &key.to_string()]);
+        for event in answer["history"].as_array().unwrap() {
+            let operation = ["insert", "update", "delete"]
+                .into_iter()
+                .find(|word| event["change"]["operation"] == *word);
+            let texts = event["transaction"]["statements"].to_string();
+            let marks = marks(&texts);
+            let mark = marks.into_iter().next().unwrap_or_default();
+            found.insert((table, key, operation.unwrap(), mark));
+        }
+    }
+    let changes = Accuracy::of(&wanted, &found);
+
+    let reads =
+        |of: fn(&Workload) -> &BTreeMap<String, BTreeSet<usize>>| -> BTreeSet<(String, usize)> {
+            let all = workloads.iter().flat_map(of);
+            all.flat_map(|(mark, tables)| tables.iter().map(|table| (mark.clone(), *table)))
+                .collect()
+        };
+    let (wanted, undone) = (reads(|one| &one.reads), reads(|one| &one.undone));
+    let mut found = BTreeSet::new();
+    for name in TABLES {
+        let answer = place.json(&["of", "--level", "all", "--table", name]);
+        found.extend(table_reads(&answer));
+    }
+    found.retain(|read| !undone.contains(read));
+    Some((changes, Accuracy::of(&wanted, &found)))
+}
+
+/// The transactions of an answer, by their marks, with the tables that they read.
+fn table_reads(answer: &Value) -> BTreeSet<(String, usize)> {
+    let nodes = answer["nodes"].as_array().unwrap();
+    let at = |index: &Value| &nodes[index.as_u64().unwrap() as usize];
+    let reads = answer["links"].as_array().unwrap().iter();
+    let reads = reads.filter(|link| link["flow"] == "used" && link["how"] == "read");
+    let mut found = BTreeSet::new();
+    for link in reads {
+        let path = at(&link["from"])["path"].as_str().unwrap_or_default();
+        let table = TABLES
+            .iter()
+            .position(|name| path.ends_with(&format!("public.{name}")));
+        let text = at(&link["to"])["argv"].to_string();
+        if let Some(table) = table {
+            found.extend(marks(&text).into_iter().map(|mark| (mark, table)));
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn is_exact(what: &str, transactions: u64, seed: u64) {
+    let Some((changes, reads)) = measured(what, transactions, seed) else {
+        return;
+    };
+    for (of, accuracy) in [("changes of rows", changes), ("reads of tables", reads)] {
+        let (precision, recall) = (accuracy.precision(), accuracy.recall());
+        let Accuracy { wrong, missing, .. } = &accuracy;
+        let exact = accuracy.wanted > 0 && wrong.is_empty() && missing.is_empty();
+        assert!(
+            exact,
+            "{of}: precision {precision:.4}, recall {recall:.4}, wrong: {wrong:?}, missing: {missing:?}"
+        );
+    }
+}
+
+#[test]
+fn the_rows_of_a_generated_workload_have_their_true_transactions() {
+    is_exact("the accuracy of rows", 12, 1);
+}
+
+#[test]
+#[ignore = "a long workload"]
+fn the_rows_of_a_long_generated_workload_have_their_true_transactions() {
+    for seed in 2..5 {
+        is_exact("the accuracy of many rows", 150, seed);
+    }
+}
