@@ -6,7 +6,7 @@ DESTDIR ?=
 CARGO ?= cargo
 PYTHON ?= python3
 RELEASE = target/release/backstory
-WORKER = $(dir $(RELEASE))backstory-inspect
+WORKERS = backstory-inspect backstory-inspect-wasm
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
@@ -36,9 +36,9 @@ build: setup
 	scripts/page build
 	$(CARGO) build --release --locked -p backstory
 
-# The reader of file formats, which is a program of its own.
+# The reader of file formats and the runner of inspectors in WebAssembly: programs of their own.
 worker: setup
-	$(CARGO) build --release --locked -p backstory-inspect
+	for worker in $(WORKERS); do $(CARGO) build --release --locked -p $$worker || exit; done
 
 demo: build
 	@examples/demo $(RELEASE)
@@ -88,9 +88,10 @@ install:
 	umask 022 && cd $(dir $(SYMBOLS)) && \
 		objcopy --strip-all --add-gnu-debuglink=backstory.debug $(abspath $(RELEASE)) $(abspath $(DESTDIR)$(PREFIX)/bin/backstory)
 	chmod 755 $(DESTDIR)$(PREFIX)/bin/backstory
-	@# The reader of file formats is a program of its own: `backstory` works without it, too.
-	umask 022 && test ! -x $(WORKER) || { mkdir -p $(DESTDIR)$(PREFIX)/libexec/backstory && \
-		objcopy --strip-all $(WORKER) $(DESTDIR)$(PREFIX)/libexec/backstory/backstory-inspect; }
+	@# The workers are programs of their own: `backstory` works without them, too.
+	umask 022 && mkdir -p $(DESTDIR)$(PREFIX)/libexec/backstory && for worker in $(WORKERS); do \
+		test ! -x $(dir $(RELEASE))$$worker || objcopy --strip-all $(dir $(RELEASE))$$worker \
+			$(DESTDIR)$(PREFIX)/libexec/backstory/$$worker || exit; done
 	umask 022 && $(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
 	umask 022 && cd $(DESTDIR)$(PREFIX)/share && \
 		mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d && \
@@ -99,7 +100,7 @@ install:
 		../bin/backstory completions fish > fish/vendor_completions.d/backstory.fish
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/libexec/backstory/backstory-inspect
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/libexec/backstory/,$(WORKERS))
 	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(SYMBOLS) $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/backstory-*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory \

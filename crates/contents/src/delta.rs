@@ -8,8 +8,9 @@
 //! 33      a zstd frame, whose prefix is the content of the base
 //! ```
 //!
-//! In: the contents of the base and of the object. Out: the stored bytes, and back. The frame refers
-//! to any place of the base, so moved lines and changed bytes cost little, whatever the format is.
+//! In: the contents of the base and of the object. Out: the stored bytes, and back. The frame
+//! refers to any place of the base, so moved lines and changed bytes cost little, whatever the
+//! format is.
 //!
 //! Invariant: a chain of bases has at most [`DEEPEST`] links. Absent: the choice of the base, which
 //! belongs to the caller that knows the file's history.

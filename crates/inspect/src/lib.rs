@@ -10,6 +10,7 @@
 //! | `formats` | one file for each format |
 //! | [`sandbox`] | takes this process's rights away |
 //! | [`plugin`] | starts a user's inspector in place of this process |
+//! | [`worker`] | what all workers have in common |
 //!
 //! Invariant: an inspector reads nothing but the bytes that it is given. It may crash or run
 //! forever on hostile bytes; the caller in crate `inspection` limits that. Absent: files, stores,
@@ -24,6 +25,7 @@ mod formats;
 pub mod plugin;
 pub mod sandbox;
 mod visible;
+pub mod worker;
 
 pub use changes::FileChanges;
 pub use facts::FileFacts;

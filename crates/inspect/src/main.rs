@@ -3,27 +3,14 @@
 //! In: a question on standard input (crate `inspection`, `question.rs`). Out: an answer on standard
 //! output, as one JSON object. The program `backstory` starts it; people use `backstory inspect`.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::process::ExitCode;
 
-use backstory_inspect::{answer, plugin, refusal, sandbox};
-use backstory_inspection::Answer;
-use backstory_inspection::question::{self, QuestionHead};
+use backstory_inspect::{answer, plugin, sandbox, worker};
+use backstory_inspection::question;
 
 fn main() -> ExitCode {
-    if std::env::args_os().len() > 1 || std::io::IsTerminal::is_terminal(&io::stdin()) {
-        let text =
-            "backstory-inspect reads hostile files for `backstory inspect`, which starts it.\n";
-        let _ = io::stderr().write_all(text.as_bytes());
-        return ExitCode::from(2);
-    }
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = io::stderr().write_all(format!("{error}\n").as_bytes());
-            ExitCode::FAILURE
-        }
-    }
+    worker::main("backstory-inspect", run)
 }
 
 fn run() -> io::Result<()> {
@@ -43,31 +30,8 @@ fn run() -> io::Result<()> {
     if is_plugin {
         return Err(plugin::become_plugin(&question));
     }
-    answer_panics(question.head.clone());
-    let answer = answer(&question);
-    write(&answer)
-}
-
-fn write(answer: &Answer) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec(answer)?;
-    bytes.push(b'\n');
-    let mut output = io::stdout().lock();
-    output.write_all(&bytes)?;
-    output.flush()
-}
-
-/// Makes a panic an answer: the content is damaged in a way that the reader of its format does not
-/// expect. The readers of other projects panic on some damaged files.
-fn answer_panics(head: QuestionHead) {
-    std::panic::set_hook(Box::new(move |panic| {
-        let payload = panic.payload();
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        let said = text.unwrap_or("it stopped");
-        let why = format!("it is damaged, and its reader failed: {said}");
-        let _ = write(&refusal(&head, &why));
-        std::process::exit(0);
-    }));
+    worker::answer_panics(question.head.clone());
+    worker::write(&answer(&question))
 }
 
 /// The most bytes of the first line.

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use crate::question::Question;
-use crate::{Answer, InspectionWorker, InspectorEntry, Trouble};
+use crate::{Answer, InspectionWorker, InspectorEntry, Trouble, component};
 
 /// The most answers that are kept. Beyond it the cache starts anew.
 const MOST: usize = 10_000;
@@ -38,7 +38,7 @@ impl AnswerCache {
         entry: &InspectorEntry,
         question: &Question<'_>,
     ) -> Result<Answer, Trouble> {
-        let path = self.path(entry, question);
+        let path = self.path(entry, question)?;
         if let Ok(bytes) = fs::read(&path)
             && let Ok(answer) = Answer::read(&bytes, &entry.name, entry.version)
         {
@@ -52,7 +52,7 @@ impl AnswerCache {
         Ok(answer)
     }
 
-    fn path(&self, entry: &InspectorEntry, question: &Question<'_>) -> PathBuf {
+    fn path(&self, entry: &InspectorEntry, question: &Question<'_>) -> Result<PathBuf, Trouble> {
         let mut all = Vec::new();
         for part in [entry.name.as_bytes(), question.name] {
             all.extend((part.len() as u64).to_le_bytes());
@@ -63,10 +63,11 @@ impl AnswerCache {
             all.push(0);
         }
         all.extend(entry.version.to_le_bytes());
-        for content in question.contents() {
+        let component = component::read(entry)?;
+        for content in component.as_deref().into_iter().chain(question.contents()) {
             all.extend(blake3::hash(content).as_bytes());
         }
-        self.directory.join(blake3::hash(&all).to_hex().as_str())
+        Ok(self.directory.join(blake3::hash(&all).to_hex().as_str()))
     }
 
     /// Writes beside and renames: a reader never sees a part of an answer.

@@ -1,8 +1,8 @@
 //! The inspectors: those of `inspectors.toml`, which is part of the program, and the user's own.
 //!
-//! A user's inspector is a command. It comes before the built-in ones.
+//! A user's inspector is a command or a WebAssembly component. It comes before the built-in ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -37,9 +37,11 @@ pub struct InspectorEntry {
     /// True if a file needs both a name and bytes that match.
     #[serde(default)]
     both: bool,
-    /// The command of a plug-in. Empty for a built-in inspector.
+    /// The command of a plug-in. Empty for other inspectors.
     #[serde(default)]
     pub command: Vec<String>,
+    /// The file of a WebAssembly component.
+    pub component: Option<PathBuf>,
 }
 
 /// Bytes at a place of a file.
@@ -95,8 +97,16 @@ impl Catalogue {
         let mut entries = read(text).map_err(|error| wrong(&error.replace('\n', " ")))?;
         let built_in = Catalogue::built_in();
         for entry in &entries {
-            if entry.command.is_empty() {
-                return Err(wrong(&format!("inspector {} has no command", entry.name)));
+            let why = match (entry.command.is_empty(), &entry.component) {
+                (true, None) => "no command and no component",
+                (false, Some(_)) => "both a command and a component",
+                (true, Some(component)) if !component.is_absolute() => {
+                    "a component whose path is not absolute"
+                }
+                _ => "",
+            };
+            if !why.is_empty() {
+                return Err(wrong(&format!("inspector {} has {why}", entry.name)));
             }
             if built_in
                 .entries
@@ -187,6 +197,14 @@ mod tests {
             (
                 "[[inspector]]\nname = 'csv'\nversion = 1\ncommand = ['c']\n",
                 "built-in",
+            ),
+            (
+                "[[inspector]]\nname = 'x'\nversion = 1\ncommand = ['c']\ncomponent = '/x.wasm'\n",
+                "both a command and a component",
+            ),
+            (
+                "[[inspector]]\nname = 'x'\nversion = 1\ncomponent = 'x.wasm'\n",
+                "not absolute",
             ),
             (
                 "[[inspector]]\nname = 'x'\nversion = 1\ncommand = ['c']\nmagic = ['z']\n",

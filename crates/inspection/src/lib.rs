@@ -8,6 +8,7 @@
 //! | [`catalogue`] | lists the inspectors, and chooses one by a file's name and bytes |
 //! | [`question`] | the bytes that a worker reads |
 //! | [`worker`] | starts the worker, and limits its time and its answer |
+//! | `component` | reads a user's inspector in WebAssembly |
 //! | [`answer`] | checks what came back |
 //! | [`answer_cache`] | keeps answers by digest, inspector and version |
 //!
@@ -24,6 +25,7 @@
 pub mod answer;
 pub mod answer_cache;
 pub mod catalogue;
+mod component;
 mod name_pattern;
 pub mod question;
 mod trouble;
@@ -38,6 +40,12 @@ pub use worker::InspectionWorker;
 
 /// The name of the worker's executable.
 pub const WORKER: &str = "backstory-inspect";
+
+/// The name of the executable that runs inspectors in WebAssembly. It lies beside the worker.
+pub const COMPONENT_WORKER: &str = "backstory-inspect-wasm";
+
+/// The most bytes of a WebAssembly component.
+pub const LARGEST_COMPONENT: u64 = 8 << 20;
 
 /// The most bytes of a content that is inspected. Two of them fit into the worker's memory.
 pub const LARGEST_CONTENT: usize = 64 << 20;

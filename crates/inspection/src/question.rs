@@ -1,6 +1,8 @@
 //! A question to an inspector, and the bytes in which a worker reads it.
 //!
-//! The bytes are one line of JSON, then the contents one after the other:
+//! The bytes are one line of JSON, then the contents one after the other. If the inspector is a
+//! WebAssembly component, its bytes precede the contents, and the line has their number as
+//! `component`.
 //!
 //! ```text
 //! {"inspector": "csv", "version": 1, "name": "results.csv", "lengths": [120, 130]}\n
@@ -32,9 +34,12 @@ pub struct QuestionHead {
     pub name: String,
     /// The length of each content, in bytes.
     pub lengths: Vec<usize>,
-    /// The command of a plug-in. Empty for a built-in inspector.
+    /// The command of a plug-in. Empty for other inspectors.
     #[serde(default)]
     pub command: Vec<String>,
+    /// The length of the WebAssembly component, in bytes.
+    #[serde(default)]
+    pub component: Option<usize>,
 }
 
 /// A question as a worker reads it.
@@ -42,6 +47,8 @@ pub struct QuestionHead {
 pub struct ReadQuestion<'q> {
     /// The first line.
     pub head: QuestionHead,
+    /// The WebAssembly component that answers.
+    pub component: Option<&'q [u8]>,
     /// One or two contents.
     pub contents: Vec<&'q [u8]>,
 }
@@ -64,16 +71,22 @@ pub fn read(bytes: &[u8]) -> Result<ReadQuestion<'_>, String> {
     let head: QuestionHead =
         serde_json::from_slice(&bytes[..end]).map_err(|error| format!("the question: {error}"))?;
     let mut rest = &bytes[end + 1..];
-    let mut contents = Vec::new();
-    for &length in &head.lengths {
-        let (content, after) = rest
+    let mut next = |length: usize| {
+        let (part, after) = rest
             .split_at_checked(length)
             .ok_or("the question ends within a content")?;
-        contents.push(content);
         rest = after;
-    }
+        Ok::<_, String>(part)
+    };
+    let component = head.component.map(&mut next).transpose()?;
+    let contents = head.lengths.iter().map(|length| next(*length));
+    let contents = contents.collect::<Result<Vec<_>, _>>()?;
     match contents.len() {
-        1 | 2 if rest.is_empty() => Ok(ReadQuestion { head, contents }),
+        1 | 2 if rest.is_empty() => Ok(ReadQuestion {
+            head,
+            component,
+            contents,
+        }),
         _ => Err("the question must have one or two contents, and nothing after them".to_owned()),
     }
 }
@@ -98,5 +111,10 @@ mod tests {
             assert!(read(&whole[..cut]).is_err(), "{cut}");
         }
         assert!(read(&[whole, &b"d"[..]].concat()).is_err());
+        let line = br#"{"inspector":"m","version":1,"name":"a","lengths":[2],"component":3}"#;
+        let asked = [&line[..], b"\nabcde"].concat();
+        let question = read(&asked).unwrap();
+        assert_eq!(question.component, Some(&b"abc"[..]));
+        assert_eq!(question.contents, [b"de"]);
     }
 }

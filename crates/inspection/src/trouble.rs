@@ -8,6 +8,24 @@ pub enum Trouble {
     /// The worker is not installed.
     #[error("{} is not installed beside this program: install it there, or in {}, to see what is inside of files", crate::WORKER, .0.display())]
     NoWorker(PathBuf),
+    /// The worker that runs WebAssembly components is not installed.
+    #[error("inspector {inspector} is a WebAssembly component: install {} in {} to run it", crate::COMPONENT_WORKER, .directory.display())]
+    NoComponentWorker {
+        /// The inspector.
+        inspector: String,
+        /// The directory of the other worker.
+        directory: PathBuf,
+    },
+    /// A component could not be read.
+    #[error("cannot read the component {} of inspector {inspector}: {cause}", .path.display())]
+    NoComponent {
+        /// The inspector.
+        inspector: String,
+        /// The component's file.
+        path: PathBuf,
+        /// The kernel's reason, or that the file is too large.
+        cause: std::io::Error,
+    },
     /// The worker could not be started.
     #[error("cannot start {}: {cause}", .program.display())]
     NotStarted {

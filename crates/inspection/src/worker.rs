@@ -16,7 +16,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::answer::{self, Answer};
 use crate::question::{Question, QuestionHead};
-use crate::{InspectorEntry, LARGEST_CONTENT, Trouble, WORKER};
+use crate::{COMPONENT_WORKER, InspectorEntry, LARGEST_CONTENT, Trouble, WORKER, component};
 
 /// Where packages install the worker, from the directory above the main program's.
 const LIBEXEC: &str = "libexec/backstory";
@@ -24,9 +24,12 @@ const LIBEXEC: &str = "libexec/backstory";
 /// The processor time that the worker may take, in seconds.
 pub const PROCESSOR_SECONDS: u64 = 2;
 
-/// The time after which the worker is killed, in seconds. On a busy machine the worker, which has
-/// the lowest priority, gets less processor time than passes.
+/// The time after which a worker is killed that waits for something, in seconds.
 pub const SECONDS: u64 = 10;
+
+/// The time after which every worker is killed, in seconds. On a busy machine the worker, which has
+/// the lowest priority, can wait long for a processor.
+pub const MOST_SECONDS: u64 = 120;
 
 /// The most bytes of the worker's last words that are read.
 const LAST_WORDS: usize = 4096;
@@ -74,12 +77,14 @@ impl InspectionWorker {
             inspector: &entry.name,
             object: &object,
         };
+        let component = component::read(entry)?;
+        let program = self.program_for(entry)?;
         let not_started = |cause| Trouble::NotStarted {
-            program: self.program.clone(),
+            program: program.clone(),
             cause,
         };
-        let input = memory_file(entry, question).map_err(not_started)?;
-        let child = Command::new(&self.program)
+        let input = memory_file(entry, component.as_deref(), question).map_err(not_started)?;
+        let child = Command::new(&program)
             .stdin(Stdio::from(input))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -91,7 +96,7 @@ impl InspectionWorker {
         let mut running = RunningWorker { child };
         let wrote = running.outputs().map_err(not_started)?;
         let status = match wrote.stopped {
-            Some(Stopped::Late) => return Err(asked.too_slow(SECONDS)),
+            Some(Stopped::Late(seconds)) => return Err(asked.too_slow(seconds)),
             Some(Stopped::Long) => {
                 let because = format!("it has more than {} KiB", answer::LONGEST >> 10);
                 return Err(asked.refused(because));
@@ -100,22 +105,42 @@ impl InspectionWorker {
         };
         asked.judged(entry.version, status, &wrote)
     }
+
+    /// The program that answers for an inspector.
+    fn program_for(&self, entry: &InspectorEntry) -> Result<PathBuf, Trouble> {
+        if entry.component.is_none() {
+            return Ok(self.program.clone());
+        }
+        let program = self.program.with_file_name(COMPONENT_WORKER);
+        match program.is_file() {
+            true => Ok(program),
+            false => Err(Trouble::NoComponentWorker {
+                inspector: entry.name.clone(),
+                directory: program.parent().unwrap_or(&program).to_owned(),
+            }),
+        }
+    }
 }
 
 /// The question in a memory file that no process can change.
-fn memory_file(entry: &InspectorEntry, question: &Question<'_>) -> io::Result<std::fs::File> {
+fn memory_file(
+    entry: &InspectorEntry,
+    component: Option<&[u8]>,
+    question: &Question<'_>,
+) -> io::Result<std::fs::File> {
     let head = QuestionHead {
         inspector: entry.name.clone(),
         version: entry.version,
         name: String::from_utf8_lossy(question.name).into_owned(),
         lengths: question.contents().map(<[u8]>::len).collect(),
         command: entry.command.clone(),
+        component: component.map(<[u8]>::len),
     };
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = std::fs::File::from(memfd_create("inspected", flags)?);
     serde_json::to_writer(&mut file, &head)?;
     file.write_all(b"\n")?;
-    for content in question.contents() {
+    for content in component.into_iter().chain(question.contents()) {
         file.write_all(content)?;
     }
     file.seek(SeekFrom::Start(0))?;
@@ -217,7 +242,8 @@ impl Drop for RunningWorker {
 /// Why no more of an output was read.
 #[derive(Debug, Clone, Copy)]
 enum Stopped {
-    Late,
+    /// The worker took this many seconds.
+    Late(u64),
     Long,
 }
 
@@ -229,9 +255,19 @@ struct Written {
 }
 
 impl RunningWorker {
+    /// True if the worker runs, or could run if a processor were free. The limit of processor time
+    /// ends such a worker.
+    fn wants_processor(&self) -> bool {
+        let stat = std::fs::read(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let state =
+            backstory_sys::process_tree::stat_fields(&stat).and_then(|mut fields| fields.next());
+        state == Some("R")
+    }
+
     /// Reads both outputs until the worker closes them, or a limit is reached.
     fn outputs(&mut self) -> io::Result<Written> {
-        let end = Instant::now() + Duration::from_secs(SECONDS);
+        let begin = Instant::now();
+        let mut end = begin + Duration::from_secs(SECONDS);
         let mut stdout = self.child.stdout.take();
         let mut stderr = self.child.stderr.take();
         let mut wrote = Written {
@@ -242,7 +278,11 @@ impl RunningWorker {
         while stdout.is_some() || stderr.is_some() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                wrote.stopped = Some(Stopped::Late);
+                if begin.elapsed().as_secs() < MOST_SECONDS && self.wants_processor() {
+                    end = Instant::now() + Duration::from_millis(200);
+                    continue;
+                }
+                wrote.stopped = Some(Stopped::Late(begin.elapsed().as_secs()));
                 break;
             }
             let (ready_out, ready_err) = ready(&stdout, &stderr, left)?;

@@ -1,0 +1,131 @@
+//! Runs a user's inspector that is a WebAssembly component.
+//!
+//! In: a question with a component (crate `inspection`, `question.rs`). Out: an answer. The world
+//! of a component is `wit/inspector.wit`: two functions of the file's name and contents.
+//!
+//! The component is compiled for Pulley, wasmtime's interpreter. No memory becomes executable, so
+//! the worker stays in the same sandbox as the built-in inspectors.
+//!
+//! Invariant: a component costs at most [`FUEL`] instructions and [`MEMORY`] bytes, and calls
+//! nothing outside of itself. Absent: the limits of the whole process (crate `inspect`,
+//! `sandbox.rs`).
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+use backstory_inspect::{Read, UnreadableContent, refusal};
+use backstory_inspection::Answer;
+use backstory_inspection::question::ReadQuestion;
+use serde_json::{Map, Value};
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+
+mod world {
+    // The macro writes the functions, which have the documentation of the file.
+    #![allow(missing_docs, clippy::all, clippy::pedantic)]
+    wasmtime::component::bindgen!({ path: "wit", world: "inspector" });
+}
+
+/// Instructions that a component may execute.
+pub const FUEL: u64 = 400_000_000;
+
+/// Bytes of a component's memory. Two contents and what it makes of them must fit.
+pub const MEMORY: usize = 128 << 20;
+
+/// Bytes of a component's stack.
+const STACK: usize = 512 << 10;
+
+/// Answers a question by its component.
+pub fn answer(question: &ReadQuestion<'_>) -> Answer {
+    let mut answer = refusal(&question.head, "");
+    answer.error = None;
+    if let Err(error) = ask(question, &mut answer) {
+        return refusal(&question.head, &error.to_string());
+    }
+    answer
+}
+
+fn ask(question: &ReadQuestion<'_>, answer: &mut Answer) -> Read<()> {
+    let Some(component) = question.component else {
+        return Err(UnreadableContent(
+            "the question has no component".to_owned(),
+        ));
+    };
+    let engine = engine().map_err(whole_chain)?;
+    let component = Component::new(&engine, component)
+        .map_err(|error| because("it is not a WebAssembly component", &error))?;
+    let mut linker = Linker::new(&engine);
+    // Languages bring imports that a function of bytes never calls, as the arguments of a program.
+    linker
+        .define_unknown_imports_as_traps(&component)
+        .map_err(whole_chain)?;
+    let limits = StoreLimitsBuilder::new().memory_size(MEMORY).build();
+    let mut store = Store::new(&engine, limits);
+    store.limiter(|limits: &mut StoreLimits| limits);
+    store.set_fuel(FUEL).map_err(whole_chain)?;
+    let inspector =
+        world::Inspector::instantiate(&mut store, &component, &linker).map_err(|error| {
+            because(
+                "it does not fit the world backstory:inspect/inspector@1.0.0",
+                &error,
+            )
+        })?;
+    let name = &question.head.name;
+    match *question.contents {
+        [one] => {
+            let told = inspector.call_facts(&mut store, name, one);
+            answer.facts = object(&told.map_err(stopped)?.map_err(UnreadableContent)?)?;
+        }
+        [old, new] => {
+            let told = inspector.call_changes(&mut store, name, old, new);
+            let (sentences, changes) = told.map_err(stopped)?.map_err(UnreadableContent)?;
+            (answer.sentences, answer.changes) = (sentences, object(&changes)?);
+        }
+        _ => return Err(UnreadableContent("there is nothing to inspect".to_owned())),
+    }
+    Ok(())
+}
+
+/// An engine that reserves hardly any address space, which the sandbox limits.
+fn engine() -> wasmtime::Result<Engine> {
+    let mut config = Config::new();
+    config
+        .target("pulley64")?
+        .consume_fuel(true)
+        .max_wasm_stack(STACK)
+        .memory_reservation(0)
+        .memory_reservation_for_growth(1 << 20)
+        .memory_guard_size(0)
+        .memory_init_cow(false)
+        .signals_based_traps(false);
+    Engine::new(&config)
+}
+
+/// The JSON object that a component wrote.
+fn object(text: &str) -> Read<Map<String, Value>> {
+    serde_json::from_str(text).map_err(|error| {
+        UnreadableContent(format!(
+            "the inspector did not write a JSON object: {error}"
+        ))
+    })
+}
+
+/// Why a call did not return.
+fn stopped(error: wasmtime::Error) -> UnreadableContent {
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => UnreadableContent(format!(
+            "the inspector was ended after {} million instructions",
+            FUEL / 1_000_000
+        )),
+        Some(trap) => UnreadableContent(format!("the inspector failed: {trap}")),
+        None => because("the inspector failed", &error),
+    }
+}
+
+/// An error with its first cause, which names the function or import.
+fn because(what: &str, error: &wasmtime::Error) -> UnreadableContent {
+    UnreadableContent(format!("{what}: {}", error.root_cause()))
+}
+
+fn whole_chain(error: wasmtime::Error) -> UnreadableContent {
+    UnreadableContent(format!("{error:#}"))
+}

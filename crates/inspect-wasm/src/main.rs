@@ -1,0 +1,25 @@
+//! The worker `backstory-inspect-wasm`: answers one question by a user's component, and ends.
+//!
+//! In: a question on standard input (crate `inspection`, `question.rs`). Out: an answer on standard
+//! output, as one JSON object. The program `backstory` starts it; people use `backstory inspect`.
+
+use std::io::{self, Read};
+use std::process::ExitCode;
+
+use backstory_inspect::{sandbox, worker};
+use backstory_inspect_wasm::answer;
+use backstory_inspection::question;
+
+fn main() -> ExitCode {
+    worker::main("backstory-inspect-wasm", run)
+}
+
+fn run() -> io::Result<()> {
+    // No byte of a component or a content is looked at before the sandbox is closed.
+    sandbox::enter()?;
+    let mut all = Vec::new();
+    io::stdin().lock().read_to_end(&mut all)?;
+    let question = question::read(&all).map_err(io::Error::other)?;
+    worker::answer_panics(question.head.clone());
+    worker::write(&answer(&question))
+}

@@ -1,0 +1,52 @@
+//! What all workers have in common: their start, and how an answer leaves them.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use backstory_inspection::Answer;
+use backstory_inspection::question::QuestionHead;
+
+use crate::refusal;
+
+/// Runs a worker of this name, unless a person started it.
+pub fn main(name: &str, run: impl FnOnce() -> io::Result<()>) -> ExitCode {
+    if std::env::args_os().len() > 1 || io::IsTerminal::is_terminal(&io::stdin()) {
+        let text =
+            format!("{name} reads hostile files for `backstory inspect`, which starts it.\n");
+        let _ = io::stderr().write_all(text.as_bytes());
+        return ExitCode::from(2);
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = io::stderr().write_all(format!("{error}\n").as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the answer to standard output.
+///
+/// # Errors
+/// The caller has stopped reading.
+pub fn write(answer: &Answer) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(answer)?;
+    bytes.push(b'\n');
+    let mut output = io::stdout().lock();
+    output.write_all(&bytes)?;
+    output.flush()
+}
+
+/// Makes a panic an answer: the content is damaged in a way that the reader of its format does not
+/// expect. The readers of other projects panic on some damaged files.
+pub fn answer_panics(head: QuestionHead) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let said = text.unwrap_or("it stopped");
+        let why = format!("it is damaged, and its reader failed: {said}");
+        let _ = write(&refusal(&head, &why));
+        std::process::exit(0);
+    }));
+}
