@@ -10,7 +10,7 @@
 //! | `formats` | one file for each format |
 //! | [`sandbox`] | takes this process's rights away |
 //! | [`plugin`] | starts a user's inspector in place of this process |
-//! | [`worker`] | what all workers have in common |
+//! | [`worker`] | the start of a worker, and how its answer leaves it |
 //!
 //! Invariant: an inspector reads nothing but the bytes that it is given. It may crash or run
 //! forever on hostile bytes; the caller in crate `inspection` limits that. Absent: files, stores,

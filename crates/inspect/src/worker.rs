@@ -1,4 +1,4 @@
-//! What all workers have in common: their start, and how an answer leaves them.
+//! The start of a worker, and how its answer leaves it.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -4,8 +4,8 @@
 //! = 5` changes no row whose `id` is not 5, and `INSERT INTO a VALUES (5, ...)` makes no such row.
 //! A commit with another row is not that of the statement.
 //!
-//! Invariant: values are compared only where each has one form: whole literals, and texts of columns
-//! of the types `text` and `varchar`.
+//! Invariant: values are compared only where each has one form: whole literals, and texts of
+//! columns of the types `text` and `varchar`.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ pub(crate) struct Pin {
     pub(crate) after: bool,
 }
 
-/// What a statement can do to the rows of a table.
+/// The possible effect of a statement on the rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowEffect {
     pub(crate) table: WrittenName,
