@@ -92,11 +92,19 @@ impl Columns {
         self.add(&format!("{name}_bytes"), Arc::new(builder.finish()), true);
     }
 
-    /// Adds words of which there are few: a dictionary column.
+    /// Adds words of which there are few: a dictionary column. Equal words in a row are looked up
+    /// once.
     pub fn labels<T: AsRef<str>>(&mut self, name: &str, values: impl Iterator<Item = Option<T>>) {
         let mut builder = StringDictionaryBuilder::<Int32Type>::new();
-        for value in values {
-            builder.append_option(value);
+        let mut values = values.peekable();
+        while let Some(value) = values.next() {
+            let word = value.as_ref().map(AsRef::as_ref);
+            let is_same = |next: &Option<T>| next.as_ref().map(AsRef::as_ref) == word;
+            let mut rows = 1;
+            while values.next_if(is_same).is_some() {
+                rows += 1;
+            }
+            builder.append_options(word, rows);
         }
         self.add(name, Arc::new(builder.finish()), true);
     }

@@ -93,10 +93,10 @@ pub fn processes(lines: &[ProcessLine]) -> Result<AnswerTable, Failure> {
 }
 
 /// An edge of a run, with the path of its entity.
-struct RunEdge {
+struct RunEdge<'e> {
     process: u64,
     entity: u64,
-    path: backstory_eventlog::event::Bytes,
+    path: &'e [u8],
     version: u32,
     edge: backstory_graph::model::Edge,
 }
@@ -119,7 +119,7 @@ pub fn edges(store: &dyn Store, run: &str) -> Result<AnswerTable, Failure> {
             found.push(RunEdge {
                 process: process.0,
                 entity: EntityKey::new(key, edge.entity).0,
-                path: entity.path.clone(),
+                path: &entity.path,
                 version: entity.version,
                 edge,
             });
@@ -129,7 +129,7 @@ pub fn edges(store: &dyn Store, run: &str) -> Result<AnswerTable, Failure> {
     let all = || found.iter();
     columns.numbers::<UInt64Type>("process", all().map(|one| one.process));
     columns.numbers::<UInt64Type>("entity", all().map(|one| one.entity));
-    columns.paths("path", all().map(|one| Some(&one.path)));
+    columns.paths("path", all().map(|one| Some(one.path)));
     columns.numbers::<UInt32Type>("version", all().map(|one| one.version));
     columns.labels("how", all().map(|one| Some(one.edge.relation.words().word)));
     columns.labels(
