@@ -221,6 +221,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--other", action="append", default=[], metavar="NAME='WORDS {behind} {at}'", help="add a file system"
     )
+    p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_mounted)
     return parser

@@ -3,6 +3,9 @@
 The parameters are those of the Story Book paper (figure 8). There are 30 threads, 890 directories,
 9,000 files of 190 KiB, 3,600 transactions, and blocks of 28 KiB. Each round measures every place
 once, in random order. The page cache is written back before each measurement.
+
+The program is a Postmark with threads, or Katcher's own one (Debian package postmark). The latter
+has no threads, so that one process runs for each thread, with its part of the files.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import argparse
 import csv
 import os
 import random
+import re
 import shlex
 import shutil
 import statistics
@@ -28,7 +32,9 @@ from . import progress
 
 FIELDS = ["place", "round", "transactions_s", "all_s"]
 PAPER = {"threads": 30, "directories": 890, "files": 9000, "transactions": 3600, "mean": 190 << 10, "block": 28 << 10}
+KATCHER = "postmark"
 PATIENCE_S = 30.0
+SECONDS = re.compile(r"^\s*(\d+) seconds of transactions", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -89,15 +95,61 @@ def opened(place: Place, top: Path) -> Iterator[Path]:
         server.wait(PATIENCE_S)
 
 
-def measure(place: Place, program: Path, size: Mapping[str, int], base: Path) -> tuple[float, float]:
-    """Returns the seconds of the transactions, and those of all phases."""
+def katcher_script(location: Path, number: int, size: Mapping[str, int]) -> str:
+    """Returns the commands for one of several processes of Katcher's Postmark."""
+    part = {name: max(1, size[name] // size["threads"]) for name in ("directories", "files", "transactions")}
+    settings = {
+        "location": location,
+        "subdirectories": part["directories"],
+        "number": part["files"],
+        "transactions": part["transactions"],
+        "size": f"1 {2 * size['mean'] - 1}",
+        "read": size["block"],
+        "write": size["block"],
+        "buffering": "false",
+        "seed": number + 1,
+    }
+    return "".join(f"set {name} {value}\n" for name, value in settings.items()) + "run\nquit\n"
+
+
+def run_katcher(program: Path, at: Path, size: Mapping[str, int], scripts: Path) -> tuple[float, float]:
+    """Runs Katcher's Postmark in as many processes as the paper has threads."""
+    words = []
+    for number in range(size["threads"]):
+        location = at / f"m{number}"
+        location.mkdir()
+        script = scripts / f"postmark.{number}"
+        script.write_text(katcher_script(location, number, size))
+        words.append([str(program), str(script)])
+    began = time.monotonic()
+    running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in words]
+    printed = [process.communicate()[0] for process in running]
+    whole = time.monotonic() - began
+    found = [SECONDS.search(text) for text in printed]
+    if any(process.returncode != 0 for process in running) or None in found:
+        raise SystemExit("backstory-bench: postmark failed: " + printed[-1][-300:])
+    return max(float(match[1]) for match in found if match), whole
+
+
+def run_threads(program: Path, at: Path, size: Mapping[str, int]) -> tuple[float, float]:
+    """Runs the Postmark with threads."""
+    words = [str(program), str(at), *(str(size[name]) for name in PAPER)]
+    printed = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    return float(printed[0]), float(printed[1])
+
+
+def measure(place: Place, program: Path | None, size: Mapping[str, int], base: Path) -> tuple[float, float]:
+    """Returns the seconds of the transactions, and those of all phases.
+
+    Without a `program`, Katcher's Postmark runs.
+    """
     top = Path(tempfile.mkdtemp(prefix="bench-mounted-", dir=base))
     try:
         with opened(place, top) as at:
             os.sync()
-            words = [str(program), str(at), *(str(size[name]) for name in PAPER)]
-            printed = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
-        return float(printed[0]), float(printed[1])
+            if program is None:
+                return run_katcher(Path(KATCHER), at, size, top)
+            return run_threads(program, at, size)
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
@@ -119,6 +171,8 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
 def main_mounted(args: argparse.Namespace) -> int:
     """Runs the command."""
     chosen = places(os.environ.get("BACKSTORY", "backstory"), args.other)
+    if args.katcher and shutil.which(KATCHER) is None:
+        raise SystemExit(f"backstory-bench: {KATCHER} is not installed (Debian: apt install postmark)")
     lacking = [(place.name, place.missing()) for place in chosen if place.missing()]
     for name, reason in lacking:
         print(f"SKIPPED {name}: {reason}", file=sys.stderr)
@@ -135,7 +189,7 @@ def main_mounted(args: argparse.Namespace) -> int:
         subprocess.run(["gcc", "-O2", "-pthread", "-o", program, source], check=True)
         for number in range(args.rounds):
             for place in random.sample(chosen, k=len(chosen)):
-                transactions, whole = measure(place, program, size, base)
+                transactions, whole = measure(place, None if args.katcher else program, size, base)
                 values = [place.name, number, f"{transactions:.3f}", f"{whole:.3f}"]
                 rows.append(dict(zip(FIELDS, values, strict=True)))
             progress.show(f"postmark: round {number + 1} of {args.rounds}")

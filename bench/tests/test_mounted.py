@@ -1,0 +1,21 @@
+"""The parameters of the paper reach Katcher's Postmark."""
+
+from pathlib import Path
+
+from backstory_bench.mounted import PAPER, katcher_script
+
+
+def _settings(number: int) -> dict[str, str]:
+    lines = katcher_script(Path("/at/m0"), number, PAPER).splitlines()
+    assert lines[-2:] == ["run", "quit"]
+    return dict(line.removeprefix("set ").split(" ", 1) for line in lines[:-2])
+
+
+def test_the_processes_together_have_the_files_and_transactions_of_the_paper() -> None:
+    found = [_settings(number) for number in range(PAPER["threads"])]
+    assert sum(int(each["number"]) for each in found) == 9000
+    assert sum(int(each["transactions"]) for each in found) == 3600
+    assert 860 <= sum(int(each["subdirectories"]) for each in found) <= 890
+    smallest, largest = map(int, found[0]["size"].split())
+    assert (smallest + largest) // 2 == 190 << 10
+    assert len({each["seed"] for each in found}) == 30
