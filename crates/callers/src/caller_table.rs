@@ -12,6 +12,10 @@
 //!   pid namespace, have no id.
 //! - No thread holds the table while an observer looks.
 
+mod past_callers;
+
+pub use past_callers::EndedProcesses;
+
 use crate::observers::{introduced, seen};
 use crate::operation_log::OperationLog;
 use crate::process_facts::{Introduction, ProcessFacts, ProgramImage, SeenThread};
@@ -19,6 +23,7 @@ use crate::process_news::{NewsSocket, ProcessNews};
 use backstory_abi::CallerIds;
 use backstory_eventlog::event::UNNUMBERED;
 use backstory_sys::clock::counter;
+use past_callers::PastCallers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -33,11 +38,11 @@ const EXECS: usize = 4096;
 
 /// A process, as the records name it, in one of its programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub struct Caller {
     /// The ids for records.
-    pub(crate) ids: CallerIds,
+    pub ids: CallerIds,
     /// Counts the programs of all processes.
-    pub(crate) epoch: u64,
+    pub epoch: u64,
 }
 
 impl Caller {
@@ -54,16 +59,16 @@ impl Caller {
 
 /// Where the mount shows a directory.
 #[derive(Debug, Clone)]
-pub(crate) struct PathShown {
+pub struct PathShown {
     /// The directory.
-    pub(crate) directory: Vec<u8>,
+    pub directory: Vec<u8>,
     /// The mount point.
-    pub(crate) mountpoint: Vec<u8>,
+    pub mountpoint: Vec<u8>,
 }
 
 impl PathShown {
     /// The path in the directory of a path below the mount point. Other paths stay.
-    pub(crate) fn behind(&self, path: &[u8]) -> Vec<u8> {
+    pub fn behind(&self, path: &[u8]) -> Vec<u8> {
         match path.strip_prefix(&self.mountpoint[..]) {
             Some(rest) if rest.is_empty() || rest.starts_with(b"/") => {
                 [&self.directory[..], rest].concat()
@@ -86,26 +91,32 @@ struct KnownProcess {
 impl KnownProcess {
     /// Whether the process has ended. This never waits.
     fn has_ended(&self, pid: u32) -> bool {
-        match &self.descriptor {
-            Some(descriptor) => {
-                let mut ready = [PollFd::new(descriptor, PollFlags::IN)];
-                poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0)
-            }
-            None => Pid::from_raw(pid as i32)
-                .is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH)),
+        has_ended(self.descriptor.as_ref(), pid)
+    }
+}
+
+/// Whether a process has ended, by its pidfd if there is one. This never waits.
+fn has_ended(descriptor: Option<&OwnedFd>, pid: u32) -> bool {
+    match descriptor {
+        Some(descriptor) => {
+            let mut ready = [PollFd::new(descriptor, PollFlags::IN)];
+            poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+        }
+        None => {
+            Pid::from_raw(pid as i32).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
         }
     }
 }
 
 /// The callers that have been met.
-pub(crate) struct CallerTable {
+pub struct CallerTable {
     known: Mutex<KnownCallers>,
     news: Option<Arc<NewsSocket>>,
 }
 
 impl CallerTable {
     /// A table that knows this process alone, which is the command of the run.
-    pub(crate) fn new(log: OperationLog, shown: PathShown) -> CallerTable {
+    pub fn new(log: OperationLog, shown: PathShown) -> CallerTable {
         let news = NewsSocket::open().map(Arc::new);
         let known = KnownCallers {
             log,
@@ -115,6 +126,7 @@ impl CallerTable {
             processes: HashMap::new(),
             execs: HashMap::new(),
             executed: Vec::new(),
+            past: PastCallers::default(),
             news_count: 0,
             forgotten: 0,
             unknown: 0,
@@ -129,7 +141,7 @@ impl CallerTable {
     }
 
     /// Readable when there are news of processes. None if the kernel tells none.
-    pub(crate) fn news(&self) -> Option<&NewsSocket> {
+    pub fn news(&self) -> Option<&NewsSocket> {
         self.news.as_deref()
     }
 
@@ -138,7 +150,7 @@ impl CallerTable {
     }
 
     /// The caller of a request by this thread, which waits for the answer.
-    pub(crate) fn identify(&self, thread: u32) -> Caller {
+    pub fn identify(&self, thread: u32) -> Caller {
         let since = {
             let mut known = self.known();
             known.hear();
@@ -165,7 +177,7 @@ impl CallerTable {
 
     /// The caller of a request by this thread, if it is known without a look. The thread may be
     /// executing a program, or ending.
-    pub(crate) fn remembered(&self, thread: u32) -> Option<Caller> {
+    pub fn remembered(&self, thread: u32) -> Option<Caller> {
         let mut known = self.known();
         known.hear();
         let pid = known.threads.get(&thread).copied().unwrap_or(thread);
@@ -175,7 +187,7 @@ impl CallerTable {
 
     /// Looks at the known processes that have executed a program, before their next request. The
     /// kernel may read and write their files without a request.
-    pub(crate) fn look_again(&self) {
+    pub fn look_again(&self) {
         let executed = {
             let mut known = self.known();
             known.hear();
@@ -189,7 +201,7 @@ impl CallerTable {
     }
 
     /// Records the processes that have ended since the last time, and forgets them.
-    pub(crate) fn sweep(&self) {
+    pub fn sweep(&self) {
         let mut known = self.known();
         known.hear();
         let ended = known
@@ -212,6 +224,8 @@ struct KnownCallers {
     execs: HashMap<u32, u64>,
     /// The known ones among them that were not looked at since.
     executed: Vec<u32>,
+    /// State of the callers of past events.
+    past: PastCallers,
     /// Messages that have been heard.
     news_count: u64,
     /// Execs up to this message are forgotten: each process may have had one.
@@ -228,6 +242,7 @@ impl KnownCallers {
             self.news_count += 1;
             match news {
                 ProcessNews::Executed { pid } => {
+                    self.past.heard(pid);
                     if self.execs.len() >= EXECS {
                         self.forget_execs();
                     }

@@ -24,26 +24,26 @@ struct RecordStream {
 
 /// An operation of a process, without its caller and time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Operation<'a> {
+pub struct Operation<'a> {
     /// `op::*`
-    pub(crate) op: u16,
+    pub op: u16,
     /// See `BS_OPS`; by default `AT_FDCWD` where the operation has paths.
-    pub(crate) fd: i32,
+    pub fd: i32,
     /// See `BS_OPS`.
-    pub(crate) arg: i32,
+    pub arg: i32,
     /// See `BS_OPS`.
-    pub(crate) aux: u32,
+    pub aux: u32,
     /// At least 0, or `-errno`.
-    pub(crate) result: i32,
+    pub result: i32,
     /// See `BS_OPS`.
-    pub(crate) ident: Option<Ident>,
+    pub ident: Option<Ident>,
     /// Absolute paths, or a text.
-    pub(crate) strings: [Option<&'a [u8]>; 2],
+    pub strings: [Option<&'a [u8]>; 2],
 }
 
 impl<'a> Operation<'a> {
     /// An operation on an absolute path.
-    pub(crate) fn on(op: u16, path: &'a [u8]) -> Operation<'a> {
+    pub fn on(op: u16, path: &'a [u8]) -> Operation<'a> {
         Operation {
             op,
             fd: libc::AT_FDCWD,
@@ -53,7 +53,7 @@ impl<'a> Operation<'a> {
     }
 
     /// An operation on two absolute paths.
-    pub(crate) fn between(op: u16, old: &'a [u8], new: &'a [u8]) -> Operation<'a> {
+    pub fn between(op: u16, old: &'a [u8], new: &'a [u8]) -> Operation<'a> {
         Operation {
             op,
             fd: libc::AT_FDCWD,
@@ -64,7 +64,7 @@ impl<'a> Operation<'a> {
     }
 
     /// An operation on a descriptor.
-    pub(crate) fn through(op: u16, fd: i32) -> Operation<'a> {
+    pub fn through(op: u16, fd: i32) -> Operation<'a> {
         Operation {
             op,
             fd,
@@ -73,12 +73,12 @@ impl<'a> Operation<'a> {
     }
 
     /// The same with this result.
-    pub(crate) fn with<T>(self, result: &Result<T, Errno>) -> Operation<'a> {
+    pub fn with<T>(self, result: &Result<T, Errno>) -> Operation<'a> {
         self.returning(result, 0)
     }
 
     /// The same with this value as its result, or the error.
-    pub(crate) fn returning<T>(self, result: &Result<T, Errno>, value: i32) -> Operation<'a> {
+    pub fn returning<T>(self, result: &Result<T, Errno>, value: i32) -> Operation<'a> {
         let result = match result {
             Ok(_) => value,
             Err(error) => -error.raw_os_error(),
@@ -89,13 +89,13 @@ impl<'a> Operation<'a> {
 
 /// Writes records.
 #[derive(Clone)]
-pub(crate) struct OperationLog {
+pub struct OperationLog {
     supply: Arc<ChunkSupply>,
 }
 
 impl OperationLog {
     /// A log into the arena of a run.
-    pub(crate) fn new(supply: Arc<ChunkSupply>) -> OperationLog {
+    pub fn new(supply: Arc<ChunkSupply>) -> OperationLog {
         OperationLog { supply }
     }
 
@@ -118,12 +118,12 @@ impl OperationLog {
     }
 
     /// Ends the records of the calling thread: its chunk may leave the arena.
-    pub(crate) fn end_thread() {
+    pub fn end_thread() {
         STREAM.with_borrow_mut(|stream| *stream = None);
     }
 
     /// An operation of a caller, whose call began at `time`.
-    pub(crate) fn operation(&self, caller: CallerIds, time: u64, operation: &Operation<'_>) {
+    pub fn operation(&self, caller: CallerIds, time: u64, operation: &Operation<'_>) {
         self.append(operation.op, time, |record| {
             record
                 .caller(caller)
@@ -144,7 +144,7 @@ impl OperationLog {
     }
 
     /// A process that is met for the first time.
-    pub(crate) fn born(&self, pid: u32, parent: u32, directory: &[u8], time: u64) {
+    pub fn born(&self, pid: u32, parent: u32, directory: &[u8], time: u64) {
         self.append(op::BORN, time, |record| {
             record
                 .caller(CallerIds::of_process(pid))
@@ -157,7 +157,7 @@ impl OperationLog {
     }
 
     /// The program that a process runs.
-    pub(crate) fn program(&self, pid: u32, path: &[u8], arguments: &[Vec<u8>], time: u64) {
+    pub fn program(&self, pid: u32, path: &[u8], arguments: &[Vec<u8>], time: u64) {
         self.append(op::ARGS, time, |record| {
             record
                 .caller(CallerIds::of_process(pid))
@@ -175,7 +175,7 @@ impl OperationLog {
     }
 
     /// A process that has ended, with an unknown status.
-    pub(crate) fn gone(&self, pid: u32, time: u64) {
+    pub fn gone(&self, pid: u32, time: u64) {
         self.append(op::GONE, time, |record| {
             record
                 .caller(CallerIds::of_process(pid))

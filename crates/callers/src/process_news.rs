@@ -48,7 +48,7 @@ pub(crate) enum ProcessNews {
 
 /// The socket.
 #[derive(Debug)]
-pub(crate) struct NewsSocket(OwnedFd);
+pub struct NewsSocket(OwnedFd);
 
 impl AsFd for NewsSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {

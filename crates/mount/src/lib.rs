@@ -7,9 +7,8 @@
 //! kernel ── request ──> filesystem ──> names, contents, metadata, listing
 //!                            │             │ (inode_table, open_files, file_maker)
 //!                            │             └──> the directory, by descriptors
-//!                            ├──> caller_table     who calls? (process_news: the kernel;
-//!                            │                     observers, process_facts: /proc)
-//!                            └──> operation_log ──> arena ──> log   (session: SourceRun)
+//!                            ├──> CallerTable      who calls? (crate callers)
+//!                            └──> OperationLog ──> arena ──> log   (session: SourceRun)
 //! ```
 //!
 //! Invariants:
@@ -26,7 +25,6 @@
 
 mod attachment;
 mod attributes;
-mod caller_table;
 mod contents;
 mod error;
 mod file_maker;
@@ -35,11 +33,7 @@ mod inode_table;
 mod listing;
 mod metadata;
 mod names;
-mod observers;
 mod open_files;
-mod operation_log;
-mod process_facts;
-mod process_news;
 mod recorded_tree;
 mod replies;
 mod session_watch;

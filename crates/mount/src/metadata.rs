@@ -3,9 +3,9 @@
 use crate::attributes::timespec;
 use crate::file_maker::as_writer;
 use crate::inode_table::Inode;
-use crate::operation_log::Operation;
 use crate::recorded_tree::{Call, RecordedTree};
 use backstory_abi::{META_ATTR, META_MODE, META_OWNER, META_TIMES, op};
+use backstory_callers::Operation;
 use fuser::{Request, TimeOrNow};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 use rustix::fs::{XattrFlags, chmodat, chownat, getxattr, listxattr, utimensat};

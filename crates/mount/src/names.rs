@@ -2,9 +2,9 @@
 
 use crate::file_maker::as_caller;
 use crate::inode_table::{Inode, ident_at};
-use crate::operation_log::Operation;
 use crate::recorded_tree::{Call, RecordedTree};
 use backstory_abi::op;
+use backstory_callers::Operation;
 use fuser::Request;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, Stat};
 use rustix::io::Errno;

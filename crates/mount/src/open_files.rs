@@ -6,17 +6,17 @@
 //! A process may use a file that another process opened, or that it opened before an exec. At its
 //! first use, a record says that it opened the file, too.
 
-use crate::caller_table::Caller;
 use crate::inode_table::{Inode, ident};
-use crate::operation_log::{Operation, OperationLog};
 use backstory_abi::op;
+use backstory_callers::Caller;
+use backstory_callers::{Operation, OperationLog};
 use backstory_files::Ident;
 use backstory_sys::clock::counter;
 use fuser::BackingId;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Flags of an open that only the first open of a file has.
@@ -288,26 +288,5 @@ impl<T> OpenTable<T> {
     pub(crate) fn drain(&self) -> Vec<Arc<T>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.drain().map(|(_, entry)| entry).collect()
-    }
-}
-
-/// The numbers of open files. They start above the descriptors of programs.
-#[derive(Debug)]
-pub(crate) struct OpenNumbers(AtomicU64);
-
-impl Default for OpenNumbers {
-    fn default() -> Self {
-        OpenNumbers(AtomicU64::new(0))
-    }
-}
-
-impl OpenNumbers {
-    const FIRST: u64 = 1 << 20;
-    const COUNT: u64 = (i32::MAX as u64) - OpenNumbers::FIRST;
-
-    /// A number that no open file has. They repeat after two thousand million opens.
-    pub(crate) fn next(&self) -> i32 {
-        let count = self.0.fetch_add(1, Ordering::Relaxed);
-        (OpenNumbers::FIRST + count % OpenNumbers::COUNT) as i32
     }
 }

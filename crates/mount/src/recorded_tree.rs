@@ -6,11 +6,12 @@
 //! Time: an operation has the time at which it began. The caller is identified before that, so the
 //! record of a process precedes the records of its operations.
 
-use crate::caller_table::{Caller, CallerTable};
 use crate::inode_table::{Inode, InodeTable};
-use crate::open_files::{OpenNumbers, OpenTable, OpenedDirectory, OpenedFile};
-use crate::operation_log::{Operation, OperationLog};
+use crate::open_files::{OpenTable, OpenedDirectory, OpenedFile};
 use backstory_abi::op;
+use backstory_callers::OpenNumbers;
+use backstory_callers::{Caller, CallerTable};
+use backstory_callers::{Operation, OperationLog};
 use backstory_sys::clock::counter;
 use fuser::{Errno as Refusal, FileAttr, Request};
 use rustix::fs::Stat;

@@ -2,10 +2,10 @@
 
 use crate::Error;
 use crate::attachment::{Attachment, DetachFailure, attach};
-use crate::caller_table::{CallerTable, PathShown};
 use crate::inode_table::InodeTable;
-use crate::operation_log::OperationLog;
 use crate::recorded_tree::RecordedTree;
+use backstory_callers::OperationLog;
+use backstory_callers::{CallerTable, PathShown};
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
 use fuser::{Config, Session, SessionACL};
