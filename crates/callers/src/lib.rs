@@ -18,6 +18,7 @@
 //! Absent: what the operations mean, and where requests and events come from.
 
 mod caller_table;
+mod descriptor_limit;
 mod observers;
 mod open_numbers;
 mod operation_log;
@@ -25,6 +26,7 @@ mod process_facts;
 mod process_news;
 
 pub use caller_table::{Caller, CallerTable, EndedProcesses, PathShown};
+pub use descriptor_limit::raise_descriptor_limit;
 pub use open_numbers::OpenNumbers;
 pub use operation_log::{Operation, OperationLog};
 pub use process_news::NewsSocket;

@@ -41,7 +41,7 @@ use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use store::StoreCommand;
-use watch::WatchCommand;
+use watch::WatchArgs;
 
 /// Records how files come to be, and answers questions about it.
 #[derive(Debug, Parser)]
@@ -87,9 +87,9 @@ pub enum Command {
     #[command(after_help = mount::EXAMPLES)]
     Mount(MountArgs),
 
-    /// Record what happens in a database while its server runs
-    #[command(after_help = watch::EXAMPLES, subcommand)]
-    Watch(WatchCommand),
+    /// Record what any program does in a whole file system, or what happens in a database
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(WatchArgs),
 
     /// List the files that a run used, and how it used them
     #[command(after_help = search::FILES)]

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
         Command::Mount(args) => commands::mount::run(args, store),
-        Command::Watch(command) => commands::watch::run(command, store),
+        Command::Watch(args) => commands::watch::run(args, store),
         Command::Files(args) => commands::files::run(args, store),
         Command::Processes(args) => commands::processes::run(args, store),
         Command::Show(args) => commands::show::run(args, store),

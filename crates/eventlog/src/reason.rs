@@ -158,6 +158,11 @@ reasons! {
         says "the record of the database has a gap: {what}"
         means "The server ended the connection for row changes, or removed a file of its log too early. Or it logged a statement that \
             backstory cannot parse. The database itself went on. The rest of the run is complete.";
+    /// A watched file system was not recorded for some time, or in part.
+    FileSystemGap { /** What is missing. */ what: String }
+        says "the record of the file system has a gap: {what}"
+        means "`watch --filesystem` could not keep up with the operations, or could not find the paths of files that were removed at \
+            once. The programs themselves went on. Raise `/proc/sys/fs/fanotify/max_queued_events`. The rest of the run is complete.";
     /// Something that can't be decoded was used.
     Undecoded { /** A name in [`UNDECODED`]. */ what: String }
         says "{what} was used, which cannot be decoded"

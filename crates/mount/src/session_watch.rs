@@ -4,15 +4,13 @@ use crate::Error;
 use crate::attachment::{Attachment, DetachFailure, attach};
 use crate::inode_table::InodeTable;
 use crate::recorded_tree::RecordedTree;
-use backstory_callers::OperationLog;
-use backstory_callers::{CallerTable, PathShown};
+use backstory_callers::{CallerTable, OperationLog, PathShown, raise_descriptor_limit};
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
 use fuser::{Config, Session, SessionACL};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -62,6 +60,7 @@ pub fn mount(
     let mountpoint = real(&what.mountpoint)?;
     check_places(&directory, &mountpoint)?;
     let root = open_directory(&directory)?;
+    // The table of inodes has a descriptor for each file that the kernel remembers.
     raise_descriptor_limit();
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let old = sys::set_mask(&sys::all_signals());
@@ -102,27 +101,6 @@ fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
         path: path.to_owned(),
         source: source.into(),
     })
-}
-
-/// The table of inodes has a descriptor for each file that the kernel remembers.
-fn raise_descriptor_limit() {
-    let present = rustix::process::getrlimit(Resource::Nofile);
-    let most = match rustix::process::geteuid().is_root() {
-        true => Some(1 << 20).max(present.maximum),
-        false => present.maximum,
-    };
-    let wanted = Rlimit {
-        current: most,
-        maximum: most,
-    };
-    // A container may refuse more. Then the hard limit is what there is.
-    if rustix::process::setrlimit(Resource::Nofile, wanted).is_err() {
-        let wanted = Rlimit {
-            current: present.maximum,
-            ..present
-        };
-        let _ = rustix::process::setrlimit(Resource::Nofile, wanted);
-    }
 }
 
 /// Serves the mount until it is unmounted.

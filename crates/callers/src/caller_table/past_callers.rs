@@ -1,8 +1,8 @@
 //! The callers of past events.
 //!
 //! An event names the process that caused it. The process did not wait: it may have executed
-//! another program since, or have ended. So this table looks at each process as soon as the
-//! kernel's news say that it has executed a program, and keeps the facts until an event needs them.
+//! another program since, or have ended. So this table looks at a process as soon as the kernel
+//! tells that it has executed a program. It keeps the facts until an event needs them.
 //!
 //! Invariants:
 //!
@@ -100,9 +100,11 @@ impl CallerTable {
         past.programs.entry(pid).or_insert_with(|| path.to_vec());
     }
 
-    /// The process that caused an event. `lives` says that it had not ended when the event was
-    /// taken. `executes_later` says that a later event is an exec of it: the present program of the
-    /// process is then not the one that caused this event.
+    /// The process that caused an event.
+    ///
+    /// - `lives`: the process had not ended when the event was taken.
+    /// - `executes_later`: a later event is an exec of the process. Its present program is then not
+    ///   the one that caused this event.
     pub fn past_caller(&self, pid: u32, lives: bool, executes_later: bool) -> Caller {
         // A process of another pid namespace.
         if pid == 0 {

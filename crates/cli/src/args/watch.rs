@@ -1,13 +1,20 @@
 //! Arguments of `watch`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// The text after the options in the help of `watch`.
 pub const EXAMPLES: &str = "Examples:\n  \
+    backstory watch --filesystem /srv         all programs on this file system\n  \
     backstory watch postgres postgres://postgres@localhost/bank\n  \
-    backstory of --table accounts --key 42    what made this row\n  \
-    backstory of report.csv                   a file that was exported from tables\n\n\
-    The run ends with Ctrl-C here, or with the server.";
+    backstory of /srv/report.csv              what made this file\n  \
+    backstory of --table accounts --key 42    what made this row\n\n\
+    The run ends with Ctrl-C here, or with the server.\n\n\
+    --filesystem needs root and Linux 5.17. No program waits for it, so the record\n\
+    is weaker than that of `mount`: a program that ended at once may be unknown,\n\
+    times are those at which the kernel's notifications were read, and mappings,\n\
+    look-ups and changes of attributes are absent.";
 
 /// The text after the options in the help of `watch postgres`.
 pub const POSTGRES: &str = "Examples:\n  \
@@ -19,6 +26,29 @@ pub const POSTGRES: &str = "Examples:\n  \
     the server's log. A password comes from PGPASSWORD.";
 
 /// `watch`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub struct WatchArgs {
+    /// Record what any program does in the whole file system of this directory, without a mount
+    /// point
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, required = true)]
+    pub filesystem: Option<PathBuf>,
+
+    /// Name the run; other commands accept the name instead of the id
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Also redact the values of environment variables and options with this name (`*` and `?`
+    /// match; repeatable)
+    #[arg(long, value_name = "PATTERN")]
+    pub redact: Vec<String>,
+
+    /// Another source than a file system
+    #[command(subcommand)]
+    pub database: Option<WatchCommand>,
+}
+
+/// A database to watch.
 #[derive(Debug, Subcommand)]
 pub enum WatchCommand {
     /// Record the transactions of a PostgreSQL database: who ran which statements, the tables they

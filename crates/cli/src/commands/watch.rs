@@ -1,23 +1,60 @@
-//! `watch`: records what happens in a database.
+//! `watch`: records what happens in a file system or in a database.
 
 use std::path::Path;
 
+use backstory_fanotify::{self as fanotify, FilesystemNews, FilesystemTarget};
+use backstory_store::Home;
+
 use super::Outcome;
-use crate::args::watch::WatchCommand;
-use crate::error::Failure;
+use super::record::check_name;
+use super::source_run::{source_options, start_indexer};
+use crate::args::watch::{WatchArgs, WatchCommand, WatchPostgresArgs};
+use crate::error::{Failure, complain};
+use crate::index;
 
 /// Watches, and records until a signal or the end of the server.
+pub fn run(args: WatchArgs, store: Option<&Path>) -> Outcome {
+    match (&args.database, &args.filesystem) {
+        (Some(WatchCommand::Postgres(args)), _) => postgres(args, store),
+        (None, Some(directory)) => filesystem(&args, directory, store),
+        (None, None) => Err(Failure::misuse("give --filesystem DIR, or a database")),
+    }
+}
+
+fn filesystem(args: &WatchArgs, directory: &Path, store: Option<&Path>) -> Outcome {
+    if let Some(name) = &args.name {
+        check_name(name)?;
+    }
+    let home = Home::locate(store).map_err(Failure::not_found)?;
+    let id = home.new_run_id();
+    let after = index::in_background(&home);
+    let run = source_options(&home, id.clone(), args.name.clone(), args.redact.clone());
+    let own = home
+        .dir()
+        .canonicalize()
+        .or_else(|_| std::path::absolute(home.dir()));
+    let target = FilesystemTarget {
+        directory: directory.to_owned(),
+        ignored: vec![own.unwrap_or_else(|_| home.dir().to_owned())],
+    };
+    let mut news = |news: FilesystemNews| match news {
+        FilesystemNews::Watching => complain(&format!(
+            "run {id} records the file system of {}, until Ctrl-C",
+            directory.display()
+        )),
+    };
+    let recorded = fanotify::watch(&target, run, &mut news).map_err(Failure::not_found)?;
+    if let Some(line) = recorded.warning() {
+        complain(&line);
+    }
+    start_indexer(&after);
+    Ok(0)
+}
+
 #[cfg(feature = "postgres")]
-pub fn run(command: WatchCommand, store: Option<&Path>) -> Outcome {
-    use backstory_postgres::{self as postgres, ConnectionTarget, WatchNews};
-    use backstory_store::Home;
+fn postgres(args: &WatchPostgresArgs, store: Option<&Path>) -> Outcome {
+    use backstory_postgres::{ConnectionTarget, WatchNews, watch};
 
-    use super::record::check_name;
-    use super::source_run::{source_options, start_indexer};
-    use crate::error::complain;
-    use crate::index;
-
-    let WatchCommand::Postgres(args) = command;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -35,7 +72,7 @@ pub fn run(command: WatchCommand, store: Option<&Path>) -> Outcome {
         }
         WatchNews::ServerGone(reason) => complain(&format!("the server is gone: {reason}")),
     };
-    let recorded = postgres::watch(&target, options, &mut news).map_err(Failure::not_found)?;
+    let recorded = watch(&target, options, &mut news).map_err(Failure::not_found)?;
     if let Some(line) = recorded.warning() {
         complain(&line);
     }
@@ -56,7 +93,7 @@ fn hide_password(command: &mut [std::ffi::OsString], connection: &str) {
 
 /// This program was built without it.
 #[cfg(not(feature = "postgres"))]
-pub fn run(_command: WatchCommand, _store: Option<&Path>) -> Outcome {
+fn postgres(_args: &WatchPostgresArgs, _store: Option<&Path>) -> Outcome {
     Err(Failure::misuse(
         "this program was built without `watch postgres`: `cargo install backstory --features postgres` \
          builds one that has it",

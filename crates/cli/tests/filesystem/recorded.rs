@@ -1,0 +1,129 @@
+//! Files have their origin, and processes their names.
+
+use std::fs;
+use std::process::Command;
+
+use crate::watched::{Kind, WatchedFilesystem, watched};
+
+/// A program that sleeps before and after its work: it is identified on a busy machine, too.
+const SLOW_SORT: &str = "
+import sys, time
+time.sleep(0.3)
+text = sorted(open(sys.argv[1]).read())
+open(sys.argv[2], 'w').write(''.join(text))
+time.sleep(0.3)
+";
+
+fn python(watched: &WatchedFilesystem, script: &str, arguments: &[&str]) {
+    let status = Command::new("python3")
+        .args(["-c", script])
+        .args(arguments)
+        .current_dir(&watched.at)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+fn a_file_has_its_origin(what: &str, kind: Kind) {
+    let filled = |at: &std::path::Path| {
+        fs::write(at.join("a"), "3\n1\n2\n").unwrap();
+        fs::write(at.join("other"), "not used\n").unwrap();
+    };
+    let Some(mut watched) = watched(what, kind, filled) else {
+        return;
+    };
+    python(&watched, SLOW_SORT, &["a", "b"]);
+    watched.shell("sort other > elsewhere");
+    watched.end();
+    assert_eq!(watched.inputs("b"), ["a", "b"]);
+    assert_eq!(watched.inputs("elsewhere"), ["elsewhere", "other"]);
+    let uses = watched.paths(&["uses", "--json", &watched.path("a")]);
+    assert_eq!(uses, ["a", "b"]);
+    let who = watched.answer(&["who", &watched.path("a")]);
+    assert!(who.contains("python3"), "{who}");
+    let show = watched.answer(&["show", "--json"]);
+    assert!(show.contains("\"complete\": true"), "{show}");
+}
+
+#[test]
+fn a_file_made_in_a_watched_memory_file_system_has_its_origin() {
+    a_file_has_its_origin("the origin of a file in tmpfs", Kind::Tmpfs);
+}
+
+#[test]
+fn a_file_made_in_a_watched_ext4_file_system_has_its_origin() {
+    a_file_has_its_origin("the origin of a file in ext4", Kind::Ext4);
+}
+
+#[test]
+fn a_server_of_a_watched_file_system_makes_nothing_from_what_it_reads_later() {
+    let filled = |at: &std::path::Path| {
+        fs::write(at.join("a"), "text\n").unwrap();
+        fs::write(at.join("later"), "text\n").unwrap();
+    };
+    let Some(mut watched) = watched("the order of a daemon's files", Kind::Tmpfs, filled) else {
+        return;
+    };
+    let script = "
+import time
+text = open('a').read()
+with open('b', 'w') as out: out.write(text)
+time.sleep(0.2)
+open('later').read()
+";
+    python(&watched, script, &[]);
+    watched.end();
+    assert_eq!(watched.inputs("b"), ["a", "b"]);
+    let who = watched.answer(&["who", &watched.path("later")]);
+    assert!(who.contains("python3"), "{who}");
+}
+
+#[test]
+fn a_program_has_the_files_that_it_inherits_open() {
+    let filled = |at: &std::path::Path| fs::write(at.join("a"), "text\n").unwrap();
+    let Some(mut watched) = watched("redirected files", Kind::Tmpfs, filled) else {
+        return;
+    };
+    let script = "import sys,time; t=sys.stdin.read(); sys.stdout.write(t); time.sleep(0.3)";
+    watched.shell(&format!("python3 -c '{script}' < a > b"));
+    watched.end();
+    assert_eq!(watched.inputs("b"), ["a", "b"]);
+    let who = watched.answer(&["who", &watched.path("b")]);
+    assert!(who.contains("python3"), "{who}");
+}
+
+#[test]
+fn a_program_of_the_watched_file_system_is_recorded_with_its_arguments() {
+    let filled = |at: &std::path::Path| {
+        fs::copy("/bin/sleep", at.join("tool")).unwrap();
+        fs::write(at.join("script"), "#!/bin/sh\ncat a > b\nsleep 0.3\n").unwrap();
+        fs::write(at.join("a"), "text\n").unwrap();
+    };
+    let what = "programs on the watched file system";
+    let Some(mut watched) = watched(what, Kind::Ext4, filled) else {
+        return;
+    };
+    watched.shell("chmod +x script tool; ./tool 0.2; ./script");
+    watched.end();
+    let processes = watched.answer(&["processes"]);
+    assert!(processes.contains("./script"), "{processes}");
+    assert_eq!(watched.inputs("b"), ["a", "b", "script"]);
+}
+
+#[test]
+fn hundreds_of_short_programs_leave_no_file_without_its_input() {
+    let filled = |at: &std::path::Path| {
+        for n in 0..200 {
+            fs::write(at.join(format!("in{n}")), format!("{n}\n")).unwrap();
+        }
+    };
+    let Some(mut watched) = watched("many short programs", Kind::Tmpfs, filled) else {
+        return;
+    };
+    watched.shell("n=0; while [ $n -lt 200 ]; do cat in$n > out$n; n=$((n+1)); done");
+    watched.end();
+    for n in 0..200 {
+        let found = watched.inputs(&format!("out{n}"));
+        assert_eq!(found, [format!("in{n}"), format!("out{n}")]);
+    }
+}
