@@ -8,7 +8,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
 
-use crate::unix_peer;
+use crate::socket_diag;
 
 /// Most bytes of arguments that are read.
 const ARGUMENTS: usize = 1 << 14;
@@ -29,7 +29,7 @@ pub(crate) struct ClientProcess {
 
 /// Finds the client that a process of the server serves at a Unix socket.
 pub(crate) fn find_local(server_pid: u32) -> Option<ClientProcess> {
-    let peer = unix_peer::served_by(server_pid)?;
+    let peer = socket_diag::served_by(server_pid)?;
     client(peer.inode, socket_names(&peer.path))
 }
 
@@ -50,6 +50,11 @@ pub(crate) fn socket_names(path: &str) -> Vec<String> {
 pub(crate) fn find(host: &str, port: u16, server_port: u16) -> Option<ClientProcess> {
     let host: IpAddr = host.parse().ok()?;
     let local = SocketAddr::new(host, port);
+    // A client that connects to an address of its own machine has that address, too.
+    let server = SocketAddr::new(host, server_port);
+    if let Some(inode) = socket_diag::tcp_inode(local, server) {
+        return client(inode, vec![format!("tcp:{server}")]);
+    }
     let (server, inode) = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .find_map(|table| {

@@ -40,11 +40,11 @@ mod routines;
 mod row_decoder;
 mod server_settings;
 mod sessions;
+mod socket_diag;
 mod statement_secrets;
 mod statement_tables;
 mod transaction_facts;
 mod transaction_records;
-mod unix_peer;
 
 pub use connection_target::{ConnectionTarget, without_password};
 pub use database_watch::{WatchNews, watch};

@@ -4,8 +4,8 @@
 //! = 5` changes no row whose `id` is not 5, and `INSERT INTO a VALUES (5, ...)` makes no such row.
 //! A commit with another row is not that of the statement.
 //!
-//! Invariant: values are compared only where each has one form: whole literals, and texts of
-//! columns of the types `text` and `varchar`.
+//! Invariant: values are compared only where each has one form. These are whole numbers, and texts
+//! of columns of the types `text` and `varchar`.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ pub(crate) struct Pin {
     pub(crate) after: bool,
 }
 
-/// The possible effect of a statement on the rows of a table.
+/// The changes that a statement can make to the rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowEffect {
     pub(crate) table: WrittenName,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_in_a_statement_say_which_rows_it_changes() {
+    fn values_in_a_statement_say_which_rows_it_changes() {
         let cases = [
             (
                 "INSERT INTO a VALUES (1, 'x'), (2, 'y')",

@@ -106,3 +106,54 @@ impl ServerSettings {
         Ok(text.parse::<f64>().map_or(0, |seconds| seconds as i64))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ConnectionTarget;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+        let length = (body.len() as u32 + 4).to_be_bytes();
+        [&[tag][..], &length, body].concat()
+    }
+
+    /// A server that lets anyone in, and answers each statement with one value.
+    fn serve(mut client: TcpStream, value: &str) -> std::io::Result<()> {
+        let mut buffer = [0; 4096];
+        let _ = client.read(&mut buffer)?;
+        let ready = message(b'Z', b"I");
+        client.write_all(&[message(b'R', &[0; 4]), ready.clone()].concat())?;
+        while client.read(&mut buffer)? > 0 {
+            let length = (value.len() as u32).to_be_bytes();
+            let row = [&[0, 1][..], &length, value.as_bytes()].concat();
+            client.write_all(&[message(b'D', &row), ready.clone()].concat())?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_server_of_another_version_is_refused_with_the_version_that_is_needed() {
+        for (value, words) in [("140011", "is 140011"), ("unknown", "is unknown")] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let server = std::thread::spawn(move || {
+                let (client, _) = listener.accept()?;
+                serve(client, value)
+            });
+            let text = format!("postgres://ann@127.0.0.1:{port}/bank");
+            let target = ConnectionTarget::parse(&text, |_| None).unwrap();
+            let mut connection = Connection::open(&target, false).unwrap();
+            let error = ServerSettings::read(&mut connection)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains(words) && error.contains("15 or later"),
+                "{error}"
+            );
+            drop(connection);
+            server.join().unwrap().unwrap();
+        }
+    }
+}

@@ -65,8 +65,9 @@ fn history_has_statements_clients_and_values(place: &DatabasePlace) {
     let history = place.json(&row)["history"].clone();
     let operations = [0, 1].map(|at| history[at]["change"]["operation"].clone());
     assert_eq!(operations, ["update", "insert"], "{history}");
-    let client = history[0]["client"]["argv"].to_string();
-    assert!(client.contains("raise.sql"), "{history}");
+    let client = |at: usize| history[at]["client"]["argv"].to_string();
+    assert!(client(0).contains("raise.sql"), "{history}");
+    assert!(client(1).contains("fill.sql"), "{history}");
     assert_eq!(history[0]["transaction"]["user"], "ann");
     let text = place.text(&row);
     for part in [
