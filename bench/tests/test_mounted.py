@@ -5,6 +5,11 @@ from pathlib import Path
 from backstory_bench.mounted import PAPER, katcher_script
 
 
+def test_a_small_part_has_no_transactions_that_katcher_divides_by_zero() -> None:
+    script = katcher_script(Path("/at"), 0, PAPER | {"transactions": 30})
+    assert "set transactions 10\n" in script
+
+
 def _settings(number: int) -> dict[str, str]:
     lines = katcher_script(Path("/at/m0"), number, PAPER).splitlines()
     assert lines[-2:] == ["run", "quit"]
