@@ -73,10 +73,18 @@ pub enum Error {
     },
 }
 
+/// The runs whose contents were not looked at yet. A run that others recorded into a shared
+/// database has its log, and its contents, in their directory.
+fn waiting(home: &Home, store: &dyn Store) -> store::Result<Vec<RunRecord>> {
+    let mut runs = store.runs_without_contents()?;
+    runs.retain(|run| home.log_path(&run.header.id).exists());
+    Ok(runs)
+}
+
 /// Stores the contents of all pending runs.
 pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Result<(), Error> {
     store::catch_up(home, store)?;
-    if store.runs_without_contents()?.is_empty() {
+    if waiting(home, store)?.is_empty() {
         return Ok(());
     }
     let what = "waiting for another backstory process to store contents";
@@ -86,7 +94,7 @@ pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Resul
     store::catch_up(home, store)?;
     let mut packages = Packages::new(Path::new("/"));
     // The oldest first: a later run may have changed the files of an earlier one.
-    for run in store.runs_without_contents()? {
+    for run in waiting(home, store)? {
         store_run(home, store, &run, &mut packages)?;
     }
     Ok(())

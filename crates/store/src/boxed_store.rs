@@ -100,6 +100,7 @@ passed_on! { EngineControl:
     fn interrupt_when(&self, stop: Option<StopQuestion>);
     fn is_reading(&self) -> bool;
     fn is_exclusive(&self) -> bool;
+    fn is_shared(&self) -> bool;
 }
 
 #[cfg(test)]

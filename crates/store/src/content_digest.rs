@@ -71,7 +71,10 @@ pub fn digest_of_facts(store: &dyn Store) -> Result<Digest> {
     let mut runs: Vec<String> = store.run_ids()?.into_iter().collect();
     runs.sort_unstable();
     for run in runs {
-        store.directory_snapshot(&run)?.hash(&mut hasher);
+        // A shared database has runs without a snapshot, which its copy need not have.
+        if let Some(snapshot) = store.directory_snapshot(&run)? {
+            snapshot.hash(&mut hasher);
+        }
     }
     for kind in AnnotationKind::ALL {
         store.annotations_of(kind, None)?.hash(&mut hasher);

@@ -6,6 +6,7 @@
 //! | SQLite | `graph.db`, and beside it `graph.db-wal` and `graph.db-shm` |
 //! | redb | `graph.redb` |
 //! | LSM | the directory `graph.lsm` |
+//! | PostgreSQL | `graph.postgresql`, which names the database of a server ([`ConnectionFile`]) |
 //!
 //! Absent: which engine a store has ([`StoreEngine::of`]).
 
@@ -14,6 +15,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+#[cfg(doc)]
+use crate::ConnectionFile;
 use crate::{EngineOptions, Error, Home, Result, SqliteStore, Store, StoreEngine};
 
 /// How long to wait for another process that has the database alone.
@@ -37,6 +40,7 @@ impl DatabaseFiles {
             StoreEngine::Sqlite => return DatabaseFiles::at(home, engine, home.database_path()),
             StoreEngine::Lsm => "graph.lsm",
             StoreEngine::Redb => "graph.redb",
+            StoreEngine::Postgresql => "graph.postgresql",
         };
         DatabaseFiles::at(home, engine, home.dir().join(name))
     }
@@ -80,7 +84,11 @@ impl DatabaseFiles {
             StoreEngine::Lsm => Ok(Box::new(crate::LsmStore::open_at(home, path, options)?)),
             #[cfg(feature = "redb")]
             StoreEngine::Redb => Ok(Box::new(crate::RedbStore::open_at(home, path, options)?)),
-            #[cfg(not(all(feature = "lsm", feature = "redb")))]
+            #[cfg(feature = "postgresql")]
+            StoreEngine::Postgresql => Ok(Box::new(crate::PostgresqlStore::open_at(
+                home, path, options,
+            )?)),
+            #[cfg(not(all(feature = "lsm", feature = "redb", feature = "postgresql")))]
             missing => Err(missing.not_built(home)),
         }
     }
@@ -89,7 +97,7 @@ impl DatabaseFiles {
     fn parts(&self) -> Vec<PathBuf> {
         let endings: &[&str] = match self.engine {
             StoreEngine::Sqlite => &["-wal", "-shm", ""],
-            StoreEngine::Lsm | StoreEngine::Redb => &[""],
+            StoreEngine::Lsm | StoreEngine::Redb | StoreEngine::Postgresql => &[""],
         };
         let part = |ending: &&str| with_ending(&self.path, ending);
         endings.iter().map(part).collect()
@@ -100,12 +108,12 @@ impl DatabaseFiles {
         match self.engine {
             StoreEngine::Sqlite => Some(vec![self.path.clone(), with_ending(&self.path, "-wal")]),
             StoreEngine::Redb => Some(vec![self.path.clone()]),
-            StoreEngine::Lsm => None,
+            StoreEngine::Lsm | StoreEngine::Postgresql => None,
         }
     }
 
     /// Removes all files. It is no error if they do not exist. Waits for processes that have an LSM
-    /// tree open.
+    /// tree open. A database of a server stays: others may use it.
     pub fn remove(&self) -> Result<()> {
         let _alone = self.wait_until_alone()?;
         for part in self.parts() {

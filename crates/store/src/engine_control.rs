@@ -41,4 +41,9 @@ pub trait EngineControl: GraphStore {
     fn is_exclusive(&self) -> bool {
         false
     }
+
+    /// True if the database has runs of other directories, too, whose users append to it.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }

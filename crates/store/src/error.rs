@@ -58,12 +58,14 @@ pub enum Error {
         found: String,
     },
     /// This program was built without the engine of the store.
-    #[error("the store {} has the storage engine {engine}, without which this program was built; `cargo install backstory --features {engine}` builds one with it, or choose another store with --store DIR", dir.display())]
+    #[error("the store {} has the storage engine {engine}, without which this program was built; `cargo install backstory --features {feature}` builds one with it, or choose another store with --store DIR", dir.display())]
     EngineNotBuilt {
         /// The store.
         dir: PathBuf,
         /// The word of its engine.
         engine: &'static str,
+        /// The feature of the program that has the engine.
+        feature: &'static str,
     },
     /// The store has another engine than the operation needs.
     #[error("the store {} has the storage engine {found}, and this operation needs {wanted}; choose another store with --store DIR", dir.display())]
@@ -126,6 +128,40 @@ pub enum Error {
         /// The database.
         path: PathBuf,
         /// The engine's message.
+        reason: String,
+    },
+    /// The file that names the server of the database is missing or cannot be understood.
+    #[error("{} names no PostgreSQL database ({reason}); `backstory store migrate --to postgresql --connection postgresql://USER@HOST/DATABASE` writes it", path.display())]
+    NoConnection {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        reason: String,
+    },
+    /// The server refused the connection, or was not reached.
+    #[error("cannot connect to {}, which {} names: {reason}; check that the server runs, and the password in PGPASSWORD or ~/.pgpass", server.display(), file.display())]
+    Unreachable {
+        /// The database, without a password.
+        server: PathBuf,
+        /// The file that names it.
+        file: PathBuf,
+        /// The message of the server or the system.
+        reason: String,
+    },
+    /// The connection to the server ended.
+    #[error("the connection to {} was lost ({reason}); what was not finished is not in the database, so repeat the command", server.display())]
+    ConnectionLost {
+        /// The database, without a password.
+        server: PathBuf,
+        /// The message of the server or the system.
+        reason: String,
+    },
+    /// The server does not permit the operation to this user.
+    #[error("{} does not permit that ({reason}); only the role that recorded a run may change it, and the database's owner grants all other rights", server.display())]
+    NotPermitted {
+        /// The database, without a password.
+        server: PathBuf,
+        /// The message of the server.
         reason: String,
     },
     /// A file of the store could not be read or written.

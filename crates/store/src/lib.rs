@@ -14,8 +14,8 @@
 //!                                           │
 //!                              ┌────────────┼────────────┐
 //!                         SqliteStore  KeyValueStore  MemoryStore
-//!                         the default  features lsm   for tests
-//!                              │       and redb
+//!                         the default  features lsm,  for tests
+//!                              │       redb, postgresql
 //!                              └─────┬──────┘
 //!                               block_tables
 //! ```
@@ -39,6 +39,7 @@ mod block_tables;
 mod boxed_store;
 mod codec;
 mod collected_run;
+mod connection_file;
 mod content_digest;
 mod content_facts;
 mod database_files;
@@ -51,7 +52,7 @@ mod graph_copy;
 mod graph_rules;
 mod graph_store;
 mod home;
-#[cfg(any(feature = "lsm", feature = "redb"))]
+#[cfg(feature = "key-value")]
 mod key_value;
 mod keys;
 mod maintenance;
@@ -66,6 +67,7 @@ mod store_engine;
 pub use annotations::{Annotation, AnnotationKind, RunAnnotations, catch_up_annotations};
 pub use appender::{Appender, Body};
 pub use collected_run::CollectedRun;
+pub use connection_file::ConnectionFile;
 pub use content_digest::{combined, digest_of_facts, digest_of_run};
 pub use content_facts::{ContentFacts, catch_up};
 pub use database_files::DatabaseFiles;
@@ -79,10 +81,12 @@ pub use graph_store::{
     GraphStore, Label, ReadGuard, Stream, VersionMatch, records_newest_first, same_version,
 };
 pub use home::{FORMAT, Home};
-#[cfg(any(feature = "lsm", feature = "redb"))]
+#[cfg(feature = "key-value")]
 pub use key_value::KeyValueStore;
 #[cfg(feature = "lsm")]
 pub use key_value::LsmStore;
+#[cfg(feature = "postgresql")]
+pub use key_value::PostgresqlStore;
 #[cfg(feature = "redb")]
 pub use key_value::RedbStore;
 pub use keys::{ActivityKey, EntityKey, RunKey};

@@ -19,6 +19,8 @@ vocabulary! {
         Lsm = "lsm",
         /// One file with a B-tree whose pages are never changed in place.
         Redb = "redb",
+        /// A database of a PostgreSQL server, which a group shares.
+        Postgresql = "postgresql",
     }
 }
 
@@ -56,6 +58,15 @@ impl StoreEngine {
             StoreEngine::Sqlite => true,
             StoreEngine::Lsm => cfg!(feature = "lsm"),
             StoreEngine::Redb => cfg!(feature = "redb"),
+            StoreEngine::Postgresql => cfg!(feature = "postgresql"),
+        }
+    }
+
+    /// The feature of the program that has the engine.
+    fn feature(self) -> &'static str {
+        match self {
+            StoreEngine::Postgresql => "postgresql-store",
+            other => other.word(),
         }
     }
 
@@ -64,6 +75,7 @@ impl StoreEngine {
         Error::EngineNotBuilt {
             dir: home.dir().to_owned(),
             engine: self.word(),
+            feature: self.feature(),
         }
     }
 

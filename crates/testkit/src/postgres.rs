@@ -79,6 +79,26 @@ impl PostgresServer {
         Ok(Some(server))
     }
 
+    /// Keeps the server, in its stage, until this process ends in whatever way.
+    pub fn until_exit(self, stage: Stage) -> io::Result<u16> {
+        let text = "read -r _; \"$1\" -D \"$2\" -m immediate -w stop; rm -rf \"$3\"";
+        let mut command = Command::new("setsid");
+        command
+            .args(["sh", "-c", text, "sh"])
+            .arg(self.programs.join("pg_ctl"))
+            .arg(&self.data)
+            .arg(stage.path());
+        let stopper = self.user.runs(&mut command).stdin(Stdio::piped());
+        let stopper = stopper
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let port = self.port;
+        // The end of this process closes the pipe.
+        std::mem::forget((self, stage, stopper));
+        Ok(port)
+    }
+
     /// `pg_ctl ARGS…`
     pub fn control(&self, stage: &Stage, args: &[&str]) -> io::Result<()> {
         let mut command = stage.command(self.programs.join("pg_ctl"));

@@ -101,6 +101,10 @@ pub struct StoreMigrateArgs {
     #[arg(long, value_name = "ENGINE", value_parser = words::<StoreEngine>())]
     pub to: StoreEngine,
 
+    /// Database of a PostgreSQL server, with --to postgresql: postgresql://USER@HOST/DATABASE
+    #[arg(long, value_name = "CONNECTION", required_if_eq("to", "postgresql"))]
+    pub connection: Option<String>,
+
     /// Keep the old database beside the new one, under a name that ends in .old
     #[arg(long)]
     pub keep_old: bool,

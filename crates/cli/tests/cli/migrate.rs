@@ -268,3 +268,127 @@ fn owned(place: &Place, path: &Path) {
         }
     }
 }
+
+/// A connection to a server in the stage of a place.
+#[cfg(feature = "postgresql-store")]
+fn server(place: &Place) -> Option<(backstory_testkit::postgres::PostgresServer, String)> {
+    use backstory_testkit::postgres::PostgresServer;
+    let server = PostgresServer::start("a store on a server", &place.stage, "").unwrap()?;
+    let connection = format!("postgresql://ann@127.0.0.1:{}/bank", server.port);
+    Some((server, connection))
+}
+
+#[cfg(feature = "postgresql-store")]
+fn join(place: &Place, connection: &str) {
+    let args = [
+        "store",
+        "migrate",
+        "--to",
+        "postgresql",
+        "--connection",
+        connection,
+    ];
+    let moved = place.run(&args);
+    assert_eq!((moved.status, moved.err.as_str()), (0, ""), "{moved:?}");
+    assert!(moved.out.contains("postgresql now: 2 runs"), "{moved:?}");
+}
+
+/// How many runs the list has.
+#[cfg(feature = "postgresql-store")]
+fn listed(place: &Place) -> usize {
+    place.json(&["log", "--json"]).as_array().unwrap().len()
+}
+
+#[cfg(feature = "postgresql-store")]
+#[test]
+fn two_stores_share_the_database_of_a_server_and_go_back() {
+    let ((ann, _), (bob, _)) = (two_runs(), two_runs());
+    assert_eq!(ann.run(&["tag", "first", "stage=tune"]).status, 0);
+    let Some((_server, connection)) = server(&ann) else {
+        return;
+    };
+    let before = answers(&ann);
+    let shown = ann.json(&["show", "first", "--json"]);
+    let first = shown["run"].as_str().unwrap();
+    join(&ann, &connection);
+    assert_eq!(databases(&ann), ["graph.postgresql"]);
+    assert_eq!(answers(&ann), before);
+    join(&bob, &connection);
+    assert_eq!((listed(&ann), listed(&bob)), (4, 4));
+    // Each finds what the other has recorded, and its own tags.
+    let made = bob.path("copy");
+    let steps = |place: &Place| {
+        let told = place.run(&["of", &made]).out;
+        let steps = told.lines().filter(|line| line.starts_with("  "));
+        steps.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(&ann), steps(&bob));
+    assert!(steps(&ann).contains(&"  sort in > out".to_owned()));
+    // Both have a run with the name `first`.
+    assert_eq!(ann.run(&["tag", first]).out, before[5]);
+    assert_eq!(bob.run(&["tag", first]).out, "");
+    ann.record("cat copy > third");
+    assert_eq!(ann.run(&["index", "--wait"]).status, 0);
+    assert_eq!(listed(&bob), 5);
+    for place in [&ann, &bob] {
+        let verified = place.run(&["store", "verify"]);
+        assert_eq!(
+            (verified.status, verified.err.as_str()),
+            (0, ""),
+            "{verified:?}"
+        );
+        place
+            .run(&["store", "rebuild"])
+            .is_error(1, &["server", "migrate --to sqlite"]);
+    }
+    migrate(&ann, "sqlite");
+    assert_eq!(databases(&ann), ["graph.db"]);
+    assert_eq!(answers(&ann)[0], before[0]);
+    // The database of the server stays, and a store that comes again is compared with it.
+    let args = [
+        "store",
+        "migrate",
+        "--to",
+        "postgresql",
+        "--connection",
+        &connection,
+    ];
+    assert_eq!(ann.run(&args).status, 0);
+    assert_eq!((listed(&ann), listed(&bob)), (5, 5));
+}
+
+#[cfg(feature = "postgresql-store")]
+#[test]
+fn a_server_that_is_stopped_is_a_clear_error_and_its_store_answers_when_it_is_back() {
+    let (place, _) = two_runs();
+    let Some((server, connection)) = server(&place) else {
+        return;
+    };
+    join(&place, &connection.replace("ann@", "ann:hush@"));
+    let before = answers(&place);
+    server
+        .control(&place.stage, &["-m", "fast", "-w", "stop"])
+        .unwrap();
+    for args in [&["log"][..], &["of", "copy"], &["store", "stats"]] {
+        let failed = place.run(args);
+        failed.is_error(1, &["cannot connect", "127.0.0.1", "graph.postgresql"]);
+        assert!(!failed.err.contains("hush"), "{failed:?}");
+    }
+    assert_eq!(place.run(&["record", "--", "true"]).status, 0);
+    server.control(&place.stage, &["-w", "start"]).unwrap();
+    assert_eq!(listed(&place), 3);
+    assert_eq!(answers(&place)[0], before[0]);
+    place
+        .run(&[
+            "store",
+            "migrate",
+            "--to",
+            "redb",
+            "--connection",
+            &connection,
+        ])
+        .is_error(2, &["--connection"]);
+    place
+        .run(&["store", "migrate", "--to", "postgresql"])
+        .is_error(2, &["--connection"]);
+}

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use backstory_query::answer::Scope;
 use backstory_query::{ancestry, influence};
 use backstory_store::{
-    ActivityKey, EngineOptions, Error, Home, Store, StoreEngine, VersionMatch, open_engine,
+    ActivityKey, ConnectionFile, DatabaseFiles, EngineOptions, Error, Home, Store, StoreEngine,
+    VersionMatch, open_engine,
 };
 use backstory_vocabulary::Word;
 
@@ -48,9 +49,18 @@ fn the_engines_are_compared() {
 fn measure(engine: StoreEngine, options: &EngineOptions, edges: u64) {
     let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let home = Home::open(tmp.path()).unwrap();
+    if engine == StoreEngine::Postgresql
+        && let Ok(connection) = std::env::var("BACKSTORY_MEASURE_POSTGRESQL")
+    {
+        let file = ConnectionFile::new(&connection).unwrap();
+        file.write(DatabaseFiles::of(&home, engine).path()).unwrap();
+    }
     let mut store = match open_engine(&home, engine, options) {
-        Err(Error::EngineNotBuilt { .. }) => {
-            println!("{:<7} is not in this build", engine.word());
+        Err(Error::EngineNotBuilt { .. } | Error::NoConnection { .. }) => {
+            println!(
+                "{:<7} is not in this build, or has no server",
+                engine.word()
+            );
             return;
         }
         store => store.unwrap(),

@@ -37,6 +37,10 @@ pub trait KeyValueEngine: Sized {
     /// True if other processes wait while this process has the map open.
     const EXCLUSIVE: bool;
 
+    /// True if stores of other directories append to the same map. Rows about contents and
+    /// annotations are of one directory even then.
+    const SHARED: bool = false;
+
     /// Opens the map whose file or directory is at a path, making it if it is not there.
     fn open(path: &Path, options: &EngineOptions) -> Result<Self>;
 
@@ -45,6 +49,22 @@ pub trait KeyValueEngine: Sized {
 
     /// The state now.
     fn snapshot(&self) -> Result<Self::Snapshot>;
+
+    /// The value that a key has now.
+    fn get_now(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.snapshot()?.get(key)
+    }
+
+    /// Looks at the keys from `from` to before `end` in the state now.
+    fn scan_now(
+        &self,
+        from: &[u8],
+        end: &[u8],
+        order: ScanOrder,
+        look: &mut Look<'_>,
+    ) -> Result<()> {
+        self.snapshot()?.scan(from, end, order, look)
+    }
 
     /// Waits until no other process writes.
     fn begin(&self) -> Result<Self::Writer>;

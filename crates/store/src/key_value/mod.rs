@@ -9,7 +9,8 @@
 //!      │          one transaction: changes in memory above a snapshot
 //! KeyValueEngine  snapshot, get, scan; commit of all changes at once
 //!      ├── RedbEngine   a B-tree (feature `redb`)
-//!      └── LsmEngine    an LSM tree (feature `lsm`)
+//!      ├── LsmEngine    an LSM tree (feature `lsm`)
+//!      └── PostgresqlEngine  a table of a server (feature `postgresql`)
 //! ```
 //!
 //! Invariant: the changes of an append are committed at once, or not at all.
@@ -26,6 +27,8 @@ mod engine;
 mod fact_rows;
 #[cfg(feature = "lsm")]
 mod lsm_tree;
+#[cfg(feature = "postgresql")]
+mod postgresql;
 mod question_stop;
 mod removal;
 mod row_keys;
@@ -59,6 +62,8 @@ pub use b_tree::RedbEngine;
 pub use engine::KeyValueEngine;
 #[cfg(feature = "lsm")]
 pub use lsm_tree::LsmEngine;
+#[cfg(feature = "postgresql")]
+pub use postgresql::PostgresqlEngine;
 
 /// A store in an LSM tree.
 #[cfg(feature = "lsm")]
@@ -67,6 +72,10 @@ pub type LsmStore = KeyValueStore<LsmEngine>;
 /// A store in a B-tree that copies what it changes.
 #[cfg(feature = "redb")]
 pub type RedbStore = KeyValueStore<RedbEngine>;
+
+/// A store in a database of a PostgreSQL server.
+#[cfg(feature = "postgresql")]
+pub type PostgresqlStore = KeyValueStore<PostgresqlEngine>;
 
 /// The number of the format of the rows.
 const FORMAT: u32 = 1;
@@ -105,17 +114,11 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
 
     fn check_format(&self) -> Result<()> {
         let key = RowTable::Format.bytes(&[]);
-        let found = match self.get(&key)? {
-            Some(row) => row.try_into().map(u32::from_be_bytes),
-            None => {
-                if self.any((&[0], &[u8::MAX]))? {
-                    return Err(Error::NotOurs(self.engine.path().to_owned()));
-                }
-                self.transaction(|| self.put(key, FORMAT.to_be_bytes()))?;
-                Ok(FORMAT)
-            }
+        let row = match self.get(&key)? {
+            Some(row) => row,
+            None => self.transaction(|| self.make_format(&key))?,
         };
-        match found {
+        match row.try_into().map(u32::from_be_bytes) {
             Ok(FORMAT) => Ok(()),
             Ok(found) => Err(Error::NewerSchema {
                 path: self.engine.path().to_owned(),
@@ -124,6 +127,19 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             }),
             Err(_) => Err(Error::NotOurs(self.engine.path().to_owned())),
         }
+    }
+
+    /// Makes the row of the format in an empty database, unless another process has made it
+    /// meanwhile.
+    fn make_format(&self, key: &[u8]) -> Result<Vec<u8>> {
+        if let Some(row) = self.get(key)? {
+            return Ok(row);
+        }
+        if self.any((&[0], &[u8::MAX]))? {
+            return Err(Error::NotOurs(self.engine.path().to_owned()));
+        }
+        self.put(key, FORMAT.to_be_bytes())?;
+        Ok(FORMAT.to_be_bytes().to_vec())
     }
 
     fn graph(&self) -> GraphReader<'_, Self> {
@@ -290,5 +306,9 @@ impl<E: KeyValueEngine> EngineControl for KeyValueStore<E> {
 
     fn is_exclusive(&self) -> bool {
         E::EXCLUSIVE
+    }
+
+    fn is_shared(&self) -> bool {
+        E::SHARED
     }
 }

@@ -19,11 +19,16 @@ pub struct OpenTransaction<E: KeyValueEngine> {
 }
 
 impl<E: KeyValueEngine> KeyValueStore<E> {
-    /// Looks into the snapshot that is held, or else into the state now.
-    fn in_snapshot<R>(&self, look: impl FnOnce(&E::Snapshot) -> Result<R>) -> Result<R> {
+    /// Scans the snapshot that is held, or else the state now.
+    fn scan_state(
+        &self,
+        (from, end): (&[u8], &[u8]),
+        order: ScanOrder,
+        look: &mut Look<'_>,
+    ) -> Result<()> {
         match &*self.held.borrow() {
-            Some(snapshot) => look(snapshot),
-            None => look(&self.engine.snapshot()?),
+            Some(snapshot) => snapshot.scan(from, end, order, look),
+            None => self.engine.scan_now(from, end, order, look),
         }
     }
 
@@ -49,7 +54,10 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             return Ok(changed.map(<[u8]>::to_vec));
         }
         self.stop.check(self.engine.path())?;
-        self.in_snapshot(|snapshot| snapshot.get(key))
+        match &*self.held.borrow() {
+            Some(snapshot) => snapshot.get(key),
+            None => self.engine.get_now(key),
+        }
     }
 
     /// Looks at the rows from one key to before another. Stops when `look` says so.
@@ -68,19 +76,15 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             None => Vec::new(),
         };
         if changed.is_empty() {
-            return self.in_snapshot(|snapshot| {
-                snapshot.scan(from, end, order, &mut |key, value| {
-                    self.stop.check(self.engine.path())?;
-                    look(key, value)
-                })
+            return self.scan_state((from, end), order, &mut |key, value| {
+                self.stop.check(self.engine.path())?;
+                look(key, value)
             });
         }
         let mut rows = BTreeMap::new();
-        self.in_snapshot(|snapshot| {
-            snapshot.scan(from, end, ScanOrder::Ascending, &mut |key, value| {
-                rows.insert(key.to_vec(), value.to_vec());
-                Ok(ControlFlow::Continue(()))
-            })
+        self.scan_state((from, end), ScanOrder::Ascending, &mut |key, value| {
+            rows.insert(key.to_vec(), value.to_vec());
+            Ok(ControlFlow::Continue(()))
         })?;
         for (key, value) in changed {
             match value {
@@ -194,8 +198,9 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
 
     /// Begins a transaction: reads see the newest state, and what the transaction changes.
     pub(super) fn begin_changes(&self) -> Result<()> {
-        let writer = self.engine.begin()?;
+        // An engine with one connection has one state at a time.
         self.release();
+        let writer = self.engine.begin()?;
         self.hold()?;
         *self.open.borrow_mut() = Some(OpenTransaction {
             writer,

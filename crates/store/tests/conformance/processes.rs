@@ -20,6 +20,7 @@ const ENGINE: &str = "BACKSTORY_TEST_ENGINE";
 const LATEST: &str = "20000";
 
 fn start(test: &str, engine: &str, dir: &Path, name: &str) -> Child {
+    engines::prepare(engine, dir);
     Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",

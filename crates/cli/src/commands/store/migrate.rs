@@ -3,14 +3,19 @@
 //! The new database is made beside the old one and compared with it, run by run. Then one rename,
 //! of the file that names the engine, makes the new database the store's. A migration that is
 //! interrupted before leaves the old database as it is. Logs and contents stay as they are.
+//!
+//! A database of a server may have runs of other stores. Each run is appended to it, or compared
+//! with the one that is there. An interrupted migration leaves runs, which the next one compares.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use backstory_files::Digest;
 use backstory_store::{
-    self as store, DatabaseFiles, EngineControl, EngineOptions, Home, Maintenance, RunRecord,
-    Store, StoreEngine, combined, copy_run, digest_of_facts, digest_of_run, open_examined,
+    self as store, ConnectionFile, DatabaseFiles, EngineControl, EngineOptions, Home, Maintenance,
+    RunRecord, Store, StoreEngine, combined, copy_run, digest_of_facts, digest_of_run,
+    open_examined,
 };
 use backstory_vocabulary::Word;
 
@@ -27,6 +32,14 @@ use crate::text::words::counted;
 pub fn run(args: StoreMigrateArgs, chosen: Option<&Path>) -> Outcome {
     let home = Home::open(&Home::directory(chosen)?)?;
     let from = StoreEngine::of(&home)?;
+    let is_server = args.to == StoreEngine::Postgresql;
+    let connection = args.connection.as_deref().filter(|_| is_server);
+    if connection.is_none() && args.connection.is_some() {
+        return Err(Failure::misuse(format!(
+            "--connection is for --to postgresql; the storage engine {} has its own files",
+            args.to
+        )));
+    }
     if !args.to.is_built() {
         return Err(args.to.not_built(&home).into());
     }
@@ -51,6 +64,9 @@ pub fn run(args: StoreMigrateArgs, chosen: Option<&Path>) -> Outcome {
     let target = DatabaseFiles::of(&home, args.to);
     let new = target.beside(".new");
     new.remove()?;
+    if let Some(connection) = connection {
+        ConnectionFile::new(connection)?.write(new.path())?;
+    }
     let moved = copy(&home, &mut old, &new);
     if moved.is_err() {
         new.remove()?;
@@ -103,7 +119,7 @@ fn copy(home: &Home, old: &mut Box<dyn Store>, new: &DatabaseFiles) -> Result<Mo
     let mut digests = Vec::new();
     for run in &runs {
         digests.push(digest_of_run(&**old, run)?);
-        copy_run(&**old, run, &mut *copied)?;
+        append(&**old, run, &mut *copied, digests.last())?;
         progress.done.add(run.counts.edges);
     }
     store::catch_up(home, &mut copied)?;
@@ -131,6 +147,22 @@ fn copy(home: &Home, old: &mut Box<dyn Store>, new: &DatabaseFiles) -> Result<Mo
     })
 }
 
+/// Appends a run to the copy, unless the copy has it with the same digest.
+fn append(
+    old: &dyn Store,
+    run: &RunRecord,
+    copied: &mut dyn Store,
+    digest: Option<&Digest>,
+) -> Result<(), Failure> {
+    if let Some(there) = copied.run(&run.header.id)? {
+        if Some(&digest_of_run(copied, &there)?) == digest {
+            return Ok(());
+        }
+        copied.remove(&run.header.id)?;
+    }
+    Ok(copy_run(old, run, copied)?)
+}
+
 /// The runs of a store, in the order in which they were appended.
 fn in_order(store: &dyn Store) -> store::Result<Vec<RunRecord>> {
     let mut runs = store.runs()?;
@@ -150,7 +182,14 @@ fn compare(
             "{what} differs in the copy, so the store stays as it was; `backstory store verify` checks the store"
         ))
     };
-    let copies = in_order(copied)?;
+    let mut copies = in_order(copied)?;
+    if copied.is_shared() {
+        // Other stores have runs there, too, and an earlier migration may have left some.
+        let ids = runs.iter().map(|run| run.header.id.as_str());
+        let order: HashMap<&str, usize> = ids.zip(0..).collect();
+        copies.retain(|copy| order.contains_key(copy.header.id.as_str()));
+        copies.sort_by_key(|copy| order.get(copy.header.id.as_str()));
+    }
     let ids = |runs: &[RunRecord]| -> Vec<String> {
         runs.iter().map(|run| run.header.id.clone()).collect()
     };

@@ -27,6 +27,12 @@ use crate::text::words::counted;
 pub fn run(args: StoreRebuildArgs, chosen: Option<&Path>) -> Outcome {
     let home = Home::open_to_read(&Home::directory(chosen)?)?;
     let engine = StoreEngine::of(&home)?;
+    if engine == StoreEngine::Postgresql {
+        return Err(Failure::not_found(format!(
+            "the database of the store {} is on a server and may have runs of others, so it is not made again; restore the server's backup, or `backstory store migrate --to sqlite`",
+            home.dir().display()
+        )));
+    }
     // The database is open until it is replaced: another process may wait for it, and have a lock.
     let mut old = OldDatabase::open(&home, engine)?;
     let waiting = "waiting for another backstory process to index the newest runs";
