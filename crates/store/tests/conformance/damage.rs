@@ -127,6 +127,59 @@ fn a_damaged_file_is_an_answer_or_an_error_that_says_what_to_do() {
     }
 }
 
+/// The position of a section of the LSM tree's list of tables, from the list of sections.
+#[cfg(feature = "lsm")]
+fn section(list: &[u8], name: &[u8]) -> Option<usize> {
+    let at = list.windows(name.len()).position(|part| part == name)?;
+    let position = list.get(at.checked_sub(18)?..at - 10)?;
+    Some(u64::from_le_bytes(position.try_into().ok()?) as usize)
+}
+
+/// Writes a great number where the file has another.
+#[cfg(feature = "lsm")]
+fn promise_billions(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at..at + 4].fill(0xfe);
+    fs::write(path, bytes).unwrap();
+}
+
+/// The library takes memory for as many entries as a list promises.
+#[cfg(feature = "lsm")]
+#[test]
+fn a_list_of_the_lsm_tree_that_promises_billions_of_entries_is_an_error() {
+    let tmp = tempfile::tempdir().unwrap();
+    let sound = tmp.path().join("sound");
+    fill(&mut *engines::open("lsm", &sound).unwrap());
+    engines::open("lsm", &sound).unwrap().compact().unwrap();
+    let mut all = Vec::new();
+    files(&sound, &mut all);
+    let mut damaged = 0;
+    for file in all {
+        let bytes = fs::read(&file).unwrap();
+        let sections = bytes.windows(4).rposition(|part| part == b"TOC!");
+        let lists = [section(&bytes, b"blob_files"), sections.map(|at| at + 4)];
+        for at in lists.into_iter().flatten() {
+            let dir = tmp.path().join("damaged");
+            copy_directory(&sound, &dir);
+            promise_billions(&dir.join(file.strip_prefix(&sound).unwrap()), at);
+            match engines::open("lsm", &dir).map(drop) {
+                // The file is of an older state.
+                Ok(()) => (),
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(
+                        text.contains("graph.lsm") && text.contains("rebuild"),
+                        "{text}"
+                    );
+                    damaged += 1;
+                }
+            }
+            fs::remove_dir_all(&dir).unwrap();
+        }
+    }
+    assert!(damaged > 2, "{damaged} lists");
+}
+
 #[test]
 fn a_question_that_should_stop_fails_and_the_next_one_is_answered() {
     for engine in engines::durable() {

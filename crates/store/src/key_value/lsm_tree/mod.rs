@@ -4,9 +4,11 @@
 //! and merge them. One process at a time has the database: others wait for it. Stores of the same
 //! process share it.
 
+mod manifest;
 mod open_trees;
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::ErrorKind;
 use std::ops::{Bound, ControlFlow};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -64,6 +66,21 @@ impl Drop for LsmEngine {
     }
 }
 
+/// Takes the lock of a database, if it exists. [`Error::Busy`] if another process has it open.
+fn lock(database: &Path) -> Result<Option<File>> {
+    let path = database.join("lock");
+    let fail = |error| failed_io("lock", &path, error);
+    let file = match File::options().read(true).write(true).open(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(fail)?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::Busy(database.to_owned())),
+        Err(TryLockError::Error(error)) => Err(fail(error)),
+    }
+}
+
 /// Sorts a failure by what the user can do about it.
 fn failed(doing: &'static str, path: &Path, error: fjall::Error) -> Error {
     use fjall::Error::*;
@@ -98,6 +115,11 @@ impl KeyValueEngine for LsmEngine {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| Error::io("make", &path, error))?;
         let open = || {
+            {
+                // Another process may change the lists.
+                let _alone = lock(&path)?;
+                manifest::check(&path)?;
+            }
             let half = options.memory.unwrap_or(USUAL_MEMORY) as u64 / 2;
             let database = Database::builder(&path)
                 .cache_size(half)
