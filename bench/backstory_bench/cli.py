@@ -15,6 +15,7 @@ from pathlib import Path
 from . import promises, report
 from .collectors import COLLECTORS, Collector, chosen
 from .collectors.template import BadTemplate, from_template
+from .engines import ARITY, main_engines
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
 from .mounted import main_mounted
@@ -224,6 +225,18 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_mounted)
+    p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
+    p.add_argument("--engines", default="sqlite,lsm,redb", help="comma-separated words of engines")
+    p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
+    p.add_argument("--arity", type=int, default=ARITY)
+    p.add_argument("--size", type=int, default=64 << 10, help="bytes of each file")
+    p.add_argument("--block", type=int, default=4096, help="bytes that one call copies")
+    p.add_argument("--every-block", action="store_true", help="record every call, without suppression")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of tree and stores")
+    p.add_argument("--out", help="CSV to write")
+    p.add_argument("--keep", help="directory in which the recorded stores stay, for the comparison by memory")
+    p.set_defaults(do=main_engines)
     return parser
 
 

@@ -12,6 +12,7 @@ use backstory_store::{
 };
 use backstory_vocabulary::Word;
 
+use crate::recorded;
 use crate::synthetic::{self, PROJECTS};
 
 /// How often each look-up is timed.
@@ -46,24 +47,68 @@ fn the_engines_are_compared() {
     }
 }
 
-fn measure(engine: StoreEngine, options: &EngineOptions, edges: u64) {
-    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let home = Home::open(tmp.path()).unwrap();
+/// An empty store of an engine. `None`, with a line, if it cannot be measured here.
+fn made(home: &Home, engine: StoreEngine, options: &EngineOptions) -> Option<Box<dyn Store>> {
     if engine == StoreEngine::Postgresql
         && let Ok(connection) = std::env::var("BACKSTORY_MEASURE_POSTGRESQL")
     {
         let file = ConnectionFile::new(&connection).unwrap();
-        file.write(DatabaseFiles::of(&home, engine).path()).unwrap();
+        file.write(DatabaseFiles::of(home, engine).path()).unwrap();
     }
-    let mut store = match open_engine(&home, engine, options) {
+    match open_engine(home, engine, options) {
         Err(Error::EngineNotBuilt { .. } | Error::NoConnection { .. }) => {
-            println!(
-                "{:<7} is not in this build, or has no server",
-                engine.word()
-            );
-            return;
+            let engine = engine.word();
+            println!("{engine:<10} is not in this build, or has no server");
+            None
         }
-        store => store.unwrap(),
+        store => Some(store.unwrap()),
+    }
+}
+
+#[test]
+#[ignore = "a measurement, of a store that BACKSTORY_MEASURE_STORE names"]
+fn the_engines_take_in_recorded_runs_with_each_size_of_memory() {
+    let Some(from) = std::env::var_os("BACKSTORY_MEASURE_STORE") else {
+        eprintln!("skipped: BACKSTORY_MEASURE_STORE does not name a store");
+        return;
+    };
+    let from = Home::open_to_read(Path::new(&from)).unwrap();
+    println!("engine       MB      edges  ingest s  cpu s   edges/s B/edge");
+    for memory in list("BACKSTORY_MEASURE_MEMORY", "4,8,16,32,64,128") {
+        for &engine in StoreEngine::ALL {
+            let options = EngineOptions {
+                memory: Some((memory as usize) << 20),
+                ..EngineOptions::default()
+            };
+            take_in(&from, engine, &options);
+        }
+    }
+}
+
+fn take_in(from: &Home, engine: StoreEngine, options: &EngineOptions) {
+    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let Some(mut store) = made(&home, engine, options) else {
+        return;
+    };
+    let filled = recorded::copy(from, &mut *store);
+    println!(
+        "{:<10} {:>4} {:>10} {:>9.3} {:>6.2} {:>9.0} {:>6.2}",
+        engine.word(),
+        options.memory.unwrap_or_default() >> 20,
+        filled.edges,
+        filled.elapsed.as_secs_f64(),
+        filled.processor.as_secs_f64(),
+        filled.edges as f64 / filled.elapsed.as_secs_f64(),
+        store.stats().unwrap().bytes as f64 / filled.edges as f64,
+    );
+}
+
+fn measure(engine: StoreEngine, options: &EngineOptions, edges: u64) {
+    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let Some(mut store) = made(&home, engine, options) else {
+        return;
     };
     let filled = synthetic::fill(&mut *store, edges);
     drop(store);

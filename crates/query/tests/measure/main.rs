@@ -12,7 +12,10 @@
 //! - `BACKSTORY_MEASURE_SIZES`, `BACKSTORY_MEASURE_MEMORY`: numbers of edges and MB of memory, each
 //!   list with commas, for the comparison of the engines (500000,2000000 and 32). Engines beside
 //!   SQLite need `--features backstory-store/lsm,backstory-store/redb`.
-//! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too.
+//! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too. The
+//!   engines take them in with each size of memory. `backstory-bench engines --keep DIR` makes one
+//!   with the workload of the Story Book paper.
+//! - `BACKSTORY_MEASURE_POSTGRESQL`: connection to an empty database for the engine `postgresql`.
 //!
 //! `docs/design/store.md` has the figures.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -87,10 +90,12 @@ fn a_store_of_recorded_runs_is_measured() {
     let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let home = Home::open(tmp.path()).unwrap();
     let mut store = SqliteStore::open(&home).unwrap();
-    let (total, taken) = recorded::copy(&from, &mut store);
+    let filled = recorded::copy(&from, &mut store);
     println!(
-        "{total} edges in {taken:?} of processor time: {:.2} million a second",
-        total as f64 / taken.as_secs_f64() / 1e6
+        "{} edges in {:?} of processor time: {:.2} million a second",
+        filled.edges,
+        filled.processor,
+        filled.edges as f64 / filled.processor.as_secs_f64() / 1e6
     );
     drop(store);
     report::print_room(&home);

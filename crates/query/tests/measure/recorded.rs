@@ -1,7 +1,7 @@
 //! StoredRun runs, taken from another store and appended to a new one.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::Instant;
 
 use backstory_graph::model::*;
 use backstory_store::{
@@ -9,6 +9,7 @@ use backstory_store::{
 };
 
 use crate::report::processor_time;
+use crate::synthetic::Filled;
 
 /// One run of the other store, in memory.
 struct StoredRun {
@@ -51,25 +52,26 @@ impl StoredRun {
     }
 }
 
-/// Appends all runs of the store at `from`, oldest first; returns the edges and the processor time
-/// that the store took.
-pub fn copy(from: &Home, to: &mut SqliteStore) -> (u64, Duration) {
+/// Appends all runs of the store at `from`, oldest first; returns the edges, and the time that the
+/// new store took.
+pub fn copy(from: &Home, to: &mut dyn GraphStore) -> Filled {
     let store = SqliteStore::open(from).unwrap();
     let mut records = store.runs().unwrap();
     records.reverse();
-    let (mut edges, mut taken) = (0, Duration::ZERO);
+    let mut filled = Filled::default();
     for record in records {
         let run = StoredRun::read(&store, record);
-        edges += run.record.counts.edges;
+        filled.edges += run.record.counts.edges;
         let (header, end) = (&run.record.header, &run.record.end);
-        let clock = processor_time();
+        let (clock, begun) = (processor_time(), Instant::now());
         to.append(header, end, run.record.log_bytes, &mut |sink| {
             run.emit(sink)
         })
         .unwrap();
-        taken += processor_time() - clock;
+        filled.processor += processor_time() - clock;
+        filled.elapsed += begun.elapsed();
     }
-    (edges, taken)
+    filled
 }
 
 /// Up to `most` files that the runs wrote (`made`) or read, spread evenly over all of them.

@@ -1,0 +1,202 @@
+"""Measures the storage engines with the workload of the Story Book paper (section 4).
+
+The workload is a tree of directories with one file each. The tree has an arity of 14 and five
+levels. A process of its own copies each file in blocks from the parent to the child.
+
+The workload is recorded once for each number of levels. Then every engine takes in copies of the
+same log: ingestion by the size of the log (figure 6). It answers 50 questions about random files,
+the first 10 first (figure 9). Each question is a process of its own. Each round takes the engines
+in random order, because other programs use the machine, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import progress
+
+FIELDS = ["engine", "levels", "round", "log_bytes", "edges", "graph_bytes", "ingest_s", "cpu_s", "questions_s"]
+ARITY = 14
+QUESTIONS = 50
+STEP = 10
+SEED = 20090223
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The directories of the workload: paths from the top, each parent before its children."""
+
+    arity: int
+    levels: int
+
+    def paths(self) -> list[str]:
+        """Returns the directories. The top is `.`."""
+        last, found = ["."], ["."]
+        for _ in range(self.levels - 1):
+            last = [f"{parent}/{child}" for parent in last for child in range(self.arity)]
+            found += last
+        return found
+
+    def write(self, top: Path, size: int, block: int) -> Path:
+        """Makes the directories and the first file. Returns the script that copies the others."""
+        lines = []
+        for path in self.paths():
+            (top / path).mkdir(parents=True, exist_ok=True)
+            if path != ".":
+                parent = path.rsplit("/", 1)[0]
+                lines.append(f"dd if={parent}/file of={path}/file bs={block} status=none")
+        (top / "file").write_bytes(random.Random(SEED).randbytes(size))
+        script = top / "copy.sh"
+        script.write_text("\n".join([*lines, ""]))
+        return script
+
+
+@dataclass(frozen=True)
+class Ingestion:
+    """One log, taken in by one engine."""
+
+    log_bytes: int
+    edges: int
+    graph_bytes: int
+    elapsed: float
+    processor: float
+
+
+def backstory(words: Sequence[str], store: Path, top: Path) -> tuple[str, float, float]:
+    """Runs a command. Returns its output, its elapsed time and its processor time in seconds."""
+    argv = [os.environ.get("BACKSTORY", "backstory"), *words]
+    environment = os.environ | {"BACKSTORY_STORE": str(store)}
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen(
+            argv, cwd=top, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+        )
+        _, status, used = os.wait4(child.pid, 0)
+        elapsed = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        said = out.read().decode(errors="surrogateescape")
+        if child.returncode:
+            raise SystemExit(f"backstory-bench: {' '.join(argv)}: {said.strip()}")
+        return said, elapsed, used.ru_utime + used.ru_stime
+
+
+def record(tree: Tree, top: Path, args: argparse.Namespace) -> Path:
+    """Records the workload, and returns a store with a log that has all identities."""
+    work, store = top / "work", top / "recorded"
+    work.mkdir()
+    script = tree.write(work, args.size, args.block)
+    options = ["--contents", "off", "--suppress", "off" if args.every_block else "on"]
+    backstory(["record", *options, "--", "sh", str(script)], store, work)
+    # The first indexer adds identities to the log.
+    backstory(["index", "--wait"], store, work)
+    return store
+
+
+def prepare(engine: str, recorded: Path, store: Path) -> None:
+    """Makes a store with the logs of another one, and an empty database of an engine."""
+    store.mkdir(mode=0o700)
+    shutil.copytree(recorded / "runs", store / "runs")
+    shutil.copy(recorded / "format", store / "format")
+    if engine != "sqlite":
+        (store / "engine").write_text(engine + "\n")
+
+
+def ingest(store: Path, top: Path) -> Ingestion:
+    """Indexes the logs of a store."""
+    _, elapsed, processor = backstory(["index", "--wait"], store, top)
+    stats = json.loads(backstory(["store", "stats", "--json"], store, top)[0])
+    return Ingestion(stats["log_bytes"], stats["edges"], stats["graph_bytes"], elapsed, processor)
+
+
+def ask(tree: Tree, store: Path, work: Path) -> list[float]:
+    """Asks where random files come from. Returns the seconds of the first 10, 20, … questions."""
+    files = [path for path in tree.paths() if path != "."]
+    chosen = random.Random(SEED).choices(files, k=QUESTIONS)
+    total, found = 0.0, []
+    for number, path in enumerate(chosen, 1):
+        total += backstory(["of", f"{path}/file", "--json"], store, work)[1]
+        if number % STEP == 0:
+            found.append(total)
+    return found
+
+
+def has_engine(engine: str, top: Path) -> bool:
+    """Whether the program was built with an engine."""
+    store = Path(tempfile.mkdtemp(dir=top))
+    (store / "runs").mkdir()
+    (store / "format").write_text("1\n")
+    (store / "engine").write_text(engine + "\n")
+    argv = [os.environ.get("BACKSTORY", "backstory"), "store", "stats", "--store", str(store)]
+    return subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def summary(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Returns a table: medians over the rounds, with the least and greatest ingestion."""
+    questions = "".join(f" {count} questions (s) |" for count in range(STEP, QUESTIONS + 1, STEP))
+    lines = [
+        f"| Engine | Levels | Log (MB) | Edges/s | Least to greatest | Bytes an edge |{questions}",
+        "| --- | ---: | ---: | ---: | ---: | ---: |" + " ---: |" * (QUESTIONS // STEP),
+    ]
+    for engine, levels in dict.fromkeys((row["engine"], row["levels"]) for row in rows):
+        own = [row for row in rows if (row["engine"], row["levels"]) == (engine, levels)]
+        edges = int(own[0]["edges"])
+        rates = [edges / float(row["ingest_s"]) for row in own]
+        size = statistics.median(int(row["graph_bytes"]) for row in own) / edges
+        asked = zip(*([float(one) for one in row["questions_s"].split()] for row in own), strict=True)
+        times = "".join(f" {statistics.median(column):.2f} |" for column in asked)
+        lines.append(
+            f"| {engine} | {levels} | {int(own[0]['log_bytes']) / 1e6:.1f} | {statistics.median(rates):,.0f} "
+            f"| {min(rates):,.0f} to {max(rates):,.0f} | {size:.1f} |{times}"
+        )
+    return lines
+
+
+def main_engines(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    rows: list[dict[str, str]] = []
+    with tempfile.TemporaryDirectory(prefix="bench-engines-", dir=args.workdir) as base:
+        chosen = [engine for engine in args.engines.split(",") if has_engine(engine, Path(base))]
+        for engine in set(args.engines.split(",")) - set(chosen):
+            print(f"SKIPPED {engine}: the program was built without it", file=sys.stderr)
+        for levels in (int(one) for one in args.levels.split(",")):
+            tree = Tree(args.arity, levels)
+            top = Path(base) / str(levels)
+            top.mkdir()
+            recorded = record(tree, top, args)
+            for number in range(args.rounds):
+                for engine in random.sample(chosen, k=len(chosen)):
+                    store = top / engine
+                    prepare(engine, recorded, store)
+                    done = ingest(store, top)
+                    asked = ask(tree, store, top / "work")
+                    shutil.rmtree(store)
+                    values = [engine, levels, number, done.log_bytes, done.edges, done.graph_bytes]
+                    times = [f"{done.elapsed:.3f}", f"{done.processor:.3f}", " ".join(f"{one:.3f}" for one in asked)]
+                    rows.append(dict(zip(FIELDS, [str(value) for value in [*values, *times]], strict=True)))
+                progress.show(f"engines: {levels} levels, round {number + 1} of {args.rounds}")
+            if args.keep:
+                shutil.copytree(recorded, Path(args.keep) / f"levels-{levels}")
+            shutil.rmtree(top)
+    progress.show("")
+    if args.out:
+        with Path(args.out).open("w", newline="") as out:
+            writer = csv.DictWriter(out, FIELDS)
+            writer.writeheader()
+            writer.writerows(rows)
+    rows.sort(key=lambda row: (int(row["levels"]), chosen.index(row["engine"])))
+    print("\n".join(summary(rows)))
+    return 0

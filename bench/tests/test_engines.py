@@ -1,0 +1,31 @@
+"""The command `engines`: its workload and its table."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from backstory_bench import engines
+
+
+def test_the_tree_of_the_paper_has_a_file_in_each_directory_of_five_levels() -> None:
+    assert len(engines.Tree(14, 5).paths()) == 1 + 14 + 14**2 + 14**3 + 14**4
+
+
+def test_the_script_copies_each_file_from_the_parent_of_its_directory(tmp_path: Path) -> None:
+    tree = engines.Tree(2, 3)
+    script = tree.write(tmp_path, 10_000, 4096)
+    assert len(script.read_text().splitlines()) == 6
+    subprocess.run(["sh", script], cwd=tmp_path, check=True)
+    contents = {(tmp_path / path / "file").read_bytes() for path in tree.paths()}
+    assert len(contents) == 1 and len(contents.pop()) == 10_000
+
+
+def test_the_table_has_the_median_of_the_rounds_and_their_spread() -> None:
+    def row(seconds: str, asked: str) -> dict[str, str]:
+        values = ["lsm", "5", "0", "2000000", "1000", "9000", seconds, "1", asked]
+        return dict(zip(engines.FIELDS, values, strict=True))
+
+    rows = [row("1", "1 2 3 4 5"), row("2", "2 3 4 5 6"), row("4", "3 4 5 6 7")]
+    last = engines.summary(rows)[-1]
+    assert last == "| lsm | 5 | 2.0 | 500 | 250 to 1,000 | 9.0 | 2.00 | 3.00 | 4.00 | 5.00 | 6.00 |"
