@@ -24,9 +24,10 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
         "BEGIN; UPDATE accounts SET sum = sum + 1 WHERE id = 42; COMMIT;",
     );
     write("elsewhere.sql", "INSERT INTO other VALUES (7);");
-    place.record("$PSQL -f fill.sql");
+    // These two clients last until the watch has seen them, however busy the machine is.
+    place.record("$PSQL -f fill.sql -c 'SELECT pg_sleep(1)'");
     place.record("$PSQL -f elsewhere.sql");
-    place.record("$LOCAL -f raise.sql");
+    place.record("$LOCAL -f raise.sql -c 'SELECT pg_sleep(1)'");
     place.record("$PSQL -c 'COPY accounts TO STDOUT' >report.csv");
     let said = watch.end().unwrap();
     assert!(!said.contains("incomplete"), "{said}");
