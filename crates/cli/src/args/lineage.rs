@@ -16,7 +16,7 @@ pub const OF: &str = "Examples:\n  \
     backstory of report.txt --level process  the processes and the files of each\n  \
     backstory of report.txt --all --lookups  also system files and look-ups\n  \
     backstory of report.txt --dot | dot -Tsvg > report.svg\n  \
-    backstory of --table accounts --key 42   a row of a watched database, and its history\n\n\
+    backstory of --table accounts --key 42   a database row, and its history\n\n\
     A step is a command that a person would have written. Steps that differ in\n\
     names of files only are one. Long commands are shortened; --commands prints\n\
     them in full.";
