@@ -55,7 +55,7 @@ lint: setup-test
 	scripts/lint-python
 	scripts/lint-cycles
 	scripts/lint-prose
-	$(CARGO) clippy --workspace --features backstory/lsm,backstory/redb,backstory/postgres,backstory/postgresql-store --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --features $$(scripts/tested-features) --all-targets --locked -- -D warnings
 
 fmt:
 	$(CARGO) fmt --all
