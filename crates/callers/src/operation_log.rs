@@ -146,31 +146,17 @@ impl OperationLog {
     /// A process that is met for the first time.
     pub fn born(&self, pid: u32, parent: u32, directory: &[u8], time: u64) {
         self.append(op::BORN, time, |record| {
-            record
-                .caller(CallerIds::of_process(pid))
-                .fd(pid as i32)
-                .arg(parent as i32)
-                .result(0)
-                .string(b"")
-                .string(directory);
+            record.process(pid, parent, directory);
         });
     }
 
     /// The program that a process runs.
     pub fn program(&self, pid: u32, path: &[u8], arguments: &[Vec<u8>], time: u64) {
         self.append(op::ARGS, time, |record| {
-            record
-                .caller(CallerIds::of_process(pid))
-                .result(0)
-                .arguments(arguments);
+            record.program_arguments(pid, arguments);
         });
         self.append(op::EXEC, time, |record| {
-            record
-                .caller(CallerIds::of_process(pid))
-                .fd(libc::AT_FDCWD)
-                .arg(arguments.len() as i32)
-                .resolved()
-                .string(path);
+            record.program(pid, path, arguments.len());
         });
     }
 

@@ -225,6 +225,32 @@ impl RecordBuilder {
         }
     }
 
+    /// Fills a `BORN`: a process that is met for the first time, and its current directory.
+    pub fn process(&mut self, pid: u32, parent: u32, directory: &[u8]) {
+        self.caller(CallerIds::of_process(pid))
+            .fd(pid as i32)
+            .arg(parent as i32)
+            .result(0)
+            .string(b"")
+            .string(directory);
+    }
+
+    /// Fills an `ARGS`: the arguments of the program that a process runs.
+    pub fn program_arguments(&mut self, pid: u32, arguments: &[Vec<u8>]) {
+        self.caller(CallerIds::of_process(pid))
+            .result(0)
+            .arguments(arguments);
+    }
+
+    /// Fills an `EXEC` of the program at an absolute path, with this number of arguments.
+    pub fn program(&mut self, pid: u32, path: &[u8], arguments: usize) {
+        self.caller(CallerIds::of_process(pid))
+            .fd(crate::event::CWD)
+            .arg(arguments as i32)
+            .resolved()
+            .string(path);
+    }
+
     /// Bytes left for strings. The last 8 bytes of a record are reserved for the NULs of cut
     /// strings.
     pub fn room(&self) -> usize {

@@ -81,27 +81,13 @@ impl DatabaseRecords {
         directory: &[u8],
         time: i64,
     ) {
-        self.append(op::BORN, time, |record| {
-            let record = record
-                .caller(CallerIds::of_process(pid))
-                .fd(pid as i32)
-                .arg(0)
-                .result(0);
-            record.string(b"").string(directory);
-        });
+        self.append(op::BORN, time, |record| record.process(pid, 0, directory));
         let Some(program) = program else { return };
         self.append(op::ARGS, time, |record| {
-            record
-                .caller(CallerIds::of_process(pid))
-                .result(0)
-                .arguments(arguments);
+            record.program_arguments(pid, arguments);
         });
         self.append(op::EXEC, time, |record| {
-            let record = record.caller(CallerIds::of_process(pid)).fd(libc::AT_FDCWD);
-            record
-                .arg(arguments.len() as i32)
-                .resolved()
-                .string(program);
+            record.program(pid, program, arguments.len());
         });
     }
 
