@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use backstory_sys::FailedOperation;
+
 /// Why a file system could not be watched, or a watch not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -36,13 +38,8 @@ pub enum Error {
         source: io::Error,
     },
     /// A descriptor could not be made or read.
-    #[error("cannot {what}: {source}")]
-    System {
-        /// The operation.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    System(#[from] FailedOperation),
     /// The log of the run could not be made or ended.
     #[error(transparent)]
     Session(#[from] backstory_session::Error),
@@ -51,9 +48,6 @@ pub enum Error {
 impl Error {
     /// For `map_err` on system calls without an object worth naming.
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Error {
-        move |source| Error::System {
-            what,
-            source: source.into(),
-        }
+        move |source| FailedOperation::of(what)(source).into()
     }
 }

@@ -172,11 +172,7 @@ impl FilesystemWatch {
             Err(error) => return Err(Error::system("wait for notifications")(error)),
         }
         let signalled = waited.first().is_some_and(|of| !of.revents().is_empty());
-        let asks = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-        let info = signalled.then(|| sys::read_signal(self.signals.as_fd()));
-        Ok(info
-            .flatten()
-            .is_some_and(|info| asks.contains(&(info.ssi_signo as i32))))
+        Ok(signalled && sys::read_end_signal(self.signals.as_fd()))
     }
 
     /// Takes notifications until the queue is empty.

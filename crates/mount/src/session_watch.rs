@@ -192,11 +192,8 @@ fn watch(
         if ended {
             return Ok(());
         }
-        if signalled && let Some(info) = sys::read_signal(signals.as_fd()) {
-            let asks = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-            if asks.contains(&(info.ssi_signo as i32)) {
-                detach(attachment, news);
-            }
+        if signalled && sys::read_end_signal(signals.as_fd()) {
+            detach(attachment, news);
         }
         callers.look_again();
         if swept.elapsed() >= SWEEP_INTERVAL {

@@ -172,11 +172,8 @@ impl DatabaseWatch {
                 .is_some_and(|first| !first.revents().is_empty());
             drop(waited);
             forget_news(&self.log_news);
-            if signalled && let Some(info) = sys::read_signal(signals.as_fd()) {
-                let asks = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-                if asks.contains(&(info.ssi_signo as i32)) {
-                    return self.settle_all();
-                }
+            if signalled && sys::read_end_signal(signals.as_fd()) {
+                return self.settle_all();
             }
             self.read_log()?;
             if let Err(error) = self.read_stream()

@@ -55,6 +55,12 @@ pub fn read_signal(fd: BorrowedFd<'_>) -> Option<libc::signalfd_siginfo> {
     (n == SIZE as isize).then_some(info)
 }
 
+/// Reads the next pending signal. True if it asks a program to end: SIGINT, SIGTERM or SIGHUP.
+pub fn read_end_signal(fd: BorrowedFd<'_>) -> bool {
+    let ends = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+    read_signal(fd).is_some_and(|info| ends.contains(&(info.ssi_signo as c_int)))
+}
+
 /// Lets the next signal of this number act on this process with its default action (a stop), as if
 /// it had just arrived.
 pub fn act_on_self(signal: c_int) {
