@@ -38,13 +38,14 @@ impl AnswerCache {
         entry: &InspectorEntry,
         question: &Question<'_>,
     ) -> Result<Answer, Trouble> {
-        let path = self.path(entry, question)?;
+        let component = component::read(entry)?;
+        let path = self.path(entry, component.as_deref(), question);
         if let Ok(bytes) = fs::read(&path)
             && let Ok(answer) = Answer::read(&bytes, &entry.name, entry.version)
         {
             return Ok(answer);
         }
-        let answer = worker.ask(entry, question)?;
+        let answer = worker.ask_with(entry, component.as_deref(), question)?;
         if let Ok(bytes) = serde_json::to_vec(&answer) {
             // A full disk or a read-only store costs a later question its time.
             let _ = self.keep(&path, &bytes);
@@ -52,7 +53,12 @@ impl AnswerCache {
         Ok(answer)
     }
 
-    fn path(&self, entry: &InspectorEntry, question: &Question<'_>) -> Result<PathBuf, Trouble> {
+    fn path(
+        &self,
+        entry: &InspectorEntry,
+        component: Option<&[u8]>,
+        question: &Question<'_>,
+    ) -> PathBuf {
         let mut all = Vec::new();
         for part in [entry.name.as_bytes(), question.name] {
             all.extend((part.len() as u64).to_le_bytes());
@@ -63,11 +69,10 @@ impl AnswerCache {
             all.push(0);
         }
         all.extend(entry.version.to_le_bytes());
-        let component = component::read(entry)?;
-        for content in component.as_deref().into_iter().chain(question.contents()) {
+        for content in component.into_iter().chain(question.contents()) {
             all.extend(blake3::hash(content).as_bytes());
         }
-        Ok(self.directory.join(blake3::hash(&all).to_hex().as_str()))
+        self.directory.join(blake3::hash(&all).to_hex().as_str())
     }
 
     /// Writes beside and renames: a reader never sees a part of an answer.

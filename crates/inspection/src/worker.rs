@@ -66,6 +66,19 @@ impl InspectionWorker {
     /// # Errors
     /// The content is too large, or the inspector gave no answer that may be shown.
     pub fn ask(&self, entry: &InspectorEntry, question: &Question<'_>) -> Result<Answer, Trouble> {
+        self.ask_with(entry, component::read(entry)?.as_deref(), question)
+    }
+
+    /// Asks an inspector whose component was read.
+    ///
+    /// # Errors
+    /// As [`InspectionWorker::ask`].
+    pub(crate) fn ask_with(
+        &self,
+        entry: &InspectorEntry,
+        component: Option<&[u8]>,
+        question: &Question<'_>,
+    ) -> Result<Answer, Trouble> {
         let object = printable(&String::from_utf8_lossy(question.name));
         if question
             .contents()
@@ -77,13 +90,12 @@ impl InspectionWorker {
             inspector: &entry.name,
             object: &object,
         };
-        let component = component::read(entry)?;
         let program = self.program_for(entry)?;
         let not_started = |cause| Trouble::NotStarted {
             program: program.clone(),
             cause,
         };
-        let input = memory_file(entry, component.as_deref(), question).map_err(not_started)?;
+        let input = memory_file(entry, component, question).map_err(not_started)?;
         let child = Command::new(&program)
             .stdin(Stdio::from(input))
             .stdout(Stdio::piped())
