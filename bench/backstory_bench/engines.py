@@ -12,7 +12,6 @@ in random order, because other programs use the machine, too.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import random
@@ -27,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import progress
+from .report import write_rows
 
 FIELDS = ["engine", "levels", "round", "log_bytes", "edges", "graph_bytes", "ingest_s", "cpu_s", "questions_s"]
 ARITY = 14
@@ -193,10 +193,7 @@ def main_engines(args: argparse.Namespace) -> int:
             shutil.rmtree(top)
     progress.show("")
     if args.out:
-        with Path(args.out).open("w", newline="") as out:
-            writer = csv.DictWriter(out, FIELDS)
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(args.out, FIELDS, rows)
     rows.sort(key=lambda row: (int(row["levels"]), chosen.index(row["engine"])))
     print("\n".join(summary(rows)))
     return 0

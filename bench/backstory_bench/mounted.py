@@ -11,7 +11,6 @@ has no threads, so that one process runs for each thread, with its part of the f
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import random
 import re
@@ -29,6 +28,7 @@ from importlib import resources
 from pathlib import Path
 
 from . import progress
+from .report import write_rows
 
 FIELDS = ["place", "round", "transactions_s", "all_s"]
 PAPER = {"threads": 30, "directories": 890, "files": 9000, "transactions": 3600, "mean": 190 << 10, "block": 28 << 10}
@@ -197,10 +197,7 @@ def main_mounted(args: argparse.Namespace) -> int:
             progress.show(f"postmark: round {number + 1} of {args.rounds}")
     progress.show("")
     if args.out:
-        with Path(args.out).open("w", newline="") as out:
-            writer = csv.DictWriter(out, FIELDS)
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(args.out, FIELDS, rows)
     order = [place.name for place in chosen]
     rows.sort(key=lambda row: order.index(str(row["place"])))
     print("\n".join(summary(rows)))

@@ -7,7 +7,7 @@ import csv
 import os
 import platform
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -48,6 +48,14 @@ def new_table(path: Path, fields: Sequence[str], workdir: str | Path) -> Iterato
         writer = csv.DictWriter(file, fields)
         writer.writeheader()
         yield file, writer
+
+
+def write_rows(path: str | Path, fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+    """Writes a file of figures that no other command reads: a line of names, and the rows."""
+    with Path(path).open("w", newline="") as out:
+        writer = csv.DictWriter(out, fields)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def load(path: Path) -> Results:

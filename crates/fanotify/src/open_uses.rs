@@ -59,6 +59,17 @@ struct FileUse {
 }
 
 impl FileUse {
+    /// The open that a use at this time belongs to: one that waits, or one that was not seen.
+    fn waiting_open(&mut self, file: &UsedFile, caller: Caller, time: u64) -> UnrecordedOpen {
+        self.waiting.pop().unwrap_or_else(|| UnrecordedOpen {
+            caller,
+            time,
+            path: file.path.clone(),
+            ident: None,
+            made: false,
+        })
+    }
+
     fn descriptor(&mut self, access: Access) -> &mut Option<RecordedOpen> {
         match access {
             Access::Read => &mut self.reading,
@@ -106,13 +117,7 @@ impl OpenUses {
         let uses = self.files.entry(file.handle.clone()).or_default();
         let used = uses.entry(caller.ids.pid).or_default();
         if used.descriptor(access).is_none() {
-            let open = used.waiting.pop().unwrap_or_else(|| UnrecordedOpen {
-                caller,
-                time,
-                path: file.path.clone(),
-                ident: None,
-                made: false,
-            });
+            let open = used.waiting_open(file, caller, time);
             *used.descriptor(access) = Some(record_open(log, &self.numbers, open, access));
         }
         let Some(open) = used.descriptor(access) else {
@@ -181,13 +186,7 @@ impl OpenUses {
             };
             let resolves = Some(pid) == opener || opener.is_none() && access == Access::Write;
             if resolves && used.descriptor(access).is_none() {
-                let open = used.waiting.pop().unwrap_or_else(|| UnrecordedOpen {
-                    caller,
-                    time,
-                    path: file.path.clone(),
-                    ident: None,
-                    made: false,
-                });
+                let open = used.waiting_open(file, caller, time);
                 *used.descriptor(access) = Some(record_open(log, &self.numbers, open, access));
             }
             used.opens = used.opens.saturating_sub(1);

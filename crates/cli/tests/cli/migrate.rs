@@ -278,17 +278,16 @@ fn server(place: &Place) -> Option<(backstory_testkit::postgres::PostgresServer,
     Some((server, connection))
 }
 
+/// Moves a store into the database of a server.
+#[cfg(feature = "postgresql-store")]
+fn move_to(place: &Place, connection: &str) -> super::Answer {
+    let to = ["--to", "postgresql", "--connection", connection];
+    place.run(&[&["store", "migrate"], &to[..]].concat())
+}
+
 #[cfg(feature = "postgresql-store")]
 fn join(place: &Place, connection: &str) {
-    let args = [
-        "store",
-        "migrate",
-        "--to",
-        "postgresql",
-        "--connection",
-        connection,
-    ];
-    let moved = place.run(&args);
+    let moved = move_to(place, connection);
     assert_eq!((moved.status, moved.err.as_str()), (0, ""), "{moved:?}");
     assert!(moved.out.contains("postgresql now: 2 runs"), "{moved:?}");
 }
@@ -345,15 +344,7 @@ fn two_stores_share_the_database_of_a_server_and_go_back() {
     assert_eq!(databases(&ann), ["graph.db"]);
     assert_eq!(answers(&ann)[0], before[0]);
     // The database of the server stays, and a store that comes again is compared with it.
-    let args = [
-        "store",
-        "migrate",
-        "--to",
-        "postgresql",
-        "--connection",
-        &connection,
-    ];
-    assert_eq!(ann.run(&args).status, 0);
+    assert_eq!(move_to(&ann, &connection).status, 0);
     assert_eq!((listed(&ann), listed(&bob)), (5, 5));
 }
 
