@@ -8,9 +8,10 @@ use crate::chunk::SkippedRecords;
 use crate::error::Error;
 use crate::identities::Identities;
 use crate::index::LogIndex;
+use crate::map::MappedFile;
 use crate::merge::Events;
 use crate::run::{RunEnd, RunHeader};
-use crate::stored_frames::StoredFrames;
+use crate::stored_frames::{self, StoredFrames};
 use crate::walk;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -29,6 +30,13 @@ impl Log {
     pub fn open(path: impl AsRef<Path>) -> Result<Log, Error> {
         let (frames, index) = (StoredFrames::open(path)?, OnceLock::new());
         Ok(Log { frames, index })
+    }
+
+    /// The header of a log, without the rest of it. Blank if that frame is missing or damaged.
+    pub fn header_of(path: impl AsRef<Path>) -> Result<RunHeader, Error> {
+        Ok(stored_frames::first_header(
+            MappedFile::open(path.as_ref())?.bytes(),
+        ))
     }
 
     /// The facts known before the command started. Blank if that frame is damaged (see

@@ -68,6 +68,18 @@ impl Damage {
     }
 }
 
+/// The first header in the bytes of a log. Blank if the log has no header.
+pub fn first_header(log: &[u8]) -> RunHeader {
+    let frames = frame::walk(log).filter_map(|piece| match piece {
+        LogPiece::Frame(frame) => Some(frame),
+        LogPiece::Garbage(_) => None,
+    });
+    let mut headers = frames
+        .filter(|frame| frame.kind == Some(FrameKind::Header) && frame.version <= frame::VERSION)
+        .filter_map(|frame| serde_json::from_slice(log.get(frame.payload)?).ok());
+    headers.next().unwrap_or_default()
+}
+
 /// The frames of a log at the time of opening.
 #[derive(Debug)]
 pub struct StoredFrames {

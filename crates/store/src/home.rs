@@ -22,7 +22,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use backstory_files::regular;
 
-use crate::{Error, Result, Store};
+use crate::{Error, Result};
 
 /// The newest format of the directory that this program knows.
 pub const FORMAT: u64 = 1;
@@ -276,29 +276,22 @@ impl Home {
         }
     }
 
-    /// Runs whose logs are finalized, oldest first.
+    /// Runs whose logs are finalized, in the order in which their files were changed last.
     pub fn finalized(&self) -> Result<Vec<String>> {
         self.logs(".log")
     }
 
-    /// Runs being recorded, or whose recorder was killed, oldest first.
+    /// Runs being recorded, or whose recorder was killed, in the same order.
     pub fn unfinished(&self) -> Result<Vec<String>> {
         self.logs(".log.part")
-    }
-
-    /// Finalized runs that `store` does not have yet, oldest first. Only their files are read: a
-    /// store may have thousands of others.
-    pub fn pending(&self, store: &dyn Store) -> Result<Vec<String>> {
-        let known = store.run_ids()?;
-        self.logs_but(".log", |id| known.contains(id))
     }
 
     fn logs(&self, suffix: &str) -> Result<Vec<String>> {
         self.logs_but(suffix, |_| false)
     }
 
-    /// Runs whose logs have this suffix, except those in `out`, oldest first.
-    fn logs_but(&self, suffix: &str, out: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+    /// Runs whose logs have this suffix, except those in `out`, in the same order.
+    pub(crate) fn logs_but(&self, suffix: &str, out: impl Fn(&str) -> bool) -> Result<Vec<String>> {
         let dir = self.runs_dir();
         let fail = |e| Error::io("list", &dir, e);
         let entries = match fs::read_dir(&dir) {

@@ -59,6 +59,7 @@ mod maintenance;
 mod memory;
 mod opening;
 mod order;
+mod pending_runs;
 mod run_record;
 mod shared_file_system;
 mod sqlite;
