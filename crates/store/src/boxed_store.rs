@@ -101,6 +101,7 @@ passed_on! { EngineControl:
     fn is_reading(&self) -> bool;
     fn is_exclusive(&self) -> bool;
     fn is_shared(&self) -> bool;
+    fn own_runs(&self) -> Result<Option<HashSet<RunKey>>>;
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 //!
 //! Every method has a default, for an engine that has neither a log nor files.
 
-use crate::{GraphStore, Result};
+use std::collections::HashSet;
+
+use crate::{GraphStore, Result, RunKey};
 
 /// Called again and again while a question reads. True: the question fails.
 pub type StopQuestion = Box<dyn FnMut() -> bool + Send>;
@@ -45,5 +47,10 @@ pub trait EngineControl: GraphStore {
     /// True if the database has runs of other directories, too, whose users append to it.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// The runs that this user recorded. `None`: all runs, because no other user appends.
+    fn own_runs(&self) -> Result<Option<HashSet<RunKey>>> {
+        Ok(None)
     }
 }

@@ -383,3 +383,45 @@ fn a_server_that_is_stopped_is_a_clear_error_and_its_store_answers_when_it_is_ba
         .run(&["store", "migrate", "--to", "postgresql"])
         .is_error(2, &["--connection"]);
 }
+
+/// The database refuses to remove the runs of another role.
+#[cfg(feature = "postgresql-store")]
+#[test]
+fn gc_of_a_group_leaves_the_runs_of_others_alone() {
+    let ((ann, _), (bob, _)) = (two_runs(), two_runs());
+    let Some((server, connection)) = server(&ann) else {
+        return;
+    };
+    let ids = |place: &Place| {
+        let runs = place.json(&["log", "--json"]);
+        let runs = runs.as_array().unwrap().iter();
+        let mut ids: Vec<_> = runs.map(|run| run["run"].to_string()).collect();
+        ids.sort();
+        ids
+    };
+    let (of_ann, of_bob) = (ids(&ann), ids(&bob));
+    join(&ann, &connection);
+    let grant = "CREATE ROLE bob LOGIN; \
+        GRANT SELECT, INSERT, UPDATE, DELETE ON backstory_rows, backstory_layout TO bob";
+    server.query(&ann.stage, "bank", grant).unwrap();
+    join(&bob, &connection.replace("ann@", "bob@"));
+    let before = ann.run(&["of", "copy", "--json"]).out;
+    let collect = |place: &Place, rest: &[&str]| {
+        let gc = ["store", "gc", "--older-than", "0h", "--json"];
+        let done = place.json(&[&gc[..], rest].concat());
+        let runs = done["runs"].as_array().unwrap().iter();
+        let mut ids: Vec<_> = runs.map(|run| run.to_string()).collect();
+        ids.sort();
+        ids
+    };
+    // The owner of the tables could remove every run.
+    for (place, own) in [(&ann, &of_ann), (&bob, &of_bob)] {
+        assert_eq!(&collect(place, &["--dry-run"]), own);
+    }
+    assert_eq!(collect(&bob, &[]), of_bob);
+    assert_eq!((ids(&ann), ids(&bob)), (of_ann.clone(), of_ann));
+    assert_eq!(ann.run(&["of", "copy", "--json"]).out, before);
+    // Also down to a size.
+    let gc = ["store", "gc", "--max-size", "1", "--json"];
+    assert_eq!(bob.json(&gc)["runs"].as_array().unwrap().len(), 0);
+}

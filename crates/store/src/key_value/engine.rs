@@ -66,6 +66,13 @@ pub trait KeyValueEngine: Sized {
         self.snapshot()?.scan(from, end, order, look)
     }
 
+    /// The keys from `from` to before `end` whose rows this user may remove, in order. `None`: all
+    /// that there are.
+    fn own_keys(&self, from: &[u8], end: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
+        let _ = (from, end);
+        Ok(None)
+    }
+
     /// Waits until no other process writes.
     fn begin(&self) -> Result<Self::Writer>;
 

@@ -311,4 +311,8 @@ impl<E: KeyValueEngine> EngineControl for KeyValueStore<E> {
     fn is_shared(&self) -> bool {
         E::SHARED
     }
+
+    fn own_runs(&self) -> Result<Option<HashSet<RunKey>>> {
+        self.runs_of_this_user()
+    }
 }

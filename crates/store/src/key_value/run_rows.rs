@@ -170,6 +170,18 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         Ok(found)
     }
 
+    /// The runs that this user recorded. `None`: all.
+    pub(super) fn runs_of_this_user(&self) -> Result<Option<HashSet<RunKey>>> {
+        let table = RowTable::Runs;
+        let keys = self.engine.own_keys(&table.bytes(&[]), &table.end())?;
+        let numbers = |keys: Vec<Vec<u8>>| {
+            let numbers = keys.iter().map(|key| u32::try_from(last_number(key)));
+            numbers.map(|number| number.map(RunKey)).collect()
+        };
+        let numbers: Option<std::result::Result<_, _>> = keys.map(numbers);
+        numbers.transpose().map_err(|_| Error::Damaged(WHAT))
+    }
+
     /// The record of a row.
     pub(super) fn run_record(&self, key: RunKey, run: StoredRun) -> Result<RunRecord> {
         let text = self.get(&RowTable::Texts.number(run.environment))?;

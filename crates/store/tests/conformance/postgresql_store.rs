@@ -89,6 +89,12 @@ fn members_see_all_runs_and_change_only_their_own() {
             .len(),
         2
     );
+    for (store, run) in [(&bob, "of-bob"), (&cid, "of-cid")] {
+        let own = store.own_runs().unwrap().unwrap();
+        let run = store.run(run).unwrap().unwrap().key;
+        assert_eq!(own.into_iter().collect::<Vec<_>>(), [run]);
+    }
+    assert!(owner.own_runs().unwrap().unwrap().is_empty());
     bob.set_label("of-bob", Label::Name, Some("mine")).unwrap();
     bob.forget_unreferred().unwrap();
     assert_eq!(cid.runs_named("mine").unwrap().len(), 1);

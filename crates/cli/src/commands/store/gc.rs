@@ -1,5 +1,7 @@
 //! `store gc`: frees space.
 //!
+//! In the database of a group, it removes runs of this user only.
+//!
 //! Invariant: `gc` removes facts without a reference before the contents that they refer to. If it
 //! is killed at any moment, no fact refers to a removed content.
 
@@ -14,7 +16,9 @@ use backstory_eventlog::Log;
 use backstory_eventlog::event::Op;
 use backstory_files::{Digest, Ident, VersionId};
 use backstory_store::facts::{self, Fact, JournalRecord};
-use backstory_store::{self as store, ContentFacts, GraphStore, Maintenance, RunRecord};
+use backstory_store::{
+    self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunRecord,
+};
 
 use super::{contents, keep_lock};
 use crate::args::store::StoreGcArgs;
@@ -33,7 +37,7 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     // Pending runs may refer to contents that no indexed run refers to.
     contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
-    let all = current.store.runs()?;
+    let all = own_runs(&current)?;
     let mut forgotten: Vec<RunRecord> = match args.older_than {
         Some(seconds) => {
             let age = seconds.saturating_mul(1_000_000_000);
@@ -105,14 +109,27 @@ fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
     runs.iter().any(|other| other.key == run.key)
 }
 
-/// Bytes of the whole store.
+/// The runs that this user recorded, the newest first.
+fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
+    let mut runs = current.store.runs()?;
+    if let Some(own) = current.store.own_runs()? {
+        runs.retain(|run| own.contains(&run.key));
+    }
+    Ok(runs)
+}
+
+/// Bytes of the whole store. The database of a group is not a part of it.
 fn total(current: &CurrentStore) -> Result<u64, Failure> {
     let contents = match contents(&current.home)? {
         Some(contents) => contents.stats()?.disk,
         None => 0,
     };
-    let logs: u64 = current.store.runs()?.iter().map(|run| run.log_bytes).sum();
-    Ok(contents + logs + current.store.stats()?.bytes)
+    let logs: u64 = own_runs(current)?.iter().map(|run| run.log_bytes).sum();
+    let database = match current.store.is_shared() {
+        true => 0,
+        false => current.store.stats()?.bytes,
+    };
+    Ok(contents + logs + database)
 }
 
 /// Removes runs and what no other run refers to. Returns how much space that frees. With `dry`,

@@ -174,6 +174,12 @@ impl KeyValueEngine for PostgresqlEngine {
         Ok(())
     }
 
+    fn own_keys(&self, from: &[u8], end: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
+        let directory = self.link.directory_of(from);
+        let keys = self.link.lock().own_keys(directory, (from, end))?;
+        Ok(Some(keys))
+    }
+
     fn begin(&self) -> Result<PostgresqlWriter> {
         let generation = self.link.lock().begin_to_write()?;
         Ok(PostgresqlWriter {

@@ -295,6 +295,21 @@ impl ServerLink {
         self.rows_within(generation, directory, keys, order, most)
     }
 
+    /// The keys of a range whose rows belong to this user, in order.
+    pub fn own_keys(
+        &mut self,
+        directory: &str,
+        (from, end): (&[u8], &[u8]),
+    ) -> Result<Vec<Vec<u8>>> {
+        let text = "SELECT key FROM backstory_rows WHERE directory = $1 AND key >= $2 \
+            AND key < $3 AND owner = current_user ORDER BY key";
+        let generation = self.connected()?;
+        let rows = self.within(generation, "read", |client, _| {
+            client.query(text, &[&directory, &from, &end])
+        })?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
     /// Makes a connection if it does not exist yet, or if it was lost since its last use. Out: its
     /// generation.
     fn connected(&mut self) -> Result<u64> {
