@@ -56,6 +56,8 @@ lint: setup-test
 	scripts/lint-cycles
 	scripts/lint-prose
 	$(CARGO) clippy --workspace --features $$(scripts/tested-features) --all-targets --locked -- -D warnings
+	engines=$$(scripts/library-engines); [ -z "$$engines" ] || $(CARGO) clippy -p backstory-c-engines \
+		-p backstory-store --features "$$engines" --all-targets --locked -- -D warnings
 
 fmt:
 	$(CARGO) fmt --all

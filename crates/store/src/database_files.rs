@@ -6,6 +6,7 @@
 //! | SQLite | `graph.db`, and beside it `graph.db-wal` and `graph.db-shm` |
 //! | redb | `graph.redb` |
 //! | LSM | the directory `graph.lsm` |
+//! | Berkeley DB, RocksDB | the directories `graph.berkeleydb` and `graph.rocksdb` |
 //! | PostgreSQL | `graph.postgresql`, which names the database of a server ([`ConnectionFile`]) |
 //!
 //! Absent: which engine a store has ([`StoreEngine::of`]).
@@ -41,6 +42,8 @@ impl DatabaseFiles {
             StoreEngine::Lsm => "graph.lsm",
             StoreEngine::Redb => "graph.redb",
             StoreEngine::Postgresql => "graph.postgresql",
+            StoreEngine::BerkeleyDb => "graph.berkeleydb",
+            StoreEngine::RocksDb => "graph.rocksdb",
         };
         DatabaseFiles::at(home, engine, home.dir().join(name))
     }
@@ -88,7 +91,21 @@ impl DatabaseFiles {
             StoreEngine::Postgresql => Ok(Box::new(crate::PostgresqlStore::open_at(
                 home, path, options,
             )?)),
-            #[cfg(not(all(feature = "lsm", feature = "redb", feature = "postgresql")))]
+            #[cfg(feature = "berkeleydb")]
+            StoreEngine::BerkeleyDb => Ok(Box::new(crate::BerkeleyDbStore::open_at(
+                home, path, options,
+            )?)),
+            #[cfg(feature = "rocksdb")]
+            StoreEngine::RocksDb => {
+                Ok(Box::new(crate::RocksDbStore::open_at(home, path, options)?))
+            }
+            #[cfg(not(all(
+                feature = "lsm",
+                feature = "redb",
+                feature = "postgresql",
+                feature = "berkeleydb",
+                feature = "rocksdb"
+            )))]
             missing => Err(missing.not_built(home)),
         }
     }
@@ -97,7 +114,7 @@ impl DatabaseFiles {
     fn parts(&self) -> Vec<PathBuf> {
         let endings: &[&str] = match self.engine {
             StoreEngine::Sqlite => &["-wal", "-shm", ""],
-            StoreEngine::Lsm | StoreEngine::Redb | StoreEngine::Postgresql => &[""],
+            _ => &[""],
         };
         let part = |ending: &&str| with_ending(&self.path, ending);
         endings.iter().map(part).collect()
@@ -108,12 +125,12 @@ impl DatabaseFiles {
         match self.engine {
             StoreEngine::Sqlite => Some(vec![self.path.clone(), with_ending(&self.path, "-wal")]),
             StoreEngine::Redb => Some(vec![self.path.clone()]),
-            StoreEngine::Lsm | StoreEngine::Postgresql => None,
+            _ => None,
         }
     }
 
-    /// Removes all files. It is no error if they do not exist. Waits for processes that have an LSM
-    /// tree open. A database of a server stays: others may use it.
+    /// Removes all files. It is no error if they do not exist. Waits for processes that have it
+    /// alone. A database of a server stays: others may use it.
     pub fn remove(&self) -> Result<()> {
         let _alone = self.wait_until_alone()?;
         for part in self.parts() {
@@ -130,7 +147,7 @@ impl DatabaseFiles {
     /// Puts this database into the place of `other`, which moves aside. A question in between finds
     /// no database, and makes one from the logs.
     pub fn replace(&self, other: &DatabaseFiles, aside: &DatabaseFiles) -> Result<()> {
-        // No process may have an LSM tree open: it would go on to write below the old name.
+        // No process may have it open alone: it would go on to write below the old name.
         let _alone = other.wait_until_alone()?;
         aside.remove()?;
         // The log of the old database must not be taken for one of the new.
@@ -160,10 +177,11 @@ impl DatabaseFiles {
         Ok(())
     }
 
-    /// Waits until no process has an LSM tree open. None can open it while the lock is held.
+    /// Waits until no process has the database alone. None can open it while the lock is held.
     fn wait_until_alone(&self) -> Result<Option<File>> {
-        if self.engine != StoreEngine::Lsm {
-            return Ok(None);
+        match self.engine {
+            StoreEngine::Lsm | StoreEngine::BerkeleyDb | StoreEngine::RocksDb => (),
+            _ => return Ok(None),
         }
         let path = self.path.join("lock");
         let fail = |error| Error::io("lock", &path, error);

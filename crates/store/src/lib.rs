@@ -82,6 +82,8 @@ pub use graph_store::{
     GraphStore, Label, ReadGuard, Stream, VersionMatch, records_newest_first, same_version,
 };
 pub use home::{FORMAT, Home};
+#[cfg(feature = "berkeleydb")]
+pub use key_value::BerkeleyDbStore;
 #[cfg(feature = "key-value")]
 pub use key_value::KeyValueStore;
 #[cfg(feature = "lsm")]
@@ -90,6 +92,8 @@ pub use key_value::LsmStore;
 pub use key_value::PostgresqlStore;
 #[cfg(feature = "redb")]
 pub use key_value::RedbStore;
+#[cfg(feature = "rocksdb")]
+pub use key_value::RocksDbStore;
 pub use keys::{ActivityKey, EntityKey, RunKey};
 pub use maintenance::Maintenance;
 pub use memory::MemoryStore;

@@ -21,6 +21,10 @@ vocabulary! {
         Redb = "redb",
         /// A database of a PostgreSQL server, which a group shares.
         Postgresql = "postgresql",
+        /// A B-tree of the C library Berkeley DB, for comparisons.
+        BerkeleyDb = "berkeleydb",
+        /// An LSM tree of the C library RocksDB, for comparisons.
+        RocksDb = "rocksdb",
     }
 }
 
@@ -59,7 +63,14 @@ impl StoreEngine {
             StoreEngine::Lsm => cfg!(feature = "lsm"),
             StoreEngine::Redb => cfg!(feature = "redb"),
             StoreEngine::Postgresql => cfg!(feature = "postgresql"),
+            StoreEngine::BerkeleyDb => cfg!(feature = "berkeleydb"),
+            StoreEngine::RocksDb => cfg!(feature = "rocksdb"),
         }
+    }
+
+    /// True if the engine is there to compare the others with, and for nothing else.
+    pub fn is_for_comparison(self) -> bool {
+        matches!(self, StoreEngine::BerkeleyDb | StoreEngine::RocksDb)
     }
 
     /// The feature of the program that has the engine.

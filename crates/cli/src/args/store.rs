@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use backstory_store::StoreEngine;
+use backstory_vocabulary::Word;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-
-use super::record::words;
 
 /// The text after the options in the help of `store`.
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -94,11 +94,21 @@ pub struct StoreRebuildArgs {
     pub json: bool,
 }
 
+/// The words of the engines. The help shows an engine that serves comparisons only if this program
+/// has it.
+fn engines() -> impl TypedValueParser<Value = StoreEngine> {
+    let values = StoreEngine::ALL.iter().map(|engine| {
+        let shown = engine.is_built() || !engine.is_for_comparison();
+        PossibleValue::new(engine.word()).hide(!shown)
+    });
+    PossibleValuesParser::new(values).try_map(|word| StoreEngine::from_word(&word))
+}
+
 /// `store migrate`
 #[derive(Debug, Args)]
 pub struct StoreMigrateArgs {
     /// Engine to move to
-    #[arg(long, value_name = "ENGINE", value_parser = words::<StoreEngine>())]
+    #[arg(long, value_name = "ENGINE", value_parser = engines())]
     pub to: StoreEngine,
 
     /// Database of a PostgreSQL server, with --to postgresql: postgresql://USER@HOST/DATABASE

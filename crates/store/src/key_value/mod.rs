@@ -10,6 +10,7 @@
 //! KeyValueEngine  snapshot, get, scan; commit of all changes at once
 //!      ├── RedbEngine   a B-tree (feature `redb`)
 //!      ├── LsmEngine    an LSM tree (feature `lsm`)
+//!      ├── CLibraryEngine  Berkeley DB, RocksDB (features `berkeleydb`, `rocksdb`)
 //!      └── PostgresqlEngine  a table of a server (feature `postgresql`)
 //! ```
 //!
@@ -21,12 +22,18 @@ mod annotation_rows;
 #[cfg(feature = "redb")]
 mod b_tree;
 mod block_rows;
+#[cfg(feature = "c-library")]
+mod c_library;
 mod changes;
 mod damage;
 mod engine;
 mod fact_rows;
+#[cfg(any(feature = "lsm", feature = "c-library"))]
+mod files_below;
 #[cfg(feature = "lsm")]
 mod lsm_tree;
+#[cfg(any(feature = "lsm", feature = "c-library"))]
+mod open_databases;
 #[cfg(feature = "postgresql")]
 mod postgresql;
 mod question_stop;
@@ -57,6 +64,9 @@ use question_stop::QuestionStop;
 use row_keys::RowTable;
 use transaction::OpenTransaction;
 
+#[cfg(feature = "c-library")]
+use c_library::CLibraryEngine;
+
 #[cfg(feature = "redb")]
 pub use b_tree::RedbEngine;
 pub use engine::KeyValueEngine;
@@ -68,6 +78,14 @@ pub use postgresql::PostgresqlEngine;
 /// A store in an LSM tree.
 #[cfg(feature = "lsm")]
 pub type LsmStore = KeyValueStore<LsmEngine>;
+
+/// A store in a database of Berkeley DB.
+#[cfg(feature = "berkeleydb")]
+pub type BerkeleyDbStore = KeyValueStore<CLibraryEngine<c_library::BerkeleyDb>>;
+
+/// A store in a database of RocksDB.
+#[cfg(feature = "rocksdb")]
+pub type RocksDbStore = KeyValueStore<CLibraryEngine<c_library::RocksDb>>;
 
 /// A store in a B-tree that copies what it changes.
 #[cfg(feature = "redb")]

@@ -18,6 +18,10 @@ const ENGINES: &[(&str, Open)] = &[
     ("lsm", |dir| opened(StoreEngine::Lsm, dir)),
     #[cfg(feature = "redb")]
     ("redb", |dir| opened(StoreEngine::Redb, dir)),
+    #[cfg(feature = "berkeleydb")]
+    ("berkeleydb", |dir| opened(StoreEngine::BerkeleyDb, dir)),
+    #[cfg(feature = "rocksdb")]
+    ("rocksdb", |dir| opened(StoreEngine::RocksDb, dir)),
     #[cfg(feature = "postgresql")]
     ("postgresql", |dir| {
         postgresql_server::name_database(dir);

@@ -5,9 +5,8 @@
 //! process share it.
 
 mod manifest;
-mod open_trees;
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::ErrorKind;
 use std::ops::{Bound, ControlFlow};
 use std::os::unix::fs::DirBuilderExt;
@@ -18,16 +17,26 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Sn
 use super::changes::Changes;
 use super::damage::{caught, corrupt, failed_io, patiently};
 use super::engine::{KeyValueEngine, KeyValueSnapshot, Look, ScanOrder, USUAL_MEMORY};
+use super::files_below::size;
+use super::open_databases::{OpenDatabase, OpenDatabases};
 use crate::{EngineOptions, Error, Result};
-use open_trees::OpenTree;
 
 /// Threads that write and merge tables.
 const WORKERS: usize = 1;
 
+/// A database and its tree.
+#[derive(Clone)]
+struct OneTree {
+    database: Database,
+    rows: Keyspace,
+}
+
+static OPEN: OpenDatabases<OneTree> = OpenDatabases::new();
+
 /// A database of fjall with one tree.
 pub struct LsmEngine {
     /// Always there until it is dropped.
-    opened: Option<OpenTree>,
+    opened: Option<OpenDatabase<OneTree>>,
     path: PathBuf,
     synced: bool,
 }
@@ -42,8 +51,8 @@ pub struct LsmSnapshot {
 impl LsmEngine {
     fn opened(&self) -> Result<(&Database, &Keyspace)> {
         let closed = Error::Damaged("database (it is closed)");
-        let opened = self.opened.as_ref().ok_or(closed)?;
-        Ok((&opened.database, &opened.rows))
+        let tree = &self.opened.as_ref().ok_or(closed)?.database;
+        Ok((&tree.database, &tree.rows))
     }
 
     /// Reads every row. fjall compares each block with its checksum.
@@ -128,9 +137,9 @@ impl KeyValueEngine for LsmEngine {
                 .map_err(fail)?;
             let tree = || KeyspaceCreateOptions::default().max_memtable_size(half / 2);
             let rows = database.keyspace("rows", tree).map_err(fail)?;
-            Ok((database, rows))
+            Ok(OneTree { database, rows })
         };
-        let opened = OpenTree::open(&path, || patiently(|| caught(&path, open)))?;
+        let opened = OPEN.get(&path, || patiently(|| caught(&path, open)))?;
         let engine = LsmEngine {
             opened: Some(opened),
             path,
@@ -190,22 +199,6 @@ impl KeyValueEngine for LsmEngine {
             rows.major_compact().map_err(fail)
         })
     }
-}
-
-/// Bytes that the files below a directory take on the disk.
-fn size(directory: &Path) -> std::io::Result<u64> {
-    use std::os::unix::fs::MetadataExt;
-    let mut bytes = 0;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        // A merge removes tables meanwhile.
-        let Ok(meta) = entry.metadata() else { continue };
-        bytes += match meta.is_dir() {
-            true => size(&entry.path())?,
-            false => meta.blocks() * 512,
-        };
-    }
-    Ok(bytes)
 }
 
 impl KeyValueSnapshot for LsmSnapshot {
