@@ -1,7 +1,8 @@
 //! The server, database and user that a connection is for.
 
+use backstory_database::connection_uri::{ConnectionParts, without_password};
+
 use crate::Error;
-use crate::percent::decoded;
 
 /// The server, database and user that a connection is for.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,7 +39,13 @@ impl ConnectionTarget {
     ) -> Result<ConnectionTarget, Error> {
         let wrong = || Error::Target(without_password(text));
         let given = match text.split_once("://") {
-            Some(("postgres" | "postgresql", rest)) => of_uri(rest).ok_or_else(wrong)?,
+            Some(("postgres" | "postgresql", rest)) => {
+                let mut given = ConnectionParts::of_uri(rest).ok_or_else(wrong)?;
+                for (name, value) in std::mem::take(&mut given.parameters) {
+                    set(&mut given, &name, value);
+                }
+                given
+            }
             Some(_) => return Err(wrong()),
             None => of_words(text).ok_or_else(wrong)?,
         };
@@ -63,60 +70,8 @@ impl ConnectionTarget {
     }
 }
 
-/// A connection's text without its password, for messages and logs.
-pub fn without_password(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        let words = text.split_whitespace();
-        let kept = words.filter(|word| !word.starts_with("password="));
-        return kept.collect::<Vec<_>>().join(" ");
-    };
-    match rest.rsplit_once('@') {
-        Some((who, at)) => {
-            let user = who.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{at}")
-        }
-        None => text.to_owned(),
-    }
-}
-
-#[derive(Default)]
-struct GivenParts {
-    host: Option<String>,
-    port: Option<String>,
-    user: Option<String>,
-    database: Option<String>,
-    password: Option<String>,
-}
-
-fn of_uri(rest: &str) -> Option<GivenParts> {
-    let some = |text: &str| (!text.is_empty()).then(|| decoded(text));
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, database) = place.split_once('/').unwrap_or((place, ""));
-    let (who, at) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (user, password) = who.split_once(':').unwrap_or((who, ""));
-    let (host, port) = match at.strip_prefix('[') {
-        Some(six) => {
-            let (host, port) = six.split_once(']')?;
-            (host, port.strip_prefix(':').unwrap_or(port))
-        }
-        None => at.split_once(':').unwrap_or((at, "")),
-    };
-    let mut given = GivenParts {
-        host: some(host),
-        port: some(port),
-        user: some(user),
-        database: some(database),
-        password: some(password),
-    };
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=')?;
-        set(&mut given, name, decoded(value));
-    }
-    Some(given)
-}
-
-fn of_words(text: &str) -> Option<GivenParts> {
-    let mut given = GivenParts::default();
+fn of_words(text: &str) -> Option<ConnectionParts> {
+    let mut given = ConnectionParts::default();
     for word in text.split_whitespace() {
         let (name, value) = word.split_once('=')?;
         set(&mut given, name, value.trim_matches('\'').to_owned());
@@ -125,7 +80,7 @@ fn of_words(text: &str) -> Option<GivenParts> {
 }
 
 /// Sets a part by libpq's name for it. Other parameters change nothing here.
-fn set(given: &mut GivenParts, name: &str, value: String) {
+fn set(given: &mut ConnectionParts, name: &str, value: String) {
     match name {
         "host" | "hostaddr" => given.host = Some(value),
         "port" => given.port = Some(value),

@@ -1,26 +1,34 @@
 //! A watch of a database from its beginning to its end.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use backstory_database::catalog::Catalog;
+use backstory_database::client_process::socket_names;
+use backstory_database::commit::{Commit, CommitCertainty, TransactionNumber};
+use backstory_database::connection_uri::without_password;
+use backstory_database::database_names::DatabaseNames;
+use backstory_database::database_records::DatabaseRecords;
+use backstory_database::log_lines::{forget_news, log_news};
+use backstory_database::logged_transaction::LoggedTransaction;
+use backstory_database::row_change::StreamTable;
+use backstory_database::transaction_records::TransactionRecorder;
 use backstory_eventlog::Reason;
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
+use backstory_vocabulary::error_chain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::catalog::Catalog;
-use crate::commit::{Commit, CommitCertainty};
+use crate::catalog_reader::read_catalog;
 use crate::connection::Connection;
-use crate::database_records::DatabaseRecords;
-use crate::log_file::{LogFollower, forget_news, log_news};
+use crate::log_file::LogFollower;
 use crate::matching::{TransactionMatch, matching};
 use crate::replication::ReplicationStream;
 use crate::row_decoder::CommittedTransaction;
-use crate::server_settings::ServerSettings;
-use crate::sessions::{LoggedTransaction, SessionTable};
-use crate::transaction_records::TransactionRecorder;
+use crate::server_settings::{ServerSettings, keep_out_of_log};
+use crate::sessions::{ROUNDING, SessionTable};
 use crate::{ConnectionTarget, Error};
 
 /// Interval between two looks at what has arrived, if nothing tells of news.
@@ -54,7 +62,7 @@ pub enum WatchNews {
 /// A commit, and when it arrived.
 struct ArrivedCommit {
     transaction: CommittedTransaction,
-    tables: std::collections::BTreeMap<u32, crate::row_decoder::StreamTable>,
+    tables: BTreeMap<u64, StreamTable>,
     arrived: Instant,
 }
 
@@ -95,13 +103,22 @@ pub fn watch(
     let settings = ServerSettings::read(&mut session)?;
     keep_out_of_log(&mut session);
     let log = LogFollower::begin(&settings.log_directory)?;
-    let catalog = Catalog::read(&mut session)?;
+    let catalog = read_catalog(&mut session)?;
     let offset = settings.zone_offset(&mut session)?;
-    let log_news = log_news(&settings.log_directory)?;
+    let log_news =
+        log_news(&settings.log_directory).map_err(Error::system("watch the server's log"))?;
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let old = sys::set_mask(&sys::all_signals());
     let run = SourceRun::begin(run, "postgres")?;
-    let socket = settings.socket_directory.clone();
+    let socket = format!("{}/.s.PGSQL.{}", settings.socket_directory, target.port);
+    let names = DatabaseNames {
+        base: target.name(),
+        separator: '.',
+        kind: "postgres",
+        sockets: socket_names(&socket),
+        port: target.port,
+        rounding: ROUNDING,
+    };
     let stream = ReplicationStream::begin(target, &mut session, &catalog, run.id());
     let stream = match stream {
         Ok(stream) => stream,
@@ -119,7 +136,7 @@ pub fn watch(
     };
     let writer = DatabaseRecords::new(run.supply());
     let mut watch = DatabaseWatch {
-        recorder: TransactionRecorder::new(writer, target.name(), &socket, target.port),
+        recorder: TransactionRecorder::new(writer, names),
         target: target.clone(),
         run: run.id().to_owned(),
         log_news,
@@ -136,14 +153,14 @@ pub fn watch(
         looked: Instant::now(),
         confirmed: Instant::now(),
     };
-    watch.recorder.begin_run();
+    watch.recorder.begin_run(without_password);
     news(WatchNews::Watching);
     let served = watch.serve(&signals, news);
     sys::set_mask(&old);
     let mut reasons = watch.end();
     if let Err(error) = served {
         // The run is ended all the same, with what was recorded.
-        let what = format!("the watch ended, because {}", chain(&error));
+        let what = format!("the watch ended, because {}", error_chain(&error));
         news(WatchNews::ServerGone(what.clone()));
         reasons.push(Reason::DatabaseGap { what });
     }
@@ -205,7 +222,7 @@ impl DatabaseWatch {
         let received = stream.received()?;
         let any = !received.is_empty();
         for transaction in received {
-            let numbers: BTreeSet<u32> = transaction.changes.iter().map(|one| one.table).collect();
+            let numbers: BTreeSet<u64> = transaction.changes.iter().map(|one| one.table).collect();
             let tables = numbers.into_iter();
             let tables = tables.filter_map(|one| Some((one, stream.decoder.table(one)?.clone())));
             self.commits.push_back(ArrivedCommit {
@@ -253,7 +270,7 @@ impl DatabaseWatch {
         self.session = Connection::open(&self.target, false)?;
         self.table.own.push(self.session.server_pid);
         keep_out_of_log(&mut self.session);
-        self.catalog = Catalog::read(&mut self.session)?;
+        self.catalog = read_catalog(&mut self.session)?;
         ReplicationStream::begin(&self.target, &mut self.session, &self.catalog, &self.run)
     }
 
@@ -266,7 +283,7 @@ impl DatabaseWatch {
         self.gaps.insert(format!(
             "row changes from second {} of the calendar {until} are unknown, because {}",
             seconds(from),
-            chain(broken)
+            error_chain(broken)
         ));
     }
 
@@ -289,7 +306,7 @@ impl DatabaseWatch {
     fn look_at_catalog(&mut self) {
         self.looked = Instant::now();
         // A server that is gone shows that in the stream, too.
-        let Ok(catalog) = Catalog::read(&mut self.session) else {
+        let Ok(catalog) = read_catalog(&mut self.session) else {
             return;
         };
         self.catalog = catalog;
@@ -305,7 +322,7 @@ impl DatabaseWatch {
     fn refused(&mut self, error: &Error) {
         self.refusals += 1;
         if self.refusals == REFUSALS {
-            let why = chain(error);
+            let why = error_chain(error);
             self.gaps
                 .insert(format!("updates of new tables are unknown, because {why}"));
         }
@@ -348,7 +365,7 @@ impl DatabaseWatch {
         let mut ready: Vec<(i64, u64)> = ready.map(|(key, one)| (one.began, *key)).collect();
         ready.sort_unstable();
         for (_, key) in ready {
-            self.record_logged(key, None, CommitCertainty::Alone);
+            self.record_logged(key, &[], CommitCertainty::Alone);
         }
         for id in self.table.ended() {
             if let Some(session) = self.table.sessions.remove(&id) {
@@ -360,8 +377,14 @@ impl DatabaseWatch {
     }
 
     fn record_commit(&mut self, arrived: &ArrivedCommit) {
+        let transaction = &arrived.transaction;
+        let position = transaction.position;
         let commit = Commit {
-            transaction: &arrived.transaction,
+            number: TransactionNumber::Plain(u64::from(transaction.id)),
+            time: transaction.time,
+            position: format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
+            changes: &transaction.changes,
+            left_out: transaction.left_out,
             tables: arrived.tables.clone(),
         };
         let changed = commit.changed();
@@ -377,17 +400,17 @@ impl DatabaseWatch {
         let found = matching(&self.table, &self.catalog, &commit);
         match found {
             TransactionMatch::Number(key) => {
-                self.record_logged(key, Some(&commit), CommitCertainty::Number);
+                self.record_logged(key, &[commit], CommitCertainty::Number);
             }
             TransactionMatch::Time(key) => {
-                self.record_logged(key, Some(&commit), CommitCertainty::Time);
+                self.record_logged(key, &[commit], CommitCertainty::Time);
             }
             TransactionMatch::Several(keys) => self.record_doubtful(&commit, &keys),
             TransactionMatch::Unknown => self.record_doubtful(&commit, &[]),
         }
     }
 
-    fn record_logged(&mut self, key: u64, commit: Option<&Commit<'_>>, certainty: CommitCertainty) {
+    fn record_logged(&mut self, key: u64, commits: &[Commit<'_>], certainty: CommitCertainty) {
         let Some(logged) = self.table.remove(key) else {
             return;
         };
@@ -395,27 +418,21 @@ impl DatabaseWatch {
         self.look_for_lost_updates(&logged);
         if let Some(session) = self.table.sessions.get_mut(&logged.session) {
             self.recorder
-                .record(&logged, session, commit, certainty, &self.catalog);
+                .record(&logged, session, commits, certainty, &self.catalog);
         }
     }
 
     /// Looks at the catalog if the transaction names a table that is not in it yet.
     fn know_tables(&mut self, logged: &LoggedTransaction) {
-        let user = self.user_of(logged);
-        let tables = logged
-            .statements
-            .iter()
-            .filter_map(|one| one.tables.as_ref().ok());
-        let mut names = tables.flat_map(|tables| tables.reads.iter().chain(&tables.writes));
         let is_older = logged.ended.is_none_or(|(_, known)| self.looked < known);
-        if is_older && names.any(|name| self.catalog.resolve(name, user).is_none()) {
+        let lacks = logged.statements.iter().any(|one| {
+            let tables = one.tables.iter();
+            let mut names = tables.flat_map(|tables| tables.reads.iter().chain(&tables.writes));
+            names.any(|name| self.catalog.resolve(name, &one.path).is_none())
+        });
+        if is_older && lacks {
             self.look_at_catalog();
         }
-    }
-
-    fn user_of(&self, logged: &LoggedTransaction) -> &str {
-        let session = self.table.sessions.get(&logged.session);
-        session.map_or("", |session| &session.user)
     }
 
     /// A table that was made a moment ago is not in the stream of updates yet.
@@ -423,11 +440,10 @@ impl DatabaseWatch {
         let Some(stream) = self.stream.as_ref().filter(|_| !logged.is_rolled_back()) else {
             return;
         };
-        let user = self.user_of(logged);
         let mut lost = Vec::new();
         for statement in &logged.statements {
             let replaced = statement.tables.iter().flat_map(|tables| &tables.replaced);
-            let replaced = replaced.filter_map(|name| self.catalog.resolve(name, user));
+            let replaced = replaced.filter_map(|name| self.catalog.resolve(name, &statement.path));
             lost.extend(replaced.filter(|table| stream.lacks_updates(table, statement.time)));
         }
         let gap = |(schema, name)| {
@@ -481,23 +497,4 @@ impl DatabaseWatch {
             .map(|what| Reason::DatabaseGap { what })
             .collect()
     }
-}
-
-/// The watch looks at the catalog each second, which would fill the log. Only a superuser may set
-/// this; for others the lines are skipped.
-fn keep_out_of_log(session: &mut Connection) {
-    let quiet = "SET log_statement = 'none'; SET log_duration = off; \
-        SET log_min_duration_statement = -1";
-    let _ = session.query(quiet);
-}
-
-/// An error with its causes.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }

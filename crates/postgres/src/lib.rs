@@ -11,7 +11,8 @@
 //! ```
 //!
 //! The server's log has the statements, before they run, and who ran them. The replication slot has
-//! the rows that each committed transaction changed. `matching` joins the two.
+//! the rows that each committed transaction changed. `matching` joins the two. Statements, records
+//! and clients are those of every database: `backstory-database`.
 //!
 //! Invariants:
 //!
@@ -22,30 +23,20 @@
 //!
 //! Absent: TLS, and servers on other machines, whose log cannot be read.
 
-mod catalog;
-mod client_process;
-mod commit;
+mod catalog_reader;
 mod connection;
 mod connection_target;
-mod database_records;
 mod database_watch;
 mod error;
 mod log_file;
 mod log_line;
 mod matching;
-mod percent;
 mod pinned_columns;
 mod replication;
-mod routines;
 mod row_decoder;
 mod server_settings;
 mod sessions;
-mod socket_diag;
-mod statement_secrets;
-mod statement_tables;
-mod transaction_facts;
-mod transaction_records;
 
-pub use connection_target::{ConnectionTarget, without_password};
+pub use connection_target::ConnectionTarget;
 pub use database_watch::{WatchNews, watch};
 pub use error::Error;

@@ -9,28 +9,20 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::inotify;
+use backstory_database::log_lines::LineFile;
 
 use crate::Error;
 use crate::log_line::LogLine;
-
-/// Most bytes that are read at once.
-const PORTION: u64 = 1 << 22;
 
 /// The log, from file to file.
 #[derive(Debug)]
 pub(crate) struct LogFollower {
     directory: PathBuf,
     path: PathBuf,
-    file: File,
-    /// How much of the file has been read.
-    offset: u64,
-    /// A line whose end has not been written.
-    partial: Vec<u8>,
+    file: LineFile,
     numbers: HashMap<String, u64>,
     /// The time of the newest line.
     newest: String,
@@ -56,14 +48,11 @@ impl LogFollower {
             path: path.clone(),
             source,
         };
-        let file = File::open(&path).map_err(wrong)?;
-        let offset = file.metadata().map_err(wrong)?.len();
+        let file = File::open(&path).and_then(LineFile::from_end);
         Ok(LogFollower {
             directory: directory.to_owned(),
-            file,
-            offset,
+            file: file.map_err(wrong)?,
             path,
-            partial: Vec::new(),
             numbers: HashMap::new(),
             newest: String::new(),
             missing: 0,
@@ -79,50 +68,19 @@ impl LogFollower {
         // A newer file begins when the server has closed this one.
         while let Some((path, file)) = self.next_file()? {
             self.read(&mut lines)?;
-            (self.path, self.file, self.offset) = (path, file, 0);
-            self.partial.clear();
+            (self.path, self.file) = (path, LineFile::whole(file));
             self.read(&mut lines)?;
         }
         Ok(lines)
     }
 
     fn read(&mut self, lines: &mut Vec<LogLine>) -> Result<(), Error> {
-        use std::os::unix::fs::FileExt;
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| Error::LogFile { path, source }
-        };
-        let size = self.file.metadata().map_err(failed(&self.path))?.len();
-        if size < self.offset {
-            // The file was truncated. The numbers of the lines show what is missing.
-            self.offset = 0;
-            self.partial.clear();
-        }
-        let mut portion = Vec::new();
-        while self.offset < size {
-            portion.resize((size - self.offset).min(PORTION) as usize, 0);
-            let read = self.file.read_at(&mut portion, self.offset);
-            let count = read.map_err(failed(&self.path))?;
-            if count == 0 {
-                break;
-            }
-            self.offset += count as u64;
-            self.split(&portion[..count], lines);
-        }
-        Ok(())
-    }
-
-    fn split(&mut self, bytes: &[u8], lines: &mut Vec<LogLine>) {
-        self.partial.extend_from_slice(bytes);
-        let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') else {
-            return;
-        };
-        let rest = self.partial.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.partial, rest);
-        for text in whole
-            .split(|byte| *byte == b'\n')
-            .filter(|text| !text.is_empty())
-        {
+        // If the file was truncated, the numbers of the lines show what is missing.
+        let new = self.file.read().map_err(|source| Error::LogFile {
+            path: self.path.clone(),
+            source,
+        })?;
+        for text in new.lines() {
             match LogLine::parse(text) {
                 Some(line) => {
                     self.count(&line);
@@ -131,6 +89,7 @@ impl LogFollower {
                 None => self.unreadable += 1,
             }
         }
+        Ok(())
     }
 
     /// Notes the line's number. The session may have begun before the watch.
@@ -161,16 +120,14 @@ impl LogFollower {
             path: self.directory.clone(),
             source,
         };
-        let present = self.file.metadata().map_err(failed)?;
-        let present = (present.mtime(), present.mtime_nsec());
+        let present = self.file.changed().map_err(failed)?;
         for (time, path) in files(&self.directory).map_err(failed)? {
             if (time, &path) <= (present, &self.path) {
                 continue;
             }
             if let Ok(file) = File::open(&path) {
-                let own = self.file.metadata().map_err(failed)?;
                 let other = file.metadata().map_err(failed)?;
-                if (own.dev(), own.ino()) != (other.dev(), other.ino()) {
+                if self.file.inode().map_err(failed)? != (other.dev(), other.ino()) {
                     return Ok(Some((path, file)));
                 }
             }
@@ -192,22 +149,6 @@ fn files(directory: &Path) -> std::io::Result<Vec<((i64, i64), PathBuf)>> {
     }
     found.sort_unstable();
     Ok(found)
-}
-
-/// A descriptor that becomes readable when a file of the log's directory is written or made.
-pub(crate) fn log_news(directory: &Path) -> Result<OwnedFd, Error> {
-    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-    let news = inotify::init(flags).map_err(Error::system("watch the server's log"))?;
-    let wanted = inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE;
-    inotify::add_watch(&news, directory, wanted)
-        .map_err(Error::system("watch the server's log"))?;
-    Ok(news)
-}
-
-/// Takes all news of the log: the log itself says what they are.
-pub(crate) fn forget_news(news: &OwnedFd) {
-    let mut buffer = [0; 4096];
-    while rustix::io::read(news, &mut buffer).is_ok_and(|count| count > 0) {}
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@
 //! `auto_explain` writes one. Then the time, the changed tables and the changed rows decide. If
 //! several transactions fit, the answer has them all.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use crate::catalog::{Catalog, TableName};
-use crate::commit::Commit;
+use backstory_database::catalog::{Catalog, TableName};
+use backstory_database::commit::Commit;
+use backstory_database::logged_transaction::LoggedTransaction;
+use backstory_database::row_change::{ColumnValue, RowChange, RowOperation, StreamTable};
+
 use crate::pinned_columns::{Pin, PinnedColumn, RowEffect, effects};
-use crate::row_decoder::{ColumnValue, RowChange, RowOperation, StreamTable};
-use crate::sessions::{ClientSession, LoggedTransaction, SessionTable};
+use crate::sessions::SessionTable;
 
 /// The log's times have a resolution of a millisecond, and are taken before the commit's.
 const SLACK: i64 = 2_000_000;
@@ -36,11 +38,11 @@ pub(crate) fn matching(
     catalog: &Catalog,
     commit: &Commit<'_>,
 ) -> TransactionMatch {
-    let (changed, commit, whole) = (&commit.changed(), commit.transaction, commit);
+    let changed = &commit.changed();
     let numbered = table
         .transactions
         .iter()
-        .find(|(_, one)| one.id == Some(commit.id));
+        .find(|(_, one)| one.id.as_ref() == Some(&commit.number));
     if let Some((key, _)) = numbered {
         return TransactionMatch::Number(*key);
     }
@@ -48,13 +50,13 @@ pub(crate) fn matching(
         .transactions
         .iter()
         .filter(|(_, one)| one.id.is_none() && overlaps(one, commit.time))
-        .filter(|(_, one)| may_change(one, &table.sessions, catalog, changed))
+        .filter(|(_, one)| may_change(one, catalog, changed))
         .map(|(key, _)| *key)
         .collect();
     if fitting.len() > 1 {
         fitting.retain(|key| {
             let one = table.transactions.get(key);
-            one.is_some_and(|one| can_make(one, &table.sessions, catalog, whole))
+            one.is_some_and(|one| can_make(one, catalog, commit))
         });
     }
     fitting.sort_unstable();
@@ -70,15 +72,7 @@ fn overlaps(one: &LoggedTransaction, time: i64) -> bool {
 }
 
 /// True if the statements of a transaction can have changed all of these tables.
-fn may_change(
-    one: &LoggedTransaction,
-    sessions: &HashMap<String, ClientSession>,
-    catalog: &Catalog,
-    changed: &BTreeSet<TableName>,
-) -> bool {
-    let user = sessions
-        .get(&one.session)
-        .map_or("", |session| &*session.user);
+fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<TableName>) -> bool {
     let mut named = BTreeSet::new();
     for statement in &one.statements {
         let Ok(tables) = &statement.tables else {
@@ -88,7 +82,7 @@ fn may_change(
             return true;
         }
         for name in &tables.writes {
-            match catalog.resolve(name, user) {
+            match catalog.resolve(name, &statement.path) {
                 Some(table) => named.extend(catalog.behind(&table)),
                 // A table that is newer than the catalog.
                 None => return true,
@@ -100,15 +94,7 @@ fn may_change(
 }
 
 /// True if the statements of a transaction can have made each change of a commit.
-fn can_make(
-    one: &LoggedTransaction,
-    sessions: &HashMap<String, ClientSession>,
-    catalog: &Catalog,
-    commit: &Commit<'_>,
-) -> bool {
-    let user = sessions
-        .get(&one.session)
-        .map_or("", |session| &*session.user);
+fn can_make(one: &LoggedTransaction, catalog: &Catalog, commit: &Commit<'_>) -> bool {
     let mut known: Vec<(TableName, RowEffect)> = Vec::new();
     for statement in &one.statements {
         if statement.tables.as_ref().is_ok_and(|tables| tables.calls) {
@@ -118,7 +104,7 @@ fn can_make(
             return true;
         };
         for effect in all {
-            let Some(table) = catalog.resolve(&effect.table, user) else {
+            let Some(table) = catalog.resolve(&effect.table, &statement.path) else {
                 return true;
             };
             // Columns of a view have names of their own.
@@ -128,7 +114,7 @@ fn can_make(
             known.push((table, effect));
         }
     }
-    commit.transaction.changes.iter().all(|change| {
+    commit.changes.iter().all(|change| {
         let Some(table) = commit.tables.get(&change.table) else {
             return true;
         };
@@ -178,26 +164,34 @@ fn holds(pin: &Pin, table: &StreamTable, change: &RowChange) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row_decoder::CommittedTransaction;
-    use crate::sessions::ExecutedStatement;
-    use crate::statement_tables::StatementTables;
+    use backstory_database::catalog::CatalogTable;
+    use backstory_database::commit::TransactionNumber;
+    use backstory_database::logged_transaction::ExecutedStatement;
+    use backstory_database::sql_dialect::SqlDialect;
+    use backstory_database::statement_tables::StatementTables;
     use std::time::Instant;
 
     fn transaction(text: &str, began: i64, ended: i64, id: Option<u32>) -> LoggedTransaction {
         let statement = ExecutedStatement {
             time: began,
+            until: began,
+            is_rounded: true,
             text: text.to_owned(),
             parameters: None,
-            tables: StatementTables::of(text),
+            path: vec!["public".to_owned()],
+            tables: StatementTables::of(text, SqlDialect::Postgres),
+            opened: None,
             error: None,
         };
         LoggedTransaction {
             session: "s".to_owned(),
             virtual_id: "3/1".to_owned(),
-            id,
+            id: id.map(|id| TransactionNumber::Plain(u64::from(id))),
             began,
             ended: Some((ended, Instant::now())),
             statements: vec![statement],
+            error_undoes_all: true,
+            undone: false,
         }
     }
 
@@ -219,22 +213,20 @@ mod tests {
             whole_before: false,
             after: Some(after),
         };
-        let transaction = CommittedTransaction {
-            id: 742,
-            time: 50_000_000,
-            position: 0,
-            changes: vec![change],
-            left_out: 0,
-        };
         let stream = StreamTable {
             schema: "public".to_owned(),
             name: "a".to_owned(),
-            identity: b'd',
             columns: vec![("id".to_owned(), true)],
+            identity: vec!["id".to_owned()],
+            incomplete: "",
             texts: BTreeSet::new(),
         };
         let commit = Commit {
-            transaction: &transaction,
+            number: TransactionNumber::Plain(742),
+            time: 50_000_000,
+            position: String::new(),
+            changes: &[change],
+            left_out: 0,
             tables: [(1, stream)].into(),
         };
         matching(&table, catalog, &commit)
@@ -243,7 +235,9 @@ mod tests {
     #[test]
     fn of_two_writers_of_that_time_the_one_that_names_another_row_is_excluded() {
         let one = |text: &str| transaction(text, 49_000_000, 51_000_000, None);
-        let catalog = Catalog::of_table("public", "a");
+        let mut catalog = Catalog::default();
+        let name = ("public".to_owned(), "a".to_owned());
+        catalog.add(name, CatalogTable::default());
         let this = one("UPDATE a SET x = 1 WHERE id = 7");
         let other = one("UPDATE a SET x = 1 WHERE id = 8");
         let deletion = one("DELETE FROM a WHERE id = 8");

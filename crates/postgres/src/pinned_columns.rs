@@ -11,14 +11,15 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, BinaryOperator, Expr, FromTable, Insert, SelectItem, SetExpr,
-    Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
+    Assignment, AssignmentTarget, BinaryOperator, Expr, FromTable, Ident, Insert, ObjectName,
+    SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value,
+    Visit, Visitor,
 };
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
-use crate::row_decoder::RowOperation;
-use crate::statement_tables::{WrittenName, folded, written};
+use backstory_database::row_change::RowOperation;
+use backstory_database::sql_dialect::{SqlDialect, WrittenName};
 
 /// A column, by its name or position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,14 @@ pub(crate) fn effects(text: &str, parameters: Option<&str>) -> Option<Vec<RowEff
         let _: ControlFlow<()> = statement.visit(&mut collector);
     }
     collector.effects
+}
+
+fn written(name: &ObjectName) -> Option<WrittenName> {
+    SqlDialect::Postgres.written(name)
+}
+
+fn folded(part: &Ident) -> String {
+    SqlDialect::Postgres.ident(part)
 }
 
 struct EffectCollector {

@@ -9,7 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Catalog, TableName};
+use backstory_database::catalog::{Catalog, TableName};
+
+use crate::catalog_reader::identified;
 use crate::connection::Connection;
 use crate::row_decoder::{CommittedTransaction, RowDecoder};
 use crate::{ConnectionTarget, Error};
@@ -56,7 +58,7 @@ impl ReplicationStream {
     ) -> Result<ReplicationStream, Error> {
         remove_leftovers(session)?;
         let name = format!("{PREFIX}{run}");
-        let published = catalog.identified();
+        let published = identified(catalog);
         session.query(&format!(
             "CREATE PUBLICATION {name}_all FOR ALL TABLES WITH (publish = 'insert')"
         ))?;
@@ -90,7 +92,7 @@ impl ReplicationStream {
         session: &mut Connection,
         catalog: &Catalog,
     ) -> Result<(), Error> {
-        let wanted = catalog.identified();
+        let wanted = identified(catalog);
         if wanted == self.published {
             return Ok(());
         }

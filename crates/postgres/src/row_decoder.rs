@@ -5,58 +5,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use backstory_database::row_change::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
+
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
 const EPOCH: i64 = 946_684_800_000_000;
 /// The numbers of the types `text` and `varchar` in the server's catalog, which are fixed.
 const TEXTS: [u32; 2] = [25, 1043];
 /// Most row changes of a transaction that are kept. Of the others, the tables alone are known.
 pub(crate) const MOST_ROWS: usize = 100_000;
-
-/// The value of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ColumnValue {
-    Null,
-    /// Stored outside of the row, not changed, and not sent.
-    Unchanged,
-    Text(String),
-}
-
-/// A table, as the stream describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StreamTable {
-    pub(crate) schema: String,
-    pub(crate) name: String,
-    /// `d` (the primary key), `n` (nothing), `f` (all columns) or `i` (an index).
-    pub(crate) identity: u8,
-    /// Columns, and whether each is a part of the replica identity.
-    pub(crate) columns: Vec<(String, bool)>,
-    /// The columns of the types `text` and `varchar`, whose values have one form only.
-    pub(crate) texts: BTreeSet<String>,
-}
-
-/// The kind of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RowOperation {
-    Insert,
-    Update,
-    Delete,
-    Truncate,
-}
-
-/// An image of a row: the columns that are known of it.
-pub(crate) type RowImage = Vec<(String, ColumnValue)>;
-
-/// A change of one row, or of a whole table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RowChange {
-    /// Its number in [`RowDecoder::table`].
-    pub(crate) table: u32,
-    pub(crate) operation: RowOperation,
-    /// The row before; of the key columns alone if `whole_before` is false.
-    pub(crate) before: Option<RowImage>,
-    pub(crate) whole_before: bool,
-    pub(crate) after: Option<RowImage>,
-}
 
 /// A committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,8 +85,8 @@ impl Reader<'_> {
 
 impl RowDecoder {
     /// A table of a change.
-    pub(crate) fn table(&self, number: u32) -> Option<&StreamTable> {
-        self.tables.get(&number)
+    pub(crate) fn table(&self, number: u64) -> Option<&StreamTable> {
+        self.tables.get(&u32::try_from(number).ok()?)
     }
 
     /// Decodes the next message. A commit completes a transaction.
@@ -225,13 +181,16 @@ impl RowDecoder {
         after: Option<RowImage>,
     ) {
         let Some(open) = &mut self.open else { return };
-        let known = open.changes.iter().any(|change| change.table == table);
+        let known = open
+            .changes
+            .iter()
+            .any(|change| change.table == u64::from(table));
         if open.changes.len() >= MOST_ROWS && known {
             open.left_out += 1;
             return;
         }
         open.changes.push(RowChange {
-            table,
+            table: u64::from(table),
             operation,
             before,
             whole_before,
@@ -262,11 +221,19 @@ fn relation(reader: &mut Reader<'_>) -> Option<StreamTable> {
         true => "pg_catalog".to_owned(),
         false => schema,
     };
+    let keys = columns.iter().filter(|(_, key)| *key);
+    let keys = keys.map(|(name, _): &(String, bool)| name.clone());
+    let (identity, incomplete) = match identity {
+        // All columns are the identity.
+        b'f' => (Vec::new(), "the server sent none"),
+        _ => (keys.collect(), "the table's REPLICA IDENTITY is not FULL"),
+    };
     Some(StreamTable {
         schema,
         name,
-        identity,
         columns,
+        identity,
+        incomplete,
         texts,
     })
 }

@@ -6,95 +6,20 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::client_process::{self, ClientProcess};
+use backstory_database::client_process;
+use backstory_database::commit::TransactionNumber;
+use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
+use backstory_database::sql_dialect::SqlDialect;
+use backstory_database::statement_secrets::without_secrets;
+use backstory_database::statement_tables::StatementTables;
+
 use crate::log_line::{LogEvent, LogLine};
-use crate::statement_secrets::without_secrets;
-use crate::statement_tables::StatementTables;
 
 /// A client that is not found at so many lines is of another machine, or not visible.
 const LOOKS: u8 = 4;
 
-/// A statement that was executed.
-#[derive(Debug, Clone)]
-pub(crate) struct ExecutedStatement {
-    /// When it began, in ns since 1970.
-    pub(crate) time: i64,
-    pub(crate) text: String,
-    pub(crate) parameters: Option<String>,
-    /// The tables, or the parser's message.
-    pub(crate) tables: Result<StatementTables, String>,
-    /// The server's message, if it failed.
-    pub(crate) error: Option<String>,
-}
-
-/// A transaction, as the log tells of it.
-#[derive(Debug)]
-pub(crate) struct LoggedTransaction {
-    pub(crate) session: String,
-    /// The number that it has from its start.
-    pub(crate) virtual_id: String,
-    /// The number that it has from its first change, if a line told it.
-    pub(crate) id: Option<u32>,
-    pub(crate) began: i64,
-    /// When it ended, and when that became known here.
-    pub(crate) ended: Option<(i64, Instant)>,
-    pub(crate) statements: Vec<ExecutedStatement>,
-}
-
-impl LoggedTransaction {
-    /// True if it was undone as a whole. After an error, a transaction cannot commit unless it goes
-    /// back to a savepoint.
-    pub(crate) fn is_rolled_back(&self) -> bool {
-        let undoes = |statement: &ExecutedStatement| {
-            let text = statement.text.to_lowercase();
-            let mut words = text
-                .split_whitespace()
-                .map(|word| word.trim_end_matches(';'));
-            let is_undo = matches!(words.next(), Some("rollback" | "abort"));
-            is_undo.then(|| words.any(|word| word == "to"))
-        };
-        let goes_back = self.statements.iter().any(|one| undoes(one) == Some(true));
-        let last = self.statements.last().and_then(undoes);
-        let failed = self.statements.iter().any(|one| one.error.is_some());
-        last == Some(false) || failed && !goes_back
-    }
-
-    /// True if it may have changed rows.
-    pub(crate) fn may_write(&self) -> bool {
-        if self.is_rolled_back() {
-            return false;
-        }
-        self.statements
-            .iter()
-            .any(|statement| match &statement.tables {
-                Ok(tables) => !tables.writes.is_empty() || tables.calls || tables.defines,
-                Err(_) => true,
-            })
-    }
-}
-
-/// A connection of a client.
-#[derive(Debug, Clone)]
-pub(crate) struct ClientSession {
-    /// Counts the sessions of the run, from 1.
-    pub(crate) number: i32,
-    pub(crate) server_pid: u32,
-    pub(crate) user: String,
-    pub(crate) database: String,
-    pub(crate) application: String,
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) client: Option<ClientProcess>,
-    pub(crate) began: i64,
-    pub(crate) ended: Option<i64>,
-    /// How often its client was looked for.
-    looks: u8,
-    /// When the last of its recorded transactions ended.
-    pub(crate) last_end: i64,
-    /// Its records have been begun.
-    pub(crate) is_recorded: bool,
-    current: Option<u64>,
-}
+/// The log's times are cut to milliseconds, so an event came up to this much later, in ns.
+pub(crate) const ROUNDING: i64 = 999_999;
 
 /// All sessions, and the transactions that are not recorded yet.
 #[derive(Debug, Default)]
@@ -151,19 +76,12 @@ impl SessionTable {
         let session = self.sessions.entry(line.session_id.clone());
         let session = session.or_insert_with(|| ClientSession {
             number,
-            server_pid: line.pid,
-            user: String::new(),
-            database: String::new(),
-            application: String::new(),
+            // The server has a process for each session.
+            activity: line.pid,
             host: line.remote_host.clone(),
             port: line.remote_port,
-            client: None,
-            looks: 0,
-            last_end: 0,
             began: time,
-            ended: None,
-            is_recorded: false,
-            current: None,
+            ..ClientSession::default()
         });
         let set = |field: &mut String, value: &str| {
             if !value.is_empty() {
@@ -176,7 +94,7 @@ impl SessionTable {
         if session.client.is_none() && session.looks < LOOKS {
             session.looks += 1;
             session.client = match session.port {
-                0 => client_process::find_local(session.server_pid),
+                0 => client_process::find_local(session.activity),
                 port => client_process::find(&session.host, port, server_port),
             };
         }
@@ -193,7 +111,7 @@ impl SessionTable {
             return;
         };
         if transaction.virtual_id == line.vxid {
-            transaction.id = transaction.id.or((line.txid != 0).then_some(line.txid));
+            transaction.id = transaction.id.take().or_else(|| number(line));
         } else {
             transaction.ended = Some((time, Instant::now()));
             session.current = None;
@@ -213,13 +131,19 @@ impl SessionTable {
         let Some(session) = self.sessions.get_mut(&line.session_id) else {
             return;
         };
-        let tables = StatementTables::of(&text);
+        let tables = StatementTables::of(&text, SqlDialect::Postgres);
         self.unparsed += u64::from(tables.is_err());
         let statement = ExecutedStatement {
             time,
+            until: time + ROUNDING,
+            is_rounded: true,
             text: without_secrets(&text),
             parameters,
+            path: ["pg_catalog", &session.user, "public"]
+                .map(Into::into)
+                .into(),
             tables,
+            opened: None,
             error: None,
         };
         let key = *session.current.get_or_insert_with(|| {
@@ -230,10 +154,12 @@ impl SessionTable {
         let transaction = transaction.or_insert_with(|| LoggedTransaction {
             session: line.session_id.clone(),
             virtual_id: line.vxid.clone(),
-            id: (line.txid != 0).then_some(line.txid),
+            id: number(line),
             began: time,
             ended: None,
             statements: Vec::new(),
+            error_undoes_all: true,
+            undone: false,
         });
         transaction.statements.push(statement);
     }
@@ -269,6 +195,11 @@ impl SessionTable {
     }
 }
 
+/// The number that a line shows for its transaction.
+fn number(line: &LogLine) -> Option<TransactionNumber> {
+    (line.txid != 0).then(|| TransactionNumber::Plain(u64::from(line.txid)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,8 +230,8 @@ mod tests {
         assert_eq!(table.transactions.len(), 2);
         let first = &table.transactions[&1];
         assert_eq!(
-            (first.id, first.began, first.statements.len()),
-            (Some(742), 10, 3)
+            (&first.id, first.began, first.statements.len()),
+            (&Some(TransactionNumber::Plain(742)), 10, 3)
         );
         assert_eq!(first.ended.map(|(time, _)| time), Some(40));
         assert!(first.may_write() && !table.transactions[&2].may_write());

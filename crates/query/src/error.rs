@@ -22,7 +22,7 @@ pub enum Error {
     #[error("no recorded run has seen {}: it was looked for, but was not there", .0.display())]
     OnlyMissing(PathBuf),
     /// No run used this table or row of a database.
-    #[error("no recorded run has seen {0}; `backstory watch postgres` records a database")]
+    #[error("no recorded run has seen {0}; `backstory watch` records a database")]
     NoTable(String),
     /// Several databases or schemas have this table.
     #[error("{0} can be one of several: {1}; write DATABASE/SCHEMA.TABLE or the whole name")]

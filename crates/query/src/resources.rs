@@ -1,8 +1,8 @@
 //! Finds the things that a source of records named: tables and rows of databases.
 //!
 //! In: a name, in full or in part. Out: the versions of the one thing that it means. A name is
-//! `postgres://HOST:PORT/DATABASE/SCHEMA.TABLE`, and for a row then `?COLUMN=VALUE&…`. In a part of
-//! it, `%` and two digits stand for a byte.
+//! `SCHEME://HOST:PORT/DATABASE/SCHEMA.TABLE`, and for a row then `?COLUMN=VALUE&…`. A database
+//! without schemas has the table alone. In a part of a name, `%` and two digits stand for a byte.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,37 @@ use backstory_store::{EntityKey, RunKey, Store};
 
 use crate::{Error, Result};
 
-/// The names of all things of databases begin so.
-const DATABASES: &[u8] = b"postgres:";
+/// The databases whose things sources name.
+const SCHEMES: [Scheme; 2] = [
+    Scheme {
+        begin: "postgres://",
+        has_schemas: true,
+    },
+    Scheme {
+        begin: "mariadb://",
+        has_schemas: false,
+    },
+];
+
+/// How the names of a database's things are made.
+struct Scheme {
+    /// They begin so.
+    begin: &'static str,
+    /// A table is in a schema of its database.
+    has_schemas: bool,
+}
 
 /// True for the full name of a thing.
 pub(crate) fn is_resource(name: &[u8]) -> bool {
-    name.starts_with(b"postgres://")
+    let begins = |scheme: &Scheme| name.starts_with(scheme.begin.as_bytes());
+    SCHEMES.iter().any(begins)
 }
 
 /// The versions of a table, or of one of its rows, the newest first.
 ///
-/// `table` is `TABLE`, `SCHEMA.TABLE`, `DATABASE/SCHEMA.TABLE` or a full name. `key` is the value
-/// of the key column, or `COLUMN=VALUE,…`.
+/// `table` is `TABLE`, `SCHEMA.TABLE`, `DATABASE/SCHEMA.TABLE` or a full name. Where a database has
+/// no schemas, `DATABASE.TABLE` and `DATABASE/TABLE` mean its table. `key` is the value of the key
+/// column, or `COLUMN=VALUE,…`.
 ///
 /// # Errors
 ///
@@ -43,11 +62,15 @@ pub fn table_versions(
         is_table(of, table) && is_row(row, key)
     };
     let mut by_name: BTreeMap<Bytes, Vec<(RunKey, u32, EntityKey)>> = BTreeMap::new();
-    for found in store.below(DATABASES, &wanted)? {
-        let entity = store.entity(found)?;
-        if entity.kind == EntityKind::Resource && run.is_none_or(|run| found.run() == run) {
-            let versions = by_name.entry(entity.path).or_default();
-            versions.push((found.run(), entity.version, found));
+    for scheme in &SCHEMES {
+        // Before the first slash, which the store takes for the end of a directory.
+        let directory = scheme.begin.trim_end_matches('/').as_bytes();
+        for found in store.below(directory, &wanted)? {
+            let entity = store.entity(found)?;
+            if entity.kind == EntityKind::Resource && run.is_none_or(|run| found.run() == run) {
+                let versions = by_name.entry(entity.path).or_default();
+                versions.push((found.run(), entity.version, found));
+            }
         }
     }
     let asked = || match key {
@@ -92,13 +115,18 @@ fn is_table(full: &str, wanted: &str) -> bool {
     let Some((place, name)) = full.rsplit_once('/') else {
         return false;
     };
-    let (schema, table) = name.split_once('.').unwrap_or(("", name));
+    let parent = place.rsplit('/').next().unwrap_or_default();
+    let lacks_schemas = |scheme: &&Scheme| full.starts_with(scheme.begin) && !scheme.has_schemas;
+    let (schema, table) = match SCHEMES.iter().find(lacks_schemas) {
+        Some(_) => (parent, name),
+        None => name.split_once('.').unwrap_or(("", name)),
+    };
     let (schema, table) = (decoded(schema), decoded(table));
     let (database, wanted) = match wanted.rsplit_once('/') {
         Some((database, rest)) => (Some(database), rest),
         None => (None, wanted),
     };
-    let in_database = database.is_none_or(|one| place.rsplit('/').next() == Some(one));
+    let in_database = database.is_none_or(|one| parent == one);
     in_database && (table == wanted || format!("{schema}.{table}") == wanted)
 }
 
@@ -148,6 +176,18 @@ mod tests {
         for part in ["account", "other.accounts", "shop/accounts"] {
             assert!(!is_table(ACCOUNTS, part), "{part}");
         }
+    }
+
+    #[test]
+    fn a_table_of_a_database_without_schemas_is_meant_with_its_database() {
+        let full = "mariadb://localhost:3306/bank/accounts";
+        for part in ["accounts", "bank.accounts", "bank/accounts", full] {
+            assert!(is_table(full, part), "{part}");
+        }
+        for part in ["shop.accounts", "shop/accounts", ".accounts", "bank"] {
+            assert!(!is_table(full, part), "{part}");
+        }
+        assert!(is_resource(full.as_bytes()) && !is_resource(b"/mariadb://x"));
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn postgres(args: &WatchPostgresArgs, store: Option<&Path>) -> Outcome {
 /// The run's command names the connection, but not its password.
 #[cfg(feature = "postgres")]
 fn hide_password(command: &mut [std::ffi::OsString], connection: &str) {
-    let shown = backstory_postgres::without_password(connection);
+    let shown = backstory_database::connection_uri::without_password(connection);
     for word in command {
         if *word == *connection {
             *word = std::ffi::OsString::from(&shown);

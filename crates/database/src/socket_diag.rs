@@ -28,15 +28,15 @@ const INODE: usize = 16 + 68;
 
 /// A client's end of a Unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UnixPeer {
+pub struct UnixPeer {
     /// The path that the server bound.
-    pub(crate) path: String,
+    pub path: String,
     /// Inode of the client's socket.
-    pub(crate) inode: u64,
+    pub inode: u64,
 }
 
 /// Finds the client that a process serves at a socket with a path.
-pub(crate) fn served_by(server_pid: u32) -> Option<UnixPeer> {
+pub fn served_by(server_pid: u32) -> Option<UnixPeer> {
     let descriptors = fs::read_dir(format!("/proc/{server_pid}/fd")).ok()?;
     let targets = descriptors
         .flatten()
@@ -54,7 +54,7 @@ fn peer(inode: u32) -> Option<UnixPeer> {
 }
 
 /// The inode of the socket of this machine that has these addresses.
-pub(crate) fn tcp_inode(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
+pub fn tcp_inode(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
     let message = answer(&of_tcp(local, remote)?)?;
     let inode = message.get(INODE..)?.first_chunk()?;
     let inode = u64::from(u32::from_ne_bytes(*inode));

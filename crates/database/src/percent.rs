@@ -3,13 +3,13 @@
 use backstory_eventlog::percent;
 
 /// The bytes of a text in which `%` and two digits stand for a byte.
-pub(crate) fn decoded(text: &str) -> String {
+pub fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&percent::decoded(text.as_bytes())).into_owned()
 }
 
 /// A part of a name, in which no `/`, `?`, `&`, `=`, `.`, `%`, space or control character stands
 /// for itself.
-pub(crate) fn encoded(part: &str, plain: &str) -> String {
+pub fn encoded(part: &str, plain: &str) -> String {
     let mut out = String::with_capacity(part.len());
     for byte in part.bytes() {
         let special = b"/?&=%#.".contains(&byte) && !plain.as_bytes().contains(&byte);

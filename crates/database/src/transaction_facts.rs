@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::commit::{Commit, CommitCertainty};
 use crate::database_records::cut;
-use crate::row_decoder::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
-use crate::sessions::{ClientSession, LoggedTransaction};
+use crate::logged_transaction::{ClientSession, LoggedTransaction};
+use crate::row_change::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
 
 /// Most characters of a value in a fact.
 const VALUE: usize = 512;
@@ -15,10 +15,6 @@ const VALUE: usize = 512;
 const STATEMENT: usize = 4 << 10;
 /// Most statements in the fact of a transaction.
 const STATEMENTS: usize = 8;
-
-pub(crate) fn position(position: u64) -> String {
-    format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff)
-}
 
 pub(crate) fn client(session: &ClientSession) -> Value {
     json!({
@@ -31,7 +27,7 @@ pub(crate) fn client(session: &ClientSession) -> Value {
 pub(crate) fn transaction_fact(
     logged: &LoggedTransaction,
     session: &ClientSession,
-    commit: Option<&Commit<'_>>,
+    commits: &[Commit<'_>],
     certainty: CommitCertainty,
 ) -> Value {
     let names = |set: &BTreeSet<Vec<String>>| -> Vec<String> {
@@ -47,15 +43,19 @@ pub(crate) fn transaction_fact(
             "unparsed": tables.err(),
         })
     });
+    let first = commits.first();
+    let last = commits.last();
+    let rows: usize = commits.iter().map(|commit| commit.changes.len()).sum();
+    let left_out: u64 = commits.iter().map(|commit| commit.left_out).sum();
     json!({
-        "number": commit.map(|commit| commit.transaction.id).or(logged.id),
+        "number": first.map(|commit| &commit.number).or(logged.id.as_ref()),
         "virtual": logged.virtual_id, "user": session.user, "database": session.database,
         "application": session.application, "client": client(session),
-        "committed": commit.map(|commit| commit.transaction.time),
-        "position": commit.map(|commit| position(commit.transaction.position)),
+        "committed": last.map(|commit| commit.time),
+        "position": last.map(|commit| &commit.position),
         "matched_by": certainty.word(),
-        "rows": commit.map(|commit| commit.transaction.changes.len()),
-        "rows_left_out": commit.map(|commit| commit.transaction.left_out),
+        "rows": last.map(|_| rows),
+        "rows_left_out": last.map(|_| left_out),
         "count": logged.statements.len(),
         "statements": statements.collect::<Vec<_>>(),
     })
@@ -88,14 +88,10 @@ pub(crate) fn row_fact(
         RowOperation::Update | RowOperation::Delete
     );
     let lacks = has_former && !change.whole_before;
-    let why = match table.identity {
-        b'f' => "the server sent none",
-        _ => "the table's REPLICA IDENTITY is not FULL",
-    };
     json!({
         "row": row, "former": former, "operation": operation,
         "before": image(&change.before), "after": image(&change.after),
-        "before_incomplete": lacks.then_some(why),
+        "before_incomplete": lacks.then_some(table.incomplete),
     })
 }
 

@@ -8,7 +8,7 @@ const WORD: &[u8] = b"password";
 const MARK: &[u8] = b"'<redacted>'";
 
 /// The statement without its passwords.
-pub(crate) fn without_secrets(text: &str) -> String {
+pub fn without_secrets(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

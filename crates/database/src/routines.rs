@@ -1,35 +1,18 @@
 //! The functions, procedures and triggers of the database, and the tables that they read.
 //!
 //! In: the catalog's texts of routines. Out: the names of tables that a call reads. The statements
-//! of a routine in SQL are all executed, so its reads are sure. A routine in PL/pgSQL has branches,
-//! and its text is a language of its own: each name after `FROM` and `JOIN` is possibly read.
+//! of a plain routine are all executed, so its reads are sure. Another one, as in PL/pgSQL, has
+//! branches, and its text is a language of its own: each name after `FROM` and `JOIN` is possibly
+//! read.
 //!
 //! Absent: routines in other languages, and statements that a routine builds as text.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
-use crate::Error;
-use crate::connection::Connection;
-use crate::statement_tables::{StatementTables, WrittenName};
-
-const ROUTINES: &str = "SELECT n.nspname, p.proname, l.lanname, \
-    coalesce(nullif(p.prosrc, ''), pg_get_function_sqlbody(p.oid), '') \
-    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
-    JOIN pg_language l ON l.oid = p.prolang \
-    WHERE l.lanname IN ('sql', 'plpgsql') AND length(p.prosrc) < 65536 \
-      AND n.nspname NOT IN ('pg_catalog', 'information_schema')";
-
-const TRIGGERS: &str = "SELECT tn.nspname, t.relname, pn.nspname, p.proname FROM pg_trigger g \
-    JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace \
-    JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_namespace pn ON pn.oid = p.pronamespace \
-    WHERE NOT g.tgisinternal AND g.tgenabled <> 'D'";
-
-const CASCADES: &str = "SELECT n.nspname, t.relname FROM pg_constraint c \
-    JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
-    WHERE c.contype = 'f' AND (c.confdeltype IN ('c', 'n', 'd') OR c.confupdtype IN ('c', 'n', 'd'))";
+use crate::sql_dialect::{SqlDialect, WrittenName};
+use crate::statement_tables::StatementTables;
 
 /// Schema and name of a routine or table.
 type QualifiedName = (String, String);
@@ -37,13 +20,15 @@ type QualifiedName = (String, String);
 /// A function or procedure. Several may share a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Routine {
-    is_sql: bool,
+    /// All statements of its body are executed.
+    is_plain: bool,
     body: String,
 }
 
 /// All functions, procedures and triggers.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Routines {
+pub struct Routines {
+    dialect: SqlDialect,
     /// By schema and name.
     by_name: HashMap<QualifiedName, Vec<Routine>>,
     /// The functions that changes of a table call.
@@ -53,37 +38,45 @@ pub(crate) struct Routines {
 }
 
 /// Names of tables, and whether they are certainly read.
-pub(crate) type RoutineReads = BTreeMap<WrittenName, bool>;
+pub type RoutineReads = BTreeMap<WrittenName, bool>;
 
 impl Routines {
-    /// Reads the catalog.
-    pub(crate) fn read(connection: &mut Connection) -> Result<Routines, Error> {
-        let mut routines = Routines::default();
-        for row in connection.query(ROUTINES)? {
-            let mut texts = row.into_iter().map(Option::unwrap_or_default);
-            let mut next = || texts.next().unwrap_or_default();
-            let name = (next(), next());
-            let is_sql = next() == "sql";
-            let body = next();
-            let same_name = routines.by_name.entry(name).or_default();
-            same_name.push(Routine { is_sql, body });
+    /// No routines.
+    pub fn new(dialect: SqlDialect) -> Routines {
+        Routines {
+            dialect,
+            ..Routines::default()
         }
-        for row in connection.query(TRIGGERS)? {
-            let mut texts = row.into_iter().map(Option::unwrap_or_default);
-            let mut next = || texts.next().unwrap_or_default();
-            let (table, function) = ((next(), next()), (next(), next()));
-            routines.triggers.entry(table).or_default().insert(function);
-        }
-        for row in connection.query(CASCADES)? {
-            let mut texts = row.into_iter().map(Option::unwrap_or_default);
-            let mut next = || texts.next().unwrap_or_default();
-            routines.cascades.insert((next(), next()));
-        }
-        Ok(routines)
+    }
+
+    /// Adds a routine. All statements of a plain one are executed.
+    pub fn add(&mut self, name: QualifiedName, is_plain: bool, body: String) {
+        let same_name = self.by_name.entry(name).or_default();
+        same_name.push(Routine { is_plain, body });
+    }
+
+    /// Adds a function that changes of a table call.
+    pub fn add_trigger(&mut self, table: QualifiedName, function: QualifiedName) {
+        self.triggers.entry(table).or_default().insert(function);
+    }
+
+    /// Adds a table whose foreign keys change its rows when other rows change.
+    pub fn add_cascade(&mut self, table: QualifiedName) {
+        self.cascades.insert(table);
+    }
+
+    /// True if there are no routines.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// True if a name is that of a routine.
+    pub fn has(&self, name: &WrittenName) -> bool {
+        !self.named(name).is_empty()
     }
 
     /// The tables that calls of these routines read.
-    pub(crate) fn reads_of_calls<'n>(
+    pub fn reads_of_calls<'n>(
         &self,
         names: impl IntoIterator<Item = &'n WrittenName>,
     ) -> RoutineReads {
@@ -93,13 +86,13 @@ impl Routines {
 
     /// The tables that the triggers of a table read when its rows change. A trigger is for some
     /// kinds of changes, and may have a condition.
-    pub(crate) fn reads_of_triggers(&self, table: &QualifiedName) -> RoutineReads {
+    pub fn reads_of_triggers(&self, table: &QualifiedName) -> RoutineReads {
         let called = self.triggers.get(table).into_iter().flatten();
         self.reads(called.map(|name| (name.clone(), false)).collect())
     }
 
     /// True if rows of a table can change otherwise than a statement says: by a trigger or a key.
-    pub(crate) fn may_change(&self, table: &QualifiedName) -> bool {
+    pub fn may_change(&self, table: &QualifiedName) -> bool {
         self.triggers.contains_key(table) || self.cascades.contains(table)
     }
 
@@ -128,8 +121,8 @@ impl Routines {
                 continue;
             }
             let routines = self.by_name.get(&name).into_iter().flatten();
-            for (routine, sure) in routines.map(|one| (one, sure && one.is_sql)) {
-                let (tables, calls) = routine.names();
+            for (routine, sure) in routines.map(|one| (one, sure && one.is_plain)) {
+                let (tables, calls) = routine.names(self.dialect);
                 for table in tables {
                     let known = reads.entry(table).or_default();
                     *known |= sure;
@@ -144,34 +137,37 @@ impl Routines {
 
 impl Routine {
     /// The names of tables that it reads, and of the routines that it calls.
-    fn names(&self) -> (BTreeSet<WrittenName>, BTreeSet<WrittenName>) {
+    fn names(&self, dialect: SqlDialect) -> (BTreeSet<WrittenName>, BTreeSet<WrittenName>) {
         // The catalog shows a body of the standard's form as BEGIN ATOMIC ... END.
         let body = self.body.trim();
         let atomic = body.strip_prefix("BEGIN ATOMIC");
         let body = atomic.map_or(body, |body| body.trim_end().trim_end_matches("END"));
-        match StatementTables::of(body) {
-            Ok(tables) if self.is_sql => (tables.scanned, tables.functions),
-            _ => names_in_text(body),
+        match StatementTables::of(body, dialect) {
+            Ok(tables) if self.is_plain => (tables.scanned, tables.functions),
+            _ => names_in_text(body, dialect),
         }
     }
 }
 
 /// The names after `FROM` and `JOIN`, and those before `(`.
-fn names_in_text(body: &str) -> (BTreeSet<WrittenName>, BTreeSet<WrittenName>) {
+fn names_in_text(
+    body: &str,
+    dialect: SqlDialect,
+) -> (BTreeSet<WrittenName>, BTreeSet<WrittenName>) {
     let (mut tables, mut calls) = (BTreeSet::new(), BTreeSet::new());
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, body).tokenize();
+    let tokens = Tokenizer::new(dialect.parser(), body).tokenize();
     let mut tokens = tokens.unwrap_or_default();
     tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
     let mut at = 0;
     let mut after_from = false;
     while at < tokens.len() {
-        let Some((name, end)) = name_at(&tokens, at) else {
+        let Some((name, end)) = name_at(&tokens, at, dialect) else {
             // FROM a, b: the list goes on.
             after_from &= tokens[at] == Token::Comma;
             at += 1;
             continue;
         };
-        let is_keyword = name.len() == 1 && ["from", "join"].contains(&&*name[0]);
+        let is_keyword = name.len() == 1 && ["from", "join"].contains(&&*name[0].to_lowercase());
         match (is_keyword, tokens.get(end)) {
             (true, _) => after_from = true,
             (false, Some(Token::LParen)) => {
@@ -191,13 +187,10 @@ fn names_in_text(body: &str) -> (BTreeSet<WrittenName>, BTreeSet<WrittenName>) {
 }
 
 /// The name that begins at a token, and the place behind it.
-fn name_at(tokens: &[Token], begin: usize) -> Option<(WrittenName, usize)> {
+fn name_at(tokens: &[Token], begin: usize, dialect: SqlDialect) -> Option<(WrittenName, usize)> {
     let (mut name, mut at) = (Vec::new(), begin);
     while let Some(Token::Word(word)) = tokens.get(at) {
-        name.push(match word.quote_style {
-            Some(_) => word.value.clone(),
-            None => word.value.to_lowercase(),
-        });
+        name.push(dialect.folded(&word.value, word.quote_style.is_some()));
         at += 1;
         match tokens.get(at) {
             Some(Token::Period) => at += 1,
@@ -213,13 +206,9 @@ mod tests {
 
     fn routines(all: &[(&str, bool, &str)]) -> Routines {
         let mut routines = Routines::default();
-        for (name, is_sql, body) in all {
+        for (name, is_plain, body) in all {
             let name = ("public".to_owned(), (*name).to_owned());
-            let routine = Routine {
-                is_sql: *is_sql,
-                body: (*body).to_owned(),
-            };
-            routines.by_name.entry(name).or_default().push(routine);
+            routines.add(name, *is_plain, (*body).to_owned());
         }
         routines
     }

@@ -15,27 +15,31 @@ const ARGUMENTS: usize = 1 << 14;
 
 /// A client of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClientProcess {
-    pub(crate) pid: u32,
+pub struct ClientProcess {
+    /// Its id.
+    pub pid: u32,
     /// Start in clock ticks since boot. With the id, it identifies the process.
-    pub(crate) born: u64,
-    pub(crate) program: Option<Vec<u8>>,
-    pub(crate) arguments: Vec<Vec<u8>>,
-    pub(crate) directory: Option<Vec<u8>>,
+    pub born: u64,
+    /// The executed file.
+    pub program: Option<Vec<u8>>,
+    /// Its arguments.
+    pub arguments: Vec<Vec<u8>>,
+    /// Its working directory.
+    pub directory: Option<Vec<u8>>,
     /// The names of the server's address, as the client may have used it: `tcp:HOST:PORT` or
     /// `unix:PATH`.
-    pub(crate) server: Vec<String>,
+    pub server: Vec<String>,
 }
 
 /// Finds the client that a process of the server serves at a Unix socket.
-pub(crate) fn find_local(server_pid: u32) -> Option<ClientProcess> {
+pub fn find_local(server_pid: u32) -> Option<ClientProcess> {
     let peer = socket_diag::served_by(server_pid)?;
     client(peer.inode, socket_names(&peer.path))
 }
 
 /// The names of a Unix socket: with the path that the server bound, and with the path without
 /// symbolic links, if that is another one.
-pub(crate) fn socket_names(path: &str) -> Vec<String> {
+pub fn socket_names(path: &str) -> Vec<String> {
     let real = fs::canonicalize(path).ok();
     let real = real.as_deref().and_then(|real| real.to_str());
     let mut names = vec![format!("unix:{path}")];
@@ -47,7 +51,7 @@ pub(crate) fn socket_names(path: &str) -> Vec<String> {
 }
 
 /// Finds the client that has this address and a connection to the server's port.
-pub(crate) fn find(host: &str, port: u16, server_port: u16) -> Option<ClientProcess> {
+pub fn find(host: &str, port: u16, server_port: u16) -> Option<ClientProcess> {
     let host: IpAddr = host.parse().ok()?;
     let local = SocketAddr::new(host, port);
     // A client that connects to an address of its own machine has that address, too.

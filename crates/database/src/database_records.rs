@@ -18,17 +18,19 @@ const TEXT: usize = 8 << 10;
 
 /// How an activity used a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResourceUse {
+pub enum ResourceUse {
+    /// Its content.
     Read,
     /// All of its content is new.
     Write,
     /// A part of its content is new.
     Change,
+    /// It is removed.
     Delete,
 }
 
 /// Writes records.
-pub(crate) struct DatabaseRecords {
+pub struct DatabaseRecords {
     writer: ChunkWriter,
     builder: RecordBuilder,
     /// A reading of counter and clock.
@@ -39,7 +41,7 @@ pub(crate) struct DatabaseRecords {
 
 impl DatabaseRecords {
     /// A writer into the arena of a run.
-    pub(crate) fn new(supply: Arc<ChunkSupply>) -> DatabaseRecords {
+    pub fn new(supply: Arc<ChunkSupply>) -> DatabaseRecords {
         DatabaseRecords {
             writer: ChunkWriter::new(supply),
             builder: RecordBuilder::new(),
@@ -73,7 +75,7 @@ impl DatabaseRecords {
     }
 
     /// A process of this machine.
-    pub(crate) fn process(
+    pub fn process(
         &mut self,
         pid: u32,
         program: Option<&[u8]>,
@@ -92,7 +94,7 @@ impl DatabaseRecords {
     }
 
     /// An activity of the database begins, inside another one (0: none).
-    pub(crate) fn work(&mut self, activity: u32, inside: u32, what: &str, text: &str, time: i64) {
+    pub fn work(&mut self, activity: u32, inside: u32, what: &str, text: &str, time: i64) {
         let text = cut(text, TEXT);
         self.append(op::WORK, time, |record| {
             let record = record
@@ -108,7 +110,7 @@ impl DatabaseRecords {
 
     /// An activity used a thing. `number` tells things of one name apart. If it is not `sure`, it
     /// can have used it.
-    pub(crate) fn used(
+    pub fn used(
         &mut self,
         activity: u32,
         (name, number): (&str, i32),
@@ -135,7 +137,7 @@ impl DatabaseRecords {
     }
 
     /// A file that the server read or wrote for an activity.
-    pub(crate) fn file(
+    pub fn file(
         &mut self,
         activity: u32,
         path: &str,
@@ -174,7 +176,7 @@ impl DatabaseRecords {
     }
 
     /// A fact about an activity, as JSON.
-    pub(crate) fn fact(&mut self, activity: u32, kind: &str, fact: &serde_json::Value, time: i64) {
+    pub fn fact(&mut self, activity: u32, kind: &str, fact: &serde_json::Value, time: i64) {
         let text = fact.to_string();
         self.append(op::FACT, time, |record| {
             let record = record.caller(CallerIds::of_process(activity)).result(0);
@@ -183,7 +185,7 @@ impl DatabaseRecords {
     }
 
     /// An activity or process has ended.
-    pub(crate) fn gone(&mut self, pid: u32, time: i64) {
+    pub fn gone(&mut self, pid: u32, time: i64) {
         self.append(op::GONE, time, |record| {
             record
                 .caller(CallerIds::of_process(pid))
@@ -194,7 +196,7 @@ impl DatabaseRecords {
 }
 
 /// The beginning of a text, at most this many bytes long.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
+pub fn cut(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
     }

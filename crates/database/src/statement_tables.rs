@@ -10,41 +10,43 @@ use sqlparser::ast::{
     CopySource, CopyTarget, Expr, FromTable, ObjectName, Query, Statement, TableFactor,
     TableObject, TableWithJoins, Visit, Visitor,
 };
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
-/// A name as it is written: `accounts`, or `public`, `accounts`.
-pub(crate) type WrittenName = Vec<String>;
+use crate::sql_dialect::{SqlDialect, WrittenName};
 
 /// A file of the server that a statement copies from or into.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CopiedFile {
-    pub(crate) path: String,
+pub struct CopiedFile {
+    /// Its path, as the statement names it.
+    pub path: String,
     /// The statement writes the file.
-    pub(crate) written: bool,
+    pub written: bool,
 }
 
 /// The tables and columns that a statement names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct StatementTables {
-    pub(crate) reads: BTreeSet<WrittenName>,
+pub struct StatementTables {
+    /// The tables and views that it reads.
+    pub reads: BTreeSet<WrittenName>,
     /// Those of `reads` of which it uses any row. Of the target of an update or deletion, it uses
     /// the rows that it changes.
-    pub(crate) scanned: BTreeSet<WrittenName>,
-    pub(crate) writes: BTreeSet<WrittenName>,
+    pub scanned: BTreeSet<WrittenName>,
+    /// The tables and views that it changes.
+    pub writes: BTreeSet<WrittenName>,
     /// The columns, without their tables where the statement names none.
-    pub(crate) columns: BTreeSet<WrittenName>,
-    pub(crate) file: Option<CopiedFile>,
+    pub columns: BTreeSet<WrittenName>,
+    /// A file of the server.
+    pub file: Option<CopiedFile>,
     /// It calls a function, which may use other tables.
-    pub(crate) calls: bool,
+    pub calls: bool,
     /// The functions and procedures that it calls.
-    pub(crate) functions: BTreeSet<WrittenName>,
+    pub functions: BTreeSet<WrittenName>,
     /// It changes definitions.
-    pub(crate) defines: bool,
+    pub defines: bool,
     /// Those of `writes` that it makes: nothing of a former table of that name is in them.
-    pub(crate) created: BTreeSet<WrittenName>,
+    pub created: BTreeSet<WrittenName>,
     /// Those of `writes` of which it may change or remove rows that were there before.
-    pub(crate) replaced: BTreeSet<WrittenName>,
+    pub replaced: BTreeSet<WrittenName>,
 }
 
 impl StatementTables {
@@ -53,12 +55,15 @@ impl StatementTables {
     /// # Errors
     ///
     /// The parser's message.
-    pub(crate) fn of(text: &str) -> Result<StatementTables, String> {
-        let statements = Parser::parse_sql(&PostgreSqlDialect {}, text);
+    pub fn of(text: &str, dialect: SqlDialect) -> Result<StatementTables, String> {
+        let statements = Parser::parse_sql(dialect.parser(), text);
         let statements = statements.map_err(|error| error.to_string())?;
         let mut all = StatementTables::default();
         for statement in &statements {
-            let mut found = NameCollector::default();
+            let mut found = NameCollector {
+                dialect,
+                ..NameCollector::default()
+            };
             let _: ControlFlow<()> = statement.visit(&mut found);
             let NameCollector {
                 relations: mut reads,
@@ -115,6 +120,21 @@ struct Targets {
 }
 
 impl NameCollector {
+    fn first(&self, table: &TableWithJoins) -> Option<WrittenName> {
+        self.of_factor(&table.relation)
+    }
+
+    fn of_factor(&self, factor: &TableFactor) -> Option<WrittenName> {
+        match factor {
+            TableFactor::Table { name, .. } => self.written(name),
+            _ => None,
+        }
+    }
+
+    fn written(&self, name: &ObjectName) -> Option<WrittenName> {
+        self.dialect.written(name)
+    }
+
     /// Notes a table that a statement changes. If it is not read, one of its mentions is no read.
     fn target(&mut self, name: Option<WrittenName>, is_read: bool, replaces: bool) {
         let Some(name) = name else { return };
@@ -132,25 +152,25 @@ impl NameCollector {
         match statement {
             Statement::Insert(insert) => {
                 if let TableObject::TableName(name) = &insert.table {
-                    self.target(written(name), false, insert.on.is_some());
+                    self.target(self.written(name), false, insert.on.is_some());
                 }
             }
-            Statement::Update(update) => self.target(first(&update.table), true, true),
+            Statement::Update(update) => self.target(self.first(&update.table), true, true),
             Statement::Delete(delete) => {
                 let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) =
                     &delete.from;
                 from.iter()
-                    .for_each(|table| self.target(first(table), true, true));
+                    .for_each(|table| self.target(self.first(table), true, true));
             }
-            Statement::Merge(merge) => self.target(of_factor(&merge.table), true, true),
+            Statement::Merge(merge) => self.target(self.of_factor(&merge.table), true, true),
             Statement::Truncate(truncate) => {
                 for table in &truncate.table_names {
-                    self.target(written(&table.name), false, true);
+                    self.target(self.written(&table.name), false, true);
                 }
             }
             Statement::CreateTable(create) => {
                 self.targets.tables.defines = true;
-                let name = written(&create.name);
+                let name = self.written(&create.name);
                 if !create.if_not_exists {
                     self.targets.tables.created.extend(name.clone());
                 }
@@ -164,8 +184,8 @@ impl NameCollector {
             } => {
                 if let CopySource::Table { table_name, .. } = source {
                     match to {
-                        true => self.relations.extend(written(table_name)),
-                        false => self.target(written(table_name), false, false),
+                        true => self.relations.extend(self.dialect.written(table_name)),
+                        false => self.target(self.written(table_name), false, false),
                     }
                 }
                 if let CopyTarget::File { filename } = file {
@@ -176,10 +196,8 @@ impl NameCollector {
                 }
             }
             Statement::Call(function) => {
-                self.targets
-                    .tables
-                    .functions
-                    .extend(written(&function.name));
+                let name = self.written(&function.name);
+                self.targets.tables.functions.extend(name);
             }
             Statement::Drop { .. }
             | Statement::AlterTable { .. }
@@ -192,34 +210,10 @@ impl NameCollector {
     }
 }
 
-/// An unquoted name is in lower case in the catalog.
-pub(crate) fn written(name: &ObjectName) -> Option<WrittenName> {
-    let parts = name.0.iter().map(|part| part.as_ident());
-    let parts = parts.map(|part| Some(folded(part?)));
-    parts.collect()
-}
-
-pub(crate) fn folded(part: &sqlparser::ast::Ident) -> String {
-    match part.quote_style {
-        Some(_) => part.value.clone(),
-        None => part.value.to_lowercase(),
-    }
-}
-
-fn first(table: &TableWithJoins) -> Option<WrittenName> {
-    of_factor(&table.relation)
-}
-
-fn of_factor(factor: &TableFactor) -> Option<WrittenName> {
-    match factor {
-        TableFactor::Table { name, .. } => written(name),
-        _ => None,
-    }
-}
-
 /// Collects names on the way through a statement.
 #[derive(Default)]
 struct NameCollector {
+    dialect: SqlDialect,
     relations: Vec<WrittenName>,
     /// Mentions of tables that are no reads.
     unread: Vec<WrittenName>,
@@ -232,14 +226,16 @@ impl Visitor for NameCollector {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let dialect = self.dialect;
         let with = query.with.iter().flat_map(|with| &with.cte_tables);
         self.local
-            .extend(with.map(|table| vec![folded(&table.alias.name)]));
+            .extend(with.map(|table| vec![dialect.ident(&table.alias.name)]));
         ControlFlow::Continue(())
     }
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.relations.extend(written(relation));
+        let name = self.written(relation);
+        self.relations.extend(name);
         ControlFlow::Continue(())
     }
 
@@ -251,7 +247,8 @@ impl Visitor for NameCollector {
                 ..
             }
             | TableFactor::Function { name, .. } => {
-                self.targets.tables.functions.extend(written(name));
+                let name = self.written(name);
+                self.targets.tables.functions.extend(name);
             }
             _ => (),
         }
@@ -266,17 +263,17 @@ impl Visitor for NameCollector {
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
         match expression {
             Expr::Identifier(name) => {
-                self.targets.tables.columns.insert(vec![folded(name)]);
+                let name = vec![self.dialect.ident(name)];
+                self.targets.tables.columns.insert(name);
             }
             Expr::CompoundIdentifier(parts) => {
-                let columns = &mut self.targets.tables.columns;
-                columns.insert(parts.iter().map(folded).collect());
+                let dialect = self.dialect;
+                let name = parts.iter().map(|part| dialect.ident(part)).collect();
+                self.targets.tables.columns.insert(name);
             }
             Expr::Function(function) => {
-                self.targets
-                    .tables
-                    .functions
-                    .extend(written(&function.name));
+                let name = self.written(&function.name);
+                self.targets.tables.functions.extend(name);
             }
             _ => (),
         }
@@ -293,7 +290,7 @@ mod tests {
     }
 
     fn tables(text: &str) -> (Vec<String>, Vec<String>) {
-        let found = StatementTables::of(text).unwrap();
+        let found = StatementTables::of(text, SqlDialect::Postgres).unwrap();
         (names(&found.reads), names(&found.writes))
     }
 
@@ -352,7 +349,7 @@ mod tests {
             ("INSERT INTO a SELECT x FROM a", &["a"]),
         ];
         for (text, scanned) in cases {
-            let found = StatementTables::of(text).unwrap();
+            let found = StatementTables::of(text, SqlDialect::Postgres).unwrap();
             assert_eq!(names(&found.scanned), *scanned, "{text}");
         }
     }
@@ -360,14 +357,19 @@ mod tests {
     #[test]
     fn functions_are_called_in_expressions_as_tables_and_alone() {
         let text = "SELECT f(x) FROM g(1), LATERAL s.h(2); CALL p(3)";
-        let found = StatementTables::of(text).unwrap();
+        let found = StatementTables::of(text, SqlDialect::Postgres).unwrap();
         assert_eq!(names(&found.functions), ["f", "g", "p", "s.h"]);
         assert!(found.calls);
     }
 
     #[test]
     fn an_insertion_replaces_rows_only_on_a_conflict() {
-        let replaces = |text: &str| !StatementTables::of(text).unwrap().replaced.is_empty();
+        let replaces = |text: &str| {
+            !StatementTables::of(text, SqlDialect::Postgres)
+                .unwrap()
+                .replaced
+                .is_empty()
+        };
         let insertion = "INSERT INTO a VALUES (1)";
         let conflict = "INSERT INTO a VALUES (1) ON CONFLICT (x) DO UPDATE SET y = 2";
         assert!(!replaces(insertion) && replaces(conflict));
@@ -377,19 +379,24 @@ mod tests {
 
     #[test]
     fn a_statement_that_does_not_parse_is_refused_with_the_parsers_words() {
-        assert!(StatementTables::of("SELEC * FROM a").is_err());
+        assert!(StatementTables::of("SELEC * FROM a", SqlDialect::Postgres).is_err());
     }
 
     #[test]
     fn a_copy_names_the_servers_file() {
-        let found = StatementTables::of("COPY a TO '/tmp/x.csv' WITH (FORMAT csv)").unwrap();
+        let found = StatementTables::of(
+            "COPY a TO '/tmp/x.csv' WITH (FORMAT csv)",
+            SqlDialect::Postgres,
+        )
+        .unwrap();
         let file = found.file.unwrap();
         assert_eq!((&*file.path, file.written), ("/tmp/x.csv", true));
     }
 
     #[test]
     fn columns_are_listed_as_they_are_written() {
-        let found = StatementTables::of("SELECT a.x, Y FROM a WHERE z = 1").unwrap();
+        let found =
+            StatementTables::of("SELECT a.x, Y FROM a WHERE z = 1", SqlDialect::Postgres).unwrap();
         assert_eq!(names(&found.columns), ["a.x", "y", "z"]);
     }
 }

@@ -1,0 +1,165 @@
+//! The tables and views of the database, by the server's catalog.
+//!
+//! In: the catalog's tables, as the crate of a database reads them. Out: which table a name in a
+//! statement means, the tables behind a view, and the columns of a primary key.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::routines::Routines;
+
+/// Schema and name of a table or view.
+pub type TableName = (String, String);
+
+/// A table or view.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CatalogTable {
+    /// The columns of its primary key, in the key's order.
+    pub key: Vec<String>,
+    /// Its row changes are in the write-ahead log: neither temporary, nor unlogged, nor foreign.
+    pub logged: bool,
+    /// A changed or deleted row can be told by its replica identity.
+    pub identified: bool,
+}
+
+/// The tables and views of the database.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Catalog {
+    tables: HashMap<TableName, CatalogTable>,
+    /// The tables and views that a view reads.
+    views: HashMap<TableName, BTreeSet<TableName>>,
+    /// The routines and triggers.
+    pub routines: Routines,
+    /// A name without a schema may mean a table of a schema that is not looked in at first.
+    is_searched: bool,
+}
+
+impl Catalog {
+    /// A catalog without tables. If it `is_searched`, a name without a schema may mean a table of a
+    /// schema that is not looked in at first.
+    pub fn new(routines: Routines, is_searched: bool) -> Catalog {
+        Catalog {
+            routines,
+            is_searched,
+            ..Catalog::default()
+        }
+    }
+
+    /// Adds a table or view.
+    pub fn add(&mut self, name: TableName, table: CatalogTable) {
+        self.tables.insert(name, table);
+    }
+
+    /// Adds a table or view that a view reads.
+    pub fn add_part(&mut self, view: TableName, table: TableName) {
+        self.views.entry(view).or_default().insert(table);
+    }
+
+    /// A table or view.
+    pub fn table(&self, name: &TableName) -> Option<&CatalogTable> {
+        self.tables.get(name)
+    }
+
+    /// All tables and views.
+    pub fn tables(&self) -> impl Iterator<Item = (&TableName, &CatalogTable)> {
+        self.tables.iter()
+    }
+
+    /// The table that a statement names. A name without a schema is looked for in the schemas of
+    /// the path, in their order.
+    pub fn resolve(&self, name: &[String], path: &[String]) -> Option<TableName> {
+        let (table, schema) = match name {
+            [table] => (table, None),
+            [.., schema, table] => (table, Some(schema)),
+            [] => return None,
+        };
+        let in_schema = |schema: &str| {
+            let name = (schema.to_owned(), table.clone());
+            self.tables.contains_key(&name).then_some(name)
+        };
+        if let Some(schema) = schema {
+            return in_schema(schema);
+        }
+        let usual = path.iter().find_map(|schema| in_schema(schema));
+        usual.or_else(|| {
+            let all = self.tables.keys().filter(|_| self.is_searched);
+            all.filter(|name| name.1 == *table).min().cloned()
+        })
+    }
+
+    /// The tables that a table or view consists of.
+    pub fn behind(&self, name: &TableName) -> BTreeSet<TableName> {
+        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut open = vec![name.clone()];
+        while let Some(next) = open.pop() {
+            if !seen.insert(next.clone()) {
+                continue;
+            }
+            match self.views.get(&next) {
+                Some(parts) => open.extend(parts.iter().cloned()),
+                None => drop(found.insert(next)),
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(schema: &str, table: &str) -> TableName {
+        (schema.to_owned(), table.to_owned())
+    }
+
+    fn catalog() -> Catalog {
+        let table = CatalogTable {
+            key: Vec::new(),
+            logged: true,
+            identified: false,
+        };
+        let names = [
+            name("public", "a"),
+            name("x", "a"),
+            name("x", "b"),
+            name("x", "v"),
+        ];
+        let tables = names.into_iter().map(|name| (name, table.clone()));
+        let mut catalog = Catalog {
+            tables: tables.collect(),
+            is_searched: true,
+            ..Catalog::default()
+        };
+        catalog.views.insert(
+            name("x", "v"),
+            BTreeSet::from([name("x", "w"), name("x", "b")]),
+        );
+        catalog.views.insert(
+            name("x", "w"),
+            BTreeSet::from([name("public", "a"), name("x", "v")]),
+        );
+        catalog
+    }
+
+    #[test]
+    fn a_name_without_a_schema_means_the_users_table_then_the_public_one() {
+        let resolve = |text: &str, user: &str| {
+            let parts: Vec<String> = text.split('.').map(Into::into).collect();
+            let path = ["pg_catalog", user, "public"].map(Into::into);
+            catalog().resolve(&parts, &path)
+        };
+        assert_eq!(resolve("a", "x"), Some(name("x", "a")));
+        assert_eq!(resolve("a", "ann"), Some(name("public", "a")));
+        assert_eq!(resolve("b", "ann"), Some(name("x", "b")));
+        assert_eq!(resolve("x.b", "ann"), Some(name("x", "b")));
+        assert_eq!(resolve("public.b", "ann"), None);
+    }
+
+    #[test]
+    fn a_view_consists_of_the_tables_of_its_views() {
+        let tables = catalog().behind(&name("x", "v"));
+        assert_eq!(
+            tables,
+            BTreeSet::from([name("public", "a"), name("x", "b")])
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! What the recordings of databases share.
+//!
+//! In: statements, row changes and clients, as a crate of one database reads them from its server.
+//! Out: the records of a run. Its activities are sessions and, inside them, transactions. Its
+//! entities are tables and row versions.
+//!
+//! | topic | modules |
+//! | --- | --- |
+//! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect` |
+//! | what the names mean | `catalog`, `routines`, `read_tables` |
+//! | the server and its client | `connection_uri`; `client_process`, `socket_diag` |
+//! | a log that the server writes | `log_lines` |
+//! | the records | `transaction_records`, `transaction_facts`, `database_records`, `database_names` |
+//!
+//! Invariant: nothing here knows a protocol, or asks a server.
+//!
+//! Absent: how a committed transaction finds its statements, which differs from server to server.
+
+pub mod catalog;
+pub mod client_process;
+pub mod commit;
+pub mod connection_uri;
+pub mod database_names;
+pub mod database_records;
+pub mod log_lines;
+pub mod logged_transaction;
+pub mod percent;
+mod read_tables;
+pub mod routines;
+pub mod row_change;
+pub mod socket_diag;
+pub mod sql_dialect;
+pub mod statement_secrets;
+pub mod statement_tables;
+mod transaction_facts;
+pub mod transaction_records;

@@ -1,0 +1,162 @@
+//! Reads a log that a server writes, line by line.
+//!
+//! In: an open file. Out: its whole lines, from a position on. A line without its end is waited
+//! for. A descriptor becomes readable when a file of a directory is written or made.
+//!
+//! Absent: which file comes next, which depends on the server.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::inotify;
+
+/// Most bytes that are read at once.
+const PORTION: u64 = 1 << 22;
+
+/// A file of a log, and how much of it was read.
+#[derive(Debug)]
+pub struct LineFile {
+    file: File,
+    /// How much of the file has been read.
+    offset: u64,
+    /// A line whose end has not been written.
+    partial: Vec<u8>,
+}
+
+/// What a file has since it was read last.
+#[derive(Debug, Default)]
+pub struct NewLines {
+    /// Whole lines, each with its end.
+    pub text: Vec<u8>,
+    /// The file became shorter than what was read of it.
+    pub truncated: bool,
+}
+
+impl NewLines {
+    /// The lines, without their ends.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let lines = self.text.split(|byte| *byte == b'\n');
+        lines.filter(|line| !line.is_empty())
+    }
+}
+
+impl LineFile {
+    /// A file that is read from its beginning.
+    pub fn whole(file: File) -> LineFile {
+        LineFile {
+            file,
+            offset: 0,
+            partial: Vec::new(),
+        }
+    }
+
+    /// A file of which only what is written from now on is read.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be examined.
+    pub fn from_end(file: File) -> io::Result<LineFile> {
+        let offset = file.metadata()?.len();
+        let whole = LineFile::whole(file);
+        Ok(LineFile { offset, ..whole })
+    }
+
+    /// The lines that were written since the last call.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn read(&mut self) -> io::Result<NewLines> {
+        let mut new = NewLines::default();
+        let size = self.file.metadata()?.len();
+        if size < self.offset {
+            new.truncated = true;
+            self.offset = 0;
+            self.partial.clear();
+        }
+        let mut portion = Vec::new();
+        while self.offset < size {
+            portion.resize((size - self.offset).min(PORTION) as usize, 0);
+            let count = self.file.read_at(&mut portion, self.offset)?;
+            if count == 0 {
+                break;
+            }
+            self.offset += count as u64;
+            self.partial.extend_from_slice(&portion[..count]);
+        }
+        if let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') {
+            let rest = self.partial.split_off(end + 1);
+            new.text = std::mem::replace(&mut self.partial, rest);
+        }
+        Ok(new)
+    }
+
+    /// The time of the last change, in s and ns since 1970.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be examined.
+    pub fn changed(&self) -> io::Result<(i64, i64)> {
+        let meta = self.file.metadata()?;
+        Ok((meta.mtime(), meta.mtime_nsec()))
+    }
+
+    /// Device and inode.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be examined.
+    pub fn inode(&self) -> io::Result<(u64, u64)> {
+        let meta = self.file.metadata()?;
+        Ok((meta.dev(), meta.ino()))
+    }
+}
+
+/// A descriptor that becomes readable when a file of a directory is written or made.
+///
+/// # Errors
+///
+/// The kernel refuses to watch the directory.
+pub fn log_news(directory: &Path) -> io::Result<OwnedFd> {
+    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+    let news = inotify::init(flags)?;
+    let wanted = inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE;
+    inotify::add_watch(&news, directory, wanted)?;
+    Ok(news)
+}
+
+/// Takes all news of a log: the log itself says what they are.
+pub fn forget_news(news: &OwnedFd) {
+    let mut buffer = [0; 4096];
+    while rustix::io::read(news, &mut buffer).is_ok_and(|count| count > 0) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn texts(file: &mut LineFile) -> (Vec<String>, bool) {
+        let new = file.read().unwrap();
+        let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
+        (new.lines().map(text).collect(), new.truncated)
+    }
+
+    #[test]
+    fn a_half_line_is_waited_for_and_a_truncation_is_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        std::fs::write(&path, "old\n").unwrap();
+        let mut file = LineFile::from_end(File::open(&path).unwrap()).unwrap();
+        let mut writer = File::options().append(true).open(&path).unwrap();
+        writer.write_all(b"one\ntw").unwrap();
+        assert_eq!(texts(&mut file), (vec!["one".to_owned()], false));
+        writer.write_all(b"o\n").unwrap();
+        assert_eq!(texts(&mut file), (vec!["two".to_owned()], false));
+        std::fs::write(&path, "new\n").unwrap();
+        assert_eq!(texts(&mut file), (vec!["new".to_owned()], true));
+    }
+}

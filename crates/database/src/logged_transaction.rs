@@ -1,0 +1,117 @@
+//! Sessions and transactions, as the server's log tells of them.
+
+use std::time::Instant;
+
+use crate::client_process::ClientProcess;
+use crate::commit::TransactionNumber;
+use crate::sql_dialect::WrittenName;
+use crate::statement_tables::StatementTables;
+
+/// A statement that was executed.
+#[derive(Debug, Clone)]
+pub struct ExecutedStatement {
+    /// When it began, in ns since 1970.
+    pub time: i64,
+    /// The latest time at which it read, in ns since 1970.
+    pub until: i64,
+    /// Times are rounded, so it certainly read at `until`, too.
+    pub is_rounded: bool,
+    /// Its text, without secrets.
+    pub text: String,
+    /// The values of its parameters.
+    pub parameters: Option<String>,
+    /// The schemas in which names without a schema are looked for, in this order.
+    pub path: Vec<String>,
+    /// The tables, or the parser's message.
+    pub tables: Result<StatementTables, String>,
+    /// The tables that the server opened for it to read, if the log tells.
+    pub opened: Option<Vec<WrittenName>>,
+    /// The server's message, if it failed.
+    pub error: Option<String>,
+}
+
+/// A transaction, as the log tells of it.
+#[derive(Debug)]
+pub struct LoggedTransaction {
+    /// The session, by its key in the table of sessions.
+    pub session: String,
+    /// The name that it has from its start.
+    pub virtual_id: String,
+    /// The number that it has from its first change, if the log tells it.
+    pub id: Option<TransactionNumber>,
+    /// When it began, in ns since 1970.
+    pub began: i64,
+    /// When it ended, and when that became known here.
+    pub ended: Option<(i64, Instant)>,
+    /// The statements, in order.
+    pub statements: Vec<ExecutedStatement>,
+    /// An error undoes all statements, and not the failed one alone.
+    pub error_undoes_all: bool,
+    /// The server undid it, because of a deadlock or the end of the connection.
+    pub undone: bool,
+}
+
+impl LoggedTransaction {
+    /// True if it was undone as a whole. Where an error undoes all, a transaction cannot commit
+    /// after it unless it goes back to a savepoint.
+    pub fn is_rolled_back(&self) -> bool {
+        let undoes = |statement: &ExecutedStatement| {
+            let text = statement.text.to_lowercase();
+            let mut words = text
+                .split_whitespace()
+                .map(|word| word.trim_end_matches(';'));
+            let is_undo = matches!(words.next(), Some("rollback" | "abort"));
+            is_undo.then(|| words.any(|word| word == "to"))
+        };
+        let goes_back = self.statements.iter().any(|one| undoes(one) == Some(true));
+        let last = self.statements.last().and_then(undoes);
+        let failed = self.statements.iter().any(|one| one.error.is_some());
+        self.undone || last == Some(false) || self.error_undoes_all && failed && !goes_back
+    }
+
+    /// True if it may have changed rows.
+    pub fn may_write(&self) -> bool {
+        if self.is_rolled_back() {
+            return false;
+        }
+        self.statements
+            .iter()
+            .any(|statement| match &statement.tables {
+                Ok(tables) => !tables.writes.is_empty() || tables.calls || tables.defines,
+                Err(_) => true,
+            })
+    }
+}
+
+/// A connection of a client.
+#[derive(Debug, Clone, Default)]
+pub struct ClientSession {
+    /// Counts the sessions of the run, from 1.
+    pub number: i32,
+    /// The number of its activity. 0: none yet.
+    pub activity: u32,
+    /// The user of the database.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// The name that the client gives itself.
+    pub application: String,
+    /// The client's address.
+    pub host: String,
+    /// The client's TCP port. 0: a Unix socket.
+    pub port: u16,
+    /// The client's process.
+    pub client: Option<ClientProcess>,
+    /// When it began, in ns since 1970.
+    pub began: i64,
+    /// When it ended, in ns since 1970.
+    pub ended: Option<i64>,
+    /// How often its client was looked for.
+    pub looks: u8,
+    /// When the last of its recorded transactions ended.
+    pub last_end: i64,
+    /// Its records have been begun.
+    pub is_recorded: bool,
+    /// The key of its open transaction.
+    pub current: Option<u64>,
+}

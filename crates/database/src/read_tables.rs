@@ -1,0 +1,147 @@
+//! The tables that a statement reads, by all that is known.
+//!
+//! In: the names in the statement, the catalog, and the tables that the server opened for it, if
+//! its log tells. Out: tables, and whether each is certainly read.
+//!
+//! Invariant: where the server tells what it opened, no other table is read. It opens the tables of
+//! all branches of a function, so a table that only a routine names is possibly read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::{Catalog, TableName};
+use crate::logged_transaction::ExecutedStatement;
+use crate::routines::RoutineReads;
+
+/// Schemas of the servers themselves.
+const SYSTEM: [&str; 5] = [
+    "pg_catalog",
+    "information_schema",
+    "mysql",
+    "performance_schema",
+    "sys",
+];
+
+/// The tables that a statement reads, and whether it certainly does. The rows that an update reads
+/// are recorded with the row.
+pub(crate) fn read_tables(
+    statement: &ExecutedStatement,
+    catalog: &Catalog,
+) -> BTreeMap<TableName, bool> {
+    let tables = statement.tables.as_ref().ok();
+    let mut reads = RoutineReads::new();
+    if let Some(tables) = tables {
+        reads = catalog.routines.reads_of_calls(&tables.functions);
+        reads.extend(tables.scanned.iter().map(|name| (name.clone(), true)));
+    }
+    let mut found = resolved(reads, &statement.path, catalog);
+    let Some(opened) = &statement.opened else {
+        return found;
+    };
+    let own = |name: &[String]| catalog.resolve(name, &statement.path);
+    let read: BTreeSet<TableName> = opened.iter().filter_map(|name| own(name)).collect();
+    let writes = tables.into_iter().flat_map(|tables| &tables.writes);
+    let written: BTreeSet<TableName> = writes.filter_map(|name| own(name)).collect();
+    found.retain(|name, _| read.contains(name) || written.contains(name));
+    // Without the names in the statement, a function may be among them.
+    let is_direct = match tables {
+        Some(tables) => !tables
+            .functions
+            .iter()
+            .any(|name| catalog.routines.has(name)),
+        None => catalog.routines.is_empty(),
+    };
+    let fires = written.iter().any(|name| catalog.routines.may_change(name));
+    for name in read.into_iter().filter(|name| !is_system(name)) {
+        found.entry(name).or_insert(is_direct && !fires);
+    }
+    found
+}
+
+/// The tables behind names.
+pub(crate) fn resolved(
+    reads: RoutineReads,
+    path: &[String],
+    catalog: &Catalog,
+) -> BTreeMap<TableName, bool> {
+    let mut found = BTreeMap::new();
+    for (name, sure) in reads {
+        let Some(table) = catalog.resolve(&name, path) else {
+            continue;
+        };
+        // A function in a view reads, too, but its name is not in the catalog's rules.
+        let behind = catalog.behind(&table).into_iter();
+        for table in behind.filter(|table| !is_system(table)) {
+            *found.entry(table).or_default() |= sure;
+        }
+    }
+    found
+}
+
+fn is_system((schema, _): &TableName) -> bool {
+    SYSTEM.contains(&&**schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::CatalogTable;
+    use crate::routines::Routines;
+    use crate::sql_dialect::SqlDialect;
+    use crate::statement_tables::StatementTables;
+
+    const DIALECT: SqlDialect = SqlDialect::MariaDb { lower_case: false };
+
+    fn catalog() -> Catalog {
+        let mut routines = Routines::new(DIALECT);
+        let body = "BEGIN IF x THEN RETURN (SELECT 1 FROM a); END IF; RETURN 2; END";
+        routines.add(name("f"), false, body.to_owned());
+        let mut catalog = Catalog::new(routines, false);
+        for table in ["a", "b", "c", "v"] {
+            catalog.add(name(table), CatalogTable::default());
+        }
+        catalog
+    }
+
+    fn name(table: &str) -> TableName {
+        ("bank".to_owned(), table.to_owned())
+    }
+
+    fn reads(text: &str, opened: Option<&[&str]>) -> Vec<(String, bool)> {
+        let written = |table: &&str| vec!["bank".to_owned(), (*table).to_owned()];
+        let statement = ExecutedStatement {
+            time: 0,
+            until: 0,
+            is_rounded: false,
+            text: text.to_owned(),
+            parameters: None,
+            path: vec!["bank".to_owned()],
+            tables: StatementTables::of(text, DIALECT),
+            opened: opened.map(|opened| opened.iter().map(written).collect()),
+            error: None,
+        };
+        let found = read_tables(&statement, &catalog()).into_iter();
+        found.map(|((_, table), sure)| (table, sure)).collect()
+    }
+
+    fn of(table: &str, sure: bool) -> (String, bool) {
+        (table.to_owned(), sure)
+    }
+
+    #[test]
+    fn a_table_that_the_server_did_not_open_is_not_read() {
+        assert_eq!(
+            reads("SELECT f() FROM b", None),
+            [of("a", false), of("b", true)]
+        );
+        assert_eq!(reads("SELECT f() FROM b", Some(&["b"])), [of("b", true)]);
+    }
+
+    #[test]
+    fn an_opened_table_that_no_name_explains_is_certainly_read_unless_a_routine_may_read_it() {
+        // The catalog does not know what the view reads.
+        assert_eq!(reads("SELECT * FROM v", Some(&["c"])), [of("c", true)]);
+        let called = reads("SELECT f() FROM v", Some(&["a", "c"]));
+        assert_eq!(called, [of("a", false), of("c", false)]);
+        assert_eq!(reads("SELEC 1", Some(&["c"])), [of("c", false)]);
+    }
+}

@@ -1,0 +1,426 @@
+//! The records of one transaction: what it is, who ran it, what it used.
+//!
+//! | in the database | in the run |
+//! | --- | --- |
+//! | session | an activity; it has the server's process id |
+//! | transaction | an activity inside the session's |
+//! | table | a thing with a version for each transaction that changed it |
+//! | row | a thing with a version for each change |
+//! | connection | two things, one for each direction, named as those of recorded programs |
+//! | client | a process |
+
+use std::collections::{BTreeSet, HashSet};
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use serde_json::json;
+
+use crate::catalog::{Catalog, TableName};
+use crate::commit::{Commit, CommitCertainty};
+use crate::database_names::DatabaseNames;
+use crate::database_records::{DatabaseRecords, ResourceUse};
+use crate::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
+use crate::read_tables::{read_tables, resolved};
+use crate::row_change::{RowChange, RowOperation, StreamTable};
+use crate::transaction_facts::{client, row_fact, transaction_fact};
+
+/// Activities of the database have numbers above this.
+const FIRST: u32 = backstory_eventlog::event::UNNUMBERED;
+
+/// Writes the records of transactions.
+pub struct TransactionRecorder {
+    writer: DatabaseRecords,
+    names: DatabaseNames,
+    next: u32,
+    clients: HashSet<(u32, u64)>,
+}
+
+impl TransactionRecorder {
+    /// A recorder for one database.
+    pub fn new(writer: DatabaseRecords, names: DatabaseNames) -> TransactionRecorder {
+        TransactionRecorder {
+            writer,
+            names,
+            next: FIRST,
+            clients: HashSet::new(),
+        }
+    }
+
+    /// The names of connections through the server's socket file.
+    pub fn sockets(&mut self) -> &mut Vec<String> {
+        &mut self.names.sockets
+    }
+
+    /// Begins the run's records with this process, its command. `shown` is an argument of it as it
+    /// is recorded, without secrets.
+    pub fn begin_run(&mut self, shown: impl Fn(&str) -> String) {
+        let arguments: Vec<Vec<u8>> = std::env::args_os()
+            .map(|word| shown(&word.to_string_lossy()).into_bytes())
+            .collect();
+        let directory = std::env::current_dir().map(|path| path.into_os_string().into_vec());
+        let directory = directory.unwrap_or_default();
+        let time = backstory_sys::clock::machine();
+        self.writer
+            .process(std::process::id(), None, &arguments, &directory, time);
+    }
+
+    /// Records that a transaction received its statements through the session's connection.
+    fn receive(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
+        let client = session.client.as_ref().map(|client| client.pid);
+        for to in self.names.connection(session) {
+            let connection = (&*to, session.number);
+            if let Some(pid) = client {
+                self.writer
+                    .used(pid, connection, ResourceUse::Write, true, began);
+            }
+            for time in [began, end] {
+                self.writer
+                    .used(activity, connection, ResourceUse::Read, true, time);
+            }
+        }
+    }
+
+    /// Records that a transaction sent its results through the session's connection.
+    fn reply(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
+        let client = session.client.as_ref().map(|client| client.pid);
+        for to in self.names.connection(session) {
+            let from = format!("{to} (reply)");
+            let connection = (&*from, session.number);
+            for time in [began, end] {
+                self.writer
+                    .used(activity, connection, ResourceUse::Write, true, time);
+            }
+            if let Some(pid) = client {
+                self.writer
+                    .used(pid, connection, ResourceUse::Read, true, end);
+            }
+        }
+    }
+
+    /// Begins the records of a session, unless they are begun.
+    fn begin_session(&mut self, session: &mut ClientSession) {
+        if std::mem::replace(&mut session.is_recorded, true) {
+            return;
+        }
+        let time = session.began;
+        if let Some(client) = &session.client
+            && self.clients.insert((client.pid, client.born))
+        {
+            let directory = client.directory.as_deref().unwrap_or_default();
+            let program = client.program.as_deref();
+            self.writer
+                .process(client.pid, program, &client.arguments, directory, time);
+        }
+        if session.activity == 0 {
+            self.next += 1;
+            session.activity = self.next;
+        }
+        let text = format!(
+            "{}@{} {}",
+            session.user, session.database, session.application
+        );
+        let what = format!("{} session", self.names.kind);
+        let activity = session.activity;
+        self.writer.work(activity, 0, &what, text.trim_end(), time);
+        let fact = json!({
+            "user": session.user, "database": session.database,
+            "application": session.application, "client": client(session),
+        });
+        self.writer.fact(activity, self.names.kind, &fact, time);
+    }
+
+    /// Ends the records of a session.
+    pub fn end_session(&mut self, session: &ClientSession, time: i64) {
+        if session.is_recorded {
+            self.writer.gone(session.activity, time);
+        }
+    }
+
+    /// Records a transaction of the log, with its commits. It has none if it changed nothing, and
+    /// several if a part of it commits alone.
+    pub fn record(
+        &mut self,
+        logged: &LoggedTransaction,
+        session: &mut ClientSession,
+        commits: &[Commit<'_>],
+        certainty: CommitCertainty,
+        catalog: &Catalog,
+    ) {
+        self.begin_session(session);
+        self.next += 1;
+        let activity = self.next;
+        let (began, end) = span(logged, commits, session.last_end, self.names.rounding);
+        session.last_end = end;
+        let what = match (commits.first(), &logged.id) {
+            (Some(commit), _) => format!("transaction {}", commit.number),
+            (None, Some(id)) => format!("transaction {id}"),
+            (None, None) => format!("transaction {}", logged.virtual_id),
+        };
+        let texts: Vec<&str> = logged
+            .statements
+            .iter()
+            .map(|one| one.text.trim().trim_end_matches(';'))
+            .collect();
+        self.writer
+            .work(activity, session.activity, &what, &texts.join("; "), began);
+        self.receive(activity, session, (began, end));
+        self.use_tables(activity, logged, commits, catalog, (began, end));
+        let sure = certainty != CommitCertainty::Possible;
+        for commit in commits {
+            self.use_triggers(activity, logged, commit, catalog, began);
+            self.change_rows(activity, commit, sure, catalog);
+        }
+        self.reply(activity, session, (began, end));
+        let fact = transaction_fact(logged, session, commits, certainty);
+        self.writer.fact(activity, self.names.kind, &fact, end);
+        self.writer.gone(activity, end);
+    }
+
+    /// Records a commit that belongs to none or one of several transactions of the log.
+    pub fn record_alone(
+        &mut self,
+        commit: &Commit<'_>,
+        candidates: &mut [(&LoggedTransaction, ClientSession)],
+        catalog: &Catalog,
+    ) {
+        self.next += 1;
+        let (activity, time) = (self.next, commit.time);
+        let what = format!("transaction {}", commit.number);
+        let mut virtual_ids = Vec::new();
+        let mut uses = Vec::new();
+        for (logged, session) in candidates {
+            self.begin_session(session);
+            virtual_ids.push(logged.virtual_id.clone());
+            let connection = self.names.connection(session).into_iter();
+            uses.extend(connection.map(|name| (name, session.number)));
+            for statement in &logged.statements {
+                let tables = read_tables(statement, catalog).into_keys();
+                uses.extend(tables.map(|table| (self.names.table(&table), 0)));
+            }
+        }
+        self.writer.work(activity, 0, &what, "", time);
+        for (name, number) in uses {
+            self.writer
+                .used(activity, (&name, number), ResourceUse::Read, false, time);
+        }
+        self.change_rows(activity, commit, true, catalog);
+        let fact = json!({
+            "number": commit.number, "position": commit.position,
+            "possibly": virtual_ids,
+        });
+        self.writer.fact(activity, self.names.kind, &fact, time);
+        self.writer.gone(activity, time);
+    }
+
+    /// Records the tables and files that the statements name.
+    fn use_tables(
+        &mut self,
+        activity: u32,
+        logged: &LoggedTransaction,
+        commits: &[Commit<'_>],
+        catalog: &Catalog,
+        (began, end): (i64, i64),
+    ) {
+        let changed: BTreeSet<TableName> = commits.iter().flat_map(Commit::changed).collect();
+        let undone = commits.is_empty() && logged.is_rolled_back();
+        for statement in &logged.statements {
+            // The client may have the rows before the end of a rounded time.
+            let first = statement.time.clamp(began, end);
+            let last = statement.until.clamp(began, end);
+            for (table, sure) in read_tables(statement, catalog) {
+                let name = self.names.table(&table);
+                // Between the two, another transaction may have committed, seen or unseen.
+                for (time, sure) in [(first, sure), (last, sure && statement.is_rounded)] {
+                    self.writer
+                        .used(activity, (&name, 0), ResourceUse::Read, sure, time);
+                }
+            }
+            if statement.error.is_none() {
+                let times = (first, end);
+                self.use_targets(activity, statement, (&changed, undone), catalog, times);
+            }
+        }
+    }
+
+    /// Records the tables and files that a statement writes, or may have written.
+    fn use_targets(
+        &mut self,
+        activity: u32,
+        statement: &ExecutedStatement,
+        (changed, undone): (&BTreeSet<TableName>, bool),
+        catalog: &Catalog,
+        (first, end): (i64, i64),
+    ) {
+        let Ok(tables) = &statement.tables else {
+            return;
+        };
+        for name in tables.writes.iter().filter(|_| !undone) {
+            let Some(table) = catalog.resolve(name, &statement.path) else {
+                continue;
+            };
+            if tables.created.contains(name) {
+                let name = self.names.table(&table);
+                self.writer
+                    .used(activity, (&name, 0), ResourceUse::Write, true, first);
+                continue;
+            }
+            // The commit has the changed rows. A change that it lacks may have had no effect, or
+            // the rows of the table are not streamed.
+            if !changed.contains(&table) && changed.is_disjoint(&catalog.behind(&table)) {
+                let name = self.names.table(&table);
+                let sure = tables.defines;
+                self.writer
+                    .used(activity, (&name, 0), ResourceUse::Change, sure, end);
+            }
+        }
+        if let Some(file) = &tables.file {
+            let ident = ident_of(&file.path);
+            // A file that was changed since is not the one that the statement used.
+            let ident = ident.filter(|ident| {
+                !file.written || (statement.time..=end + 1_000_000_000).contains(&ident.mtime)
+            });
+            let time = if file.written { end } else { statement.time };
+            self.writer
+                .file(activity, &file.path, file.written, ident.as_ref(), time);
+        }
+    }
+
+    /// Records the tables that the triggers of the changed tables possibly read. A server that
+    /// tells which tables it opened tells of these, too.
+    fn use_triggers(
+        &mut self,
+        activity: u32,
+        logged: &LoggedTransaction,
+        commit: &Commit<'_>,
+        catalog: &Catalog,
+        began: i64,
+    ) {
+        let Some(statement) = logged.statements.last() else {
+            return;
+        };
+        if logged.statements.iter().any(|one| one.opened.is_some()) {
+            return;
+        }
+        for table in commit.changed() {
+            let reads = catalog.routines.reads_of_triggers(&table);
+            for table in resolved(reads, &statement.path, catalog).keys() {
+                let name = self.names.table(table);
+                for time in [began, commit.time] {
+                    self.writer
+                        .used(activity, (&name, 0), ResourceUse::Read, false, time);
+                }
+            }
+        }
+    }
+
+    /// Records the rows that a commit changed, and their tables.
+    fn change_rows(&mut self, activity: u32, commit: &Commit<'_>, sure: bool, catalog: &Catalog) {
+        let time = commit.time;
+        let mut changed = BTreeSet::new();
+        for change in commit.changes {
+            let Some(table) = commit.tables.get(&change.table) else {
+                continue;
+            };
+            let name = (table.schema.clone(), table.name.clone());
+            self.change_row(activity, &name, table, change, (sure, time), catalog);
+            let whole = change.operation == RowOperation::Truncate;
+            if changed.insert(name.clone()) || whole {
+                let how = if whole {
+                    ResourceUse::Write
+                } else {
+                    ResourceUse::Change
+                };
+                let name = self.names.table(&name);
+                self.writer.used(activity, (&name, 0), how, sure, time);
+            }
+        }
+    }
+
+    fn change_row(
+        &mut self,
+        activity: u32,
+        name: &TableName,
+        table: &StreamTable,
+        change: &RowChange,
+        (sure, time): (bool, i64),
+        catalog: &Catalog,
+    ) {
+        let key = key_of(catalog, name, table);
+        let former = change
+            .before
+            .as_ref()
+            .and_then(|image| self.names.row(name, &key, image));
+        let latter = change
+            .after
+            .as_ref()
+            .and_then(|image| self.names.row(name, &key, image));
+        let former = match change.operation {
+            RowOperation::Update => former.or_else(|| latter.clone()),
+            _ => former,
+        };
+        if let Some(row) = &former {
+            let moved = latter.as_ref() != Some(row);
+            if change.operation == RowOperation::Update {
+                self.writer
+                    .used(activity, (row, 0), ResourceUse::Read, sure, time);
+            }
+            if moved {
+                self.writer
+                    .used(activity, (row, 0), ResourceUse::Delete, sure, time);
+            }
+        }
+        if let Some(row) = &latter {
+            self.writer
+                .used(activity, (row, 0), ResourceUse::Write, sure, time);
+        }
+        let moved = former.clone().filter(|_| latter != former);
+        let moved = moved.filter(|_| latter.is_some());
+        let Some(row) = latter.or(former) else { return };
+        let fact = row_fact(&row, moved.as_deref(), table, change);
+        self.writer
+            .fact(activity, &self.names.row_kind(), &fact, time);
+    }
+}
+
+/// The key of a table: its primary key, else its replica identity.
+fn key_of(catalog: &Catalog, name: &TableName, table: &StreamTable) -> Vec<String> {
+    let key = catalog
+        .table(name)
+        .map(|table| table.key.clone())
+        .unwrap_or_default();
+    match key.is_empty() {
+        false => key,
+        true => table.identity.clone(),
+    }
+}
+
+/// From the first statement to the last commit, or to the end that the log shows. It begins after
+/// the session's transaction before it.
+fn span(
+    logged: &LoggedTransaction,
+    commits: &[Commit<'_>],
+    before: i64,
+    rounding: i64,
+) -> (i64, i64) {
+    let last = logged
+        .statements
+        .last()
+        .map_or(logged.began, |one| one.time);
+    let ended = logged.ended.map_or(last, |(time, _)| time) + rounding;
+    let committed = commits.iter().map(|commit| commit.time).max();
+    let end = match committed {
+        // A log with rounded times says less than the commit.
+        Some(time) if rounding > 0 => time,
+        Some(time) => time.max(ended),
+        None => ended,
+    };
+    let began = logged.began.max(before);
+    (began.min(end), end.max(began))
+}
+
+/// The file as it is now.
+fn ident_of(path: &str) -> Option<backstory_files::Ident> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
+    Some(backstory_files::Ident::from(&found))
+}

@@ -1,0 +1,111 @@
+//! Reads the server's catalog: tables, views, functions, procedures and triggers.
+
+use std::collections::BTreeSet;
+
+use backstory_database::catalog::{Catalog, CatalogTable, TableName};
+use backstory_database::routines::Routines;
+use backstory_database::sql_dialect::SqlDialect;
+
+use crate::Error;
+use crate::connection::Connection;
+
+const TABLES: &str = "SELECT n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident, \
+    coalesce((SELECT string_agg(a.attname, ',' ORDER BY array_position(i.indkey::int2[], a.attnum)) \
+      FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey) \
+      WHERE i.indrelid = c.oid AND i.indisprimary), ''), \
+    EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident) \
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg_toast%'";
+
+const VIEWS: &str = "SELECT DISTINCT vn.nspname, v.relname, tn.nspname, t.relname \
+    FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class \
+    JOIN pg_namespace vn ON vn.oid = v.relnamespace \
+    JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid \
+      AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> v.oid \
+    JOIN pg_class t ON t.oid = d.refobjid AND t.relkind IN ('r', 'p', 'v', 'm', 'f') \
+    JOIN pg_namespace tn ON tn.oid = t.relnamespace WHERE vn.nspname <> 'information_schema'";
+
+const ROUTINES: &str = "SELECT n.nspname, p.proname, l.lanname, \
+    coalesce(nullif(p.prosrc, ''), pg_get_function_sqlbody(p.oid), '') \
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
+    JOIN pg_language l ON l.oid = p.prolang \
+    WHERE l.lanname IN ('sql', 'plpgsql') AND length(p.prosrc) < 65536 \
+      AND n.nspname NOT IN ('pg_catalog', 'information_schema')";
+
+const TRIGGERS: &str = "SELECT tn.nspname, t.relname, pn.nspname, p.proname FROM pg_trigger g \
+    JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace \
+    JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_namespace pn ON pn.oid = p.pronamespace \
+    WHERE NOT g.tgisinternal AND g.tgenabled <> 'D'";
+
+const CASCADES: &str = "SELECT n.nspname, t.relname FROM pg_constraint c \
+    JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
+    WHERE c.contype = 'f' AND (c.confdeltype IN ('c', 'n', 'd') OR c.confupdtype IN ('c', 'n', 'd'))";
+
+/// Reads the catalog.
+pub(crate) fn read_catalog(connection: &mut Connection) -> Result<Catalog, Error> {
+    let mut catalog = Catalog::new(read_routines(connection)?, true);
+    for row in connection.query(TABLES)? {
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || texts.next().unwrap_or_default();
+        let name = (next(), next());
+        let (kind, persistence, identity, key) = (next(), next(), next(), next());
+        let has_index = next() == "t";
+        let key: Vec<String> = key
+            .split(',')
+            .filter(|c| !c.is_empty())
+            .map(Into::into)
+            .collect();
+        let identified = match &*identity {
+            "d" => !key.is_empty(),
+            "f" => true,
+            "i" => has_index,
+            _ => false,
+        };
+        let logged = persistence == "p" && matches!(&*kind, "r" | "p");
+        let table = CatalogTable {
+            key,
+            logged,
+            identified,
+        };
+        catalog.add(name, table);
+    }
+    for row in connection.query(VIEWS)? {
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || texts.next().unwrap_or_default();
+        let (view, table) = ((next(), next()), (next(), next()));
+        catalog.add_part(view, table);
+    }
+    Ok(catalog)
+}
+
+fn read_routines(connection: &mut Connection) -> Result<Routines, Error> {
+    let mut routines = Routines::new(SqlDialect::Postgres);
+    for row in connection.query(ROUTINES)? {
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || texts.next().unwrap_or_default();
+        let name = (next(), next());
+        let is_plain = next() == "sql";
+        routines.add(name, is_plain, next());
+    }
+    for row in connection.query(TRIGGERS)? {
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || texts.next().unwrap_or_default();
+        let (table, function) = ((next(), next()), (next(), next()));
+        routines.add_trigger(table, function);
+    }
+    for row in connection.query(CASCADES)? {
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || texts.next().unwrap_or_default();
+        routines.add_cascade((next(), next()));
+    }
+    Ok(routines)
+}
+
+/// The tables whose changed and deleted rows can be streamed without breaking a statement.
+pub(crate) fn identified(catalog: &Catalog) -> BTreeSet<TableName> {
+    let own = |name: &&TableName| !["pg_catalog", "information_schema"].contains(&&*name.0);
+    let found = catalog
+        .tables()
+        .filter(|(_, table)| table.identified && table.logged);
+    found.map(|(name, _)| name).filter(own).cloned().collect()
+}
