@@ -45,6 +45,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "exec.c",
     "load.c",
     "loader.c",
+    "mark.c",
     "memory.c",
     "meta.c",
     "names.c",

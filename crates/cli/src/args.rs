@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 #[cfg(test)]
 mod documented;
+pub mod emit;
 pub mod export;
 pub mod inputs;
 pub mod inspect;
@@ -29,6 +30,7 @@ pub mod store;
 mod tests;
 pub mod watch;
 
+use emit::EmitArgs;
 use export::{ContentsArgs, ExportArgs};
 use inputs::InputsArgs;
 use inspect::{InspectArgs, UndoArgs};
@@ -219,6 +221,10 @@ pub enum Command {
     /// Check what recording needs of this machine, and say what to do about what is missing
     #[command(after_help = program::DOCTOR)]
     Doctor(DoctorArgs),
+
+    /// Say what a script does, and which things it uses, inside a recording
+    #[command(after_help = emit::EMIT)]
+    Emit(EmitArgs),
 
     /// Print a completion script for a shell
     #[command(after_help = program::COMPLETIONS)]

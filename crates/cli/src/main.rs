@@ -85,6 +85,7 @@ fn main() -> ExitCode {
         Command::Store(command) => commands::store::run(command, store),
         Command::Tui(args) => commands::tui::run(args, store),
         Command::Doctor(args) => commands::doctor::run(args, store),
+        Command::Emit(args) => commands::emit::run(args),
         Command::Completions(args) => commands::generate::completions(args),
         Command::CompleteWords(args) => commands::complete_words::run(args, store),
         Command::Answer => commands::answer::run(store),
@@ -124,6 +125,7 @@ fn uses_tools(command: &Command) -> bool {
             | Command::ReplayInside(_)
             | Command::RehearseContent(_)
             | Command::Doctor(_)
+            | Command::Emit(_)
             | Command::Completions(_)
             | Command::CompleteWords(_)
             | Command::Man(_)

@@ -112,6 +112,11 @@ reasons! {
         says "{operations} operations could not be logged"
         means "Shared memory or disk were full, or a program that restricts its own system calls could not get memory. Which operations \
             they were is unknown.";
+    /// A program named more things than are kept.
+    TooManyStatements { /** How many are kept. */ most: u64 }
+        says "programs said more about their own work than is kept: only the first {most} statements are in the graph"
+        means "Programs of the run named activities, things and attributes by marks. The later ones are in the log, and not in the graph. \
+            What the programs did is recorded all the same.";
     /// Programs that need the guard ran without it.
     Unwatched { /** Up to three, and how many more. */ programs: String }
         says "without the guard, nothing that {programs} did was recorded"

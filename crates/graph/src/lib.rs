@@ -10,6 +10,7 @@
 //! for the identity of each path that content flows through. `docs/graph.md` defines what the graph
 //! means.
 pub mod lineage;
+pub mod marks;
 pub mod memory;
 pub mod model;
 pub mod nested;

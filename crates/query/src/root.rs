@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use backstory_graph::marks;
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{EntityKey, RunKey, Store, VersionMatch};
 
@@ -132,7 +133,16 @@ pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(Enti
         Some(found) => Some(found),
         None => named(store, &asked, run)?,
     };
-    found.ok_or(Error::NotFound(asked.absolute))
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    // A file may have the name of a thing that a program named, and is meant first.
+    let thing = match marks::is_name(address) {
+        true => versions_of(store, address, run)?.into_iter().next(),
+        false => None,
+    };
+    let key = thing.ok_or(Error::NotFound(asked.absolute))?;
+    Ok((key, store.entity(key)?))
 }
 
 /// The newest version of the file that `path` means, and the same version in all other runs, latest

@@ -10,6 +10,7 @@ pub mod complete_words;
 pub mod contents;
 pub mod diff;
 pub mod doctor;
+pub mod emit;
 pub mod export;
 mod file_choice;
 pub mod files;

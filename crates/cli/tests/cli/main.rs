@@ -19,6 +19,7 @@ mod crowds;
 mod currency;
 mod deviations;
 mod diff;
+mod disclosed;
 mod doctor;
 mod edited;
 mod engines;

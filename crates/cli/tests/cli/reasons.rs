@@ -49,6 +49,10 @@ const PROVOKED: &[(&str, fn())] = &[
         lacks::operations_that_could_not_be_logged_are_counted,
     ),
     (
+        "TooManyStatements",
+        super::disclosed::a_flood_of_statements_ends_in_the_graph_with_a_reason,
+    ),
+    (
         "Unwatched",
         programs::a_static_program_without_the_guard_is_reported,
     ),

@@ -23,7 +23,7 @@
 //! | look-ups and changes of status | `Stat`, `Access`, `Readlink`, `List`, `Load`, `Meta` | [`lookups`], [`looked_at`], [`status`] |
 //! | names | `Link`, `Symlink`, `Unlink`, `Mkdir`, `Mknod`; `Rename` | [`naming`]; [`renames`], [`moving`] |
 //! | processes | `Start`, `Born`, `Fork`, `Kill`; `Wait`, `Exit`, `Gone`; `Exec` | [`life`]; [`endings`]; [`programs`], [`next_epoch`], [`interpreters`], [`epochs`], [`standard`] |
-//! | activities that a program marks | – | [`nesting`] |
+//! | activities, things and attributes that a program names | – | [`disclosed`], [`nesting`] |
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`] |
 //! | a source's own activities and entities | `Work`, `Resource` | [`resources`] |
 //! | the network | `Datagram`, `Traffic`, `Resolve` | [`network`] |
@@ -35,6 +35,7 @@ mod channels;
 mod descriptor_lists;
 mod descriptors;
 mod directories;
+mod disclosed;
 mod endings;
 mod entities;
 mod epochs;
@@ -159,6 +160,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     /// Whether a call used a directory descriptor that no call gave its process.
     lacks_directory: bool,
     resources: resources::ResourceObjects,
+    disclosed: disclosed::Disclosed,
     entities: u32,
     now: Time,
 }
@@ -192,6 +194,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             opaque: FxHashSet::default(),
             lacks_directory: false,
             resources: resources::ResourceObjects::default(),
+            disclosed: disclosed::Disclosed::default(),
             entities: 0,
             now: header.started,
             final_state: FinalStateCache::new(known),

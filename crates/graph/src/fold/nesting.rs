@@ -1,4 +1,5 @@
-//! Activities inside a process, as the program marks them ([`crate::nested`]).
+//! Activities inside a process, one after another or inside each other, as the program marks them
+//! ([`crate::marks`]).
 //!
 //! The process goes on with its descriptors, its directory and its memory. The memory is an entity:
 //! an activity writes the version that the next activity of the process reads. So content that one
@@ -8,7 +9,7 @@ use super::descriptors::at;
 use super::{CallContext, Fold};
 use crate::activity::Epoch;
 use crate::model::{ActivityId, Certainty, Entity, EntityId, EntityKind, Interval, Relation, Sink};
-use crate::nested::{ActivityMark, DEEPEST, KIND, NESTED, RESUMED};
+use crate::nested::{DEEPEST, KIND, NESTED, RESUMED};
 use crate::process::{Descriptor, NAMELESS, OuterActivity};
 use crate::serial::Serial;
 use backstory_eventlog::event::Bytes;
@@ -23,52 +24,64 @@ struct NextActivity {
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    /// Begins or ends an activity of the calling process.
-    pub(super) fn marked(&mut self, call: CallContext, mark: ActivityMark) -> Result<(), S::Error> {
-        let Some(process) = self.processes.get(&call.pid) else {
+    /// Begins an activity inside the present one of the calling process. Does nothing deeper than
+    /// [`DEEPEST`].
+    pub(super) fn begin_nested(
+        &mut self,
+        call: CallContext,
+        argv: Vec<Bytes>,
+    ) -> Result<(), S::Error> {
+        let depth = self.processes.get(&call.pid).map(|one| one.outer.len());
+        if depth.is_none_or(|depth| depth >= DEEPEST) {
+            return Ok(());
+        }
+        let around = self.outer(call.epoch)?;
+        let outer = Some(around.id);
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            process.outer.push(around);
+        }
+        let is_nested = true;
+        self.go_on(
+            call,
+            NextActivity {
+                outer,
+                argv,
+                is_nested,
+            },
+        )
+    }
+
+    /// Ends the activity that the last mark of the process began, and begins another. Without one,
+    /// it only begins one.
+    pub(super) fn next_nested(
+        &mut self,
+        call: CallContext,
+        argv: Vec<Bytes>,
+    ) -> Result<(), S::Error> {
+        let process = self.processes.get(&call.pid);
+        let Some(outer) = process.and_then(|process| process.outer.last()) else {
+            return self.begin_nested(call, argv);
+        };
+        let next = NextActivity {
+            outer: Some(outer.id),
+            argv,
+            is_nested: true,
+        };
+        self.go_on(call, next)
+    }
+
+    /// Ends the activity that the last mark of the process began, if there is one.
+    pub(super) fn end_nested(&mut self, call: CallContext) -> Result<(), S::Error> {
+        let process = self.processes.get_mut(&call.pid);
+        let Some(outer) = process.and_then(|process| process.outer.pop()) else {
             return Ok(());
         };
-        let (depth, inside) = (process.outer.len(), process.outer.last().cloned());
-        match (mark, inside) {
-            (ActivityMark::Next(argv), Some(outer)) => self.go_on(
-                call,
-                NextActivity {
-                    outer: Some(outer.id),
-                    argv,
-                    is_nested: true,
-                },
-            ),
-            (ActivityMark::Begin(argv) | ActivityMark::Next(argv), _) if depth < DEEPEST => {
-                let outer = self.outer(call.epoch)?;
-                let id = outer.id;
-                if let Some(process) = self.processes.get_mut(&call.pid) {
-                    process.outer.push(outer);
-                }
-                self.go_on(
-                    call,
-                    NextActivity {
-                        outer: Some(id),
-                        argv,
-                        is_nested: true,
-                    },
-                )
-            }
-            (ActivityMark::End, Some(outer)) => {
-                if let Some(process) = self.processes.get_mut(&call.pid) {
-                    process.outer.pop();
-                }
-                self.go_on(
-                    call,
-                    NextActivity {
-                        outer: Some(outer.id),
-                        argv: outer.argv,
-                        is_nested: outer.is_nested,
-                    },
-                )
-            }
-            // Deeper than can be followed, or an end without a begin.
-            (ActivityMark::Begin(_) | ActivityMark::Next(_) | ActivityMark::End, _) => Ok(()),
-        }
+        let next = NextActivity {
+            outer: Some(outer.id),
+            argv: outer.argv,
+            is_nested: outer.is_nested,
+        };
+        self.go_on(call, next)
     }
 
     /// The present activity, as the one around those that follow.
@@ -109,8 +122,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.sink.extended(id, call.time, KIND, payload)
     }
 
-    /// The memory of the process, which the former activity wrote and the next one reads.
-    fn pass_memory(&mut self, call: CallContext, next: Serial, began: i64) -> Result<(), S::Error> {
+    /// The memory of the process, which one activity in it wrote and another reads.
+    pub(super) fn pass_memory(
+        &mut self,
+        call: CallContext,
+        next: Serial,
+        began: i64,
+    ) -> Result<(), S::Error> {
         let Some(process) = self.processes.get_mut(&call.pid) else {
             return Ok(());
         };

@@ -7,8 +7,8 @@ use backstory_eventlog::event::{Time, Via};
 use super::descriptors::{O_CLOEXEC, at};
 use super::{CallContext, EINTR, Fold};
 use crate::activity::EntityUse;
+use crate::marks;
 use crate::model::{Certainty, EntityKind, Relation, Sink};
-use crate::nested;
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 use crate::process::{Descriptor, OpenFile};
@@ -34,9 +34,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         flags: i32,
     ) -> Result<(), S::Error> {
         if call.absent()
-            && let Some(mark) = nested::mark(path)
+            && let Some(mark) = marks::mark(path)
         {
-            return self.marked(call, mark);
+            return self.disclosed(call, mark);
         }
         let Some(named) = self.place(call, dir, path) else {
             return Ok(());

@@ -32,6 +32,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         what: Bytes,
         text: Bytes,
     ) -> Result<(), S::Error> {
+        let words = [what, text].into_iter();
+        let words = words.filter(|word| !word.is_empty()).collect();
+        self.begin_work(call, inside, words)
+    }
+
+    /// Begins an activity with the number `call.pid`, which is no process.
+    pub(super) fn begin_work(
+        &mut self,
+        call: CallContext,
+        inside: Option<Pid>,
+        argv: Vec<Bytes>,
+    ) -> Result<(), S::Error> {
         self.begin_process(call, call.pid, None, None)?;
         let outer = inside.and_then(|pid| self.processes.get(&pid));
         let outer = outer.map(|process| process.epoch);
@@ -44,11 +56,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let serial = self.processes[&call.pid].epoch;
         if let Some(epoch) = &mut self.epochs[serial as usize] {
-            epoch.parent = parent;
-            epoch.argv = [what, text]
-                .into_iter()
-                .filter(|word| !word.is_empty())
-                .collect();
+            (epoch.parent, epoch.argv) = (parent, argv);
             // It has no directory.
             epoch.cwd = Bytes::default();
             (epoch.lasting, epoch.is_nested) = (true, true);

@@ -1,7 +1,8 @@
 """Marks by which a recorded process names its activities.
 
 A mark is an attempt to open a path that cannot exist: ``/dev/null/backstory/begin/WORD/WORD``. The
-recorder logs the attempt in order with all other operations of the process. See ``docs/graph.md``.
+recorder logs the attempt in order with all other operations of the process. See
+``docs/formats/marks.md``.
 """
 
 from __future__ import annotations
@@ -33,20 +34,27 @@ def end() -> None:
     _say(b"end", ())
 
 
-def _say(verb: bytes, words: Sequence[str]) -> None:
-    path = _PREFIX + verb
+def _say(verb: bytes, words: Sequence[str], handles: Sequence[str] = ()) -> None:
+    """Makes a mark about the activity with the last handle, or about the current one."""
+    path = _PREFIX
+    for handle in handles:
+        path += b"in/" + _encoded(handle) + b"/"
+    path += verb
     for word in words:
-        encoded = b"".join(
-            _ESCAPED.get(byte, bytes((byte,))) for byte in word.encode("utf-8", "surrogateescape")
-        )
         room = _LONGEST - len(path)
         if room < 2:
             break
-        path += b"/" + _cut(encoded, room - 1)
+        path += b"/" + _cut(_encoded(word), room - 1)
     try:
         os.close(os.open(path, os.O_RDONLY))
     except OSError:
         pass
+
+
+def _encoded(word: str) -> bytes:
+    return b"".join(
+        _ESCAPED.get(byte, bytes((byte,))) for byte in word.encode("utf-8", "surrogateescape")
+    )
 
 
 def _cut(word: bytes, most: int) -> bytes:

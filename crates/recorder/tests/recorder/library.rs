@@ -170,7 +170,7 @@ fn every_function_of_libc_is_wrapped_or_excused() {
     assert!(both.is_empty(), "wrapped, yet listed: {both:?}");
     let unknown: Vec<_> = ours
         .iter()
-        .filter(|n| !libc.contains(*n) && !n.starts_with("__exec"))
+        .filter(|n| !libc.contains(*n) && !n.starts_with("__exec") && *n != "backstory_mark")
         .collect();
     assert!(
         unknown.is_empty(),

@@ -1,0 +1,221 @@
+//! Marks: what a recorded program says about its own work.
+//!
+//! A mark is the attempt to open a path that cannot exist. Every process can make one, in any
+//! language and without a library, and it costs a microsecond where nothing records. The log has it
+//! in order with all other operations of the process. `docs/formats/marks.md` is for programmers.
+//!
+//! ```text
+//! /dev/null/backstory/[for/PID/][in/HANDLE/…]VERB/WORD/WORD…
+//! ```
+//!
+//! In a word, `%` and two digits stand for a byte; `%2f` is a slash. A word is never taken for the
+//! truth about files: names of things are URIs, whose scheme is not one of [`RESERVED`].
+//!
+//! Invariant: a path that is no mark is never taken for one.
+
+use backstory_eventlog::event::{Bytes, Pid, ResourceAccess};
+use backstory_eventlog::percent::decoded;
+
+/// The schemes of names that backstory itself gives: to files, channels, and the things of sources
+/// that it watches.
+pub const RESERVED: &[&str] = &[
+    "file", "mariadb", "memory", "mysql", "pipe", "postgres", "tcp", "udp", "unix",
+];
+
+/// The extended record with an attribute of an activity: its name, a NUL, its value.
+pub const ATTRIBUTE: &[u8] = b"attribute";
+
+/// The extended record about a derivation: the names of the new thing, a NUL, and of the old one.
+pub const DERIVATION: &[u8] = b"derivation";
+
+const PREFIX: &[u8] = b"/dev/null/backstory/";
+
+/// The most handles in a path: activities inside each other.
+const MOST_HANDLES: usize = 2;
+
+/// What a program said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Statement {
+    /// An activity begins inside the present one.
+    Begin(Vec<Bytes>),
+    /// The activity ends that the last mark began, and another begins.
+    Next(Vec<Bytes>),
+    /// The activity ends that the last mark began.
+    End,
+    /// The activity uses a thing.
+    Use(ResourceAccess, Bytes),
+    /// The activity made one thing from another. The first is the new one.
+    Derive(Bytes, Bytes),
+    /// An attribute of the activity: its name and its value.
+    Note(Bytes, Bytes),
+    /// An extended record of the activity: its type, which has a dot, and its payload.
+    Record(Bytes, Bytes),
+}
+
+/// A mark, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// The process that the mark is about, if it is the parent of the process that made the mark:
+    /// a shell, whose child `backstory emit` is.
+    pub parent: Option<Pid>,
+    /// The activity that the statement is about, by the name that the program gave it. Such
+    /// activities may overlap. `None`: the present activity of the process.
+    pub handle: Option<Bytes>,
+    /// The handle of the activity around it, for a begin.
+    pub around: Option<Bytes>,
+    /// What the program said.
+    pub statement: Statement,
+}
+
+/// The mark that a path is.
+pub fn mark(path: &[u8]) -> Option<Mark> {
+    let mut words = path.strip_prefix(PREFIX)?.split(|&byte| byte == b'/');
+    let mut verb = words.next()?;
+    let mut parent = None;
+    if verb == b"for" {
+        let number = std::str::from_utf8(words.next()?).ok()?;
+        parent = Some(number.parse().ok()?);
+        verb = words.next()?;
+    }
+    let mut handles: Vec<Bytes> = Vec::new();
+    while verb == b"in" && handles.len() < MOST_HANDLES {
+        handles.push(decoded(words.next()?).into());
+        verb = words.next()?;
+    }
+    let words: Vec<Bytes> = words.map(|word| decoded(word).into()).collect();
+    let handle = handles.pop();
+    Some(Mark {
+        parent,
+        handle,
+        around: handles.pop(),
+        statement: statement(verb, words)?,
+    })
+}
+
+fn statement(verb: &[u8], words: Vec<Bytes>) -> Option<Statement> {
+    let pair = |words: Vec<Bytes>| <[Bytes; 2]>::try_from(words).ok();
+    match verb {
+        b"begin" | b"next" if words.is_empty() => None,
+        b"begin" => Some(Statement::Begin(words)),
+        b"next" => Some(Statement::Next(words)),
+        b"end" => words.is_empty().then_some(Statement::End),
+        b"read" | b"write" | b"change" | b"delete" => {
+            let [name] = <[Bytes; 1]>::try_from(words).ok()?;
+            let access = match verb {
+                b"read" => ResourceAccess::Read,
+                b"write" => ResourceAccess::Write,
+                b"change" => ResourceAccess::Change,
+                _ => ResourceAccess::Delete,
+            };
+            is_name(&name).then_some(Statement::Use(access, name))
+        }
+        b"derive" => {
+            let [new, old] = pair(words)?;
+            (is_name(&new) && is_name(&old)).then_some(Statement::Derive(new, old))
+        }
+        b"note" => {
+            let [key, value] = pair(words)?;
+            (!key.is_empty()).then_some(Statement::Note(key, value))
+        }
+        b"record" => {
+            let [kind, payload] = pair(words)?;
+            is_record_type(&kind).then_some(Statement::Record(kind, payload))
+        }
+        _ => None,
+    }
+}
+
+/// True for the name of a thing of a program's own: a URI with a scheme that is not reserved.
+pub fn is_name(name: &[u8]) -> bool {
+    let Some(end) = name.iter().position(|&byte| byte == b':') else {
+        return false;
+    };
+    let (scheme, rest) = (&name[..end], &name[end + 1..]);
+    let begins = scheme.first().is_some_and(u8::is_ascii_lowercase);
+    let goes_on = |byte: &u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || [b'+', b'-', b'.'].contains(byte)
+    };
+    let is_free = RESERVED.iter().all(|one| one.as_bytes() != scheme);
+    begins && scheme.iter().all(goes_on) && is_free && !rest.is_empty()
+}
+
+/// True for the type of a program's own record: words with dots between them. The first is not
+/// reserved. The records of backstory itself have no dot, or a reserved word.
+fn is_record_type(kind: &[u8]) -> bool {
+    let mut words = kind.split(|&byte| byte == b'.');
+    let is_free = |word: &[u8]| RESERVED.iter().all(|one| one.as_bytes() != word);
+    let is_word = |word: &[u8]| {
+        let fits = |byte: &u8| byte.is_ascii_alphanumeric() || [b'-', b'_'].contains(byte);
+        !word.is_empty() && word.iter().all(fits)
+    };
+    words
+        .next()
+        .is_some_and(|first| is_word(first) && is_free(first))
+        && words.clone().next().is_some()
+        && words.all(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(path: &str) -> Option<Statement> {
+        let mark = mark(&[PREFIX, path.as_bytes()].concat())?;
+        Some(mark.statement)
+    }
+
+    #[test]
+    fn a_mark_has_the_words_of_the_activity() {
+        let words = |words: &[&[u8]]| words.iter().map(|&word| word.into()).collect();
+        assert_eq!(
+            said("begin/In [3]/a%2fb%0a100%/"),
+            Some(Statement::Begin(words(&[b"In [3]", b"a/b\n100%", b""])))
+        );
+        assert_eq!(said("end"), Some(Statement::End));
+        for other in [
+            "begin",
+            "end/x",
+            "",
+            "begins/x",
+            "in/a",
+            "for/x/end",
+            "in/a/in/b/in/c/end",
+        ] {
+            assert_eq!(said(other), None, "{other}");
+        }
+        assert_eq!(mark(b"/dev/null"), None);
+    }
+
+    #[test]
+    fn a_thing_has_a_uri_that_no_source_of_backstory_gives() {
+        let used = said("change/sqlite:%2f%2f%2fbank.db%2faccounts?id=42");
+        let name: Bytes = b"sqlite:///bank.db/accounts?id=42".as_slice().into();
+        assert_eq!(used, Some(Statement::Use(ResourceAccess::Change, name)));
+        for claimed in [
+            "write/postgres:%2f%2flocalhost%2fbank",
+            "write/tcp:127.0.0.1:80",
+            "write/%2fetc%2fpasswd",
+            "write/file:%2f%2f%2fetc%2fpasswd",
+            "write/Model:3",
+            "write/:x",
+            "write/model:",
+            "derive/model:3/file:x",
+            "record/nested/nested",
+            "record/postgres.row/x",
+            "record/a./x",
+            "note//x",
+        ] {
+            assert_eq!(said(claimed), None, "{claimed}");
+        }
+        assert!(said("record/org.example.epoch/%7b%7d").is_some());
+    }
+
+    #[test]
+    fn a_mark_names_the_parent_and_the_activity_that_it_is_about() {
+        let path = [PREFIX, b"for/17/in/a%2f1/in/b/begin/GET"].concat();
+        let mark = mark(&path).unwrap();
+        assert_eq!(mark.parent, Some(17));
+        assert_eq!(mark.handle.as_deref(), Some(&b"b"[..]));
+        assert_eq!(mark.around.as_deref(), Some(&b"a/1"[..]));
+    }
+}

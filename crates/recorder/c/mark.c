@@ -1,0 +1,25 @@
+/*
+ * Takes the marks of libbackstory: what a program says about its own work.
+ *
+ * A mark is the attempt to open a path that cannot exist. Its record is the same, with or without
+ * the system call. So this function logs the failed open, and makes no call.
+ */
+#include "bs.h"
+
+BS_API int backstory_mark(const char *path);
+
+/*
+ * Returns 0 if nothing was logged: the path is no mark or cannot be read, the guard logs the opens
+ * of this process, or no chunk is free. The program then opens the path.
+ */
+int backstory_mark(const char *path)
+{
+    static const char prefix[] = "/dev/null/backstory/";
+    u32 length;
+    if (!bs_measure(path, BS_PATH_MAX, &length) || !bs_starts(path, prefix))
+        return 0;
+    if (!bs_logs_later(BS_OP_OPEN))
+        return 0;
+    bs_note_path(bs_now(), BS_OP_OPEN, BS_AT_FDCWD, 0, 0, path, -BS_ENOTDIR);
+    return 1;
+}
