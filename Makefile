@@ -94,6 +94,8 @@ install:
 	umask 022 && mkdir -p $(DESTDIR)$(PREFIX)/libexec/backstory && for worker in $(WORKERS); do \
 		test ! -x $(dir $(RELEASE))$$worker || objcopy --strip-all $(dir $(RELEASE))$$worker \
 			$(DESTDIR)$(PREFIX)/libexec/backstory/$$worker || exit; done
+	@# What programs use to say what they do.
+	umask 022 && scripts/libbackstory $(DESTDIR)$(PREFIX)
 	umask 022 && $(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
 	umask 022 && cd $(DESTDIR)$(PREFIX)/share && \
 		mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d && \
@@ -103,6 +105,8 @@ install:
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/libexec/backstory/,$(WORKERS))
+	rm -f $(DESTDIR)$(PREFIX)/include/backstory.h $(addprefix $(DESTDIR)$(PREFIX)/lib/,libbackstory.a \
+		libbackstory.so libbackstory.so.0 backstory_sqlite.so)
 	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(SYMBOLS) $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/backstory-*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory \

@@ -1,4 +1,4 @@
-//! What the recordings of databases share.
+//! The parts that the recordings of databases share.
 //!
 //! In: statements, row changes and clients, as a crate of one database reads them from its server.
 //! Out: the records of a run. Its activities are sessions and, inside them, transactions. Its

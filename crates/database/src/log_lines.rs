@@ -26,7 +26,7 @@ pub struct LineFile {
     partial: Vec<u8>,
 }
 
-/// What a file has since it was read last.
+/// The bytes of a file since it was read last.
 #[derive(Debug, Default)]
 pub struct NewLines {
     /// Whole lines, each with its end.

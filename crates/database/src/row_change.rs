@@ -51,7 +51,7 @@ pub type RowImage = Vec<(String, ColumnValue)>;
 pub struct RowChange {
     /// The number of its table in the stream.
     pub table: u64,
-    /// What happened to the row.
+    /// The kind of the change.
     pub operation: RowOperation,
     /// The row before; of the key columns alone if `whole_before` is false.
     pub before: Option<RowImage>,

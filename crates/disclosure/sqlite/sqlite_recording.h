@@ -12,7 +12,7 @@
  * Invariants:
  *
  * - Nothing is said about a change before it is committed, or about one that was rolled back.
- * - No hook changes the database or fails. What does not fit into memory is counted.
+ * - No hook changes the database or fails. A change that does not fit into memory is counted.
  * - A connection is used by one thread at a time, as SQLite demands.
  */
 #ifndef SQLITE_RECORDING_H

@@ -1,4 +1,4 @@
-//! Marks: what a recorded program says about its own work.
+//! Marks: statements of a recorded program about its own work.
 //!
 //! A mark is the attempt to open a path that cannot exist. Every process can make one, in any
 //! language and without a library, and it costs a microsecond where nothing records. The log has it
@@ -33,7 +33,7 @@ const PREFIX: &[u8] = b"/dev/null/backstory/";
 /// The most handles in a path: activities inside each other.
 const MOST_HANDLES: usize = 2;
 
-/// What a program said.
+/// A statement of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
     /// An activity begins inside the present one.
@@ -63,7 +63,7 @@ pub struct Mark {
     pub handle: Option<Bytes>,
     /// The handle of the activity around it, for a begin.
     pub around: Option<Bytes>,
-    /// What the program said.
+    /// The statement itself.
     pub statement: Statement,
 }
 

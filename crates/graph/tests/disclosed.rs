@@ -1,4 +1,4 @@
-//! What programs say about their own work: the record of it, and its limits.
+//! Statements of programs about their own work: their record, and its limits.
 #![allow(dead_code, clippy::unwrap_used)]
 
 mod common;

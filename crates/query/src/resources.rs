@@ -13,13 +13,18 @@ use backstory_store::{EntityKey, RunKey, Store};
 use crate::{Error, Result};
 
 /// The databases whose things sources name.
-const SCHEMES: [Scheme; 2] = [
+const SCHEMES: [Scheme; 3] = [
     Scheme {
         begin: "postgres://",
         has_schemas: true,
     },
     Scheme {
         begin: "mariadb://",
+        has_schemas: false,
+    },
+    // The program that uses the database names its tables, by the extension of SQLite.
+    Scheme {
+        begin: "sqlite://",
         has_schemas: false,
     },
 ];

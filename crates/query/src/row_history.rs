@@ -101,7 +101,8 @@ fn is_about(fact: &Value, name: &Bytes) -> bool {
     is("row") || is("former")
 }
 
-/// The process at the other end of a transaction's connection.
+/// The process at the other end of a transaction's connection. A database inside a program has no
+/// connection: the program itself made the transaction.
 fn client_of(store: &dyn Store, transaction: ActivityKey) -> Result<Option<Activity>> {
     for edge in store.stream(transaction)?.edges {
         let socket = EntityKey::new(transaction.run(), edge.entity);
@@ -116,5 +117,7 @@ fn client_of(store: &dyn Store, transaction: ActivityKey) -> Result<Option<Activ
             }
         }
     }
-    Ok(None)
+    let around = store.activity(transaction)?.parent;
+    let around = around.map(|id| store.activity(ActivityKey::new(transaction.run(), id)));
+    Ok(around.transpose()?.filter(|one| one.pid < UNNUMBERED))
 }

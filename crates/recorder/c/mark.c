@@ -1,5 +1,5 @@
 /*
- * Takes the marks of libbackstory: what a program says about its own work.
+ * Takes the marks of libbackstory: statements of a program about its own work.
  *
  * A mark is the attempt to open a path that cannot exist. Its record is the same, with or without
  * the system call. So this function logs the failed open, and makes no call.
@@ -9,8 +9,8 @@
 BS_API int backstory_mark(const char *path);
 
 /*
- * Returns 0 if nothing was logged: the path is no mark or cannot be read, the guard logs the opens
- * of this process, or no chunk is free. The program then opens the path.
+ * Returns 0 if nothing was logged. The path is then no mark, or it cannot be read, or no chunk is
+ * free, or the guard logs the opens of this process. The program opens the path instead.
  */
 int backstory_mark(const char *path)
 {

@@ -67,7 +67,7 @@ fn standard_input() -> Result<String, Failure> {
     }
 }
 
-/// Why a statement is none.
+/// The reason why a statement is invalid.
 fn refusal(verb: &str, words: &[String]) -> String {
     let wrong = words
         .iter()

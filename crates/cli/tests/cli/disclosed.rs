@@ -1,4 +1,4 @@
-//! What programs say about their own work is found by questions.
+//! Questions find the things and activities that programs name.
 
 use super::Place;
 

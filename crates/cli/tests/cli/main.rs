@@ -20,6 +20,7 @@ mod currency;
 mod deviations;
 mod diff;
 mod disclosed;
+mod disclosed_sqlite;
 mod doctor;
 mod edited;
 mod engines;

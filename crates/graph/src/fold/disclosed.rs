@@ -1,5 +1,5 @@
-//! What a program says about its own work ([`crate::marks`]): activities, things and their uses,
-//! attributes.
+//! The statements of a program about its own work ([`crate::marks`]): activities, things and their
+//! uses, attributes.
 //!
 //! A program may lie. So nothing here changes a file, a process or a connection: names of things
 //! are the program's own, and its activities are inside its process. A program may also flood: of
@@ -24,7 +24,7 @@ pub const MOST: usize = 1_000_000;
 /// The first number of an activity with a handle. Sources and stand-ins count from a quarter below.
 const FIRST: Pid = 0x6000_0000;
 
-/// What programs have said.
+/// The state of the statements so far.
 #[derive(Debug, Default)]
 pub(super) struct Disclosed {
     statements: usize,

@@ -1,4 +1,4 @@
-"""What a program says about its own work, recorded beside its system calls.
+"""Statements of a program about its own work, recorded beside its system calls.
 
 >>> from backstory import disclosure
 >>> with disclosure.activity("train", "epoch 3"):
