@@ -127,7 +127,7 @@ fn a_child_speaks_for_its_parent_and_for_no_other_process() {
     s.mark(stranger, "for/2/end");
     s.reads(PYTHON, "b.csv");
     let told = told(&s.graph());
-    for read in ["train#2 Read a.csv@0", "train#1 Read b.csv@0"] {
+    for read in ["train#2 Read a.csv@0", "train#2 Read b.csv@0"] {
         assert!(told.contains(read), "{told}");
     }
 }
