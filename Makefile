@@ -106,7 +106,7 @@ install:
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/libexec/backstory/,$(WORKERS))
 	rm -f $(DESTDIR)$(PREFIX)/include/backstory.h $(addprefix $(DESTDIR)$(PREFIX)/lib/,libbackstory.a \
-		libbackstory.so libbackstory.so.0 backstory_sqlite.so)
+		libbackstory.so libbackstory.so.0 backstory/backstory_sqlite.so)
 	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(SYMBOLS) $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/backstory-*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory \

@@ -1,4 +1,4 @@
-"""What a Python program says about its own work."""
+"""Statements of a Python program about its own work."""
 
 from __future__ import annotations
 

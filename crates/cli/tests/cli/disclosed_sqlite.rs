@@ -19,17 +19,13 @@ fn extension(place: &Place) -> Option<String> {
         .output()
         .unwrap();
     assert!(built.status.success(), "{built:?}");
-    let file = out.join("lib/backstory_sqlite.so");
+    let file = out.join("lib/backstory/backstory_sqlite.so");
     if !file.exists() {
         skipped("the extension of SQLite", "no sqlite3ext.h here");
         return None;
     }
-    Some(
-        out.join("lib/backstory_sqlite")
-            .into_os_string()
-            .into_string()
-            .unwrap(),
-    )
+    let name = file.with_extension("");
+    Some(name.into_os_string().into_string().unwrap())
 }
 
 fn names(place: &Place, question: &[&str]) -> Vec<String> {
