@@ -247,3 +247,43 @@ fn a_setting_that_is_missing_is_named_with_its_remedy() {
     let words = "wal_level is replica, but recording needs logical: change it with ALTER SYSTEM";
     assert!(error.contains(words), "{error}");
 }
+
+/// The server invalidates a slot that holds too much of its log. The watch does not read meanwhile.
+#[test]
+#[ignore = "a server of its own"]
+fn a_slot_that_fills_the_disk_is_dropped_with_a_gap_and_the_database_goes_on() {
+    let limits = "max_slot_wal_keep_size = 1MB\nmax_wal_size = 32MB\nwal_sender_timeout = 0";
+    let Some(place) = DatabasePlace::new("a slot that fills the disk", limits) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY, text text)");
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    watch.signal(rustix::process::Signal::STOP).unwrap();
+    let slots = || place.query("SELECT count(*) FROM pg_replication_slots");
+    assert_eq!(slots(), "1\n");
+    // Each round fills more than a segment of the log. The checkpoint removes the segments that the
+    // slot may no longer hold.
+    let mut rounds = 0;
+    assert!(eventually(PATIENCE, || {
+        rounds += 1;
+        place.query(&format!(
+            "INSERT INTO a SELECT {rounds} * 100000 + n, repeat('x', 500) FROM generate_series(1, 40000) n"
+        ));
+        place.query("CHECKPOINT");
+        slots() == "0\n"
+    }));
+    place.query("INSERT INTO a VALUES (0, 'after')");
+    watch.signal(rustix::process::Signal::CONT).unwrap();
+    let streams =
+        || place.query("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'");
+    assert!(eventually(PATIENCE, || streams() == "1\n"));
+    place.query("INSERT INTO a VALUES (-1, 'later')");
+    watch.end().unwrap();
+    let reasons = reasons(&place);
+    assert!(reasons.contains("row changes from"), "{reasons}");
+    let row = place.lineage(&["--table", "a", "--key", "-1"]);
+    assert!(
+        row.iter().any(|node| node.contains("'later'")),
+        "{row:?}"
+    );
+}
