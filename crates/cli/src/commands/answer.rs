@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use backstory_answers::{Failure as NoAnswer, reply};
@@ -25,7 +26,7 @@ pub fn run(store: Option<&Path>) -> Outcome {
         .map_err(NoAnswer::from)
         .and_then(|directory| backstory_answers::answer(&directory, &question));
     // Not through the standard library's buffer of lines: an answer is no text.
-    let out = rustix::stdio::stdout().try_clone_to_owned()?;
+    let out = std::io::stdout().as_fd().try_clone_to_owned()?;
     reply::write(&mut File::from(out), answered)?;
     Ok(0)
 }
