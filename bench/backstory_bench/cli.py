@@ -226,7 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_mounted)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
-    p.add_argument("--engines", default="sqlite,lsm,redb", help="comma-separated words of engines")
+    p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated words of engines")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
     p.add_argument("--arity", type=int, default=ARITY)
     p.add_argument("--size", type=int, default=64 << 10, help="bytes of each file")

@@ -2,8 +2,8 @@
  * RocksDB 7 through its C interface: one LSM tree.
  *
  * A commit is one write batch: it is in the log as a whole or not at all. It waits for the disk if
- * the map is synced. When a changed map is closed, it writes its newest rows into a table. So
- * the next process has no log to read.
+ * the map is synced. When a changed map is closed, its newest rows become a table. Then the next
+ * process has no log to read.
  */
 #include "ordered_map.h"
 

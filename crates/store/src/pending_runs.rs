@@ -15,7 +15,7 @@ impl Home {
         let known = store.run_ids()?;
         let mut ids = self.logs_but(".log", |id| known.contains(id))?;
         ids.sort_unstable();
-        // A log without a readable header is the oldest. It may still be possible to index it.
+        // A log without a readable header counts as the oldest.
         let begin = |id: &String| Log::header_of(self.log_path(id)).unwrap_or_default();
         let begins = ids.iter().map(|id| (&begin(id)).into());
         let mut order = order_of_runs((0..).map(RunKey).zip(begins).collect());
