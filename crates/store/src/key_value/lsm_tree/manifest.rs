@@ -5,7 +5,7 @@
 //!
 //! | file | its checksum |
 //! | --- | --- |
-//! | `keyspaces/N/vM`, the tables of a tree | in `keyspaces/N/current`: M, 8 bytes, then 16 bytes |
+//! | `vM`, the tables of the tree | in `current`: M, 8 bytes, then 16 bytes |
 //! | the list of sections at the end of `vM` and of each table | in the last 38 bytes of the file |
 //!
 //! Absent: the sections themselves. Each block of a table has a checksum, which the library checks.
@@ -27,22 +27,19 @@ const TRAILER: usize = 4 + 1 + 1 + 16 + 8 + 8;
 /// A list is shorter. A table has ten sections.
 const LONGEST_LIST: u64 = 1 << 20;
 
-/// Checks the lists of all trees of a database, if it exists.
+/// Checks the lists of the tree in a directory of a database, if it exists.
 ///
 /// Errors: [`Error::Corrupt`] with the database's path.
-pub fn check(database: &Path) -> Result<()> {
-    let trees = below(&database.join("keyspaces")).map_err(|error| unread(database, error))?;
-    for tree in trees {
-        match fs::read(tree.join("current")) {
-            // The tree is being made, or is no tree.
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(unread(database, error)),
-            Ok(current) => check_version(database, &tree, &current)?,
-        }
-        let tables = below(&tree.join("tables")).map_err(|error| unread(database, error))?;
-        for table in tables {
-            check_sections(database, &table)?;
-        }
+pub fn check(database: &Path, tree: &Path) -> Result<()> {
+    let current = match fs::read(tree.join("current")) {
+        // The tree is new.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|error| unread(database, error))?,
+    };
+    let (path, version) = check_version(database, tree, &current)?;
+    let tables = listed_tables(&version).ok_or_else(|| damaged(database, &path))?;
+    for table in tables {
+        check_sections(database, &tree.join("tables").join(table.to_string()))?;
     }
     Ok(())
 }
@@ -59,8 +56,8 @@ fn damaged(database: &Path, file: &Path) -> Error {
     )
 }
 
-/// Compares the list of a tree's tables with its checksum.
-fn check_version(database: &Path, tree: &Path, current: &[u8]) -> Result<()> {
+/// Compares the list of a tree's tables with its checksum. Out: its file, and what is in it.
+fn check_version(database: &Path, tree: &Path, current: &[u8]) -> Result<(PathBuf, Vec<u8>)> {
     let file = tree.join("current");
     let number = current.first_chunk().copied().map(u64::from_le_bytes);
     let checksum = current.get(8..).and_then(<[u8]>::first_chunk);
@@ -69,10 +66,43 @@ fn check_version(database: &Path, tree: &Path, current: &[u8]) -> Result<()> {
     };
     let version = tree.join(format!("v{number}"));
     match fs::read(&version) {
-        Ok(text) if xxh3_128(&text) == u128::from_le_bytes(*checksum) => Ok(()),
+        Ok(text) if xxh3_128(&text) == u128::from_le_bytes(*checksum) => Ok((version, text)),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(unread(database, error)),
         _ => Err(damaged(database, &version)),
     }
+}
+
+/// The numbers of the tables in a list whose checksum is right. A file with another number is of a
+/// process that was killed while it wrote: the library removes it.
+///
+/// ```text
+/// section `tables` := [number of levels, 1 byte]  level*
+/// level            := [number of runs, 1 byte]  run*
+/// run              := [number of tables, 4 bytes]  table*
+/// table            := 33 bytes, the first 8 of them the table's number
+/// ```
+fn listed_tables(version: &[u8]) -> Option<Vec<u64>> {
+    // An entry of the list of sections: position, length (8 bytes each), length of the name (2).
+    let name = b"\x06\0tables";
+    let at = version.windows(name.len()).rposition(|part| part == name)?;
+    let entry = version.get(at.checked_sub(16)?..at)?;
+    let position = u64::from_le_bytes(*entry.first_chunk()?);
+    let mut rest = version.get(usize::try_from(position).ok()?..)?;
+    let mut take = |count: usize| {
+        let (taken, left) = rest.split_at_checked(count)?;
+        rest = left;
+        Some(taken)
+    };
+    let mut found = Vec::new();
+    for _ in 0..take(1)?[0] {
+        for _ in 0..take(1)?[0] {
+            let tables = u32::from_le_bytes(*take(4)?.first_chunk()?);
+            for _ in 0..tables {
+                found.push(u64::from_le_bytes(*take(33)?.first_chunk()?));
+            }
+        }
+    }
+    Some(found)
 }
 
 /// Compares the list of a file's sections with its checksum.
@@ -104,13 +134,4 @@ fn sections(path: &Path) -> io::Result<Option<(Vec<u8>, u128)>> {
     let mut list = vec![0; size as usize];
     file.read_exact_at(&mut list, at)?;
     Ok(Some((list, checksum)))
-}
-
-/// The entries of a directory; none if there is no such directory.
-fn below(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    match fs::read_dir(directory) {
-        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
 }
