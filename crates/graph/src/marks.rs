@@ -25,6 +25,14 @@ pub const RESERVED: &[&str] = &[
 /// The extended record with an attribute of an activity: its name, a NUL, its value.
 pub const ATTRIBUTE: &[u8] = b"attribute";
 
+/// The name and the value of an attribute's record.
+pub fn attribute(payload: &[u8]) -> (Bytes, Bytes) {
+    let end = payload.iter().position(|&byte| byte == 0);
+    let end = end.unwrap_or(payload.len());
+    let value = payload.get(end + 1..).unwrap_or_default();
+    (payload[..end].into(), value.into())
+}
+
 /// The extended record about a derivation: the names of the new thing, a NUL, and of the old one.
 pub const DERIVATION: &[u8] = b"derivation";
 
@@ -141,7 +149,7 @@ pub fn is_name(name: &[u8]) -> bool {
 
 /// True for the type of a program's own record: words with dots between them. The first is not
 /// reserved. The records of backstory itself have no dot, or a reserved word.
-fn is_record_type(kind: &[u8]) -> bool {
+pub fn is_record_type(kind: &[u8]) -> bool {
     let mut words = kind.split(|&byte| byte == b'.');
     let is_free = |word: &[u8]| RESERVED.iter().all(|one| one.as_bytes() != word);
     let is_word = |word: &[u8]| {

@@ -86,7 +86,12 @@ pub struct LineageArgs {
     pub table: Option<String>,
 
     /// With --table: ask about the row with this key, VALUE or COLUMN=VALUE,...
-    #[arg(long, value_name = "KEY", requires = "table", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "KEY",
+        requires = "table",
+        allow_negative_numbers = true
+    )]
     pub key: Option<String>,
 
     /// Print the graph as JSON

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
+use backstory_eventlog::event::UNNUMBERED;
 use backstory_query as query;
 use backstory_query::answer::{ProcessFiles, ProcessLine};
 use backstory_vocabulary::Word;
@@ -14,10 +15,14 @@ use super::{Outcome, answer, here};
 use crate::args::search::{ProcessesArgs, SortKey};
 use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
+use crate::text::paths::shown;
 use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
+
+/// The most attributes of an activity in its line.
+const SAID: usize = 4;
 
 /// Prints the processes of a run.
 pub fn run(args: ProcessesArgs, store: Option<&Path>) -> Outcome {
@@ -74,7 +79,28 @@ fn json(line: &ProcessLine) -> Value {
         ("lookups_known", activity.lookups_known.into()),
         ("marked", line.marked.into()),
         ("processor_ns", line.processor_time.into()),
+        ("attributes", attributes(line)),
+        ("records", records(line)),
     ])
+}
+
+/// The attributes that the program gave the activity.
+fn attributes(line: &ProcessLine) -> Value {
+    let pairs = line.attributes.iter();
+    let named = pairs.map(|(name, value)| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        (name, Value::Bytes(value.to_vec()))
+    });
+    Value::Map(named.collect())
+}
+
+/// The extended records that the program added.
+fn records(line: &ProcessLine) -> Value {
+    let all = line.records.iter().map(|(kind, payload)| {
+        let fields = vec![("type", kind.into()), ("payload", payload.into())];
+        Value::Object(fields)
+    });
+    Value::Array(all.collect())
 }
 
 /// The processes of a run, and which of them are listed.
@@ -226,9 +252,22 @@ impl Processes {
                 String::new()
             }
             (None, None, true) => ", then exec".to_owned(),
+            (None, None, false) if line.marked => String::new(),
             (None, None, false) => ", end not observed".to_owned(),
         };
-        format!("  [pid {}, {took}{ended}]", activity.pid)
+        let said = line.attributes.iter().take(SAID);
+        let said: String = said
+            .map(|(name, value)| {
+                let pair = [&**name, b"=", &**value].concat();
+                format!("  {}", style.paint(Role::Dim, &shown(&pair)))
+            })
+            .collect();
+        // A number above those of processes is of an activity inside one.
+        let process = match activity.pid < UNNUMBERED {
+            true => format!("pid {}, ", activity.pid),
+            false => String::new(),
+        };
+        format!("  [{process}{took}{ended}]{said}")
     }
 
     fn has_line(&self, at: usize) -> bool {
@@ -257,9 +296,10 @@ fn is_part(line: &ProcessLine) -> bool {
 fn command(line: &ProcessLine, from: &[u8]) -> String {
     let activity = &line.activity;
     let call = Call::of(activity);
+    let marked = line.marked;
     let (line, left_out) = call.line(from, SHORT);
     match (activity.epoch, left_out) {
-        (0, _) => format!("{line}  (forked, no exec)"),
+        (0, _) if !marked => format!("{line}  (forked, no exec)"),
         (_, 0) => line,
         (_, count) => format!("{line}  ({count} variables differ: see --json)"),
     }

@@ -54,6 +54,13 @@ fn a_thing_that_a_program_names_is_found_with_what_it_came_from() {
         );
         let show = place.json(&["show", "--json"]);
         assert_eq!(show["exit"], 0, "{what}: {show}");
+        let processes = place.json(&["processes", "--json"]);
+        let mut all = processes.as_array().unwrap().iter();
+        let train = all.find(|one| one["argv"][0] == "train").unwrap();
+        assert_eq!(train["attributes"]["loss"], "0.12", "{what}: {train}");
+        let text = place.run(&["processes"]).out;
+        assert!(text.contains("loss=0.12"), "{what}: {text}");
+        assert!(!text.contains("GET /report  (forked"), "{what}: {text}");
     }
 }
 
@@ -86,11 +93,11 @@ pub(super) fn a_flood_of_statements_ends_in_the_graph_with_a_reason() {
     let Some(program) = place.fixture("disclosing") else {
         return;
     };
-    place.keep(&format!("{program} 1000001"), &[]);
+    place.keep(&format!("{program} 250001"), &[]);
     let show = place.json(&["show", "--json"]);
     let reasons = show["incomplete_because"].to_string();
     assert!(
-        reasons.contains("only the first 1000000 statements"),
+        reasons.contains("only the first 250000 statements"),
         "{reasons}"
     );
 }

@@ -282,8 +282,5 @@ fn a_slot_that_fills_the_disk_is_dropped_with_a_gap_and_the_database_goes_on() {
     let reasons = reasons(&place);
     assert!(reasons.contains("row changes from"), "{reasons}");
     let row = place.lineage(&["--table", "a", "--key", "-1"]);
-    assert!(
-        row.iter().any(|node| node.contains("'later'")),
-        "{row:?}"
-    );
+    assert!(row.iter().any(|node| node.contains("'later'")), "{row:?}");
 }

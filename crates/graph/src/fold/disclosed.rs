@@ -19,7 +19,7 @@ use crate::model::Sink;
 use crate::serial::Serial;
 
 /// The most statements of a run.
-pub const MOST: usize = 1_000_000;
+pub const MOST: usize = 250_000;
 
 /// The first number of an activity with a handle. Sources and stand-ins count from a quarter below.
 const FIRST: Pid = 0x6000_0000;
