@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use backstory_eventlog::Reason;
 use backstory_eventlog::event::{Pid, Time};
 use backstory_eventlog::run::RunEnd;
 use rustc_hash::FxHashMap;
@@ -12,6 +13,13 @@ use rustc_hash::FxHashMap;
 use super::{CallContext, Fold};
 use crate::model::{Informed, Sink};
 use crate::serial::Serial;
+
+/// True if the recording did not see the end of the run: it was killed, the machine crashed, or the
+/// log lacks its end.
+pub(super) fn is_cut_off(end: &RunEnd) -> bool {
+    let reasons = [Reason::Killed {}.to_string(), Reason::NoEnd {}.to_string()];
+    reasons.iter().any(|of| end.incomplete_because.contains(of))
+}
 
 /// How many ended processes stay in memory for deferred events.
 const LATE: usize = 256;

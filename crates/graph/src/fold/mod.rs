@@ -159,6 +159,8 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     opaque: FxHashSet<Box<str>>,
     /// Whether a call used a directory descriptor that no call gave its process.
     lacks_directory: bool,
+    /// The events are over, and the log was cut off: what happened afterwards is unknown.
+    cut_off: bool,
     resources: resources::ResourceObjects,
     disclosed: disclosed::Disclosed,
     entities: u32,
@@ -193,6 +195,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             lists: descriptor_lists::DescriptorLists::default(),
             opaque: FxHashSet::default(),
             lacks_directory: false,
+            cut_off: false,
             resources: resources::ResourceObjects::default(),
             disclosed: disclosed::Disclosed::default(),
             entities: 0,
@@ -373,6 +376,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     pub fn finish(mut self) -> Result<(), S::Error> {
         let end = self.end;
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
+        self.cut_off = end.is_some_and(endings::is_cut_off);
         self.end_all(end, time)?;
         self.restore_names();
         self.report_unknown_directory()?;

@@ -177,6 +177,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ///   own buffers. They can only be behind a file that the epoch opened itself, or behind the
     ///   standard descriptors.
     /// - Without a recorder, every use is possible.
+    /// - A file was open when the log was cut off. A use of it is possible, although the log has no
+    ///   read or write.
     pub(super) fn can_have(
         &self,
         epoch: Serial,
@@ -202,6 +204,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 first
             };
             return Some((start, Certainty::Seen));
+        }
+        if self.cut_off && kind == EntityKind::File {
+            return Some((held.since, Certainty::Possible));
         }
         if held.own && !stream {
             let certainty = if only {
