@@ -33,14 +33,14 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
         writeln!(out, "clock {} = {} ns", point.counter, point.real)?;
     }
     for chunk in log.frames().chunks() {
-        let Some((head, view)) = ChunkView::new(log.frames().bytes(chunk)) else {
+        let Some((head, view)) = ChunkView::new(log.frames().bytes(&chunk.place)) else {
             continue;
         };
         writeln!(
             out,
             "chunk {} at {:#x}: pid {} tid {} epoch {} seq {} ppid {} host {} next {}",
             head.index,
-            chunk.start,
+            chunk.place.start,
             head.pid,
             head.tid,
             head.epoch,
@@ -49,6 +49,9 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
             head.host_pid,
             head.next
         )?;
+        if chunk.continues() {
+            writeln!(out, "  from {}", chunk.from)?;
+        }
         records(&view, Chunk::SIZE, out)?;
     }
     for place in log.frames().idents() {

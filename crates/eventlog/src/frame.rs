@@ -32,12 +32,15 @@ pub enum FrameKind {
     Resolved = 5,
     /// JSON of a [`crate::run::RunEnd`].
     End = 6,
+    /// More of a chunk whose beginning was appended before: its header, then the records from the
+    /// offset in the header's `pad` on.
+    More = 7,
 }
 
 impl FrameKind {
     fn from_number(number: u16) -> Option<FrameKind> {
         use FrameKind::*;
-        [Header, Chunk, Clock, Idents, Resolved, End]
+        [Header, Chunk, Clock, Idents, Resolved, End, More]
             .into_iter()
             .find(|k| *k as u16 == number)
     }

@@ -13,6 +13,7 @@ mod births;
 mod causes;
 pub mod chunk;
 mod clock;
+mod continued;
 mod decode;
 pub mod dump;
 pub mod error;

@@ -5,11 +5,13 @@
 
 use crate::chunk;
 use crate::clock::RunClock;
+use crate::continued::{self, ChunkPiece};
 use crate::error::Error;
 use crate::frame::{self, FrameKind, LogPiece};
 use crate::map::MappedFile;
 use crate::reason::Reason;
 use crate::run::{ClockPoint, RunEnd, RunHeader};
+use backstory_abi::Chunk;
 use std::ops::Range;
 use std::path::Path;
 
@@ -86,7 +88,7 @@ pub struct StoredFrames {
     map: MappedFile,
     header: RunHeader,
     end: Option<RunEnd>,
-    chunks: Vec<Range<usize>>,
+    chunks: Vec<ChunkPiece>,
     idents: Vec<Range<usize>>,
     resolved: bool,
     points: Vec<ClockPoint>,
@@ -115,6 +117,11 @@ impl StoredFrames {
             },
         };
         log.scan(path)?;
+        let mut chunks = std::mem::take(&mut log.chunks);
+        continued::join(&mut chunks, |piece| {
+            Chunk::read(log.bytes(&piece.place)).unwrap_or_default()
+        });
+        log.chunks = chunks;
         log.clock = RunClock::new(log.points.clone());
         Ok(log)
     }
@@ -158,7 +165,7 @@ impl StoredFrames {
     /// Takes the content of a frame. `None` if it cannot be understood.
     fn take(&mut self, frame: &frame::Frame, content: &[u8]) -> Option<()> {
         let known = match frame.kind? {
-            FrameKind::Chunk | FrameKind::Idents | FrameKind::Resolved => {
+            FrameKind::Chunk | FrameKind::More | FrameKind::Idents | FrameKind::Resolved => {
                 backstory_abi::ABI_VERSION as u16
             }
             FrameKind::Header | FrameKind::Clock | FrameKind::End => frame::VERSION,
@@ -175,11 +182,12 @@ impl StoredFrames {
                     self.damage.no_header = false;
                 }
             }
-            FrameKind::Chunk => {
+            kind @ (FrameKind::Chunk | FrameKind::More) => {
                 // Offsets in chunks are small numbers, because no recorder's chunk is larger.
                 chunk::ChunkView::new(content)
                     .filter(|_| content.len() <= backstory_abi::CHUNK_SIZE as usize)?;
-                self.chunks.push(frame.payload.clone());
+                let piece = ChunkPiece::new(kind, frame.payload.clone(), content);
+                self.chunks.push(piece);
             }
             FrameKind::Clock => {
                 let counter = u64::from_le_bytes(*content.first_chunk()?);
@@ -239,7 +247,8 @@ impl StoredFrames {
         &self.points
     }
 
-    pub fn chunks(&self) -> &[Range<usize>] {
+    /// The chunks, and the pieces of chunks that were appended in several frames.
+    pub(crate) fn chunks(&self) -> &[ChunkPiece] {
         &self.chunks
     }
 

@@ -1,11 +1,11 @@
 //! Streams of records: the chunks of one thread, and reading them from beginning to end.
 
 use crate::chunk::{ChunkView, SkippedRecords};
+use crate::continued::{self, ChunkPiece};
 use crate::record::RawRecord;
 use crate::stored_frames::StoredFrames;
 use backstory_abi::{Chunk, Record};
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 /// The position of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +76,7 @@ pub fn next_record<'a>(
         let chunk = *chunks.get(at.chunk as usize)?;
         let view = match at.view {
             Some(view) => view,
-            None => ChunkView::new(log.bytes(&log.chunks()[chunk as usize]))?.1,
+            None => ChunkView::new(log.bytes(&log.chunks()[chunk as usize].place))?.1,
         };
         at.view = Some(view);
         let offset = (at.offset as usize).max(Chunk::SIZE);
@@ -99,9 +99,12 @@ pub fn next_record<'a>(
 
 /// The record at a position.
 pub fn record_at(log: &StoredFrames, at: RecordPosition) -> Option<RawRecord<'_>> {
-    let (_, view) = ChunkView::new(log.bytes(log.chunks().get(at.chunk as usize)?))?;
+    let (_, view) = ChunkView::new(log.bytes(&log.chunks().get(at.chunk as usize)?.place))?;
     RawRecord::parse(view.from(at.offset as usize))
 }
+
+/// Epoch, pid and thread; for a chunk of the guard also its number and time.
+type StreamKey = (u64, u32, u32, (u32, u64));
 
 /// Groups the chunks into streams. A chunk that was appended twice counts once: the later copy has
 /// all records of the earlier.
@@ -110,20 +113,12 @@ pub fn streams(log: &StoredFrames) -> Vec<ThreadStream> {
     let mut copies = HashMap::new();
     for (number, chunk) in heads.iter().enumerate() {
         // A thread without a clock is distinguished by its first record.
-        let first = ChunkView::new(log.bytes(&log.chunks()[number]))
+        let first = ChunkView::new(log.bytes(&log.chunks()[number].place))
             .filter(|_| chunk.taken == 0)
             .and_then(|(_, view)| view.next(Chunk::SIZE, &mut SkippedRecords::default()))
             .map(|(_, record)| (record.time, record.op, record.fd));
-        let same = (
-            chunk.epoch,
-            chunk.pid,
-            chunk.tid,
-            chunk.seq,
-            chunk.index,
-            chunk.taken,
-            first,
-        );
-        copies.insert(same, number as u32);
+        let from = log.chunks()[number].from;
+        copies.insert((continued::key(chunk), first, from), number as u32);
     }
     let kept: HashSet<u32> = copies.into_values().collect();
     let mut hosts = HashMap::new();
@@ -131,15 +126,22 @@ pub fn streams(log: &StoredFrames) -> Vec<ThreadStream> {
         hosts.insert((chunk.epoch, chunk.pid), chunk.host_pid);
     }
     let mut streams: Vec<ThreadStream> = Vec::new();
-    let mut threads: HashMap<(u64, u32, u32), usize> = HashMap::new();
+    let mut threads: HashMap<StreamKey, usize> = HashMap::new();
     for (number, chunk) in heads
         .iter()
         .enumerate()
         .filter(|(n, _)| kept.contains(&(*n as u32)))
     {
         let guard = chunk.tid == 0;
-        let key = (chunk.epoch, chunk.pid, chunk.tid);
-        if let Some(stream) = threads.get(&key).filter(|_| !guard) {
+        // A chunk of the guard is a stream of its own, with its pieces.
+        let own = if guard {
+            (chunk.seq, chunk.taken)
+        } else {
+            (0, 0)
+        };
+        let key = (chunk.epoch, chunk.pid, chunk.tid, own);
+        let joins = !guard || log.chunks()[number].continues();
+        if let Some(stream) = threads.get(&key).filter(|_| joins) {
             streams[*stream].chunks.push(number as u32);
             continue;
         }
@@ -170,6 +172,6 @@ pub fn streams(log: &StoredFrames) -> Vec<ThreadStream> {
 }
 
 /// The header of a chunk, which was checked when the log was opened.
-pub fn head(log: &StoredFrames, chunk: &Range<usize>) -> Chunk {
-    Chunk::read(log.bytes(chunk)).unwrap_or_default()
+pub(crate) fn head(log: &StoredFrames, chunk: &ChunkPiece) -> Chunk {
+    Chunk::read(log.bytes(&chunk.place)).unwrap_or_default()
 }

@@ -13,7 +13,7 @@
 use crate::error::Error;
 use crate::frame::{self, FrameKind};
 use crate::run::{ClockPoint, RunEnd, RunHeader};
-use backstory_abi::ABI_VERSION;
+use backstory_abi::{ABI_VERSION, Chunk};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{IoSlice, Write};
@@ -31,6 +31,8 @@ pub struct Writer {
     /// The frames at the end of the file that may be taken back, the last one last: chunks and
     /// clocks, with their lengths.
     recent: VecDeque<(FrameKind, u64)>,
+    /// Frames were appended since the last [`Writer::take_unsynced`].
+    unsynced: bool,
 }
 
 impl Writer {
@@ -52,6 +54,7 @@ impl Writer {
             file,
             path: path.to_owned(),
             recent: VecDeque::new(),
+            unsynced: true,
         };
         let json = serde_json::to_vec(header).map_err(|source| writer.encode("header", source))?;
         writer.frame(FrameKind::Header, frame::VERSION, &json)?;
@@ -70,6 +73,7 @@ impl Writer {
             file,
             path: path.to_owned(),
             recent: VecDeque::new(),
+            unsynced: true,
         })
     }
 
@@ -82,6 +86,23 @@ impl Writer {
     /// appended again (grown, or after a crash), readers take the later copy.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.frame(FrameKind::Chunk, ABI_VERSION as u16, bytes)
+    }
+
+    /// Appends the records of a chunk from `offset` on. They replace what earlier frames of this
+    /// chunk have there. `bytes` are the chunk's header, then these records.
+    pub fn more(&mut self, bytes: &[u8], offset: usize) -> Result<(), Error> {
+        let head = Chunk::read(bytes).unwrap_or_default();
+        // Readers see the piece as a chunk of its own, in which the next record is at `next`.
+        let valid = head.next >= Chunk::SIZE as u64;
+        let moved = || head.next.saturating_sub(offset as u64) + Chunk::SIZE as u64;
+        let head = Chunk {
+            next: if valid { moved() } else { head.next },
+            pad: offset as u64,
+            ..head
+        };
+        let records = bytes.get(Chunk::SIZE..).unwrap_or_default();
+        let payload = [&head.to_bytes()[..], records].concat();
+        self.frame(FrameKind::More, ABI_VERSION as u16, &payload)
     }
 
     /// Takes back the frame that this writer appended last, to make room on a full disk. Returns
@@ -140,6 +161,16 @@ impl Writer {
         self.file.sync_data().map_err(Error::io("sync", &self.path))
     }
 
+    /// A second handle of the file, so that another thread can make it durable (fdatasync(2)).
+    pub fn second_handle(&self) -> std::io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// True if frames were appended since the last call.
+    pub fn take_unsynced(&mut self) -> bool {
+        std::mem::take(&mut self.unsynced)
+    }
+
     fn encode(&self, what: &'static str, source: serde_json::Error) -> Error {
         Error::Encode {
             what,
@@ -154,6 +185,7 @@ impl Writer {
             bytes: payload.len(),
         })?;
         let head = frame::header(kind, version, length, &[payload]);
+        self.unsynced = true;
         self.write(&head, payload)
             .map_err(Error::io("append to", &self.path))?;
         self.remember(kind, (frame::HEADER + payload.len()) as u64);
@@ -162,7 +194,7 @@ impl Writer {
 
     /// Remembers a frame that can be taken back.
     fn remember(&mut self, kind: FrameKind, bytes: u64) {
-        if !matches!(kind, FrameKind::Chunk | FrameKind::Clock) {
+        if !matches!(kind, FrameKind::Chunk | FrameKind::More | FrameKind::Clock) {
             self.recent.clear();
             return;
         }

@@ -1,12 +1,13 @@
 //! Logs of every version stay readable: `fixtures/logs/<version>/`.
 //!
 //! `pipeline.log` is `sh -c 'cp a b'` as recorded by guard and recorders. `pipeline.txt` is its
-//! expected content. After a change of the format, add a folder and keep the old one. `cargo test
-//! -p backstory-eventlog --test golden -- --ignored` writes it.
+//! expected content. `continued.log` is the same log, whose chunks were appended in pieces. After a
+//! change of the format, add a folder and keep the old one. `cargo test -p backstory-eventlog
+//! --test golden -- --ignored` writes it.
 
 mod common;
 
-use backstory_abi::{Chunk, SPAWN_VFORK, op};
+use backstory_abi::{Chunk, RESERVED, Record, SPAWN_VFORK, op};
 use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 use backstory_eventlog::record::RecordBuilder;
 use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
@@ -178,15 +179,68 @@ fn cp() -> ThreadStream {
 }
 
 fn write(path: &Path) {
+    write_chunks(path, |writer| {
+        for stream in [cp(), shell(), guard()] {
+            writer.chunk(stream.chunk.bytes()).expect("append");
+        }
+    });
+}
+
+/// The same log, whose chunks were appended in three pieces. The second piece begins with a record
+/// that the first one had in another state.
+fn write_continued(path: &Path) {
+    let streams = [cp(), shell(), guard()];
+    let chunks: Vec<&[u8]> = streams.iter().map(|of| of.chunk.bytes()).collect();
+    write_chunks(path, |writer| {
+        for chunk in &chunks {
+            let mut first = part(chunk, 0, 3);
+            // The third record was not complete yet.
+            let third = offsets(chunk)[2];
+            first[third..third + 2].copy_from_slice(&RESERVED.to_le_bytes());
+            writer.chunk(&first).expect("append");
+        }
+        for chunk in &chunks {
+            let from = offsets(chunk)[2];
+            writer.more(&part(chunk, 2, 4), from).expect("append");
+        }
+        for chunk in &chunks {
+            let from = offsets(chunk)[4];
+            let all = offsets(chunk).len();
+            writer.more(&part(chunk, 4, all), from).expect("append");
+        }
+    });
+}
+
+/// The offsets of the records in a chunk.
+fn offsets(chunk: &[u8]) -> Vec<usize> {
+    let mut at = Chunk::SIZE;
+    let mut all = Vec::new();
+    while let Some(record) = chunk.get(at..).and_then(Record::read) {
+        all.push(at);
+        at += usize::from(record.size);
+    }
+    all
+}
+
+/// The header that a chunk had with `to` records, then the records from number `from` on.
+fn part(chunk: &[u8], from: usize, to: usize) -> Vec<u8> {
+    let offsets = offsets(chunk);
+    let end = offsets.get(to).copied().unwrap_or(chunk.len());
+    let head = Chunk {
+        next: end as u64,
+        ..Chunk::read(chunk).expect("a chunk")
+    };
+    [&head.to_bytes()[..], &chunk[offsets[from]..end]].concat()
+}
+
+fn write_chunks(path: &Path, append: impl FnOnce(&mut Writer)) {
     let mut writer = Writer::create(path, &header()).expect("create");
     let clock = |counter| ClockPoint {
         counter,
         real: 1_700_000_000_000_000_000 + counter as i64 / 2,
     };
     writer.clock(clock(0)).expect("append");
-    for stream in [cp(), shell(), guard()] {
-        writer.chunk(stream.chunk.bytes()).expect("append");
-    }
+    append(&mut writer);
     writer.clock(clock(10_000)).expect("append");
     let ended = 1_700_000_000_000_005_000;
     let end = RunEnd {
@@ -244,6 +298,45 @@ fn every_version_is_read_as_ever() {
     }
 }
 
+#[test]
+fn a_log_in_pieces_is_read_as_ever() {
+    let folder = folder(1);
+    let expected = std::fs::read_to_string(folder.join("continued.txt")).expect("golden text");
+    assert_eq!(read(&folder.join("continued.log")), expected);
+}
+
+#[test]
+fn a_log_in_pieces_has_the_events_of_the_whole_one() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let (whole, pieces) = (dir.path().join("whole"), dir.path().join("pieces"));
+    write(&whole);
+    write_continued(&pieces);
+    let events = |path: &Path| -> Vec<String> {
+        let log = Log::open(path).expect("opens");
+        assert!(log.damage().is_none(), "{:?}", log.damage());
+        log.events().map(|event| format!("{event:?}")).collect()
+    };
+    assert_eq!(events(&pieces), events(&whole));
+    let golden = fixed(&folder(1).join("continued.log"));
+    assert!(fixed(&pieces) == golden, "the format has changed");
+}
+
+#[test]
+fn a_log_in_pieces_that_is_cut_has_a_prefix_of_each_thread() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("log");
+    write_continued(&path);
+    let bytes = std::fs::read(&path).expect("read");
+    let mut most = 0;
+    for length in 0..bytes.len() {
+        std::fs::write(&path, &bytes[..length]).expect("write");
+        let count = Log::open(&path).expect("opens").events().count();
+        assert!(count >= most, "{length} bytes lose events");
+        most = count;
+    }
+    assert!(most > 10, "{most}");
+}
+
 /// Every frame whose content is fixed; header and end are JSON, to which fields may be added.
 fn fixed(path: &Path) -> Vec<(Option<FrameKind>, u16, Vec<u8>)> {
     let bytes = std::fs::read(path).expect("read");
@@ -280,4 +373,9 @@ fn write_the_golden_log() {
         write(&path);
     }
     std::fs::write(folder.join("pipeline.txt"), read(&path)).expect("write");
+    let path = folder.join("continued.log");
+    if !path.exists() {
+        write_continued(&path);
+    }
+    std::fs::write(folder.join("continued.txt"), read(&path)).expect("write");
 }
