@@ -1,4 +1,7 @@
-"""`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay."""
+"""`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
+
+The commands `durability` and `engines` are of the same kind.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pathlib import Path
 from . import promises, report
 from .collectors import COLLECTORS, Collector, chosen
 from .collectors.template import BadTemplate, from_template
+from .durability import main_durability
 from .engines import ARITY, main_engines
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
@@ -225,6 +229,13 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_mounted)
+    p = commands.add_parser("durability", help="measure `record --durability` with programs that make files durable")
+    p.add_argument("--workloads", help="comma-separated: postmark, sqlite, mail, mail1")
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory whose file system is measured")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--part", type=int, default=1, metavar="N", help="take an N-th of the work")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_durability)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
     p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated words of engines")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
