@@ -41,6 +41,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "chunks.c",
     "confined.c",
     "daemon.c",
+    "durable.c",
     "environ.c",
     "exec.c",
     "load.c",

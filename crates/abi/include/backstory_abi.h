@@ -96,12 +96,13 @@
 #define BS_ARENA_HEADER 69632u
 
 /* Flags of the arena. S, but for BS_ARENA_PIDNS. */
-#define BS_ARENA_GUARDED 1u /* the guard is on: requests by BS_MAGIC_WHICH are answered */
-#define BS_ARENA_PIDNS 2u   /* a process is in another pid namespace: announce each chunk (R) */
-#define BS_ARENA_STRICT 4u  /* --guard=strict: the guard logs every call that it watches */
-#define BS_ARENA_ALL_OPS 8u /* --suppress=off: log all reads and writes, not only the first */
-#define BS_ARENA_CLOSED 16u /* the run has ended or was detached: take no chunk, log nothing */
-#define BS_ARENA_KEEP 32u   /* contents are stored: use BS_MAGIC_PRESERVE before a change */
+#define BS_ARENA_GUARDED 1u  /* the guard is on: requests by BS_MAGIC_WHICH are answered */
+#define BS_ARENA_PIDNS 2u    /* a process is in another pid namespace: announce each chunk (R) */
+#define BS_ARENA_STRICT 4u   /* --guard=strict: the guard logs every call that it watches */
+#define BS_ARENA_ALL_OPS 8u  /* --suppress=off: log all reads and writes, not only the first */
+#define BS_ARENA_CLOSED 16u  /* the run has ended or was detached: take no chunk, log nothing */
+#define BS_ARENA_KEEP 32u    /* contents are stored: use BS_MAGIC_PRESERVE before a change */
+#define BS_ARENA_ORDERED 64u /* --durability=ordered: use BS_MAGIC_COMMIT before writing through */
 
 /* The arena's first page. */
 struct bs_arena {
@@ -154,6 +155,8 @@ struct bs_arena {
  * in the high half. 5th: BS_CHANGE_*. 6th: the inode.
  */
 #define BS_MAGIC_PRESERVE 4
+/* Returns 0 once everything logged so far is durable, or cannot be made so. */
+#define BS_MAGIC_COMMIT 5
 
 /* The change that is about to happen. */
 #define BS_CHANGE_WRITE 1u    /* the caller writes to the file in place, and does not read it */

@@ -64,6 +64,9 @@ pub const MAGIC_DRAIN: i32 = 3;
 /// need not be.
 pub const MAGIC_PRESERVE: i32 = 4;
 
+/// Request: everything logged so far is to be made durable.
+pub const MAGIC_COMMIT: i32 = 5;
+
 /// `MAGIC_PRESERVE`: the caller writes to the file in place, and does not read it.
 pub const CHANGE_WRITE: u32 = 1;
 /// `MAGIC_PRESERVE`: the same, but the caller may read the file first.
@@ -92,6 +95,9 @@ pub const ARENA_ALL_OPS: u32 = 8;
 pub const ARENA_CLOSED: u32 = 16;
 /// Arena flag: the run stores contents. Recorders send [`MAGIC_PRESERVE`] before a file changes.
 pub const ARENA_KEEP: u32 = 32;
+/// Arena flag: the log is to be durable before results. Recorders send [`MAGIC_COMMIT`] before a
+/// write that the kernel makes durable itself.
+pub const ARENA_ORDERED: u32 = 64;
 
 /// Record state: the arguments are valid. The outcome is not known, or not yet.
 pub const RESERVED: u16 = 1;

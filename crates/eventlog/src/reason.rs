@@ -102,6 +102,12 @@ reasons! {
     NotFinalized { /** The log. */ path: String, /** Why. */ error: String }
         says "cannot finalize the log {path}: {error}; the next command that may write the store does it"
         means "*A warning*: the log is whole. Only `record` itself prints this, and its summary leaves the verdict open (`null`).";
+    /// The log was not durable before the results.
+    Unordered { /** Why. */ why: String }
+        says "the log was not durable before the results: {why}"
+        means "Nothing is missing. But after a crash of the machine, a file could have had a content that the record does not explain, \
+            in spite of `--durability=ordered` or `sync`. The disk of the log was full, failed, or did not respond in 2 s: the program \
+            does not wait longer. Or a program wrote in a form that cannot be held back.";
     /// The shared memory was truncated or overwritten.
     CutShort {}
         says "a program truncated or overwrote the recording's shared memory, so operations are lost"

@@ -4,7 +4,9 @@
 //! field has its default.
 
 use backstory_files::Ident;
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
+};
 use serde::{Deserialize, Serialize};
 
 /// First frame of every log: everything known before the command starts. Paths and strings that may
@@ -113,6 +115,10 @@ pub struct Modes {
     pub contents: Option<ContentsMode>,
     /// True if contents of files that packages own were stored, too.
     pub self_contained: bool,
+    /// Whether the log reached the disk before the results. `None` in logs of earlier versions,
+    /// whose runs are as `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityMode>,
 }
 
 impl Modes {

@@ -47,6 +47,7 @@ fn header() -> RunHeader {
             suppress: Some(SuppressMode::On),
             contents: Some(ContentsMode::Off),
             self_contained: false,
+            durability: None,
         },
         started: 1_700_000_000_000_000_000,
         since_boot: 0,

@@ -10,6 +10,7 @@ use crate::change_preserver::ChangeSource;
 use crate::decode::decode;
 use crate::decoded_call::DecodedCall;
 use crate::guard_state::GuardState;
+use crate::held_call::{hold, is_held, note_write_through, waits_for_commit};
 use crate::memory::{ProcessMemory, Unreadable};
 use crate::new_process::log_new_process;
 use crate::notification_buffers::Notification;
@@ -42,9 +43,14 @@ pub(crate) fn handle<S: RecordSink>(
     let Some((abi, row)) = abi.and_then(|abi| Some((abi, abi.row(notification.nr)?))) else {
         return Response::Continue;
     };
-    match row.guard {
+    logger.commits = is_held(state, notification, (abi, row));
+    let response = match row.guard {
         GuardAction::Magic => respond_to_recorder(state, logger, notification, time),
         _ => handle_watched(state, logger, notification, time, (abi, row)),
+    };
+    match response {
+        Response::Continue if logger.commits => hold(state, notification),
+        other => other,
     }
 }
 
@@ -112,6 +118,9 @@ fn handle_watched<S: RecordSink>(
         return response;
     }
     note_view_change(state, &decoded, row, time);
+    if logger.commits {
+        logger.commits = waits_for_commit(state, logger, &caller, row, (&decoded, time));
+    }
     let settings = &state.settings;
     let gated = !settings.strict && settings.gate == Some(notification.ip);
     if gated || decoded.has_empty_path() {
@@ -122,6 +131,7 @@ fn handle_watched<S: RecordSink>(
     if effect.change.is_some() {
         time = logger.time_of_change(state, time);
     }
+    note_write_through(state, &caller, &decoded);
     logger.log(state, notification, caller, time, (decoded, effect.prior));
     state.count(reads, !logger.deferred.is_empty());
     match effect.change {

@@ -16,6 +16,7 @@ use crate::guard_state::GuardState;
 use crate::hash::fingerprint;
 use crate::hooks::Effort;
 use crate::notification_buffers::Notification;
+use crate::parked_call::CommitRequest;
 use crate::path_resolver::PathResolver;
 use crate::preserve_queue::{PreserveJob, PreserveQueue};
 use crate::record_writer::RecordWriter;
@@ -34,6 +35,8 @@ pub(crate) struct CallLogger<S> {
     pub(crate) deferred: Vec<DeferredCall>,
     /// This notification was the first of its process, whose exit may be awaited from now on.
     pub(crate) met_process: bool,
+    /// The call that is being handled waits for a commit of the log before it is made.
+    pub(crate) commits: bool,
 }
 
 impl<S: RecordSink> CallLogger<S> {
@@ -44,6 +47,7 @@ impl<S: RecordSink> CallLogger<S> {
             preserve_queue: queue.clone(),
             deferred: Vec::new(),
             met_process: false,
+            commits: false,
         }
     }
 
@@ -167,8 +171,12 @@ impl<S: RecordSink> CallLogger<S> {
             log_not_preserved(&mut self.out, notification, time, &source, libc::EAGAIN);
             return Response::Continue;
         };
+        let commits = self.commits.then(|| -> CommitRequest {
+            let hooks = state.hooks.clone();
+            Box::new(move |call| hooks.commit(call))
+        });
         self.preserve_queue.push(PreserveJob {
-            parked: parked.continuing(),
+            parked: parked.continuing().committing(commits),
             notification: *notification,
             time,
             source,

@@ -4,6 +4,7 @@
 use crate::parked_call::ParkedCall;
 use backstory_eventlog::Reason;
 use backstory_files::Ident;
+use backstory_vocabulary::DurabilityMode;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,6 +22,8 @@ pub struct GuardSettings {
     pub arena_path: Vec<u8>,
     /// The arena, for recorders that cannot reach its path.
     pub arena: Option<OwnedFd>,
+    /// Which calls wait until the log is durable.
+    pub durability: DurabilityMode,
     /// Prefixes of paths whose opens are not logged: they belong to the recorder's library.
     pub hidden: Vec<Vec<u8>>,
 }
@@ -31,6 +34,10 @@ pub trait Hooks: Send + Sync {
     fn announce_chunk(&self, chunk: u32, pid: u32, tid: u32);
     /// A recorder waits for a free chunk. Dropping `parked` lets it go on.
     fn request_chunk(&self, parked: ParkedCall);
+    /// A call waits until everything logged so far is durable. Dropping `parked` lets it go on.
+    fn commit(&self, parked: ParkedCall) {
+        drop(parked);
+    }
     /// A process of the run is about to be in another pid namespace.
     fn pid_namespace_created(&self);
     /// True if the supervisor writes the exits of this process's children: the guard does not await

@@ -13,6 +13,7 @@
 //!                   │              ├──> deferred         concluded after the response
 //!                   │              └──> preserve_queue   parked while contents are preserved
 //!                   ├──> uring            calls about rings
+//!                   ├──> held_call        calls that wait until the log is durable
 //!                   └──> recorder_request requests of recorders
 //! ```
 //!
@@ -52,6 +53,7 @@ pub mod filter;
 pub mod fuzz_entry;
 mod guard_state;
 mod hash;
+mod held_call;
 mod hooks;
 mod memory;
 mod mounts;

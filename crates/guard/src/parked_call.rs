@@ -13,7 +13,12 @@ pub struct ParkedCall {
     buffers: Arc<SharedBuffers>,
     /// The kernel makes the call. Otherwise the call returns 0 and is not made.
     continues: bool,
+    /// The call waits for a commit of the log before its response.
+    commits: Option<CommitRequest>,
 }
+
+/// Has the log committed, and lets the call go on then.
+pub(crate) type CommitRequest = Box<dyn FnOnce(ParkedCall) + Send>;
 
 impl ParkedCall {
     /// A call of the recorder, which returns 0.
@@ -23,6 +28,7 @@ impl ParkedCall {
             listener,
             buffers,
             continues: false,
+            commits: None,
         }
     }
 
@@ -31,10 +37,25 @@ impl ParkedCall {
         self.continues = true;
         self
     }
+
+    /// The same call, which then waits for a commit of the log, too.
+    pub(crate) fn committing(mut self, commits: Option<CommitRequest>) -> ParkedCall {
+        self.commits = commits;
+        self
+    }
 }
 
 impl Drop for ParkedCall {
     fn drop(&mut self) {
+        if let Some(commit) = self.commits.take() {
+            return commit(ParkedCall {
+                id: self.id,
+                listener: self.listener.clone(),
+                buffers: self.buffers.clone(),
+                continues: self.continues,
+                commits: None,
+            });
+        }
         // An error means that the caller has been killed meanwhile.
         let _ = match self.continues {
             true => sys::answer_continue(self.listener.as_fd(), self.id),

@@ -6,9 +6,10 @@ use crate::call_logger::CallLogger;
 use crate::call_records::write_born;
 use crate::change_preserver::ChangeSource;
 use crate::guard_state::GuardState;
+use crate::held_call::report_crowd;
 use crate::notification_buffers::Notification;
 use crate::response::Response;
-use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
+use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_PRESERVE};
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
 use std::os::fd::AsFd;
@@ -33,6 +34,16 @@ pub(crate) fn respond_to_recorder<S: RecordSink>(
                 Response::Parked
             }
             None => Response::Value(0),
+        },
+        MAGIC_COMMIT => match state.park(notification.id) {
+            Some(parked) => {
+                state.hooks.commit(parked);
+                Response::Parked
+            }
+            None => {
+                report_crowd(state);
+                Response::Value(0)
+            }
         },
         MAGIC_PRESERVE => {
             let time = logger.time_of_change(state, time);

@@ -1,7 +1,7 @@
 //! `docs/syscalls.md` matches the table (`BACKSTORY_BLESS=1` writes it), and the table is right
 //! about what the recorder wraps.
 
-use backstory_guard::table::{GuardAction, ROWS, When};
+use backstory_guard::table::{FLUSHES, GuardAction, ROWS, When};
 use std::fmt::Write;
 
 fn number(nr: i16) -> String {
@@ -64,6 +64,18 @@ fn page() -> String {
             guard(&row.guard)
         )
         .expect("to a string");
+    }
+    out.push_str(
+        "\n## Calls that wait for the log\n\n\
+         With `record --durability=ordered` or `sync`, these calls wait until everything logged so far is\n\
+         durable. They are watched wherever they come from. [The order of writes](howto/durability.md)\n\
+         says what that is for.\n\n\
+         | call | from | why |\n| --- | --- | --- |\n",
+    );
+    for flush in FLUSHES {
+        let (name, from, why) = (flush.name, flush.from, flush.why);
+        let only = which(&flush.when);
+        writeln!(out, "| `{name}` | `{from}` | {why}{only} |").expect("to a string");
     }
     out
 }

@@ -449,6 +449,18 @@ static inline void bs_about_to_change(int fd)
         bs_preserve_open(fd);
 }
 
+/* durable.c */
+bool bs_commit_before_write(int fd);
+/*
+ * Call this once a write is logged and before it is made. True if the kernel makes each write
+ * through the descriptor durable, so that the next one needs this call, too.
+ */
+static inline bool bs_about_to_write(int fd)
+{
+    return bs_arena && BS_UNLIKELY(bs_arena->flags & BS_ARENA_ORDERED) &&
+           bs_commit_before_write(fd);
+}
+
 /* text.c */
 u32 bs_length(const char *s, u32 limit); /* of a readable string */
 void bs_copy(void *to, const void *from, u64 size);

@@ -49,9 +49,10 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
         return reach(far)(fd, b, c, d, e, f);
     bs_about_to_change((int)fd);
     struct bs_reservation rec = bs_begin(BS_OP_WRITE, (s32)fd, 0, 0);
+    bool through = bs_about_to_write((int)fd);
     ssize put = reach(far)(fd, b, c, d, e, f);
     bs_end(rec, put >= 0 ? put : bs_error());
-    if (put >= 0)
+    if (put >= 0 && !through)
         bs_fd_mark((int)fd, BS_FD_WROTE);
     return put;
 }
@@ -258,7 +259,8 @@ BS_API int aio_write(int *request)
     if (is_news(*request, BS_FD_WROTE)) {
         bs_about_to_change(*request);
         bs_note(0, BS_OP_WRITE, *request, 0, 0, 0);
-        bs_fd_mark(*request, BS_FD_WROTE);
+        if (!bs_about_to_write(*request))
+            bs_fd_mark(*request, BS_FD_WROTE);
     }
     return BS_NEXT(aio_write)(request);
 }
@@ -294,6 +296,7 @@ static ssize copied(struct bs_reservation rec, int from, int to, s64 n)
     bs_about_to_change(to); \
     if (copy_is_news(from, to)) \
         rec = bs_begin(BS_OP_COPY, from, to, 0); \
+    bs_about_to_write(to); \
     return copied(rec, from, to, bs_call_cancel(rec, __VA_ARGS__));
 
 BS_API ssize sendfile(int to, int from, s64 *at, size_t n){

@@ -5,6 +5,7 @@
 //! dies between the two steps leaves the chunk in both places. Readers take the later copy.
 
 mod executed;
+mod logged_pieces;
 mod other_roots;
 pub(crate) mod privileges;
 mod shared_chunk;
@@ -20,8 +21,12 @@ use backstory_eventlog::frame::FrameKind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Reason, Writer};
 use backstory_sys::{self as sys, Pid};
+use logged_pieces::LoggedPieces;
 use privileges::Privileges;
 use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -70,6 +75,9 @@ pub(crate) struct Drainer {
     /// The first write error, as a message.
     failed: Option<String>,
     clock_due: i64,
+    /// The logged parts of unfinished chunks, in a run whose log is to be durable before its
+    /// results.
+    pieces: Option<LoggedPieces>,
 }
 
 impl Drainer {
@@ -87,6 +95,7 @@ impl Drainer {
             recent: VecDeque::new(),
             failed: None,
             clock_due: 0,
+            pieces: None,
         };
         drainer.clock();
         drainer
@@ -95,6 +104,32 @@ impl Drainer {
     /// The same, reporting programs that lost a privilege.
     pub(crate) fn with_privileges(self, privileges: Privileges) -> Drainer {
         Drainer { privileges, ..self }
+    }
+
+    /// From now on unfinished chunks are appended piece by piece.
+    pub(crate) fn append_pieces(&mut self) {
+        self.pieces = Some(LoggedPieces::default());
+    }
+
+    /// A second handle of the log, and the log's path.
+    pub(crate) fn log_file(&self) -> io::Result<(File, PathBuf)> {
+        Ok((self.log.second_handle()?, self.log.path().to_owned()))
+    }
+
+    /// Appends everything that is in the arena now. Returns whether the log has frames that may not
+    /// be durable.
+    ///
+    /// # Errors
+    /// The first error of writing the log in this pass, as a message.
+    pub(crate) fn drain_all(&mut self) -> Result<bool, String> {
+        let before = self.failed.take();
+        self.pass(ChunkSelection::All);
+        let failed = self.failed.clone();
+        self.failed = before.or(self.failed.take());
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(self.log.take_unsynced()),
+        }
     }
 
     /// The programs that neither recorder nor guard observed, in a sentence.
@@ -167,23 +202,71 @@ impl Drainer {
             stock.leaves(&bytes);
         }
         if bytes.len() > abi::Chunk::SIZE {
-            self.secrets.scrub(&mut bytes);
-            self.privileges.look(&bytes);
-            if self.stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED == 0 {
-                self.unwatched.look(&bytes);
-            }
-            self.undecoded.look(&bytes);
-            let result = self.log.chunk(&bytes);
-            let count = records(&bytes);
-            match self.note(result) {
-                true => self.remember(count),
-                false => self.lost += count,
+            match self.pieces.is_some() {
+                true => self.append_news(index, &mut bytes, give_back),
+                false => self.append_whole(&mut bytes),
             }
         }
         if give_back {
             stock.arena.give_back(index, bytes.len());
         }
         self.scratch = bytes;
+    }
+
+    fn append_whole(&mut self, bytes: &mut [u8]) {
+        self.secrets.scrub(bytes);
+        self.look(bytes);
+        let result = self.log.chunk(bytes);
+        let count = records(bytes);
+        match self.note(result) {
+            true => self.remember(count),
+            false => self.lost += count,
+        }
+    }
+
+    /// Finds what the run must report in records that go to the log.
+    fn look(&mut self, bytes: &[u8]) {
+        self.privileges.look(bytes);
+        if self.stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED == 0 {
+            self.unwatched.look(bytes);
+        }
+        self.undecoded.look(bytes);
+    }
+
+    /// Appends the records of a chunk that the log lacks. `last`: the chunk is finished.
+    fn append_news(&mut self, index: usize, bytes: &mut [u8], last: bool) {
+        let Some(pieces) = &mut self.pieces else {
+            return;
+        };
+        let (news, before) = (
+            pieces.first_news(index, bytes),
+            pieces.state_before(index, bytes),
+        );
+        if last {
+            pieces.forget(index);
+        }
+        let Some(offset) = news else {
+            return;
+        };
+        let before = before.unwrap_or_else(|| self.secrets.reading_state());
+        let raw = bytes.to_vec();
+        self.secrets.scrub_again(bytes, &before);
+        let piece = [&bytes[..abi::Chunk::SIZE], &bytes[offset..]].concat();
+        self.look(&piece);
+        let result = match offset {
+            abi::Chunk::SIZE => self.log.chunk(&piece),
+            _ => self.log.more(&piece, offset),
+        };
+        let (done, count) = (self.note(result), records(&piece));
+        match (done, last) {
+            (true, _) => self.remember(count),
+            (false, true) => self.lost += count,
+            // The next pass tries again.
+            (false, false) => {}
+        }
+        if let (true, false, Some(pieces)) = (done, last, &mut self.pieces) {
+            pieces.put(index, raw, before);
+        }
     }
 
     /// Number of operations known to be lost so far.
@@ -240,7 +323,7 @@ impl Drainer {
     fn take_back_chunk(&mut self) -> bool {
         loop {
             match self.log.take_back() {
-                Ok(Some(FrameKind::Chunk)) => break,
+                Ok(Some(FrameKind::Chunk | FrameKind::More)) => break,
                 Ok(Some(_)) => (),
                 Ok(None) | Err(_) => return false,
             }

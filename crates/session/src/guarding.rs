@@ -6,7 +6,9 @@
 //! the run says so.
 
 use crate::Options;
+use crate::committer::Committer;
 use crate::control::{Control, STARTED};
+use crate::drain::Drainer;
 use crate::header::Inherited;
 use crate::launch::Launch;
 use backstory_abi as abi;
@@ -17,12 +19,13 @@ use backstory_guard::{
     Receivers, SharedBuffers,
 };
 use backstory_preserve::Preserver;
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode};
+use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 /// Message to the keeper: respond from now on.
 pub(crate) const SERVE: u8 = b'S';
@@ -64,6 +67,7 @@ pub(crate) fn start(
         strict: options.guard == GuardMode::Strict,
         lookups: options.lookups == LookupsMode::All,
         refuse_io_uring: options.io_uring == IoUringMode::Refuse,
+        durability: options.durability,
     });
     let (tell, installed) = sync_channel(1);
     let (go, may_go) = sync_channel(1);
@@ -112,6 +116,8 @@ fn ring(bell: &OwnedFd) {
 pub(crate) struct GuardSession {
     receivers: Option<Receivers>,
     bridge: Arc<SupervisorHooks>,
+    /// The threads that make the log durable.
+    committing: Vec<JoinHandle<()>>,
     to_keeper: OwnedFd,
     trouble: Option<Reason>,
 }
@@ -123,20 +129,28 @@ impl GuardSession {
         shared: Arc<SharedBuffers>,
         (options, inherited): (&Options, &[Inherited]),
         ways: RecorderPaths,
-        stock: &Arc<ChunkSupply>,
+        (stock, drainer): (&Arc<ChunkSupply>, Arc<Mutex<Drainer>>),
         to_keeper: OwnedFd,
         sent: io::Result<()>,
     ) -> GuardSession {
+        let notes = Arc::new(GuardNotes::default());
+        let commits = (options.durability != DurabilityMode::After).then(|| {
+            let notes = Arc::clone(&notes);
+            Committer::start(drainer, Box::new(move |reason| notes.add(reason)))
+        });
+        let (committer, committing) = commits.unzip();
         let bridge = Arc::new(SupervisorHooks {
             stock: Arc::clone(stock),
             supervisor: std::process::id(),
-            notes: Mutex::default(),
+            notes,
             preserver: preserver(options, inherited, stock),
+            committer,
         });
         let watch = GuardSettings {
             gate: Some(backstory_recorder::GATE),
             strict: options.guard == GuardMode::Strict,
             lookups: options.lookups == LookupsMode::All,
+            durability: options.durability,
             arena_path: ways.arena,
             arena: stock.arena.fd().try_clone_to_owned().ok(),
             hidden: vec![ways.library],
@@ -164,6 +178,7 @@ impl GuardSession {
         GuardSession {
             receivers,
             bridge,
+            committing: committing.unwrap_or_default(),
             to_keeper,
             trouble,
         }
@@ -182,7 +197,10 @@ impl GuardSession {
                 let _ = rustix::io::write(&self.to_keeper, &[SERVE]);
             }
         }
-        told.append(&mut self.bridge.notes());
+        if let Some(committer) = &self.bridge.committer {
+            committer.end(self.committing);
+        }
+        told.append(&mut self.bridge.notes.take());
         let (warnings, reasons): (Vec<Reason>, Vec<Reason>) =
             told.into_iter().partition(Reason::is_warning);
         let sentences = |of: Vec<Reason>| of.iter().map(Reason::to_string).collect();
@@ -207,8 +225,10 @@ struct SupervisorHooks {
     stock: Arc<ChunkSupply>,
     /// Process id of the supervisor.
     supervisor: u32,
-    notes: Mutex<Vec<Reason>>,
+    notes: Arc<GuardNotes>,
     preserver: Option<Preserver>,
+    /// Makes the log durable, in a run that wants this before its results.
+    committer: Option<Arc<Committer>>,
 }
 
 /// The preserver of contents, which works beside the log. `None` if contents are not stored.
@@ -227,9 +247,20 @@ fn preserver(
 /// Most notes about unreadable processes. More of them add no information.
 const NOTES: usize = 20;
 
-impl SupervisorHooks {
-    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<Reason>> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+/// The reasons that the guard has found.
+#[derive(Default)]
+struct GuardNotes(Mutex<Vec<Reason>>);
+
+impl GuardNotes {
+    fn add(&self, reason: Reason) {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() < NOTES && !notes.contains(&reason) {
+            notes.push(reason);
+        }
+    }
+
+    fn take(&self) -> Vec<Reason> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -258,10 +289,13 @@ impl Hooks for SupervisorHooks {
             .map(|preserver| preserver as &dyn ContentPreserver)
     }
 
-    fn report(&self, reason: Reason) {
-        let mut notes = self.notes();
-        if notes.len() < NOTES && !notes.contains(&reason) {
-            notes.push(reason);
+    fn commit(&self, parked: ParkedCall) {
+        if let Some(committer) = &self.committer {
+            committer.push(parked);
         }
+    }
+
+    fn report(&self, reason: Reason) {
+        self.notes.add(reason);
     }
 }

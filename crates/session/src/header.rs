@@ -4,6 +4,7 @@ use crate::redact::Secrets;
 use crate::{Options, clock};
 use backstory_eventlog::run::{Machine, Modes, RunHeader};
 use backstory_files::Ident;
+use backstory_vocabulary::DurabilityMode;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::RawFd;
@@ -70,6 +71,7 @@ fn modes(options: &Options) -> Modes {
         suppress: Some(options.suppress),
         contents: Some(options.contents),
         self_contained: options.self_contained,
+        durability: (options.durability != DurabilityMode::After).then_some(options.durability),
     }
 }
 

@@ -14,6 +14,7 @@
 mod background;
 pub mod clock;
 mod clock_tick;
+mod committer;
 mod control;
 mod drain;
 mod error;

@@ -1,7 +1,9 @@
 //! The options of a recording, and its result.
 
 use backstory_eventlog::run::ResourceUsage;
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub struct Options {
     pub self_contained: bool,
     /// Log only the first read and the first write of each open file.
     pub suppress: SuppressMode,
+    /// Whether the log is durable before the results.
+    pub durability: DurabilityMode,
     /// Patterns of environment variable names (`*` and `?` match) whose values must not reach the
     /// log. They add to the built-in ones.
     pub redact: Vec<String>,

@@ -18,7 +18,7 @@ use backstory_eventlog::Writer;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_guard::SharedBuffers;
 use backstory_sys::{self as sys, address_space};
-use backstory_vocabulary::{ContentsMode, GuardMode, SuppressMode};
+use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, SuppressMode};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +102,11 @@ fn flags(options: &Options) -> u32 {
         ContentsMode::Off => 0,
         ContentsMode::Lazy | ContentsMode::All => abi::ARENA_KEEP,
     };
-    guard | suppress | keep
+    let ordered = match options.durability {
+        DurabilityMode::Ordered => abi::ARENA_ORDERED,
+        DurabilityMode::After | DurabilityMode::Sync => 0,
+    };
+    guard | suppress | keep | ordered
 }
 
 fn set(

@@ -43,6 +43,13 @@ pub(crate) struct Secrets {
     reading: HashMap<Owner, Reading>,
 }
 
+/// The strings that continue in the next records of their threads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReadingState {
+    within: HashSet<Owner>,
+    reading: HashMap<Owner, Reading>,
+}
+
 impl Secrets {
     /// The built-in patterns and these.
     pub(crate) fn new(more: &[String]) -> Secrets {
@@ -86,6 +93,30 @@ impl Secrets {
             kept
         };
         all.iter().map(&mut next).collect()
+    }
+
+    /// The strings that are being read now.
+    pub(crate) fn reading_state(&self) -> ReadingState {
+        ReadingState {
+            within: self.within.clone(),
+            reading: self.reading.clone(),
+        }
+    }
+
+    /// As [`Secrets::scrub`], of a chunk that was scrubbed before with fewer records. `before` is
+    /// the state before its first record.
+    pub(crate) fn scrub_again(&mut self, chunk: &mut [u8], before: &ReadingState) {
+        for owner in owners(chunk) {
+            match before.within.contains(&owner) {
+                true => self.within.insert(owner),
+                false => self.within.remove(&owner),
+            };
+            match before.reading.get(&owner) {
+                Some(reading) => self.reading.insert(owner, *reading),
+                None => self.reading.remove(&owner),
+            };
+        }
+        self.scrub(chunk);
     }
 
     /// Replaces the values of secrets in the `ENV` and `ARGS` records of a chunk. No record changes
@@ -195,6 +226,21 @@ impl Secrets {
         let length = entry.len() - name.len() - 1;
         [&entry[..=name.len()], &redaction::value_mark(length)].concat()
     }
+}
+
+/// The owners of the records in a chunk.
+fn owners(chunk: &[u8]) -> HashSet<Owner> {
+    let mut owners = HashSet::new();
+    if let Some((head, view)) = ChunkView::new(chunk) {
+        owners.insert((head.pid, head.tid));
+        let (mut at, mut skipped) = (abi::Chunk::SIZE, SkippedRecords::default());
+        while let Some((found, record)) = view.next(at, &mut skipped) {
+            at = found + usize::from(record.size);
+            let caller = RawRecord::parse(&chunk[found..at]).and_then(|raw| raw.caller);
+            owners.extend(caller.map(|caller| (caller.pid, caller.tid)));
+        }
+    }
+    owners
 }
 
 /// A value that is stored beside the record, or a mark if its name matches the patterns of secrets

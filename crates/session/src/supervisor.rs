@@ -13,7 +13,7 @@ use crate::{background, drain};
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
 use backstory_sys as sys;
-use backstory_vocabulary::GuardMode;
+use backstory_vocabulary::{DurabilityMode, GuardMode};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -145,12 +145,15 @@ impl Start<'_> {
                     arena: arena.to_vec(),
                     library: crate::library::home(&self.job.preload),
                 };
+                if options.durability != DurabilityMode::After {
+                    self.watch.append_pieces();
+                }
                 let guarding = GuardSession::begin(
                     listener,
                     shared,
                     (options, &self.job.inherited),
                     ways,
-                    self.stock,
+                    (self.stock, self.watch.drainer()),
                     to_keeper,
                     sent,
                 );

@@ -119,6 +119,12 @@ impl CommandWatch {
         Arc::clone(&self.drainer)
     }
 
+    /// Appends unfinished chunks to the log piece by piece, because the log is to be durable before
+    /// the results.
+    pub(crate) fn append_pieces(&self) {
+        self.lock().append_pieces();
+    }
+
     /// The watcher's own records.
     pub(crate) fn reporter(&mut self) -> &mut Reporter {
         &mut self.reporter

@@ -15,7 +15,10 @@ mod number_words;
 mod tone;
 
 pub use error_chain::error_chain;
-pub use modes::{ContentsMode, GuardMode, IoUringMode, LookupsMode, PassthroughMode, SuppressMode};
+pub use modes::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, PassthroughMode,
+    SuppressMode,
+};
 pub use number_words::{counted, grouped, noun};
 pub use tone::Tone;
 

@@ -50,6 +50,20 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// Whether the log reaches the disk before the results of the run (`--durability`).
+    #[derive(Default)]
+    pub enum DurabilityMode: "durability mode" {
+        /// After them: no call waits for the disk.
+        #[default]
+        After = "after",
+        /// Before each content that a call of the run makes durable.
+        Ordered = "ordered",
+        /// Also before each write.
+        Sync = "sync",
+    }
+}
+
+vocabulary! {
     /// Whether the kernel reads and writes the files of a mount itself (`mount --passthrough`).
     pub enum PassthroughMode: "passthrough mode" {
         /// It does, where it can: opens are recorded, not each program's first read and write.
@@ -107,7 +121,7 @@ macro_rules! serialized_as_word {
     )+};
 }
 
-serialized_as_word!(ContentsMode GuardMode LookupsMode IoUringMode);
+serialized_as_word!(ContentsMode GuardMode LookupsMode IoUringMode DurabilityMode);
 
 #[cfg(test)]
 mod tests {
@@ -135,6 +149,10 @@ mod tests {
         assert_eq!(words::<LookupsMode>(), [r#""library""#, r#""all""#]);
         assert_eq!(words::<IoUringMode>(), [r#""decode""#, r#""refuse""#]);
         assert_eq!(words::<SuppressMode>(), ["true", "false"]);
+        assert_eq!(
+            words::<DurabilityMode>(),
+            [r#""after""#, r#""ordered""#, r#""sync""#]
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode, Word};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode, Word,
+};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -90,6 +92,13 @@ pub struct RecordArgs {
     /// Record only the first read and the first write of each open file
     #[arg(long, value_name = "MODE", value_parser = words::<SuppressMode>(), default_value_t = SuppressMode::On)]
     pub suppress: SuppressMode,
+
+    /// Whether the log reaches the disk before the results: `after` waits for no disk. With
+    /// `ordered`, a crash of the machine leaves no content on the disk that the log does not
+    /// explain, if the command made it durable. With `sync`, the same holds for each write, which
+    /// is slow
+    #[arg(long, value_name = "MODE", value_parser = words::<DurabilityMode>(), default_value_t = DurabilityMode::After)]
+    pub durability: DurabilityMode,
 
     /// Also redact the values of environment variables and options whose names match PATTERN
     /// (repeatable; `*` matches anything)

@@ -24,7 +24,7 @@ use crate::json::{self, Value};
 use crate::parameter_file;
 use crate::text::when;
 use crate::text::words::{counted, grouped};
-use backstory_vocabulary::ContentsMode;
+use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode};
 
 /// Between two looks at a recording that goes on after its command.
 const WAIT_STEP: Duration = Duration::from_millis(5);
@@ -99,6 +99,11 @@ fn prepare(
             "--self-contained stores contents, but --contents=off stores none: leave one of them out",
         ));
     }
+    if args.durability != DurabilityMode::After && args.guard == GuardMode::Off {
+        return Err(Failure::misuse(
+            "--durability holds calls back by the guard, but --guard=off has none: leave one of them out",
+        ));
+    }
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -128,6 +133,7 @@ fn prepare(
         contents: args.contents,
         self_contained: args.self_contained,
         suppress: args.suppress,
+        durability: args.durability,
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),
         library_dir: library_dir(&home),

@@ -1,11 +1,12 @@
 //! `show`: prints one run. The answers that its owner needs come first: the command, its result,
 //! whether the record is complete, the user's own files. `--verbose` adds the rest.
 
-use backstory_vocabulary::{SuppressMode, Word};
+use backstory_vocabulary::{DurabilityMode, SuppressMode, Word};
 use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::run::Modes;
 use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
 use backstory_store::{Annotation, GraphStore};
@@ -113,6 +114,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
                     (modes.suppress == Some(SuppressMode::On)).into(),
                 ),
                 ("contents", word(modes.contents).into()),
+                ("durability", durability(modes).word().into()),
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
@@ -262,6 +264,11 @@ fn not_stored(stored: &StoredContents, lines: &mut Lines<'_, impl Write>) -> io:
     Ok(())
 }
 
+/// The run's durability. Logs have it if it is not the usual one.
+fn durability(modes: &Modes) -> DurabilityMode {
+    modes.durability.unwrap_or_default()
+}
+
 /// The facts that few readers need.
 fn rest(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
     let run = &details.summary;
@@ -275,7 +282,13 @@ fn rest(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<(
     let (guard, lookups, io_uring) = (word(modes.guard), word(modes.lookups), word(modes.io_uring));
     lines.line(
         "recorded",
-        &format!("guard {guard}, look-ups {lookups}, io_uring {io_uring}"),
+        &format!(
+            "guard {guard}, look-ups {lookups}, io_uring {io_uring}{}",
+            match durability(modes) {
+                DurabilityMode::After => String::new(),
+                mode => format!(", durability {mode}"),
+            }
+        ),
     )?;
     let machine = &details.machine;
     lines.line(

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use backstory_session as session;
 use backstory_store::Home;
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
+};
 
 /// The options of a run of a source, which has no command of its own.
 pub(super) fn source_options(
@@ -28,6 +30,7 @@ pub(super) fn source_options(
         contents: ContentsMode::Off,
         self_contained: false,
         suppress: SuppressMode::On,
+        durability: DurabilityMode::After,
         redact,
         detach_after: None,
         library_dir: home.dir().join("lib"),

@@ -40,6 +40,10 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
     ("LogFailed", logs::a_full_disk_is_reported),
     (
+        "Unordered",
+        logs::a_log_that_is_not_durable_before_the_results_is_reported,
+    ),
+    (
         "NotFinalized",
         logs::a_log_that_could_not_be_finalized_is_reported_and_found,
     ),

@@ -578,3 +578,20 @@ fn stats_are_one_line_of_what_the_command_used() {
         serde_json::from_slice(&std::fs::read(place.path("s")).unwrap()).unwrap();
     assert_eq!(&summary["usage"], usage);
 }
+
+#[test]
+fn the_mode_of_durability_is_in_the_record_and_needs_the_guard() {
+    let place = Place::new();
+    for mode in ["after", "ordered", "sync"] {
+        let option = format!("--durability={mode}");
+        let line = "echo x >out; sync out; mv out other";
+        let answer = place.run(&["record", &option, "--", "sh", "-c", line]);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{mode}");
+        let shown = place.json(&["show", "--json"]);
+        assert_eq!(shown["modes"]["durability"], mode);
+        assert_eq!(shown["complete"], true, "{shown}");
+    }
+    place
+        .run(&["record", "--durability=sync", "--guard=off", "--", "true"])
+        .is_error(125, &["--durability", "--guard=off"]);
+}

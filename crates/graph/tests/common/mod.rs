@@ -49,6 +49,7 @@ pub fn header(command: &[&str]) -> RunHeader {
             suppress: Some(SuppressMode::On),
             contents: Some(ContentsMode::Off),
             self_contained: false,
+            durability: None,
         },
         started: START,
         since_boot: 0,

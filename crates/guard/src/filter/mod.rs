@@ -5,8 +5,9 @@
 //! the same whatever the filter's size. So a tree of comparisons looks up the number before
 //! anything else. A call from the gate passes, except where the supervisor must see it in any case.
 
-use crate::table::{ARCH_I386, ARCH_X86_64, Abi, GuardAction, When};
+use crate::table::{ARCH_I386, ARCH_X86_64, Abi, GuardAction, When, held_calls};
 use backstory_sys as sys;
+use backstory_vocabulary::DurabilityMode;
 use libc::sock_filter;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,6 +23,8 @@ pub struct FilterSpec {
     pub lookups: bool,
     /// `io_uring_setup` fails with `ENOSYS`.
     pub refuse_io_uring: bool,
+    /// The calls that wait until the log is durable are notified too, also from the gate.
+    pub durability: DurabilityMode,
 }
 
 /// A built filter.
@@ -137,6 +140,8 @@ enum FilterAction {
     Refuse,
     /// The call passes from the gate, and is notified from elsewhere.
     Gate(When),
+    /// As `Gate(Always)`, but these calls are notified from the gate, too.
+    GateUnless(When),
     /// The call is notified wherever it comes from.
     Notify(When),
 }
@@ -169,6 +174,18 @@ fn action(spec: &FilterSpec, abi: Abi, name: &str, guard: &GuardAction) -> Filte
             FilterAction::Notify(when)
         }
     };
+    if let Some(held) = held_calls(spec.durability, abi, name) {
+        return match (gate(held), guard) {
+            // Its other calls are watched, too.
+            (FilterAction::Gate(held), GuardAction::Flow(When::Always, _))
+                if held != When::Always =>
+            {
+                FilterAction::GateUnless(held)
+            }
+            (_, GuardAction::Flow(when, _)) => FilterAction::Notify(*when),
+            _ => FilterAction::Notify(held),
+        };
+    }
     match guard {
         GuardAction::Flow(..) if spec.refuse_io_uring && name == "io_uring_setup" => {
             FilterAction::Refuse
@@ -247,9 +264,13 @@ fn size(intervals: &[(u32, FilterAction)]) -> usize {
     length + size(high) + if length > usize::from(u8::MAX) { 2 } else { 1 }
 }
 
+/// Instructions of a test whether the call comes from the gate.
+const GATE_TEST: u8 = 5;
+
 /// The instructions for one action, which follow the trees: they test an argument, then the
 /// instruction pointer.
 fn block(action: FilterAction, spec: &FilterSpec) -> Vec<Instruction> {
+    let mut out = Vec::new();
     let (when, gated) = match action {
         FilterAction::Allow => return vec![Instruction::Return(libc::SECCOMP_RET_ALLOW)],
         FilterAction::Refuse => {
@@ -258,9 +279,20 @@ fn block(action: FilterAction, spec: &FilterSpec) -> Vec<Instruction> {
             )];
         }
         FilterAction::Gate(when) => (when, true),
+        FilterAction::GateUnless(When::Any { arg, mask }) => {
+            out.push(Instruction::load(argument(arg)));
+            out.push(Instruction::Jump {
+                op: libc::BPF_JSET,
+                k: mask,
+                yes: GATE_TEST,
+                no: 0,
+            });
+            (When::Always, true)
+        }
+        // No row has such a condition.
+        FilterAction::GateUnless(_) => (When::Always, false),
         FilterAction::Notify(when) => (when, false),
     };
-    let mut out = Vec::new();
     match when {
         When::Always => {}
         When::Any { arg, mask } | When::Without { arg, mask } => {

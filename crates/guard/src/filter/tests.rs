@@ -9,6 +9,7 @@ const SPEC: FilterSpec = FilterSpec {
     strict: false,
     lookups: false,
     refuse_io_uring: false,
+    durability: DurabilityMode::After,
 };
 
 /// A call as the kernel shows it to a filter.
@@ -265,5 +266,49 @@ fn a_call_from_the_gate_passes_after_few_instructions() {
         if matches!(row.guard, GuardAction::Flow(When::Always, _)) {
             assert!(steps(row.name) <= 18, "{}: {}", row.name, steps(row.name));
         }
+    }
+}
+
+/// The results for a call from the gate and for one from elsewhere.
+fn from_gate_and_elsewhere(filter: &Filter, abi: Abi, nr: u32, args: [u64; 6]) -> [u32; 2] {
+    let arch = match abi {
+        Abi::I386 => ARCH_I386,
+        _ => ARCH_X86_64,
+    };
+    [GATE, 1].map(|ip| run(filter, Call { nr, arch, ip, args }).0)
+}
+
+#[test]
+fn held_calls_are_notified_also_from_the_gate_and_all_others_as_ever() {
+    let plain = Filter::build(&SPEC);
+    for durability in [DurabilityMode::Ordered, DurabilityMode::Sync] {
+        let holding = Filter::build(&FilterSpec { durability, ..SPEC });
+        for abi in [Abi::X64, Abi::I386] {
+            for (nr, row) in abi.numbers() {
+                for args in [[0; 6], [u64::MAX; 6], [0x241; 6], [4; 6], [0x4004_9409; 6]] {
+                    let without = from_gate_and_elsewhere(&plain, abi, nr, args);
+                    let with = from_gate_and_elsewhere(&holding, abi, nr, args);
+                    let held = held_calls(durability, abi, row.name);
+                    match held.is_some_and(|when| when.holds(&args)) {
+                        true => assert_eq!(with, [NOTIFY; 2], "{} {args:x?}", row.name),
+                        false if held.is_none() => assert_eq!(with, without, "{}", row.name),
+                        // A call of the name that is not held is watched as ever.
+                        false => assert_eq!(with[1], without[1], "{} {args:x?}", row.name),
+                    }
+                }
+            }
+        }
+        assert!(holding.len() < 1000, "{}", holding.len());
+    }
+}
+
+#[test]
+fn with_sync_an_open_from_the_gate_is_notified_only_if_it_truncates() {
+    let durability = DurabilityMode::Sync;
+    let filter = Filter::build(&FilterSpec { durability, ..SPEC });
+    for (flags, from_gate) in [(0, ALLOW), (0o1, ALLOW), (0o1101, NOTIFY)] {
+        let args = [0, 0, flags, 0, 0, 0];
+        let found = from_gate_and_elsewhere(&filter, Abi::X64, 257, args);
+        assert_eq!(found, [from_gate, NOTIFY], "flags {flags:o}");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The filter and the decoder are both driven by this table, so they cannot disagree.
 
+mod flushes;
 mod numbers;
 mod row;
 mod rows;
@@ -11,6 +12,7 @@ mod shape;
 mod tests;
 pub(crate) mod tracer;
 
+pub use flushes::{FLUSHES, FlushRow, HoldRule, held_calls, hold_rule};
 pub use numbers::{ARCH_I386, ARCH_X86_64, Abi, ROWS, X32_BIT};
 pub use row::{GuardAction, NEW_NAMESPACE, TableRow, When};
 pub use shape::{Arg, CWD, CallShape, LookupKind, MetadataKind, NONE, SocketEnd};

@@ -58,6 +58,18 @@ pub enum EntryEffect {
     Opaque(&'static str),
 }
 
+/// Whether an entry waits until the log is durable, in a run that wants this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryHold {
+    /// It makes no content durable.
+    No,
+    /// It does.
+    Durable,
+    /// It changes a content. It does so durably if its file was opened so. `None`: a file of the
+    /// ring's own table.
+    Writes(Option<i32>),
+}
+
 impl RingEntry {
     /// An entry from its bytes.
     pub fn new(bytes: [u8; ENTRY]) -> RingEntry {
@@ -112,6 +124,32 @@ impl RingEntry {
     pub fn immediate(&self) -> bool {
         let (buffer, personality) = (self.word::<2>(40), self.word::<2>(42));
         self.flags() & (DRAIN | FIXED_FILE) == 0 && personality == 0 && buffer == 0
+    }
+
+    /// Whether the entry waits until the log is durable. `flushes.rs` has the calls that do.
+    pub fn hold(&self) -> EntryHold {
+        let fixed = self.flags() & FIXED_FILE != 0;
+        let writes = EntryHold::Writes((!fixed).then(|| self.fd() as i32));
+        let durable_if = |holds, otherwise| if holds { EntryHold::Durable } else { otherwise };
+        match self.operation() {
+            // fsync, sync_file_range, renameat
+            3 | 8 | 35 => EntryHold::Durable,
+            // writev, write_fixed, write, writev_fixed: RWF_DSYNC, RWF_SYNC
+            2 | 5 | 23 | 61 => durable_if(self.operation_flags() & 6 != 0, writes),
+            // fallocate of ranges, splice, ftruncate
+            17 => durable_if(self.length() & 0x7a != 0, writes),
+            30 | 55 => writes,
+            // fadvise, madvise
+            24 => durable_if(
+                self.operation_flags() == libc::POSIX_FADV_DONTNEED as u64,
+                EntryHold::No,
+            ),
+            25 => durable_if(
+                self.operation_flags() == libc::MADV_PAGEOUT as u64,
+                EntryHold::No,
+            ),
+            _ => EntryHold::No,
+        }
     }
 
     /// The effect of the entry.
@@ -276,6 +314,20 @@ mod tests {
             RingEntry::new(bytes).effect(),
             EntryEffect::Opaque(_)
         ));
+    }
+
+    #[test]
+    fn an_entry_that_makes_contents_durable_waits_for_the_log() {
+        let hold = |operation, flags| RingEntry::new(entry(operation, flags, 3)).hold();
+        for operation in [3, 8, 35] {
+            assert_eq!(hold(operation, 0), EntryHold::Durable, "{operation}");
+        }
+        assert_eq!(hold(23, 0), EntryHold::Writes(Some(3)));
+        assert_eq!(hold(23, FIXED_FILE), EntryHold::Writes(None));
+        assert_eq!(hold(22, 0), EntryHold::No);
+        let mut write = entry(23, 0, 3);
+        write[28] = 2;
+        assert_eq!(RingEntry::new(write).hold(), EntryHold::Durable);
     }
 
     #[test]

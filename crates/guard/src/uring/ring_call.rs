@@ -1,6 +1,6 @@
 //! A system call about a ring: set-up, registration, submission.
 
-use super::entry::{EntryEffect, RingEntry};
+use super::entry::{EntryEffect, EntryHold, RingEntry};
 use super::ring_memory::{RingSetup, RingUnreadable, SQPOLL, SubmittingRing};
 use super::rings::TABLE_SIZE;
 use super::submission::Submission;
@@ -24,6 +24,7 @@ use crate::table::{ARCH_X86_64, Abi, CallShape};
 use backstory_abi::op;
 use backstory_arena::RecordSink;
 use backstory_eventlog::reason::undecoded;
+use backstory_vocabulary::DurabilityMode;
 use std::cell::OnceCell;
 
 /// Files that are looked up when a ring is given them. More files mark the run.
@@ -185,11 +186,13 @@ impl<S: RecordSink> RingCall<'_, S> {
         let entries = match entries {
             Ok(entries) => entries,
             Err(RingUnreadable::NoRing) if !registered => return Response::Continue,
+            // A held call waits, whatever its entries are.
             Err(_) => {
                 self.mark(undecoded::RING_HIDDEN);
                 return Response::Continue;
             }
         };
+        self.logger.commits = self.logger.commits && entries.iter().any(|entry| self.waits(entry));
         // An entry may change a file.
         self.time = self.logger.time_of_change(self.state, self.time);
         let tracked = self
@@ -209,6 +212,19 @@ impl<S: RecordSink> RingCall<'_, S> {
                 self.logger
                     .preserve(self.state, self.notification, self.time, source)
             }
+        }
+    }
+
+    /// True if an entry waits until the log is durable, in a run that wants this.
+    fn waits(&self, entry: &RingEntry) -> bool {
+        const THROUGH: i32 = libc::O_DSYNC | libc::O_DIRECT;
+        match entry.hold() {
+            EntryHold::No => false,
+            EntryHold::Durable => true,
+            EntryHold::Writes(_) if self.state.settings.durability == DurabilityMode::Sync => true,
+            EntryHold::Writes(None) => true,
+            EntryHold::Writes(Some(fd)) => descriptor_list::flags(self.caller.tid, fd)
+                .is_none_or(|flags| flags & THROUGH as u32 != 0),
         }
     }
 

@@ -7,6 +7,7 @@
 mod file_server;
 mod first;
 mod handover;
+mod held;
 mod holds;
 mod recorder;
 mod slow_memory;

@@ -100,7 +100,7 @@ fn a_recorder_whose_gate_does_not_pass_gets_an_error() {
 }
 
 /// The address after the `syscall` instruction in libc's `syscall` function.
-fn libc_gate() -> u64 {
+pub fn libc_gate() -> u64 {
     let start = libc::syscall as *const () as usize as u64;
     // SAFETY: the function's code is readable, and longer than this.
     let code = unsafe { std::slice::from_raw_parts(start as *const u8, 64) };

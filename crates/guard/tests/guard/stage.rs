@@ -92,6 +92,7 @@ impl RecordSink for Log {
 pub struct Told {
     pub announced: Mutex<Vec<(u32, u32, u32)>>,
     pub waiting: Mutex<Vec<ParkedCall>>,
+    pub commits: Mutex<u32>,
     pub pid_namespaces: Mutex<u32>,
     pub notes: Mutex<Vec<Reason>>,
 }
@@ -102,6 +103,10 @@ impl Hooks for Told {
     }
     fn request_chunk(&self, parked: ParkedCall) {
         self.waiting.lock().unwrap().push(parked);
+    }
+    fn commit(&self, parked: ParkedCall) {
+        *self.commits.lock().unwrap() += 1;
+        drop(parked);
     }
     fn pid_namespace_created(&self) {
         *self.pid_namespaces.lock().unwrap() += 1;

@@ -302,6 +302,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         suppress: Some(SuppressMode::On),
         contents: Some(ContentsMode::Off),
         self_contained: false,
+        durability: None,
     };
     RunHeader {
         id: format!("run{run:05}"),

@@ -179,6 +179,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         suppress: Some(SuppressMode::On),
         contents: Some(ContentsMode::Off),
         self_contained: false,
+        durability: None,
     };
     RunHeader {
         id: id.into(),

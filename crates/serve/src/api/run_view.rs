@@ -79,6 +79,7 @@ pub struct ModeRow {
     pub io_uring: Option<String>,
     pub suppress: Option<String>,
     pub contents: Option<String>,
+    pub durability: Option<String>,
 }
 
 /// A variable of an environment.
@@ -221,6 +222,7 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
             io_uring: modes.io_uring.map(|mode| mode.to_string()),
             suppress: modes.suppress.map(|mode| mode.to_string()),
             contents: modes.contents.map(|mode| mode.to_string()),
+            durability: modes.durability.map(|mode| mode.to_string()),
         },
         environment: details.environment.iter().map(variable).collect(),
         annotations: annotations

@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! backstory-session DIR ID [--guard on|off|strict] [--lookups library|all]
-//!     [--contents off|lazy|all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...
+//!     [--contents off|lazy|all] [--durability after|ordered|sync] [--detach-after SECONDS] [--after COMMAND]
+//!     [--library DIR] -- CMD ARGS...
 //! ```
 //!
 //! Leaves the log `DIR/ID.log`, the recorder's library in `DIR/lib`, and the result of `record` as
 //! text in `DIR/ID.recorded`.
 
 use backstory_session::{Options, record};
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
+};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,6 +35,7 @@ fn options() -> Option<Options> {
         contents: ContentsMode::Off,
         self_contained: false,
         suppress: SuppressMode::On,
+        durability: DurabilityMode::After,
         redact: Vec::new(),
         detach_after: None,
         library_dir: dir.join("lib"),
@@ -43,6 +47,8 @@ fn options() -> Option<Options> {
         match word.to_str()? {
             "--guard" => options.guard = words.next()?.to_str()?.parse().ok()?,
             "--lookups" => options.lookups = words.next()?.to_str()?.parse().ok()?,
+            "--durability" => options.durability = words.next()?.to_str()?.parse().ok()?,
+            "--library" => options.library_dir = PathBuf::from(words.next()?),
             "--contents" => options.contents = words.next()?.to_str()?.parse().ok()?,
             "--detach-after" => {
                 let seconds = words.next()?.to_str()?.parse().ok()?;

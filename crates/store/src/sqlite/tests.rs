@@ -36,6 +36,7 @@ fn header(id: &str) -> RunHeader {
             suppress: Some(SuppressMode::On),
             contents: None,
             self_contained: false,
+            durability: None,
         },
         started: 0,
         since_boot: 0,

@@ -37,6 +37,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
             suppress: Some(SuppressMode::On),
             contents: Some(ContentsMode::Off),
             self_contained: false,
+            durability: None,
         },
         started,
         since_boot: 0,

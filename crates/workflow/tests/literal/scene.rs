@@ -81,6 +81,7 @@ impl Scene {
             suppress: Some(SuppressMode::On),
             contents: Some(ContentsMode::Lazy),
             self_contained: false,
+            durability: None,
         };
         Scene {
             header: RunHeader {

@@ -1,6 +1,8 @@
 //! The two processes of a replay that run in namespaces of their own.
 
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
+};
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -160,6 +162,7 @@ fn record(job: &ReplayRequest) -> Result<Played, Failure> {
         contents: ContentsMode::Off,
         self_contained: false,
         suppress: SuppressMode::On,
+        durability: DurabilityMode::After,
         redact: Vec::new(),
         detach_after: None,
         library_dir: home.dir().join("lib"),

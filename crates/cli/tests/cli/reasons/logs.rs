@@ -34,6 +34,27 @@ pub(super) fn a_full_disk_is_reported() {
 }
 
 #[test]
+pub(super) fn a_log_that_is_not_durable_before_the_results_is_reported() {
+    let place = Place::new();
+    let line = "mkdir full; mount -t tmpfs -o size=4M none $PWD/full || exit 9; \
+                $B record --store full/s --durability=ordered -- sh -c 'cat /dev/zero >full/filler; echo >out; \
+                sync out; rm full/filler'; $B record --store full/s --durability=ordered -- sh -c 'echo >out; sync out'; \
+                $B log --store full/s --json";
+    let Some(answer) = place.shell_in_namespaces("a full disk", line) else {
+        return;
+    };
+    let runs: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let because = |run: usize| runs[run]["incomplete_because"].to_string();
+    let sentence = "the log was not durable before the results: cannot append to log";
+    assert!(because(1).contains(sentence), "{answer:?}");
+    assert_eq!(
+        (&runs[0]["complete"], because(0).as_str()),
+        (&true.into(), "[]"),
+        "{runs}"
+    );
+}
+
+#[test]
 pub(super) fn a_log_that_could_not_be_finalized_is_reported_and_found() {
     let place = Place::new();
     place.record("true");
