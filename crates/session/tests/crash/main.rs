@@ -1,0 +1,245 @@
+//! After a crash of the machine, the surviving log explains the surviving contents
+//! (`--durability`).
+//!
+//! A workload runs on a file system of the test's own. It lists every write, name and barrier of
+//! the log's disk and of the data's disk. Each crash point is a prefix of that list, and one of
+//! the states that the disks may have then. The workload writes into each sector which files its
+//! content came from. So the test knows what an explanation must name.
+
+// clippy allows these in test functions only, but the functions that the tests share need them too.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod crash_state;
+mod explanation;
+mod journal_disk;
+
+use crash_state::{CrashPoint, Dice, WriteBack};
+use explanation::{Comparison, compare};
+use journal_disk::{JournalDisk, ListedOp};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Files that are there before the run.
+const INPUTS: usize = 6;
+
+/// A recorded workload.
+struct RecordedWorkload {
+    ops: Vec<ListedOp>,
+    /// The operations before the run.
+    before: usize,
+    data: PathBuf,
+    device: u64,
+}
+
+/// Compiles the workload. `None` without a compiler.
+fn workload() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<(tempfile::TempDir, PathBuf)>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("workload");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/workload.c");
+        let compiled = Command::new("gcc")
+            .args(["-O1", "-Wall", "-o"])
+            .args([&program, &source])
+            .status();
+        match compiled {
+            Ok(status) => assert!(status.success(), "gcc fails"),
+            Err(_) => return None,
+        }
+        Some((directory, program))
+    });
+    built.as_ref().map(|(_, program)| program.as_path())
+}
+
+fn skipped<T>(why: &str) -> Option<T> {
+    eprintln!("SKIPPED: {why}");
+    None
+}
+
+/// A mounted [`JournalDisk`].
+struct MountedDisk {
+    /// Dropped before the directory: it unmounts.
+    _session: fuser::BackgroundSession,
+    at: tempfile::TempDir,
+    disk: JournalDisk,
+}
+
+impl Drop for MountedDisk {
+    /// A process of the recording may still have the log open, so that a plain unmount would fail.
+    fn drop(&mut self) {
+        let _ = Command::new("umount")
+            .arg("-l")
+            .arg(self.at.path())
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+impl MountedDisk {
+    /// `None`, with a notice, where this machine cannot mount.
+    fn new() -> Option<MountedDisk> {
+        if !Path::new("/dev/fuse").exists() || !rustix::process::geteuid().is_root() {
+            return skipped("a file system of the test's own needs /dev/fuse and root");
+        }
+        let (at, disk) = (tempfile::tempdir().unwrap(), JournalDisk::new());
+        match fuser::spawn_mount(disk.clone(), at.path(), &fuser::Config::default()) {
+            Ok(session) => Some(MountedDisk {
+                disk,
+                at,
+                _session: session,
+            }),
+            Err(error) => skipped(&format!("cannot mount here: {error}")),
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.at.path().join("data")
+    }
+
+    /// Records a command in the data's directory. Returns its messages, once the log is finalized.
+    fn record(&self, mode: &str, command: &mut dyn FnMut(&mut Command)) -> String {
+        let (log, library) = (self.at.path().join("log"), tempfile::tempdir().unwrap());
+        let mut session = Command::new(env!("CARGO_BIN_EXE_backstory-session"));
+        session
+            .arg(&log)
+            .args(["r", "--durability", mode, "--library"])
+            .arg(library.path())
+            .arg("--");
+        command(&mut session);
+        let recorded = session
+            .current_dir(self.data())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
+        assert!(recorded.status.success(), "{said}");
+        let until = Instant::now() + Duration::from_secs(60);
+        while !log.join("r.log").exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(log.join("r.log").exists(), "the log is not finalized");
+        said
+    }
+}
+
+/// Records the workload on a new disk. `None`, with a notice, where this machine cannot.
+fn record(mode: &str, seed: u64, steps: usize) -> Option<RecordedWorkload> {
+    let Some(program) = workload() else {
+        return skipped("no gcc here");
+    };
+    let mounted = MountedDisk::new()?;
+    let data = mounted.data();
+    let device = std::fs::metadata(&data).unwrap().dev();
+    for input in 0..INPUTS {
+        let file = data.join(format!("in{input}"));
+        std::fs::write(&file, format!("input {input}\n")).unwrap();
+        std::fs::File::open(&file).unwrap().sync_all().unwrap();
+    }
+    let before = mounted.disk.ops().len();
+    let said = mounted.record(mode, &mut |session| {
+        session
+            .arg(program)
+            .args([seed.to_string(), steps.to_string()]);
+    });
+    assert_eq!(said, "");
+    Some(RecordedWorkload {
+        ops: mounted.disk.ops(),
+        before,
+        data,
+        device,
+    })
+}
+
+impl RecordedWorkload {
+    /// Crashes at so many points.
+    fn crash(&self, points: usize, write_back: WriteBack, seed: u64) -> Comparison {
+        let mut dice = Dice(seed);
+        let mut all = Comparison::default();
+        let span = self.ops.len() - self.before;
+        for point in 0..points {
+            // The points are spread over all operations.
+            let within = point * span / points + dice.below(span / points + 1);
+            let end = self.before + 1 + within.min(span - 1);
+            let crash = CrashPoint::after(&self.ops[..end]);
+            let image = crash.state(write_back, &mut dice);
+            let found = compare(&image, &self.data, self.device);
+            all.compared += found.compared;
+            let wrong = found.unexplained.into_iter();
+            all.unexplained
+                .extend(wrong.map(|what| format!("after operation {end}: {what}")));
+        }
+        all
+    }
+}
+
+/// Crashes runs of this mode at so many points in all, which must all be explained.
+#[track_caller]
+fn is_explained(mode: &str, write_back: WriteBack, runs: u64, points: usize, steps: usize) {
+    let mut compared = 0;
+    for seed in 0..runs {
+        let Some(run) = record(mode, seed, steps) else {
+            return;
+        };
+        let found = run.crash(points / runs as usize, write_back, seed);
+        let wrong = found.unexplained;
+        let few = &wrong[..wrong.len().min(10)];
+        assert!(wrong.is_empty(), "{} unexplained: {few:#?}", wrong.len());
+        compared += found.compared;
+    }
+    eprintln!("{mode}: {points} crashes, {compared} contents");
+    assert!(compared > points, "hardly any content survives");
+}
+
+#[test]
+fn with_ordered_a_content_that_a_call_made_durable_is_explained_after_a_crash() {
+    is_explained("ordered", WriteBack::ByAge, 2, 200, 40);
+}
+
+#[test]
+fn with_sync_each_write_is_explained_after_a_crash() {
+    is_explained("sync", WriteBack::Anytime, 2, 200, 40);
+}
+
+#[test]
+fn with_after_a_crash_leaves_contents_that_no_log_explains() {
+    if let Some(run) = record("after", 0, 40) {
+        let found = run.crash(100, WriteBack::ByAge, 0).unexplained;
+        assert!(!found.is_empty(), "the test cannot find a violation");
+    }
+}
+
+#[test]
+fn a_disk_of_the_log_that_hangs_delays_a_call_and_is_reported() {
+    let Some(mounted) = MountedDisk::new() else {
+        return;
+    };
+    let (out, disk) = (mounted.data().join("out"), mounted.disk.clone());
+    disk.hang();
+    let until = Instant::now() + Duration::from_secs(60);
+    let watch = std::thread::spawn(move || {
+        let goes_on = || std::fs::read_to_string(&out).is_ok_and(|text| text == "text\nmore\n");
+        while !goes_on() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let went_on = goes_on();
+        // The disk still hangs: the log could not even be appended to.
+        disk.go_on();
+        went_on
+    });
+    let said = mounted.record("ordered", &mut |session| {
+        session.args(["sh", "-c", "echo text >out; sync out; echo more >>out"]);
+    });
+    assert!(watch.join().unwrap(), "the command waits for the disk");
+    let reason = "the log was not durable before the results: the disk of the log did not respond";
+    assert!(said.contains(reason), "{said}");
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn ten_thousand_crash_points_are_explained() {
+    is_explained("ordered", WriteBack::ByAge, 10, 10_000, 100);
+    is_explained("sync", WriteBack::Anytime, 10, 10_000, 100);
+}
