@@ -105,8 +105,8 @@ reasons! {
     /// The log was not durable before the results.
     Unordered { /** Why. */ why: String }
         says "the log was not durable before the results: {why}"
-        means "Nothing is missing. But after a crash of the machine, a file could have had a content that the record does not explain, \
-            in spite of `--durability=ordered` or `sync`. The disk of the log was full, failed, or did not respond in 2 s: the program \
+        means "Nothing is missing. But a crash of the machine could have left a content that the record does not explain. That \
+            breaks the promise of `--durability`. The disk of the log was full, failed, or did not respond in 2 s: the program \
             does not wait longer. Or a program wrote in a form that cannot be held back.";
     /// The shared memory was truncated or overwritten.
     CutShort {}
