@@ -8,7 +8,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
 
-use crate::socket_diag;
+use crate::socket_diag::{self, UnixPeer};
 
 /// Most bytes of arguments that are read.
 const ARGUMENTS: usize = 1 << 14;
@@ -33,7 +33,11 @@ pub struct ClientProcess {
 
 /// Finds the client that a process of the server serves at a Unix socket.
 pub fn find_local(server_pid: u32) -> Option<ClientProcess> {
-    let peer = socket_diag::served_by(server_pid)?;
+    find_peer(&socket_diag::served_by(server_pid)?)
+}
+
+/// Finds the process at this end of a Unix socket.
+pub fn find_peer(peer: &UnixPeer) -> Option<ClientProcess> {
     client(peer.inode, socket_names(&peer.path))
 }
 

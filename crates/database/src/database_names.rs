@@ -1,5 +1,7 @@
 //! The names of a database's things in a run.
 
+use std::net::IpAddr;
+
 use crate::catalog::TableName;
 use crate::logged_transaction::ClientSession;
 use crate::percent::encoded;
@@ -55,7 +57,7 @@ impl DatabaseNames {
     pub fn connection(&self, session: &ClientSession) -> Vec<String> {
         match &session.client {
             Some(client) => client.server.clone(),
-            None if session.port == 0 => self.sockets.clone(),
+            None if session.host.parse::<IpAddr>().is_err() => self.sockets.clone(),
             None if session.host.contains(':') => {
                 vec![format!("tcp:[{}]:{}", session.host, self.port)]
             }

@@ -37,19 +37,33 @@ pub struct UnixPeer {
 
 /// Finds the client that a process serves at a socket with a path.
 pub fn served_by(server_pid: u32) -> Option<UnixPeer> {
-    let descriptors = fs::read_dir(format!("/proc/{server_pid}/fd")).ok()?;
+    socket_inodes(server_pid).find_map(peer)
+}
+
+/// The inodes of a process's sockets with a path, and the other ends.
+pub fn all_served_by(server_pid: u32) -> Vec<(u32, UnixPeer)> {
+    let inodes = socket_inodes(server_pid);
+    inodes
+        .filter_map(|inode| Some((inode, peer(inode)?)))
+        .collect()
+}
+
+/// The inodes of a process's sockets.
+pub fn socket_inodes(pid: u32) -> impl Iterator<Item = u32> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
     let targets = descriptors
         .flatten()
         .filter_map(|entry| fs::read_link(entry.path()).ok());
-    let mut inodes = targets.filter_map(|target| {
+    targets.filter_map(|target| {
         let inode = target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']');
         inode?.parse::<u32>().ok()
-    });
-    inodes.find_map(peer)
+    })
 }
 
 /// The other end of the socket with this inode, if its own end has a path.
-fn peer(inode: u32) -> Option<UnixPeer> {
+pub fn peer(inode: u32) -> Option<UnixPeer> {
     answered(&answer(&of_unix(inode))?)
 }
 

@@ -8,8 +8,10 @@
 
 pub mod answer;
 pub mod busybox;
+pub mod database_watcher;
 pub mod fixtures;
 pub mod http;
+pub mod mariadb;
 pub mod need;
 pub mod oracle;
 pub mod page;

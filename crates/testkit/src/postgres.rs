@@ -6,8 +6,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-
+use crate::database_watcher::DatabaseWatcher;
 use crate::need::{find, skipped};
 use crate::stage::Stage;
 
@@ -172,21 +171,7 @@ impl PostgresServer {
     /// Begins to watch the database, and waits until it is watched.
     pub fn watched(&self, stage: &Stage, options: &[&str]) -> io::Result<DatabaseWatcher> {
         let connection = format!("postgres://ann@127.0.0.1:{}/bank", self.port);
-        let mut command = stage.backstory(&["watch", "postgres"]);
-        let mut child = command
-            .args(options)
-            .arg(connection)
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let from = child.stderr.take();
-        let mut messages = BufReader::new(from.ok_or_else(|| io::Error::other("no stderr"))?);
-        let mut first = String::new();
-        messages.read_line(&mut first)?;
-        if !first.contains(" records ") {
-            child.wait()?;
-            return Err(io::Error::other(first));
-        }
-        Ok(DatabaseWatcher { child, messages })
+        DatabaseWatcher::begin(stage, "postgres", options, &connection)
     }
 }
 
@@ -222,57 +207,6 @@ impl PsqlSession {
 impl Drop for PsqlSession {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        let _ = self.child.wait();
-    }
-}
-
-/// A process that watches a database. Dropped, it is killed.
-pub struct DatabaseWatcher {
-    child: Child,
-    messages: BufReader<std::process::ChildStderr>,
-}
-
-impl DatabaseWatcher {
-    /// Ends the watch as Ctrl-C does, and returns its messages.
-    pub fn end(mut self) -> io::Result<String> {
-        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
-            kill_process(pid, Signal::INT)?;
-        }
-        self.ended()
-    }
-
-    /// The number of bytes that the watch has read of files and sockets.
-    pub fn bytes_read(&self) -> u64 {
-        let io = fs::read_to_string(format!("/proc/{}/io", self.child.id())).unwrap_or_default();
-        let count = io.lines().find_map(|line| line.strip_prefix("rchar: "));
-        count.and_then(|count| count.parse().ok()).unwrap_or(0)
-    }
-
-    /// Sends a signal to the watch.
-    pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        let pid = Pid::from_raw(self.child.id() as i32);
-        kill_process(pid.ok_or_else(|| io::Error::other("no process"))?, signal)?;
-        Ok(())
-    }
-
-    /// Waits for the end of the watch, and returns its messages.
-    pub fn ended(&mut self) -> io::Result<String> {
-        let mut said = String::new();
-        while self.messages.read_line(&mut said)? > 0 {}
-        self.child.wait()?;
-        Ok(said)
-    }
-
-    /// Kills the watch.
-    pub fn kill(mut self) -> io::Result<()> {
-        self.child.kill()?;
-        self.child.wait().map(drop)
-    }
-}
-
-impl Drop for DatabaseWatcher {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

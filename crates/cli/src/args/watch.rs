@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 pub const EXAMPLES: &str = "Examples:\n  \
     backstory watch --filesystem /srv         all programs on this file system\n  \
     backstory watch postgres postgres://postgres@localhost/bank\n  \
+    backstory watch mariadb mysql://root@localhost/bank\n  \
     backstory of /srv/report.csv              what made this file\n  \
     backstory of --table accounts --key 42    what made this row\n\n\
     The run ends with Ctrl-C here, or with the server.\n\n\
@@ -24,6 +25,15 @@ pub const POSTGRES: &str = "Examples:\n  \
     log_destination=jsonlog and log_statement=all. With log_duration=on, single\n\
     statements are told apart better. The user must be a superuser, and may read\n\
     the server's log. A password comes from PGPASSWORD.";
+
+/// The text after the options in the help of `watch mariadb`.
+pub const MARIADB: &str = "Examples:\n  \
+    backstory watch mariadb mysql://root@localhost/bank\n  \
+    backstory watch mariadb --name bank 'mysql://root@/bank?socket=/tmp/server.sock'\n\n\
+    The server must have log_bin=ON, binlog_format=ROW and the plug-in server_audit\n\
+    with server_audit_logging=ON and server_audit_events=CONNECT,QUERY,TABLE. The\n\
+    user needs REPLICATION SLAVE, BINLOG MONITOR, PROCESS, SELECT, SHOW VIEW and\n\
+    TRIGGER. Watch as root, or as the server's user. A password comes from MYSQL_PWD.";
 
 /// `watch`
 #[derive(Debug, Args)]
@@ -55,6 +65,28 @@ pub enum WatchCommand {
     /// read, and the rows they changed
     #[command(after_help = POSTGRES)]
     Postgres(WatchPostgresArgs),
+
+    /// Record the transactions of a MariaDB database: who ran which statements, the tables they
+    /// read, and the rows they changed
+    #[command(after_help = MARIADB)]
+    Mariadb(WatchMariadbArgs),
+}
+
+/// `watch mariadb`
+#[derive(Debug, Args)]
+pub struct WatchMariadbArgs {
+    /// The database: mysql://USER@HOST:PORT/DATABASE, or mysql://USER@/DATABASE?socket=PATH
+    #[arg(value_name = "CONNECTION")]
+    pub connection: String,
+
+    /// Name the run; other commands accept the name instead of the id
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Also redact the values of environment variables and options with this name (`*` and `?`
+    /// match; repeatable)
+    #[arg(long, value_name = "PATTERN")]
+    pub redact: Vec<String>,
 }
 
 /// `watch postgres`

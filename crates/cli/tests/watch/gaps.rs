@@ -8,11 +8,6 @@ use crate::place::DatabasePlace;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn reasons(place: &DatabasePlace) -> String {
-    let show = place.json(&["show"]);
-    show["incomplete_because"].to_string()
-}
-
 #[test]
 #[ignore = "a server of its own"]
 fn a_server_that_stops_ends_the_watch_with_a_reason() {
@@ -29,9 +24,9 @@ fn a_server_that_stops_ends_the_watch_with_a_reason() {
     let said = watch.ended().unwrap();
     assert!(said.contains("the server is gone"), "{said}");
     assert!(
-        reasons(&place).contains("row changes from"),
+        place.reasons().contains("row changes from"),
         "{}",
-        reasons(&place)
+        place.reasons()
     );
     let row = place.lineage(&["--table", "a", "--key", "1"]);
     assert!(
@@ -53,15 +48,15 @@ fn an_update_of_a_table_that_is_not_followed_yet_is_a_gap() {
     );
     watch.end().unwrap();
     assert!(
-        reasons(&place).contains("updates of rows of public.a"),
+        place.reasons().contains("updates of rows of public.a"),
         "{}",
-        reasons(&place)
+        place.reasons()
     );
     let watch = place.server.watched(&place.stage, &[]).unwrap();
     place
         .query("UPDATE a SET x = 3; CREATE TABLE b (id int PRIMARY KEY); INSERT INTO b VALUES (1)");
     watch.end().unwrap();
-    assert_eq!(reasons(&place), "[]");
+    assert_eq!(place.reasons(), "[]");
 }
 
 #[test]
@@ -79,9 +74,9 @@ fn a_stream_that_the_server_ends_is_a_gap_and_another_one_begins() {
     place.query("INSERT INTO a VALUES (2)");
     watch.end().unwrap();
     assert!(
-        reasons(&place).contains("row changes from"),
+        place.reasons().contains("row changes from"),
         "{}",
-        reasons(&place)
+        place.reasons()
     );
     let row = place.lineage(&["--table", "a", "--key", "2"]);
     assert!(
@@ -102,9 +97,9 @@ fn a_statement_that_does_not_parse_is_recorded_with_its_rows() {
     place.query("DO LANGUAGE plpgsql $$ BEGIN INSERT INTO a VALUES (3); END $$");
     watch.end().unwrap();
     assert!(
-        reasons(&place).contains("cannot be parsed"),
+        place.reasons().contains("cannot be parsed"),
         "{}",
-        reasons(&place)
+        place.reasons()
     );
     let row = place.lineage(&["--table", "a", "--key", "3"]);
     assert!(
@@ -177,7 +172,7 @@ fn a_log_that_is_removed_unread_is_a_gap_between_two_times() {
     drop(session);
     watch.end().unwrap();
     assert_eq!(place.query("SELECT count(*) FROM a"), "3\n");
-    let reasons = reasons(&place);
+    let reasons = place.reasons();
     assert!(
         reasons.contains("lines of the server's log, written between 20"),
         "{reasons}"
@@ -202,7 +197,7 @@ fn a_watch_that_does_not_answer_loses_its_slot_and_the_database_goes_on() {
     assert!(eventually(PATIENCE, || slots() == "1\n"));
     place.query("INSERT INTO a VALUES (200000)");
     watch.end().unwrap();
-    let reasons = reasons(&place);
+    let reasons = place.reasons();
     assert!(reasons.contains("row changes from second"), "{reasons}");
     let row = place.lineage(&["--table", "a", "--key", "200000"]);
     assert!(

@@ -1,9 +1,13 @@
-//! `backstory watch postgres`, with a real server of the test's own.
+//! `backstory watch` of databases, with real servers of the tests' own.
 
 #![allow(clippy::unwrap_used)]
 
 mod accuracy;
 mod gaps;
 mod lineage;
+mod mariadb;
+mod mariadb_accuracy;
+mod mariadb_gaps;
+mod mariadb_resolution;
 mod place;
 mod resolution;

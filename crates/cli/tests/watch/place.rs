@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 use serde_json::Value;
 
 /// A stage with a server, and a directory for recorded commands.
-pub struct DatabasePlace {
-    pub server: PostgresServer,
+pub struct DatabasePlace<S = PostgresServer> {
+    pub server: S,
     pub stage: Stage,
     pub work: PathBuf,
 }
 
-impl DatabasePlace {
+impl DatabasePlace<PostgresServer> {
     /// `None`, with a notice, where no server is installed.
     pub fn new(what: &str, settings: &str) -> Option<DatabasePlace> {
         let binary = Path::new(env!("CARGO_BIN_EXE_backstory"));
@@ -43,6 +44,45 @@ impl DatabasePlace {
             .env("PSQL", self.server.psql())
             .env("LOCAL", self.server.local_psql());
         succeeded(&output.output().unwrap());
+    }
+}
+
+impl DatabasePlace<MariadbServer> {
+    /// `None`, with a notice, where no server is installed.
+    pub fn of_mariadb(what: &str, settings: &[&str]) -> Option<DatabasePlace<MariadbServer>> {
+        let binary = Path::new(env!("CARGO_BIN_EXE_backstory"));
+        let stage = Stage::of(User::ordinary(), binary).unwrap();
+        let server = MariadbServer::start(what, &stage, settings).unwrap()?;
+        let work = stage.directory("work").unwrap();
+        Some(DatabasePlace {
+            server,
+            stage,
+            work,
+        })
+    }
+
+    /// Executes statements.
+    pub fn query(&self, text: &str) -> String {
+        self.server.query(&self.stage, "bank", text).unwrap()
+    }
+
+    /// Records a shell line, in which `$SQL` connects to the database, and `$LOCAL` through the
+    /// server's socket file.
+    pub fn record(&self, line: &str) {
+        let mut command = self.stage.record(&["sh", "-c", line]);
+        let output = command
+            .current_dir(&self.work)
+            .env("SQL", self.server.mariadb())
+            .env("LOCAL", self.server.local_mariadb());
+        succeeded(&output.output().unwrap());
+    }
+}
+
+impl<S> DatabasePlace<S> {
+    /// The reasons why the last run is not complete.
+    pub fn reasons(&self) -> String {
+        let show = self.json(&["show"]);
+        show["incomplete_because"].to_string()
     }
 
     /// The answer of `backstory ARGS… --json`.

@@ -1,0 +1,149 @@
+//! Gaps of a watched MariaDB database are reported, and the database goes on.
+
+use std::fs;
+use std::time::Duration;
+
+use backstory_testkit::procs::eventually;
+use rustix::process::Signal;
+
+use crate::place::DatabasePlace;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+#[ignore = "a server of its own"]
+fn a_mariadb_server_that_stops_ends_the_watch_with_a_reason() {
+    let Some(mut place) = DatabasePlace::of_mariadb("the end of MariaDB", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let mut watch = place.server.watched(&place.stage, &[]).unwrap();
+    place.query("INSERT INTO a VALUES (1)");
+    place.server.stop().unwrap();
+    let said = watch.ended().unwrap();
+    assert!(said.contains("the server is gone"), "{said}");
+    let reasons = place.reasons();
+    assert!(reasons.contains("row changes from second"), "{reasons}");
+    let row = place.lineage(&["--table", "a", "--key", "1"]);
+    assert!(
+        row.iter().any(|node| node.contains("VALUES (1)")),
+        "{row:?}"
+    );
+}
+
+#[test]
+#[ignore = "a server of its own"]
+fn after_a_restart_of_mariadb_the_rows_go_on_and_the_reason_has_its_time() {
+    let Some(mut place) = DatabasePlace::of_mariadb("a restart of MariaDB", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    place.query("INSERT INTO a VALUES (1)");
+    place.server.stop().unwrap();
+    place.server.run(&place.stage).unwrap();
+    let streams = || place.query("SHOW PROCESSLIST").contains("Binlog Dump");
+    assert!(eventually(PATIENCE, streams));
+    place.query("INSERT INTO a VALUES (2)");
+    watch.end().unwrap();
+    let reasons = place.reasons();
+    assert!(reasons.contains("from second"), "{reasons}");
+    for key in ["1", "2"] {
+        let row = place.lineage(&["--table", "a", "--key", key]);
+        let statement = format!("VALUES ({key})");
+        assert!(row.iter().any(|node| node.contains(&statement)), "{row:?}");
+    }
+}
+
+#[test]
+#[ignore = "a server of its own"]
+fn rows_of_a_binlog_that_was_removed_unread_are_a_gap() {
+    let Some(place) = DatabasePlace::of_mariadb("a removed binlog", &["--net-write-timeout=1"])
+    else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY, t longtext)");
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    watch.signal(Signal::STOP).unwrap();
+    // The server ends the stream, and waits for nobody.
+    place.query("INSERT INTO a SELECT seq, repeat('x', 100000) FROM seq_1_to_300");
+    let streams = || place.query("SHOW PROCESSLIST").contains("Binlog Dump");
+    assert!(eventually(PATIENCE, || !streams()));
+    place.query("FLUSH BINARY LOGS; FLUSH BINARY LOGS; PURGE BINARY LOGS TO 'binlog.000003'");
+    watch.signal(Signal::CONT).unwrap();
+    assert!(eventually(PATIENCE, streams));
+    place.query("INSERT INTO a VALUES (1000, '')");
+    watch.end().unwrap();
+    let reasons = place.reasons();
+    assert!(reasons.contains("row changes from second"), "{reasons}");
+    let row = place.lineage(&["--table", "a", "--key", "1000"]);
+    assert!(
+        row.iter().any(|node| node.contains("VALUES (1000")),
+        "{row:?}"
+    );
+}
+
+#[test]
+#[ignore = "a server of its own"]
+fn a_log_of_statements_that_was_removed_unread_is_a_gap_between_two_times() {
+    let Some(place) = DatabasePlace::of_mariadb("a removed log of MariaDB", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    place.query("INSERT INTO a VALUES (1)");
+    watch.signal(Signal::STOP).unwrap();
+    place.query("INSERT INTO a VALUES (2); SET GLOBAL server_audit_file_rotate_now=ON");
+    place.query("INSERT INTO a VALUES (3); SET GLOBAL server_audit_file_rotate_now=ON");
+    for number in ["1", "2"] {
+        let log = place
+            .server
+            .data()
+            .join(format!("server_audit.log.{number}"));
+        fs::remove_file(log).unwrap();
+    }
+    place.query("INSERT INTO a VALUES (4)");
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    let reasons = place.reasons();
+    let words = "lines of the server's log, written between";
+    assert!(reasons.contains(words), "{reasons}");
+    assert!(
+        reasons.contains("transactions have no statement"),
+        "{reasons}"
+    );
+}
+
+#[test]
+#[ignore = "a server of its own"]
+fn a_setting_of_mariadb_that_is_missing_is_named_with_its_remedy() {
+    let settings = ["--binlog-format=MIXED"];
+    let Some(place) = DatabasePlace::of_mariadb("a setting of MariaDB", &settings) else {
+        return;
+    };
+    let error = place.server.watched(&place.stage, &[]).err();
+    let error = error.unwrap().to_string();
+    let words = "binlog_format is MIXED, but recording needs ROW: change it with SET GLOBAL";
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
+#[ignore = "a server of its own"]
+fn a_watch_through_the_socket_follows_the_log_into_new_files() {
+    let settings = ["--server_audit_file_rotate_size=2000"];
+    let Some(place) = DatabasePlace::of_mariadb("a small log of MariaDB", &settings) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.server.watched_at_socket(&place.stage).unwrap();
+    for key in 0..30 {
+        place.query(&format!("INSERT INTO a VALUES ({key})"));
+    }
+    let said = watch.end().unwrap();
+    assert!(!said.contains("not complete"), "{said} {}", place.reasons());
+    for key in [0, 15, 29] {
+        let row = place.lineage(&["--table", "a", "--key", &key.to_string()]);
+        let statement = format!("VALUES ({key})");
+        assert!(row.iter().any(|node| node.contains(&statement)), "{row:?}");
+    }
+}

@@ -1,0 +1,136 @@
+//! The stream of the server's binlog, as a replica receives it.
+//!
+//! The server sends events as they are committed, and waits for no answer. It ends a stream that is
+//! not read (`net_write_timeout`). A new stream goes on where the former one ended, if the server
+//! still has the file.
+
+use crate::binlog_event::{BinlogEvent, decode, frame};
+use crate::catalog_reader::ServerCatalog;
+use crate::connection::Connection;
+use crate::row_groups::{CommittedGroup, RowGroups};
+use crate::server_settings::ServerSettings;
+use crate::{ConnectionTarget, Error};
+
+/// Interval of the server's signs of life, in ns.
+const HEARTBEAT: u64 = 1_000_000_000;
+
+/// A place in the binlog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BinlogPosition {
+    pub(crate) file: String,
+    pub(crate) offset: u64,
+}
+
+/// A stream of row changes.
+#[derive(Debug)]
+pub(crate) struct BinlogStream {
+    stream: Connection,
+    checksums: bool,
+    file: String,
+    groups: RowGroups,
+    /// Everything before has been received.
+    pub(crate) position: BinlogPosition,
+    /// Until when all changes have been received: ns since 1970.
+    pub(crate) heard: i64,
+    /// The server reported that changes are not in its binlog.
+    pub(crate) incidents: u64,
+}
+
+impl BinlogStream {
+    /// The end of the binlog.
+    pub(crate) fn end_of_log(session: &mut Connection) -> Result<BinlogPosition, Error> {
+        let rows = session.query("SHOW MASTER STATUS")?;
+        let row = rows.into_iter().next().unwrap_or_default();
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let (file, offset) = (texts.next().unwrap_or_default(), texts.next());
+        let offset = offset.and_then(|offset| offset.parse().ok()).unwrap_or(4);
+        Ok(BinlogPosition { file, offset })
+    }
+
+    /// Begins a stream at a position. `server` is the number of this replica, which no other has.
+    pub(crate) fn begin(
+        target: &ConnectionTarget,
+        settings: &ServerSettings,
+        position: BinlogPosition,
+        server: u32,
+    ) -> Result<BinlogStream, Error> {
+        let mut stream = Connection::open(target)?;
+        stream.query("SET @master_binlog_checksum = @@global.binlog_checksum")?;
+        // It knows the numbers of transactions, and all events.
+        stream.query("SET @mariadb_slave_capability = 4")?;
+        stream.query(&format!("SET @master_heartbeat_period = {HEARTBEAT}"))?;
+        let offset = u32::try_from(position.offset).unwrap_or(4);
+        stream.stream(&position.file, offset, server)?;
+        Ok(BinlogStream {
+            stream,
+            checksums: settings.checksums,
+            file: position.file.clone(),
+            groups: RowGroups::default(),
+            position,
+            heard: backstory_sys::clock::machine(),
+            incidents: 0,
+        })
+    }
+
+    /// The transactions whose commits have arrived. `look` reads the catalog again.
+    pub(crate) fn received(
+        &mut self,
+        catalog: &mut ServerCatalog,
+        look: &mut dyn FnMut(&mut ServerCatalog),
+    ) -> Result<Vec<CommittedGroup>, Error> {
+        let now = backstory_sys::clock::machine();
+        let mut committed = Vec::new();
+        for bytes in self.stream.received()? {
+            let kind = bytes.get(4).copied().unwrap_or_default();
+            let wrong = || Error::Protocol(format!("a damaged event of kind {kind}"));
+            let frame = frame(&bytes, self.checksums).ok_or_else(wrong)?;
+            let event = decode(frame).ok_or_else(wrong)?;
+            match &event {
+                BinlogEvent::Rotate { file, position } => {
+                    self.file.clone_from(file);
+                    self.position = BinlogPosition {
+                        file: file.clone(),
+                        offset: *position,
+                    };
+                    continue;
+                }
+                BinlogEvent::Format { checksums } => {
+                    self.checksums = *checksums;
+                    continue;
+                }
+                BinlogEvent::Incident => self.incidents += 1,
+                _ => (),
+            }
+            if self.groups.lacks(&event, catalog) {
+                look(catalog);
+                self.groups.is_outdated = false;
+            }
+            let place = format!("{}:{}", self.file, frame.next);
+            let group = self.groups.take(event, &place, catalog).ok_or_else(wrong)?;
+            committed.extend(group);
+            if frame.next > 0 && !self.groups.is_in_transaction() {
+                self.position = BinlogPosition {
+                    file: self.file.clone(),
+                    offset: frame.next,
+                };
+            }
+        }
+        self.heard = now;
+        Ok(committed)
+    }
+
+    /// Rows whose columns are not known by name.
+    pub(crate) fn unnamed(&self) -> u64 {
+        self.groups.unnamed
+    }
+
+    /// Readable when something has arrived.
+    pub(crate) fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.stream.descriptor()
+    }
+
+    /// The number of the stream's connection.
+    pub(crate) fn connection(&self) -> u64 {
+        self.stream.id
+    }
+}

@@ -1,0 +1,141 @@
+//! A stream that broke, and another one where it ended.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use backstory_sys as sys;
+use backstory_vocabulary::error_chain;
+
+use crate::Error;
+use crate::binlog_stream::{BinlogPosition, BinlogStream};
+use crate::catalog_reader::ServerCatalog;
+use crate::connection::Connection;
+use crate::database_watch::{DatabaseWatch, LINES, WaitingCommit};
+use crate::server_settings::ServerSettings;
+
+/// A server that is started again is there within this time.
+const RESTART: Duration = Duration::from_secs(10);
+/// The server has removed the file of the binlog.
+const NO_BINLOG: u16 = 1236;
+/// The servers started at the same second, with the rounding of both clocks.
+const SAME_START: i64 = 3;
+
+impl DatabaseWatch {
+    /// Begins another stream after one broke, where the former one ended. `Ok(Err)` if the server
+    /// is gone.
+    pub(crate) fn begin_again(
+        &mut self,
+        broken: &Error,
+        signals: &OwnedFd,
+    ) -> Result<Result<(), Error>, Error> {
+        let from = self.end_of_stream();
+        let position = from.as_ref().map(|(_, position)| position.clone());
+        let from = from.map_or_else(sys::clock::machine, |(heard, _)| heard);
+        self.settle_ended()?;
+        let began = Instant::now();
+        let why = error_chain(broken);
+        loop {
+            match self.another_stream(position.as_ref()) {
+                Ok(loses) => {
+                    let to = sys::clock::machine();
+                    let what = match loses {
+                        true => "row changes",
+                        false => "the clients of connections",
+                    };
+                    self.gap(what, from, Some(to), &why);
+                    return Ok(Ok(()));
+                }
+                Err(last) if began.elapsed() >= RESTART => {
+                    self.gap("row changes", from, None, &why);
+                    return Ok(Err(last));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            }
+            if sys::read_end_signal(signals.as_fd()) {
+                self.gap("row changes", from, None, &why);
+                return Ok(Err(Error::Broken(std::io::ErrorKind::Interrupted.into())));
+            }
+        }
+    }
+
+    /// Forgets the stream: until when its rows are known, and where it ended.
+    pub(crate) fn end_of_stream(&mut self) -> Option<(i64, BinlogPosition)> {
+        let stream = self.stream.take()?;
+        self.incidents += stream.incidents;
+        self.unnamed += stream.unnamed();
+        Some((stream.heard, stream.position))
+    }
+
+    /// Records what ended before the connection broke. The numbers of connections and statements
+    /// begin again when the server does.
+    fn settle_ended(&mut self) -> Result<(), Error> {
+        let mut quiet = Instant::now();
+        while quiet.elapsed() < LINES {
+            std::thread::sleep(Duration::from_millis(10));
+            if self.read_log()? {
+                quiet = Instant::now();
+            }
+        }
+        self.settle(false);
+        Ok(())
+    }
+
+    /// A new session and stream. True if row changes are lost.
+    fn another_stream(&mut self, position: Option<&BinlogPosition>) -> Result<bool, Error> {
+        let mut session = Connection::open(&self.target)?;
+        let settings = ServerSettings::read(&mut session)?;
+        if (settings.started - self.settings.started).abs() > SAME_START {
+            let time = sys::clock::machine();
+            for id in self.table.connections() {
+                self.table.end_session(id, time);
+            }
+            self.settle(true);
+            self.table.own.clear();
+        }
+        self.table.own.insert(session.id);
+        let end = BinlogStream::end_of_log(&mut session)?;
+        self.catalog = ServerCatalog::read(&mut session, settings.dialect)?;
+        let wanted = position.unwrap_or(&end).clone();
+        let mut stream = BinlogStream::begin(&self.target, &settings, wanted, self.replica)?;
+        self.table.own.insert(stream.connection());
+        // The server refuses a file that it has removed with its first message.
+        std::thread::sleep(Duration::from_millis(50));
+        self.stream = None;
+        let loses = match stream.received(&mut self.catalog, &mut |_| ()) {
+            Err(Error::Refused {
+                code: NO_BINLOG, ..
+            }) => {
+                stream = BinlogStream::begin(&self.target, &settings, end, self.replica)?;
+                self.table.own.insert(stream.connection());
+                true
+            }
+            Err(error) => return Err(error),
+            Ok(received) => {
+                let time = sys::clock::machine();
+                self.commits
+                    .extend(received.into_iter().map(|group| WaitingCommit {
+                        group,
+                        time,
+                        arrived: Instant::now(),
+                    }));
+                false
+            }
+        };
+        self.finder.server_pid = settings.server_pid;
+        (self.session, self.settings, self.stream) = (session, settings, Some(stream));
+        self.know_connections();
+        Ok(loses)
+    }
+
+    pub(crate) fn gap(&mut self, what: &str, from: i64, to: Option<i64>, why: &str) {
+        let seconds = |time: i64| time / 1_000_000_000;
+        let until = match to {
+            Some(to) => format!("until {}", seconds(to)),
+            None => "on".to_owned(),
+        };
+        self.gaps.insert(format!(
+            "{what} from second {} of the calendar {until} are unknown, because {why}",
+            seconds(from)
+        ));
+    }
+}

@@ -1,0 +1,468 @@
+//! Puts the events of a binlog together to committed transactions with their row changes.
+//!
+//! In: events, in the order of the stream, and the catalog's columns. Out: committed groups. A
+//! group ends with the query id of the transaction's first statement that used an engine. Groups of
+//! engines without transactions have the thread instead.
+
+use std::collections::{BTreeMap, HashMap};
+
+use backstory_database::row_change::{RowChange, RowOperation, StreamTable};
+use backstory_database::sql_dialect::SqlDialect;
+
+use crate::binlog_event::{BinlogEvent, EventRows, MappedTable, RowsKind};
+use crate::byte_reader::ByteReader;
+use crate::catalog_reader::ServerCatalog;
+use crate::packed_row::{column, completed, has, known_columns, packed_row};
+use crate::row_value::ColumnType;
+use crate::statement_text::{first_words, names_of};
+
+/// Most row changes of a transaction that are kept. Of the others, the tables alone are known.
+const MOST_ROWS: usize = 100_000;
+
+/// A transaction with its changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CommittedGroup {
+    /// `DOMAIN-SERVER-SEQUENCE`
+    pub(crate) number: String,
+    /// The query id of its first statement that used an engine.
+    pub(crate) query: Option<u64>,
+    /// The number of its connection.
+    pub(crate) thread: Option<u64>,
+    /// The statements that changed its rows.
+    pub(crate) statements: Vec<String>,
+    /// Where it ends: file and offset.
+    pub(crate) position: String,
+    pub(crate) changes: Vec<RowChange>,
+    /// Changes beyond [`MOST_ROWS`].
+    pub(crate) left_out: u64,
+    pub(crate) tables: BTreeMap<u64, StreamTable>,
+    /// A single definition.
+    standalone: bool,
+}
+
+/// The state of the stream.
+#[derive(Debug, Default)]
+pub(crate) struct RowGroups {
+    /// Tables by their numbers in the stream.
+    mapped: HashMap<u64, MappedTable>,
+    open: Option<CommittedGroup>,
+    /// Transactions that another event commits.
+    prepared: HashMap<String, CommittedGroup>,
+    /// Definitions were changed since the catalog was read.
+    pub(crate) is_outdated: bool,
+    /// Rows whose columns are not in the catalog.
+    pub(crate) unnamed: u64,
+}
+
+impl RowGroups {
+    /// True between the begin of a transaction and its commit.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// True if a table's event does not fit the catalog.
+    pub(crate) fn lacks(&self, event: &BinlogEvent, catalog: &ServerCatalog) -> bool {
+        let BinlogEvent::Table(_, table) = event else {
+            return false;
+        };
+        let known = catalog
+            .columns
+            .get(&(table.database.clone(), table.name.clone()));
+        self.is_outdated || known.is_none_or(|known| known.len() != table.columns.len())
+    }
+
+    /// Takes the next event. `None` if rows are cut.
+    pub(crate) fn take(
+        &mut self,
+        event: BinlogEvent,
+        position: &str,
+        catalog: &ServerCatalog,
+    ) -> Option<Option<CommittedGroup>> {
+        match event {
+            BinlogEvent::Begin { number, standalone } => {
+                self.open = Some(CommittedGroup {
+                    number,
+                    standalone,
+                    ..CommittedGroup::default()
+                });
+            }
+            BinlogEvent::Annotation(text) => {
+                let statements = self.open.as_mut().map(|open| &mut open.statements);
+                statements
+                    .into_iter()
+                    .for_each(|all| all.push(text.clone()));
+            }
+            BinlogEvent::Table(number, table) => {
+                self.mapped.insert(number, table);
+            }
+            BinlogEvent::Rows(rows) => self.add_rows(&rows, catalog)?,
+            BinlogEvent::Commit(query) => {
+                return Some(self.closed(position).map(|group| CommittedGroup {
+                    query: Some(query),
+                    ..group
+                }));
+            }
+            BinlogEvent::Prepared(name) => {
+                if let Some(group) = self.open.take() {
+                    self.prepared.insert(name, group);
+                }
+            }
+            BinlogEvent::Query {
+                thread,
+                database,
+                text,
+            } => return Some(self.query(thread, &database, text, position, catalog)),
+            _ => (),
+        }
+        Some(None)
+    }
+
+    fn closed(&mut self, position: &str) -> Option<CommittedGroup> {
+        let group = self.open.take()?;
+        let position = position.to_owned();
+        Some(CommittedGroup { position, ..group })
+    }
+
+    /// A statement in the stream: the end of a transaction, or a definition.
+    fn query(
+        &mut self,
+        thread: u64,
+        database: &str,
+        text: String,
+        position: &str,
+        catalog: &ServerCatalog,
+    ) -> Option<CommittedGroup> {
+        if let Some(open) = &mut self.open {
+            open.thread = Some(thread);
+        }
+        let (first, second) = first_words(&text);
+        match (&*first, &*second) {
+            ("COMMIT", _) => self.closed(position),
+            ("ROLLBACK", "") => {
+                self.open = None;
+                None
+            }
+            ("XA", "COMMIT" | "ROLLBACK") => {
+                self.open = None;
+                let name = text
+                    .splitn(3, char::is_whitespace)
+                    .nth(2)
+                    .unwrap_or_default();
+                let group = self.prepared.remove(name)?;
+                let position = position.to_owned();
+                (second == "COMMIT").then_some(CommittedGroup { position, ..group })
+            }
+            ("BEGIN" | "SAVEPOINT" | "XA", _) => None,
+            _ => {
+                self.is_outdated = true;
+                let is_alone = self.open.as_ref().is_some_and(|open| open.standalone);
+                let mut group = self.closed(position).filter(|_| is_alone)?;
+                (first == "TRUNCATE").then_some(())?;
+                let dialect = SqlDialect::MariaDb { lower_case: false };
+                let names = names_of(&text, dialect).ok()?;
+                let name = names.writes.first()?;
+                let table = catalog.catalog.resolve(name, &[database.to_owned()])?;
+                let number = number_of(&mut group.tables, &table.0, &table.1);
+                group.changes.push(RowChange {
+                    table: number,
+                    operation: RowOperation::Truncate,
+                    before: None,
+                    whole_before: false,
+                    after: None,
+                });
+                group.statements.push(text);
+                Some(group)
+            }
+        }
+    }
+
+    fn add_rows(&mut self, rows: &EventRows, catalog: &ServerCatalog) -> Option<()> {
+        let (Some(open), Some(table)) = (&mut self.open, self.mapped.get(&rows.table)) else {
+            return Some(());
+        };
+        let name = (table.database.clone(), table.name.clone());
+        let known = catalog.columns.get(&name).map_or(&[][..], Vec::as_slice);
+        let types: Vec<ColumnType> = (0..table.columns.len())
+            .map(|at| column(table, known, at))
+            .collect();
+        if types.iter().any(|column| column.name.is_empty()) {
+            self.unnamed += 1;
+        }
+        let is_new = !open
+            .tables
+            .values()
+            .any(|known| (&known.schema, &known.name) == (&name.0, &name.1));
+        let number = number_of(&mut open.tables, &name.0, &name.1);
+        let width = rows.width.min(types.len());
+        let image = |row: &mut ByteReader<'_>, present: &[u8]| {
+            packed_row(row, present, width, table, &types)
+        };
+        let mut row = ByteReader(&rows.packed);
+        let mut first = is_new;
+        while !row.0.is_empty() {
+            let one = image(&mut row, &rows.present)?;
+            let (operation, before, after) = match rows.kind {
+                RowsKind::Insert => (RowOperation::Insert, None, Some(one)),
+                RowsKind::Delete => (RowOperation::Delete, Some(one), None),
+                RowsKind::Update => {
+                    let after = image(&mut row, &rows.present_after)?;
+                    (RowOperation::Update, Some(one), Some(after))
+                }
+            };
+            // One change of each table is kept, so that the table is known.
+            if open.changes.len() >= MOST_ROWS && !std::mem::take(&mut first) {
+                open.left_out += 1;
+                continue;
+            }
+            let whole_before = (0..width).all(|at| has(&rows.present, at));
+            open.changes.push(RowChange {
+                table: number,
+                operation,
+                after: after.map(|after| completed(after, before.as_ref(), &types)),
+                before: before.map(known_columns),
+                whole_before,
+            });
+        }
+        Some(())
+    }
+}
+
+/// The number of a table in a group.
+fn number_of(tables: &mut BTreeMap<u64, StreamTable>, schema: &str, name: &str) -> u64 {
+    let known = tables
+        .iter()
+        .find(|(_, table)| table.schema == schema && table.name == name);
+    if let Some((number, _)) = known {
+        return *number;
+    }
+    let number = tables.len() as u64;
+    let table = StreamTable {
+        schema: schema.to_owned(),
+        name: name.to_owned(),
+        columns: Vec::new(),
+        identity: Vec::new(),
+        incomplete: "binlog_row_image is not FULL",
+        texts: Default::default(),
+    };
+    tables.insert(number, table);
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binlog_event::{decode, frame};
+    use crate::catalog_reader::column_type;
+    use backstory_database::catalog::CatalogTable;
+    use backstory_database::row_change::{ColumnValue, RowImage};
+
+    /// Events of a server of version 10.11.19: `INSERT`, `UPDATE` and `DELETE` of a table with a
+    /// column of each type, `INSERT` into a table of the engine Aria, and `TRUNCATE`.
+    const CAPTURED: &str = include_str!("captured_binlog.hex");
+
+    /// The columns of the captured table.
+    const COLUMNS: [(&str, &str); 24] = [
+        ("a", "tinyint(3) unsigned"),
+        ("b", "smallint(6)"),
+        ("c", "mediumint(9)"),
+        ("d", "bigint(20) unsigned"),
+        ("e", "float"),
+        ("f", "double"),
+        ("g", "decimal(20,5)"),
+        ("h", "date"),
+        ("i", "time(3)"),
+        ("j", "datetime(6)"),
+        ("k", "timestamp"),
+        ("l", "year(4)"),
+        ("m", "char(5)"),
+        ("n", "varchar(300)"),
+        ("o", "varbinary(10)"),
+        ("p", "text"),
+        ("q", "blob"),
+        ("r", "enum('x','y')"),
+        ("s", "set('p','q','r')"),
+        ("t", "bit(10)"),
+        ("v", "varchar(20)"),
+        ("w", "uuid"),
+        ("x", "inet6"),
+        ("y", "text /*M!100301 COMPRESSED*/"),
+    ];
+
+    fn events() -> Vec<Vec<u8>> {
+        let bytes = |line: &str| {
+            let digits = (0..line.len()).step_by(2);
+            digits
+                .map(|at| u8::from_str_radix(&line[at..at + 2], 16).unwrap())
+                .collect()
+        };
+        CAPTURED.lines().map(bytes).collect()
+    }
+
+    fn catalog() -> ServerCatalog {
+        let mut catalog = ServerCatalog::default();
+        let columns = COLUMNS.iter().map(|(name, kind)| {
+            let charset = if *name == "v" { "latin1" } else { "" };
+            column_type((*name).to_owned(), kind, charset)
+        });
+        let name = |table: &str| ("cap".to_owned(), table.to_owned());
+        catalog.columns.insert(name("types"), columns.collect());
+        let id = column_type("id".to_owned(), "int(11)", "");
+        catalog.columns.insert(name("ary"), vec![id]);
+        catalog.catalog.add(name("ary"), CatalogTable::default());
+        catalog
+    }
+
+    fn groups(events: &[Vec<u8>]) -> Vec<CommittedGroup> {
+        let (mut groups, catalog) = (RowGroups::default(), catalog());
+        let mut found = Vec::new();
+        for bytes in events {
+            let event = decode(frame(bytes, true).unwrap()).unwrap();
+            found.extend(groups.take(event, "binlog.1:2", &catalog).unwrap());
+        }
+        found
+    }
+
+    fn shown(image: Option<&RowImage>) -> Vec<String> {
+        let text = |value: &ColumnValue| match value {
+            ColumnValue::Text(text) => text.clone(),
+            other => format!("{other:?}"),
+        };
+        image
+            .unwrap()
+            .iter()
+            .map(|(_, value)| text(value))
+            .collect()
+    }
+
+    #[test]
+    fn captured_rows_have_the_values_that_the_server_shows() {
+        let groups = groups(&events());
+        let changes = &groups[0].changes;
+        let mut wanted: Vec<String> = [
+            "200",
+            "-3",
+            "-70000",
+            "18446744073709551615",
+            "1.5",
+            "-2.25",
+            "-12345.67800",
+            "2026-01-02",
+            "-12:34:56.789",
+            "2026-01-02 03:04:05.123456",
+            "2026-01-02 03:04:05",
+            "2026",
+            "ab",
+            "n",
+            "0x00ff",
+            "text",
+            "0xff01",
+            "y",
+            "p,r",
+            "513",
+            "é",
+            "6ccd780c-baba-1026-9564-5b8c656024db",
+            "::1",
+        ]
+        .map(Into::into)
+        .into();
+        wanted.push("c".repeat(300));
+        assert_eq!(shown(changes[0].after.as_ref()), wanted);
+        let second = [
+            "0",
+            "0",
+            "0",
+            "0",
+            "-0.1",
+            "1e100",
+            "0.00000",
+            "0000-00-00",
+            "838:59:59.000",
+            "1000-01-01 00:00:00.000000",
+            "1970-01-01 00:00:01",
+            "0000",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "Null",
+            "",
+            "0",
+            "Null",
+            "Null",
+            "Null",
+            "Null",
+        ];
+        assert_eq!(shown(changes[1].after.as_ref()), second);
+    }
+
+    #[test]
+    fn captured_groups_have_their_statements_and_ends() {
+        let groups = groups(&events());
+        let parts: Vec<(&str, Option<u64>, Option<u64>, usize)> = groups
+            .iter()
+            .map(|group| {
+                (
+                    &*group.number,
+                    group.query,
+                    group.thread,
+                    group.changes.len(),
+                )
+            })
+            .collect();
+        let wanted = [
+            ("0-1-15", Some(76), None, 2),
+            ("0-1-16", Some(77), None, 1),
+            ("0-1-17", None, Some(18), 1),
+            ("0-1-18", Some(80), Some(18), 1),
+            ("0-1-19", None, Some(18), 1),
+        ];
+        assert_eq!(parts, wanted);
+        assert_eq!(groups[2].statements, ["insert into ary values (7)"]);
+        assert_eq!(groups[4].changes[0].operation, RowOperation::Truncate);
+        let update = &groups[1].changes[0];
+        assert!(update.whole_before);
+        let (before, after) = (shown(update.before.as_ref()), shown(update.after.as_ref()));
+        assert_eq!((&*before[1], &*after[1]), ("-3", "4"));
+        assert_eq!(before[2..], after[2..]);
+    }
+
+    #[test]
+    fn an_event_that_is_cut_or_damaged_is_refused() {
+        for bytes in events().into_iter().filter(|bytes| bytes[4] != 15) {
+            for end in 0..bytes.len() {
+                assert_eq!(frame(&bytes[..end], true), None);
+            }
+            for at in 19..bytes.len() {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 4;
+                assert_eq!(frame(&damaged, true), None, "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_are_cut_are_refused_and_not_misread() {
+        let catalog = catalog();
+        for bytes in events() {
+            let event = decode(frame(&bytes, true).unwrap()).unwrap();
+            let BinlogEvent::Rows(rows) = event else {
+                continue;
+            };
+            for end in 0..rows.packed.len() {
+                let mut groups = RowGroups::default();
+                for earlier in events().iter().take(4) {
+                    let event = decode(frame(earlier, true).unwrap()).unwrap();
+                    if !matches!(event, BinlogEvent::Rows(_)) {
+                        groups.take(event, "", &catalog).unwrap();
+                    }
+                }
+                let mut cut = rows.clone();
+                cut.packed.truncate(end);
+                let taken = groups.take(BinlogEvent::Rows(cut), "", &catalog);
+                let changes = groups.open.map_or(0, |open| open.changes.len());
+                assert!(taken.is_none() || changes < 2 || end == rows.packed.len());
+            }
+        }
+    }
+}
