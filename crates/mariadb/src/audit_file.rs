@@ -119,7 +119,7 @@ impl AuditFile {
         let mut texts = Vec::new();
         self.read_file(&mut texts)?;
         while let Some(next) = self.next_file()? {
-            // What was written between the look at the file and its renaming.
+            // Lines may have come between the look at the file and its renaming.
             self.read_file(&mut texts)?;
             self.file = LineFile::whole(next);
             self.read_file(&mut texts)?;

@@ -1,9 +1,10 @@
 //! One line of the log of the plug-in `server_audit`.
 //!
 //! `TIME,SERVER,USER,HOST,CONNECTION,QUERY,OPERATION,DATABASE,OBJECT,ERROR`. The object of a
-//! statement is its text between quotes, with escapes. `https://mariadb.com/kb/en/mariadb-audit-plugin-log-format/`
+//! statement is its text between quotes, with escapes.
+//! `https://mariadb.com/kb/en/mariadb-audit-plugin-log-format/`
 //!
-//! Invariant: a line that has another form is none. The names of users are not escaped, so a line
+//! Invariant: a line that has another form is refused. Names of users are not escaped, so a line
 //! with an unusual one may be refused.
 
 use crate::calendar::days_since_1970;

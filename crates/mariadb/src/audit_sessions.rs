@@ -184,7 +184,7 @@ impl AuditSessions {
             false => names_of(text, self.dialect),
         };
         let is_idle = opens_none && first != "CALL" && tables.as_ref().is_ok_and(uses_nothing);
-        // What was opened says which tables an unknown statement used.
+        // The opened tables say what an unknown statement used.
         self.unparsed += u64::from(tables.is_err() && error == 0 && is_ours && opened.is_none());
         let statement = ExecutedStatement {
             time: began,

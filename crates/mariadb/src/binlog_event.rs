@@ -17,7 +17,7 @@ const STANDALONE: u8 = 1;
 /// The optional part of a table's description with the names of its columns.
 const COLUMN_NAMES: u8 = 4;
 
-/// What an event says.
+/// An event, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BinlogEvent {
     /// The stream goes on in another file.

@@ -1,7 +1,7 @@
 //! Which unit a committed group belongs to.
 //!
 //! A group of an engine with transactions has the number of the statement that began its
-//! transaction, and the log of statements has that number: the two are one. Another group has its
+//! transaction. The log of statements has that number, too. Another group has its
 //! connection and the texts of its statements.
 
 use std::collections::BTreeMap;

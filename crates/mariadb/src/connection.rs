@@ -18,7 +18,7 @@ use crate::{ConnectionTarget, Error};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A packet of this length goes on in the next one.
 const FULL: usize = 0xff_ffff;
-/// What this client can: long passwords and flags, a database, the protocol of version 4.1,
+/// The abilities of this client: long passwords and flags, a database, the protocol of version 4.1,
 /// transactions, authentication, and its plug-ins.
 const CAPABILITIES: u32 = 0x1 | 0x4 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x8_0000;
 /// `utf8mb4_general_ci`
@@ -149,7 +149,7 @@ impl Connection {
         Ok(first.flatten().unwrap_or_default())
     }
 
-    /// Begins a stream of events from a position on. From then on [`Connection::received`] has them.
+    /// Begins a stream of events from a position on. [`Connection::received`] then has them.
     pub(crate) fn stream(&mut self, file: &str, position: u32, server: u32) -> Result<(), Error> {
         let mut body = position.to_le_bytes().to_vec();
         body.extend_from_slice(&ANNOTATE.to_le_bytes());

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use crate::audit_file::AuditFile;
 use crate::audit_sessions::{AuditSessions, Unit};
-use crate::binlog_stream::{BinlogPosition, BinlogStream};
+use crate::binlog_stream::BinlogStream;
 use crate::catalog_reader::ServerCatalog;
 use crate::client_finder::ClientFinder;
 use crate::commit_matching::give;

@@ -39,7 +39,7 @@ pub(crate) enum ColumnKind {
     Null,
 }
 
-/// What the catalog says of a column.
+/// A column, as the catalog describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ColumnType {
     pub(crate) name: String,
@@ -49,7 +49,7 @@ pub(crate) struct ColumnType {
     pub(crate) form: TextForm,
 }
 
-/// What the bytes of a text are.
+/// The meaning of the bytes of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum TextForm {
     #[default]

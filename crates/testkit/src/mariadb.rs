@@ -89,6 +89,7 @@ impl MariadbServer {
             .arg("--no-defaults")
             .args(SETTINGS)
             .arg(format!("--datadir={}", self.data.display()))
+            .arg(format!("--tmpdir={}", self.data.display()))
             .arg(format!("--port={}", self.port))
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!("--pid-file={}", self.data.join("pid").display()))

@@ -130,7 +130,13 @@ impl Workload {
         self.script.push_str(&format!(
             "UPDATE {name} SET mark = '{mark}' WHERE id = {key};\n"
         ));
-        self.changes.push((table, key, "update", mark.to_owned()));
+        let mut of_row = self.changes.iter().rev();
+        let last = of_row.find(|change| (change.0, change.1) == (table, key));
+        // MariaDB does not write a row that already has the value.
+        let is_same = last.is_some_and(|change| change.3 == mark);
+        if !is_same || self.dialect == Dialect::Postgres {
+            self.changes.push((table, key, "update", mark.to_owned()));
+        }
     }
 
     fn delete(&mut self, mark: &str, dice: &mut Dice) {

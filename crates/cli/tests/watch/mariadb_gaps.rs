@@ -65,7 +65,7 @@ fn rows_of_a_binlog_that_was_removed_unread_are_a_gap() {
     place.query("CREATE TABLE a (id int PRIMARY KEY, t longtext)");
     let watch = place.server.watched(&place.stage, &[]).unwrap();
     watch.signal(Signal::STOP).unwrap();
-    // The server ends the stream, and waits for nobody.
+    // The server ends the stream, and does not wait.
     place.query("INSERT INTO a SELECT seq, repeat('x', 100000) FROM seq_1_to_300");
     let streams = || place.query("SHOW PROCESSLIST").contains("Binlog Dump");
     assert!(eventually(PATIENCE, || !streams()));
