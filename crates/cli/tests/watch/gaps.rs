@@ -274,7 +274,7 @@ fn a_slot_that_fills_the_disk_is_dropped_with_a_gap_and_the_database_goes_on() {
     assert!(eventually(PATIENCE, || streams() == "1\n"));
     place.query("INSERT INTO a VALUES (-1, 'later')");
     watch.end().unwrap();
-    let reasons = reasons(&place);
+    let reasons = place.reasons();
     assert!(reasons.contains("row changes from"), "{reasons}");
     let row = place.lineage(&["--table", "a", "--key", "-1"]);
     assert!(row.iter().any(|node| node.contains("'later'")), "{row:?}");
