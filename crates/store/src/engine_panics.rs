@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::PanicHookInfo;
-#[cfg(feature = "key-value")]
+#[cfg(feature = "rust-engine")]
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -28,12 +28,12 @@ thread_local! {
 }
 
 /// The engine of this thread works until this is dropped.
-#[cfg(feature = "key-value")]
+#[cfg(feature = "rust-engine")]
 pub struct EngineAtWork(());
 
 /// Says that the engine of this thread works on a database from now on. Called for each row, so
 /// that it allocates nothing for a database that it knows.
-#[cfg(feature = "key-value")]
+#[cfg(feature = "rust-engine")]
 pub fn working_on(path: &Path) -> EngineAtWork {
     WORK.with_borrow_mut(|work| {
         work.depth += 1;
@@ -44,7 +44,7 @@ pub fn working_on(path: &Path) -> EngineAtWork {
     EngineAtWork(())
 }
 
-#[cfg(feature = "key-value")]
+#[cfg(feature = "rust-engine")]
 impl Drop for EngineAtWork {
     fn drop(&mut self) {
         WORK.with_borrow_mut(|work| work.depth -= 1);

@@ -5,11 +5,14 @@
 //! [`damaged_by_panic`](crate::damaged_by_panic).
 
 use std::io::{self, ErrorKind};
+#[cfg(feature = "rust-engine")]
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Result, engine_panics};
+#[cfg(feature = "rust-engine")]
+use crate::engine_panics;
+use crate::{Error, Result};
 
 /// How long to wait for another process that has the database.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two attempts to get the database.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Does the work of an engine. A panic is [`Error::Corrupt`].
+/// Does the work of an engine in Rust. A panic is [`Error::Corrupt`].
+#[cfg(feature = "rust-engine")]
 pub fn caught<R>(path: &Path, work: impl FnOnce() -> Result<R>) -> Result<R> {
     let _working = engine_panics::working_on(path);
     // A database that has panicked is only closed, or fails again.

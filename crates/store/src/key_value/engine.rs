@@ -4,7 +4,7 @@
 //!
 //! - A snapshot shows one state, however long it lives.
 //! - All changes of a [`commit`](KeyValueEngine::commit) become visible at once, or none.
-//! - Damaged files are an error, never a panic: see [`caught`](super::damage::caught).
+//! - Damaged files are an error, never a panic: see `caught` in `damage.rs`.
 
 use std::ops::ControlFlow;
 use std::path::Path;
