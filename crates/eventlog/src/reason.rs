@@ -122,7 +122,7 @@ reasons! {
     TooManyStatements { /** How many are kept. */ most: u64 }
         says "programs said more about their own work than is kept: only the first {most} statements are in the graph"
         means "Programs of the run named activities, things and attributes by marks. The later ones are in the log, and not in the graph. \
-            What the programs did is recorded all the same.";
+            The operations of these programs are recorded all the same.";
     /// Programs that need the guard ran without it.
     Unwatched { /** Up to three, and how many more. */ programs: String }
         says "without the guard, nothing that {programs} did was recorded"
