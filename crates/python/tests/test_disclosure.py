@@ -47,16 +47,19 @@ def commands(place: Any) -> list[list[str]]:
     return [list(row["argv"]) for row in rows]
 
 
+def paths(place: Any, thing: str) -> list[str]:
+    """Returns the paths and names in the origin of a thing."""
+    return [node["path"] for node in place.json_of("of", thing)["nodes"] if "path" in node]
+
+
 def test_a_thing_comes_from_the_files_of_its_activity(workspace: Any) -> None:
     Path("train.csv").write_text("1")
     Path("program.py").write_text(SCRIPT)
     bs.run([sys.executable, "program.py"])
-    store = bs.Store()
-    origin = [row["path"] for row in store.of("model:3").to_dicts() if row.get("path")]
+    origin = paths(workspace, "model:3")
     assert any(path.endswith("/train.csv") for path in origin), origin
     assert "s3://bucket/é %" in origin
-    reply = [row["path"] for row in store.of("reply:1").to_dicts() if row.get("path")]
-    assert "table:a" in reply
+    assert "table:a" in paths(workspace, "reply:1")
     assert ["train", "epoch 3"] in commands(workspace)
 
 
