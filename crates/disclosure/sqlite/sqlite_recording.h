@@ -87,7 +87,6 @@ struct savepoint {
 /* A connection. */
 struct connection {
     sqlite3 *db;
-    char *file; /* absolute; empty for a database in memory */
     struct table *tables;
     struct statement *statements;
     struct row *rows;
