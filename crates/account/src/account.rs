@@ -1,5 +1,7 @@
 //! The account of a file: plain data, without a store behind it.
 
+use std::collections::BTreeMap;
+
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
@@ -22,7 +24,8 @@ pub struct Account {
     /// The commands through which content flowed between the subject and the other ends, those
     /// nearest to the subject first.
     pub chain: Vec<usize>,
-    /// The commands of the chain that the user's own files concern.
+    /// The commands of the chain that the user's own files concern, and the parts that programs
+    /// named.
     pub own: std::collections::BTreeSet<usize>,
     /// The commands that started these, such as `make`, the nearest first.
     pub drivers: Vec<usize>,
@@ -42,10 +45,10 @@ pub struct AccountRun {
     pub details: RunDetails,
 }
 
-/// A file, or a pipe between commands.
+/// A file, a thing that a program named, or a pipe between commands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathNode {
-    /// Its absolute path; a descriptive name for a pipe.
+    /// Its absolute path; the name of a thing; a descriptive name for a pipe.
     pub path: Bytes,
     /// The kind of thing.
     pub kind: EntityKind,
@@ -65,6 +68,13 @@ pub struct PathNode {
     pub by_content: bool,
     /// A run made this version, and from no other version.
     pub begun: bool,
+}
+
+impl PathNode {
+    /// True for a file, and for a thing that a program named, such as a table.
+    pub fn is_content(&self) -> bool {
+        matches!(self.kind, EntityKind::File | EntityKind::Resource)
+    }
 }
 
 /// A command with its flow.
@@ -94,6 +104,8 @@ pub struct Command {
     pub programs: usize,
     /// It is a part of a program's work that the program named, and no command for a shell.
     pub is_part: bool,
+    /// Attributes that the program gave to this work: names and values.
+    pub attributes: BTreeMap<Bytes, Bytes>,
 }
 
 /// The first line of an answer: who made the subject.
@@ -150,7 +162,7 @@ impl Account {
             && !self.files[file].begun
             && matches!(
                 self.files[file].kind,
-                EntityKind::File | EntityKind::Symlink
+                EntityKind::File | EntityKind::Symlink | EntityKind::Resource
             )
     }
 

@@ -85,8 +85,7 @@ impl ChainFinder<'_> {
                     continue;
                 }
                 let reads = self.account.commands[driver].reads.iter();
-                let files =
-                    reads.filter(|&&file| self.account.files[file].kind == EntityKind::File);
+                let files = reads.filter(|&&file| self.account.files[file].is_content());
                 for &file in files {
                     waiting.extend(beyond(self.account, file));
                 }
@@ -107,6 +106,7 @@ fn leaves_files(account: &Account, command: usize) -> bool {
 }
 
 /// The commands of the chain that used a source of the user's own, or what such a command made.
+/// The parts that a program named are there, too: it named them for a reader.
 fn own(account: &Account) -> BTreeSet<usize> {
     let mut own = BTreeSet::new();
     let is_own = |file: usize| account.is_source(file) && account.files[file].own;
@@ -123,7 +123,7 @@ fn own(account: &Account) -> BTreeSet<usize> {
                         .iter()
                         .any(|maker| own.contains(maker))
             };
-            if reads.iter().any(|&file| leads(file)) {
+            if account.commands[at].is_part || reads.iter().any(|&file| leads(file)) {
                 own.insert(at);
             }
         }

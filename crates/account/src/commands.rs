@@ -30,8 +30,15 @@ pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize
         // A cell of a notebook, or a test, is a command: the program named it.
         let named = recording.marked.is_named(at).then_some(at);
         let command = named.or(command);
-        let command = command.or_else(|| is_command(recording, at, outside).then_some(at));
-        let program = if epoch > 0 { Some(at) } else { above };
+        // Between two activities that a program named, it goes on as before.
+        let resumes = named.is_none() && recording.marked.contains(at);
+        let begins = !resumes && is_command(recording, at, outside);
+        let command = command.or(begins.then_some(at));
+        let program = if epoch > 0 && !resumes {
+            Some(at)
+        } else {
+            above
+        };
         of[at] = command.or(program).unwrap_or(at);
         waiting.extend(
             recording.children[at]

@@ -9,7 +9,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use backstory_graph::model::EntityKind;
 use backstory_workflow::steps::is_one;
 use backstory_workflow::tools::knowledge;
 
@@ -69,7 +68,7 @@ pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<Weight> {
                 .flat_map(|&at| &account.commands[at].writes)
         };
         let subject = writes().any(|file| account.roots.contains(file));
-        let is_file = |&file: &usize| account.files[file].kind == EntityKind::File;
+        let is_file = |&file: &usize| account.files[file].is_content();
         let mut reads = siblings
             .commands
             .iter()

@@ -7,8 +7,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use backstory_graph::model::EntityKind;
-
 use crate::Direction;
 use crate::account::Account;
 use crate::chain::onward;
@@ -95,7 +93,7 @@ impl Account {
         for &command in self.commands_at(near) {
             for &starter in &self.commands[command].drivers {
                 let reads = self.commands[starter].reads.iter().copied();
-                let files = reads.filter(|&far| self.files[far].kind == EntityKind::File);
+                let files = reads.filter(|&far| self.files[far].is_content());
                 steps.extend(files.map(|far| WayStep {
                     near,
                     command,

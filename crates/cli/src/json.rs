@@ -207,6 +207,24 @@ impl Fields<'_> {
         self.line.extend_from_slice(b"null");
     }
 
+    /// An object whose names are data.
+    pub fn map<'p>(
+        &mut self,
+        key: &'static str,
+        pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>,
+    ) {
+        self.key(key);
+        self.line.push(b'{');
+        for (n, (name, value)) in pairs.enumerate() {
+            let lead: &[u8] = if n == 0 { b"" } else { b", " };
+            self.line.extend_from_slice(lead);
+            let _ = string(name, self.line);
+            self.line.extend_from_slice(b": ");
+            let _ = string(value, self.line);
+        }
+        self.line.push(b'}');
+    }
+
     /// An object.
     pub fn object(&mut self, key: &'static str, fields: impl FnOnce(&mut Fields<'_>)) {
         self.key(key);

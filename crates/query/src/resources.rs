@@ -37,8 +37,8 @@ struct Scheme {
     has_schemas: bool,
 }
 
-/// True for the full name of a thing.
-pub(crate) fn is_resource(name: &[u8]) -> bool {
+/// True for the full name of a table or a row of a database.
+pub fn is_of_database(name: &[u8]) -> bool {
     let begins = |scheme: &Scheme| name.starts_with(scheme.begin.as_bytes());
     SCHEMES.iter().any(begins)
 }
@@ -192,7 +192,7 @@ mod tests {
         for part in ["shop.accounts", "shop/accounts", ".accounts", "bank"] {
             assert!(!is_table(full, part), "{part}");
         }
-        assert!(is_resource(full.as_bytes()) && !is_resource(b"/mariadb://x"));
+        assert!(is_of_database(full.as_bytes()) && !is_of_database(b"/mariadb://x"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{EntityKey, RunKey, Store, VersionMatch};
 
 use crate::peers::{REPLY, is_address};
-use crate::resources::{is_resource, versions_of};
+use crate::resources::{is_of_database, versions_of};
 use crate::{Error, Result, now, undone};
 
 /// A path in all forms in which it may have been recorded.
@@ -123,7 +123,7 @@ pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(Enti
         let key = key.ok_or_else(|| no_peer(address))?;
         return Ok((key, store.entity(key)?));
     }
-    if is_resource(address) {
+    if is_of_database(address) {
         let newest = versions_of(store, address, run)?.into_iter().next();
         let key = newest.ok_or_else(|| Error::NotFound(path.to_owned()))?;
         return Ok((key, store.entity(key)?));

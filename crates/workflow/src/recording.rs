@@ -3,12 +3,12 @@
 //! In: a store and a run's id. Out: a [`Recording`], from which steps and views are made. The ids
 //! of activities and entities are dense, and are indexes here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform, Relation};
-use backstory_graph::nested;
 use backstory_graph::standard::{self, StandardDescriptors};
+use backstory_graph::{marks, nested};
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, RunKey, Store};
 
@@ -42,14 +42,32 @@ pub struct Recording {
     pub standard: Vec<StandardDescriptors>,
     /// Files that an activity opened for its children without a write of its own that was seen.
     pub given: HashSet<(usize, EntityId)>,
-    /// The activities that began by a mark of their program.
+    /// Statements of programs about their activities.
     pub marked: MarkedActivities,
 }
 
-/// The activities that began by a mark of their program ([`backstory_graph::nested`]), by id.
+/// Statements of programs about their activities ([`backstory_graph::marks`]), by activity.
 #[derive(Debug, Clone, Default)]
 pub struct MarkedActivities {
     all: HashMap<usize, bool>,
+    notes: HashMap<usize, Notes>,
+}
+
+/// Attributes and extended records that a program gave an activity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// The last value of each attribute, by its name.
+    pub attributes: BTreeMap<Bytes, Bytes>,
+    /// The type and the payload of each extended record, in the order of the statements.
+    pub records: Vec<(Bytes, Bytes)>,
+}
+
+impl Notes {
+    /// Takes in those of another activity.
+    pub fn extend(&mut self, other: Notes) {
+        self.attributes.extend(other.attributes);
+        self.records.extend(other.records);
+    }
 }
 
 impl MarkedActivities {
@@ -57,7 +75,19 @@ impl MarkedActivities {
     pub(crate) fn add(&mut self, activity: usize, kind: &[u8], payload: &[u8]) {
         if kind == nested::KIND {
             self.all.insert(activity, payload == nested::NESTED);
+        } else if kind == marks::ATTRIBUTE {
+            let (name, value) = marks::attribute(payload);
+            let notes = self.notes.entry(activity).or_default();
+            notes.attributes.insert(name, value);
+        } else if marks::is_record_type(kind) {
+            let notes = self.notes.entry(activity).or_default();
+            notes.records.push((kind.into(), payload.into()));
         }
+    }
+
+    /// Attributes and extended records that the program gave the activity. Most have none.
+    pub fn notes(&self, activity: usize) -> Notes {
+        self.notes.get(&activity).cloned().unwrap_or_default()
     }
 
     /// True if the activity is a part of its process's work: no program began with it.

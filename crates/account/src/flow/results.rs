@@ -3,6 +3,7 @@
 use super::{Draft, FlowBuilder};
 use crate::account::{Account, AccountRun, Command, PathNode};
 use crate::{Direction, chain};
+use backstory_graph::model::EntityKind;
 use backstory_query::answer::{Flow, Lineage, Node};
 use backstory_workflow::ownership::{FileOwner, Ownership};
 use backstory_workflow::steps::call;
@@ -68,6 +69,8 @@ impl FlowBuilder<'_> {
         for file in &mut files.files {
             // Without an identity, the file was gone when the run ended.
             file.own = match file.modified {
+                // A program named it for a reader.
+                _ if file.kind == EntityKind::Resource => true,
                 None => ownership.owner_of_removed(&file.path) == FileOwner::User,
                 Some(_) => ownership.is_own(&file.path),
             };
@@ -166,6 +169,7 @@ impl FlowBuilder<'_> {
             drivers,
             programs: draft.members.len(),
             is_part: recording.marked.is_named(root),
+            attributes: recording.marked.notes(root).attributes,
         }
     }
 

@@ -224,6 +224,12 @@ fn step(account: &Account, at: usize, index: &dyn Fn(&usize) -> usize, fields: &
     fields.time("start", command.start);
     fields.time("end", command.end);
     fields.number("processes", command.programs);
+    fields.bool("part", command.is_part);
+    let attributes = command.attributes.iter();
+    fields.map(
+        "attributes",
+        attributes.map(|(name, value)| (&**name, &**value)),
+    );
     fields.numbers("inputs", command.reads.iter().map(index));
     fields.numbers("outputs", command.writes.iter().map(index));
 }

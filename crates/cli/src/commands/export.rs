@@ -59,7 +59,8 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     Ok(0)
 }
 
-/// The subject: a run by its id or name, else a file. A word that looks like a path is a path.
+/// The subject: a run by its id or name, else a file or a thing that a program named. A word that
+/// looks like a path is a path.
 fn subject(current: &CurrentStore, wanted: Option<&std::ffi::OsStr>) -> Result<Subject, Failure> {
     let Some(wanted) = wanted else {
         return Ok(Subject::Run(current.run(None)?));
@@ -68,7 +69,12 @@ fn subject(current: &CurrentStore, wanted: Option<&std::ffi::OsStr>) -> Result<S
     let name = wanted.to_str().filter(|name| !name.contains('/'));
     match name.map(|name| current.run(Some(name))) {
         Some(Ok(run)) => Ok(Subject::Run(run)),
-        Some(Err(failure)) if !path.exists() && path.extension().is_none() => Err(failure),
+        Some(Err(failure)) if !path.exists() && path.extension().is_none() => {
+            match backstory_query::subject::newest(&current.store, path, None) {
+                Ok(_) => Ok(Subject::Path(path.to_owned())),
+                Err(_) => Err(failure),
+            }
+        }
         _ => Ok(Subject::Path(path.to_owned())),
     }
 }

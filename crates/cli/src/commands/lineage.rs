@@ -98,7 +98,7 @@ pub fn run(
     };
     // Steps are commands. A transaction of a database is not a command.
     let level = match level {
-        Level::Step if list.is_none() && args.is_for_a_screen() && has_resources(&lineage) => {
+        Level::Step if list.is_none() && args.is_for_a_screen() && has_tables(&lineage) => {
             Level::Process
         }
         other => other,
@@ -132,18 +132,15 @@ pub fn run(
     done
 }
 
-/// True if the way leads through tables of a database.
-fn has_resources(lineage: &Lineage) -> bool {
-    let is_resource = |node: &Node| {
-        matches!(
-            node,
-            Node::Entity {
-                kind: EntityKind::Resource,
-                ..
-            }
-        )
+/// True if the way leads through tables of a database, whose transactions are no commands.
+fn has_tables(lineage: &Lineage) -> bool {
+    let is_table = |node: &Node| match node {
+        Node::Entity { kind, path, .. } => {
+            *kind == EntityKind::Resource && query::is_of_database(path)
+        }
+        Node::Activity { .. } => false,
     };
-    lineage.nodes.iter().any(is_resource)
+    lineage.nodes.iter().any(is_table)
 }
 
 /// Writes the whole graph: nodes and links by index, roots first. For a row, also its history.

@@ -65,6 +65,73 @@ fn a_thing_that_a_program_names_is_found_with_what_it_came_from() {
 }
 
 #[test]
+fn the_account_of_a_thing_has_named_activities_as_steps() {
+    let place = Place::new();
+    place.write("train.csv", "0.12");
+    let emit = format!("{} emit", place.program());
+    place.keep(
+        &format!(
+            "sort train.csv > sorted.csv; {emit} begin train 'epoch 3'; read rate < sorted.csv; \
+             {emit} write model:3; {emit} note loss 0.12; {emit} record org.example.rate 7; \
+             {emit} end; {emit} read model:3; echo good > report"
+        ),
+        &[],
+    );
+    for (thing, sources) in [("model:3", "train.csv"), ("report", "model:3")] {
+        let of = place.run(&["of", thing]).out;
+        assert!(of.contains("train 'epoch 3'\n"), "{of}");
+        assert!(of.contains("noted loss 0.12"), "{of}");
+        assert!(
+            of.contains("sort train.csv") && of.contains(sources),
+            "{of}"
+        );
+        // The shell is one step before and after the activity.
+        assert!(
+            of.matches("\n  sh -c").count() <= 1 && !of.contains(" × "),
+            "{of}"
+        );
+        assert!(of.lines().count() < 24, "{of}");
+    }
+    let json = place.json(&["of", "model:3", "--level", "step", "--json"]);
+    let mut steps = json["steps"].as_array().unwrap().iter();
+    let train = steps.find(|step| step["part"] == true).unwrap();
+    assert_eq!(train["attributes"]["loss"], "0.12", "{train}");
+}
+
+#[test]
+fn prov_has_what_programs_said_in_terms_of_its_own() {
+    let place = Place::new();
+    let emit = format!("{} emit", place.program());
+    place.keep(
+        &format!(
+            "{emit} begin train; {emit} write model:3; {emit} note 'loss rate' '0.1\"2'; \
+             {emit} record org.example.rate 7; {emit} end"
+        ),
+        &[],
+    );
+    let export = |format: &str| {
+        let options = ["export", format, "model:3", "--level", "process"];
+        place.run(&options).out
+    };
+    let notation = export("prov-n");
+    for part in [
+        "prefix note <urn:backstory:note:>",
+        "note:loss%20rate=\"0.1\\\"2\"",
+        "record:org.example.rate=\"7\"",
+        "prov:type='backstory:part'",
+        "prov:location=\"model:3\" %% xsd:anyURI",
+    ] {
+        assert!(notation.contains(part), "{part}: {notation}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&export("prov-json")).unwrap();
+    let mut activities = json["activity"].as_object().unwrap().values();
+    assert!(
+        activities.any(|one| one["note:loss%20rate"] == "0.1\"2"),
+        "{json}"
+    );
+}
+
+#[test]
 fn a_script_speaks_through_emit() {
     let place = Place::new();
     place.write("train.csv", "0.12");

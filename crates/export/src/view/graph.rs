@@ -9,7 +9,7 @@ use backstory_query::Globs;
 use backstory_query::answer::Flow;
 use backstory_store::{ActivityKey, EntityKey};
 use backstory_workflow::paths::is_tool;
-use backstory_workflow::recording::Recording;
+use backstory_workflow::recording::{Notes, Recording};
 use backstory_workflow::selection::NodeKey;
 use backstory_workflow::{Selection, shell};
 
@@ -127,6 +127,10 @@ impl<'b> GraphBuilder<'b> {
         for &member in &step.members {
             self.activities.insert(member, index);
         }
+        let mut notes = Notes::default();
+        for &(_, member) in &step.members {
+            notes.extend(recording.marked.notes(member));
+        }
         let (_, root) = step.members[0];
         let first = &recording.activities[root];
         let lines: Vec<String> = step
@@ -157,6 +161,8 @@ impl<'b> GraphBuilder<'b> {
             epoch: first.epoch,
             parent: None,
             step: Some(at),
+            is_part: false,
+            notes,
         });
     }
 
@@ -356,5 +362,7 @@ fn activity(recording: &Recording, run: usize, at: usize, step: Option<usize>) -
         epoch: activity.epoch,
         parent: None,
         step,
+        is_part: recording.marked.is_named(at),
+        notes: recording.marked.notes(at),
     }
 }

@@ -12,7 +12,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Ident;
 use backstory_graph::model::{Certainty, EntityKind, Interval};
 use backstory_query::answer::{Flow, RunDetails};
-use backstory_workflow::recording::split;
+use backstory_workflow::recording::{Notes, split};
 use backstory_workflow::shell;
 use backstory_workflow::steps::{SharedEnvironment, Workflow};
 
@@ -54,6 +54,10 @@ pub struct ViewActivity {
     pub parent: Option<usize>,
     /// The step of the view's workflow that it is part of.
     pub step: Option<usize>,
+    /// It is a part of a program's work that the program named.
+    pub is_part: bool,
+    /// Attributes and extended records that the program gave it.
+    pub notes: Notes,
 }
 
 /// A version of a file, pipe, directory or other thing.

@@ -158,7 +158,7 @@ impl ExcerptReader<'_> {
         Ok(id)
     }
 
-    /// The activities that began by a mark.
+    /// Statements of programs about the activities.
     fn marked(&self) -> Result<MarkedActivities> {
         let mut marked = MarkedActivities::default();
         for (activity, _, kind, payload) in self.store.extended(self.run)? {

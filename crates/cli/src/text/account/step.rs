@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use backstory_account::{Account, Direction, Siblings, pattern_text};
-use backstory_graph::model::EntityKind;
+use backstory_account::{Account, Command, Direction, Siblings, pattern_text};
 use backstory_workflow::paths::{absolute, base_name, parent, relative};
 use backstory_workflow::steps::Word;
 
 use super::Sheet;
 use crate::text::command::shortened;
-use crate::text::line::excerpt;
+use crate::text::line::{excerpt, printable};
 use crate::text::paths::shown;
 use crate::text::style::Role;
 
@@ -61,7 +60,7 @@ impl<'a> StepWriter<'a> {
         lines
     }
 
-    /// The files of a step that its command does not name, and its sources.
+    /// The files of a step that its command does not name, its sources, and its attributes.
     fn facts(&self, step: &Siblings) -> String {
         let account = self.account;
         let (mut made, mut from, mut sources) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -72,19 +71,21 @@ impl<'a> StepWriter<'a> {
                 .words
                 .iter()
                 .filter_map(|word| match word {
-                    Word::Text(text) => Some(absolute(text, &command.line.cwd)),
+                    Word::Text(text) => Some(text),
                     _ => None,
                 })
+                // A word may be the name of a thing.
+                .flat_map(|text| [absolute(text, &command.line.cwd), text.to_vec()])
                 .collect();
             for &file in &command.writes {
                 let file = &account.files[file];
-                if !named.contains(&*file.path) && file.kind == EntityKind::File && file.own {
+                if !named.contains(&*file.path) && file.is_content() && file.own {
                     made.insert(&*file.path);
                 }
             }
             for &at in &command.reads {
                 let file = &account.files[at];
-                if file.kind != EntityKind::File || !file.own {
+                if !file.is_content() || !file.own {
                     continue;
                 }
                 if account.is_source(at) && account.direction == Direction::Back {
@@ -109,6 +110,9 @@ impl<'a> StepWriter<'a> {
                 let paths: Vec<&[u8]> = paths.into_iter().collect();
                 facts.push(format!("{word} {}", self.list(&paths, &step.cwd, FEW)));
             }
+        }
+        if let [at] = step.commands[..] {
+            facts.extend(attributes(&account.commands[at]));
         }
         facts.join("; ")
     }
@@ -159,4 +163,12 @@ impl<'a> StepWriter<'a> {
         }
         texts
     }
+}
+
+/// The attributes that the program gave to a step: `loss 0.12, rate 3`.
+fn attributes(command: &Command) -> Option<String> {
+    let all = command.attributes.iter();
+    let pairs = all.map(|(name, value)| format!("{} {}", printable(name), printable(value)));
+    let pairs: Vec<String> = pairs.take(FEW).collect();
+    (!pairs.is_empty()).then(|| format!("noted {}", pairs.join(", ")))
 }

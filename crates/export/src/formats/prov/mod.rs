@@ -10,6 +10,7 @@
 mod flows;
 mod statement;
 
+use backstory_graph::model::EntityKind;
 use serde_json::{Map, Value, json};
 
 use super::notation::{escaped, file_uri, moment, text};
@@ -27,9 +28,12 @@ pub struct ProvJson;
 pub struct ProvN;
 
 /// Prefixes of names, and the URIs they stand for.
-const PREFIXES: [(&str, &str); 2] = [
+const PREFIXES: [(&str, &str); 4] = [
     ("run", "urn:backstory:run:"),
     ("backstory", "urn:backstory:term:"),
+    // Attributes and extended records, which programs named.
+    ("note", "urn:backstory:note:"),
+    ("record", "urn:backstory:record:"),
 ];
 
 impl Format for ProvJson {
@@ -63,7 +67,7 @@ impl Format for ProvJson {
                     Ok([one]) => one,
                     Err(many) => Value::from(many),
                 };
-                record.insert((*name).to_owned(), value);
+                record.insert(name.to_string(), value);
             }
             let id = statement.id.clone().unwrap_or_else(|| format!("_:r{at}"));
             let records = document.entry(statement.kind).or_insert_with(|| json!({}));
@@ -114,9 +118,14 @@ fn statements(view: &View) -> Vec<Statement> {
     all
 }
 
-/// `RUN/NAME` as a qualified name; characters that the grammar forbids are escaped.
+/// `RUN/NAME` as a qualified name.
 fn name(id: &str) -> String {
-    format!("run:{}", escaped(id.as_bytes()).replace('~', "%7E"))
+    qualified("run", id.as_bytes())
+}
+
+/// A qualified name; characters that the grammar forbids are escaped.
+fn qualified(prefix: &str, local: &[u8]) -> String {
+    format!("{prefix}:{}", escaped(local).replace('~', "%7E"))
 }
 
 fn of_entity(view: &View, entity: &ViewEntity) -> Statement {
@@ -129,6 +138,8 @@ fn of_entity(view: &View, entity: &ViewEntity) -> Statement {
         .and("backstory:version", Literal::Number(entity.version.into()));
     if entity.path.starts_with(b"/") {
         statement = statement.and("prov:location", Literal::Uri(file_uri(&entity.path)));
+    } else if entity.kind == EntityKind::Resource {
+        statement = statement.and("prov:location", Literal::Uri(text(&entity.path)));
     }
     if let Some(ident) = entity.ident {
         statement = statement.and("backstory:size", Literal::Number(ident.size));
@@ -142,11 +153,15 @@ fn of_entity(view: &View, entity: &ViewEntity) -> Statement {
 }
 
 fn of_activity(activity: &ViewActivity) -> Statement {
+    let sort = match activity.is_part {
+        true => "backstory:part",
+        false => "backstory:command",
+    };
     let mut statement = Statement::new("activity")
         .with("startTime", moment(activity.interval.start))
         .with("endTime", moment(activity.interval.end))
         .and("prov:label", Literal::Text(activity.label.clone()))
-        .and("prov:type", Literal::Name("backstory:command".to_owned()))
+        .and("prov:type", Literal::Name(sort.to_owned()))
         .and("backstory:cwd", Literal::Uri(file_uri(&activity.cwd)))
         .and("backstory:pid", Literal::Number(activity.pid.into()));
     if let Some(exit) = activity.exit {
@@ -154,6 +169,12 @@ fn of_activity(activity: &ViewActivity) -> Statement {
     }
     if let Some(signal) = activity.signal {
         statement = statement.and("backstory:signal", Literal::Number(signal.into()));
+    }
+    for (key, value) in &activity.notes.attributes {
+        statement = statement.and(qualified("note", key), Literal::Text(text(value)));
+    }
+    for (kind, payload) in &activity.notes.records {
+        statement = statement.and(qualified("record", kind), Literal::Text(text(payload)));
     }
     statement.id = Some(name(&activity.id));
     statement

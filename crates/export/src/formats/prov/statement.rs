@@ -1,5 +1,6 @@
 //! A statement of PROV, written as PROV-JSON or PROV-N.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::Time;
@@ -63,7 +64,7 @@ pub struct Statement {
     pub id: Option<String>,
     /// The standard's own attributes, by their PROV-JSON names.
     pub formal: BTreeMap<&'static str, String>,
-    pub attributes: BTreeMap<&'static str, Vec<Literal>>,
+    pub attributes: BTreeMap<Cow<'static, str>, Vec<Literal>>,
 }
 
 impl Statement {
@@ -81,8 +82,8 @@ impl Statement {
         self
     }
 
-    pub fn and(mut self, name: &'static str, value: Literal) -> Statement {
-        self.attributes.entry(name).or_default().push(value);
+    pub fn and(mut self, name: impl Into<Cow<'static, str>>, value: Literal) -> Statement {
+        self.attributes.entry(name.into()).or_default().push(value);
         self
     }
 
@@ -118,7 +119,7 @@ impl Statement {
             .chain(places.iter().map(place))
             .collect();
         if !self.attributes.is_empty() {
-            let each = |(name, values): (&&str, &Vec<Literal>)| {
+            let each = |(name, values): (&Cow<'static, str>, &Vec<Literal>)| {
                 let lines = values
                     .iter()
                     .map(|value| format!("{name}={}", value.line()));
