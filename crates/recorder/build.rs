@@ -44,6 +44,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "durable.c",
     "environ.c",
     "exec.c",
+    "line.c",
     "load.c",
     "loader.c",
     "mark.c",

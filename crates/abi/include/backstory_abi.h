@@ -157,6 +157,13 @@ struct bs_arena {
 #define BS_MAGIC_PRESERVE 4
 /* Returns 0 once everything logged so far is durable, or cannot be made so. */
 #define BS_MAGIC_COMMIT 5
+/*
+ * A command line of a shell begins or ends. Returns once the supervisor has looked at the shell. At
+ * an end it returns once the line's log is finalized, or after a moment. Argument: the mark, a path
+ * that begins with BS_LINE_MARK (see docs/design/shell.md).
+ */
+#define BS_MAGIC_LINE 6
+#define BS_LINE_MARK "/dev/null/backstory/line/"
 
 /* The change that is about to happen. */
 #define BS_CHANGE_WRITE 1u    /* the caller writes to the file in place, and does not read it */

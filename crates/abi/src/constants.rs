@@ -63,6 +63,11 @@ pub const MAGIC_DRAIN: i32 = 3;
 /// Request: a file is about to change. The supervisor responds once its content is preserved, or
 /// need not be.
 pub const MAGIC_PRESERVE: i32 = 4;
+/// Request: a shell made a mark, a path in the argument, which says that one of its command lines
+/// begins or ends. The supervisor responds once it has looked at the shell.
+pub const MAGIC_LINE: i32 = 6;
+/// Prefix of the marks of a shell's command lines. Nothing can be at such a path.
+pub const LINE_MARK: &str = "/dev/null/backstory/line/";
 
 /// Request: everything logged so far is to be made durable.
 pub const MAGIC_COMMIT: i32 = 5;

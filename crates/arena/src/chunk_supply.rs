@@ -35,6 +35,8 @@ struct SupplyRequests {
     waiting: u32,
     /// Values that are dropped when chunks have been drained.
     guests: Vec<Box<dyn Send>>,
+    /// The drainer has work beside the chunks.
+    news: bool,
     stopped: bool,
 }
 
@@ -92,6 +94,12 @@ impl ChunkSupply {
         self.asked.notify_all();
     }
 
+    /// Ends the drainer's pause, or its next one.
+    pub fn wake(&self) {
+        self.wishes().news = true;
+        self.asked.notify_all();
+    }
+
     /// Registers a callback that sees every chunk before it leaves the arena. Only the first
     /// registration counts.
     pub fn on_leaving(&self, hook: LeavingHook) {
@@ -124,14 +132,15 @@ impl ChunkSupply {
         wishes.guests.len() + wishes.waiting as usize
     }
 
-    /// Pauses the drainer. The pause ends early if a thread waits for a chunk. Returns false once
-    /// there is nothing to drain any more.
+    /// Pauses the drainer. The pause ends early if a thread waits for a chunk, or for
+    /// [`ChunkSupply::wake`]. Returns false once there is nothing to drain any more.
     pub fn pause(&self, at_most: Duration) -> bool {
         let mut wishes = self.wishes();
-        if wishes.waiting == 0 && wishes.guests.is_empty() && !wishes.stopped {
+        if wishes.waiting == 0 && wishes.guests.is_empty() && !wishes.news && !wishes.stopped {
             let waited = self.asked.wait_timeout(wishes, at_most);
             wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        wishes.news = false;
         !wishes.stopped
     }
 

@@ -25,6 +25,7 @@ pub mod runs;
 pub mod scope;
 pub mod search;
 pub mod serve;
+pub mod shell;
 pub mod store;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
+use shell::{InitArgs, ShellArgs};
 use store::StoreCommand;
 use watch::WatchArgs;
 
@@ -84,6 +86,14 @@ pub enum Command {
     /// Run a command and record what it reads, writes and executes
     #[command(after_help = record::EXAMPLES)]
     Record(RecordArgs),
+
+    /// Start a shell and record each command line as a run
+    #[command(after_help = shell::SHELL)]
+    Shell(ShellArgs),
+
+    /// Print a script for a start-up file, so that each interactive shell is recorded
+    #[command(after_help = shell::INIT)]
+    Init(InitArgs),
 
     /// Show a directory at a mount point, and record what any process does there
     #[command(after_help = mount::EXAMPLES)]

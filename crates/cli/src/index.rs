@@ -263,6 +263,7 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         return Err(LogError::Stranger { run: header.id });
     }
     let end = end_of(&log);
+    header.complete_line(&end);
     // Events come in order of time, so that the time of an event says how much is done.
     let lasted = end.ended.saturating_sub(header.started);
     let progress = Progress::of(&what, u64::try_from(lasted).unwrap_or(0), Unit::Part);

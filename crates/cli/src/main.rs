@@ -16,6 +16,7 @@ mod index;
 mod json;
 mod pager;
 mod parameter_file;
+mod recorded_shell;
 mod running_runs;
 mod scope;
 mod sha256_index;
@@ -48,6 +49,8 @@ fn main() -> ExitCode {
     pager::allow(!cli.no_pager && is_paged(&cli.command));
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
+        Command::Shell(args) => commands::shell::run(&args, store),
+        Command::Init(args) => commands::shell::init(&args),
         Command::Mount(args) => commands::mount::run(args, store),
         Command::Watch(args) => commands::watch::run(args, store),
         Command::Files(args) => commands::files::run(args, store),
@@ -119,6 +122,8 @@ fn uses_tools(command: &Command) -> bool {
     !matches!(
         command,
         Command::Record(_)
+            | Command::Shell(_)
+            | Command::Init(_)
             | Command::Mount(_)
             | Command::Watch(_)
             | Command::ReplayEnter(_)

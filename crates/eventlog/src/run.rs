@@ -24,7 +24,10 @@ pub struct RunHeader {
     /// The source that wrote the records, if it is not a recorded command: `mount`, `postgres`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The command and its arguments.
+    /// The line of a recorded shell that this run is. `None` for every other run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<ShellLine>,
+    /// The command and its arguments. A line of a shell is the argument of the shell's `-c`.
     pub command: Vec<Vec<u8>>,
     /// Environment, secrets redacted (`NAME=<redacted>`).
     pub environment: Vec<Vec<u8>>,
@@ -60,6 +63,15 @@ pub struct RunHeader {
 }
 
 impl RunHeader {
+    /// Adds the text of a shell's line that was known at its end only.
+    pub fn complete_line(&mut self, end: &RunEnd) {
+        if let (Some(line), Some(text)) = (&mut self.line, &end.line_text) {
+            line.text.clone_from(text);
+            self.command.truncate(1);
+            self.command.extend([b"-c".to_vec(), text.clone()]);
+        }
+    }
+
     /// The difference between the calendar and the time since boot, if it is known. It differs
     /// between two runs of one boot only if the machine's clock was set in between.
     pub fn ahead_of_boot(&self) -> Option<i64> {
@@ -85,6 +97,20 @@ impl RunHeader {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(number: &i64) -> bool {
     *number == 0
+}
+
+/// A command line that was typed in a recorded shell.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShellLine {
+    /// The id of the run that has what the shell did outside of its lines.
+    pub session: String,
+    /// Its number in the session, from 1.
+    pub number: u64,
+    /// The text as it was typed. Empty if it is not known, or known at the end only.
+    pub text: Vec<u8>,
+    /// The path of the terminal. Empty if the shell has no terminal.
+    pub terminal: Vec<u8>,
 }
 
 /// The machine a run was made on.
@@ -159,6 +185,10 @@ pub struct RunEnd {
     /// than the supervisor ended the run, or an earlier version wrote the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ResourceUsage>,
+    /// The text of a shell's line, where the shell gives it after the line has run. See
+    /// [`RunHeader::complete_line`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_text: Option<Vec<u8>>,
 }
 
 /// Resources that processes used until they ended: `getrusage(2)` with `RUSAGE_CHILDREN`.

@@ -45,6 +45,8 @@ pub trait Hooks: Send + Sync {
     fn collects_children_of(&self, _parent: u32) -> bool {
         false
     }
+    /// A thread made a mark of a shell's command line, and waits until `parked` is dropped.
+    fn line_mark(&self, _tid: u32, _mark: Vec<u8>, _parked: ParkedCall) {}
     /// Reports a reason or a warning of the run.
     fn report(&self, reason: Reason);
     /// The preserver of contents, if the run preserves them.

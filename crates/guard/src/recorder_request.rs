@@ -7,9 +7,12 @@ use crate::call_records::write_born;
 use crate::change_preserver::ChangeSource;
 use crate::guard_state::GuardState;
 use crate::held_call::report_crowd;
+use crate::memory::ProcessMemory;
 use crate::notification_buffers::Notification;
 use crate::response::Response;
-use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_PRESERVE};
+use backstory_abi::{
+    MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_LINE, MAGIC_PRESERVE,
+};
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
 use std::os::fd::AsFd;
@@ -49,7 +52,28 @@ pub(crate) fn respond_to_recorder<S: RecordSink>(
             let time = logger.time_of_change(state, time);
             logger.preserve(state, notification, time, ChangeSource::Recorder)
         }
+        MAGIC_LINE => pass_mark(state, notification),
         _ => Response::Continue,
+    }
+}
+
+/// Bytes of the longest mark. The text of a longer line is cut.
+const LONGEST_MARK: usize = 64 * 1024;
+
+/// Passes the mark of a shell's command line to the supervisor.
+fn pass_mark(state: &GuardState, notification: &Notification) -> Response {
+    let mut mark = Vec::new();
+    let read =
+        ProcessMemory::of(notification.tid).string(notification.args[2], LONGEST_MARK, &mut mark);
+    if read.is_err() || !state.still_waits(notification.id) {
+        return Response::Value(0);
+    }
+    match state.park(notification.id) {
+        Some(parked) => {
+            state.hooks.line_mark(notification.tid, mark, parked);
+            Response::Parked
+        }
+        None => Response::Value(0),
     }
 }
 

@@ -18,6 +18,8 @@ pub struct RunSummary {
     pub note: Option<String>,
     /// The id of the run that this one repeats, if `rerun` made it.
     pub repeats: Option<String>,
+    /// The line of a recorded shell that this run is.
+    pub line: Option<backstory_eventlog::run::ShellLine>,
     pub command: Vec<Bytes>,
     pub cwd: Bytes,
     pub started: Time,

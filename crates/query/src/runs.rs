@@ -211,6 +211,7 @@ pub(crate) fn summary(record: &RunRecord) -> RunSummary {
         name: record.name.clone(),
         note: record.note.clone(),
         repeats: record.header.repeats.clone(),
+        line: record.header.line.clone(),
         command: record
             .header
             .command
@@ -241,6 +242,7 @@ pub fn running(header: &RunHeader) -> RunSummary {
         name: header.name.clone(),
         note: None,
         repeats: header.repeats.clone(),
+        line: header.line.clone(),
         command: header
             .command
             .iter()

@@ -460,6 +460,8 @@ static inline bool bs_about_to_write(int fd)
     return bs_arena && BS_UNLIKELY(bs_arena->flags & BS_ARENA_ORDERED) &&
            bs_commit_before_write(fd);
 }
+/* line.c */
+bool bs_mark_line(const char *mark);
 
 /* text.c */
 u32 bs_length(const char *s, u32 limit); /* of a readable string */

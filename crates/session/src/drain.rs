@@ -5,14 +5,16 @@
 //! dies between the two steps leaves the chunk in both places. Readers take the later copy.
 
 mod executed;
+mod lined;
 mod logged_pieces;
 mod other_roots;
 pub(crate) mod privileges;
 mod shared_chunk;
-mod undecoded;
+pub(crate) mod undecoded;
 mod unwatched;
 
 use crate::clock;
+use crate::lines::LineRouter;
 use crate::redact::Secrets;
 use backstory_abi as abi;
 use backstory_arena::Arena;
@@ -67,6 +69,8 @@ pub(crate) struct Drainer {
     unwatched: Unwatched,
     /// Gaps that the records themselves report.
     undecoded: Undecoded,
+    /// The logs of a shell's lines. `None` for every other recording.
+    lines: Option<Box<LineRouter>>,
     /// Records that could not be appended.
     lost: u64,
     /// Numbers of records in the chunks that can be taken back from the log, the latest chunk last.
@@ -91,6 +95,7 @@ impl Drainer {
             privileges: Privileges::default(),
             unwatched: Unwatched::new(),
             undecoded: Undecoded::default(),
+            lines: None,
             lost: 0,
             recent: VecDeque::new(),
             failed: None,
@@ -165,14 +170,9 @@ impl Drainer {
         if backstory_sys::clock::monotonic() > self.clock_due {
             self.clock();
         }
+        let over = self.look_at_lines();
         let stock = Arc::clone(&self.stock);
-        let owned: Vec<_> = stock
-            .arena
-            .owned()
-            .into_iter()
-            .map(|index| (index, stock.arena.chunk_header(index)))
-            .filter(|(_, header)| header.magic == abi::CHUNK_MAGIC)
-            .collect();
+        let owned = owned(&stock.arena);
         notice_namespaces(&stock.arena, &owned);
         let newest = newest_epochs(&stock.arena, &owned);
         let mut drained = 0;
@@ -185,6 +185,7 @@ impl Drainer {
                 drained += 1;
             }
         }
+        self.finalize_lines(over);
         drained
     }
 
@@ -201,7 +202,9 @@ impl Drainer {
         if give_back {
             stock.leaves(&bytes);
         }
-        if bytes.len() > abi::Chunk::SIZE {
+        if self.lines.is_some() {
+            self.route(index, &bytes, bytes.len(), give_back);
+        } else if bytes.len() > abi::Chunk::SIZE {
             match self.pieces.is_some() {
                 true => self.append_news(index, &mut bytes, give_back),
                 false => self.append_whole(&mut bytes),
@@ -214,8 +217,19 @@ impl Drainer {
     }
 
     fn append_whole(&mut self, bytes: &mut [u8]) {
+        self.look_at(bytes);
+        self.write(bytes);
+    }
+
+    /// Removes secrets from a chunk, and notes what it reports about the run.
+    fn look_at(&mut self, bytes: &mut [u8]) {
         self.secrets.scrub(bytes);
-        self.look(bytes);
+        self.look_for_programs(bytes);
+    }
+
+    /// Appends a chunk to the log.
+    fn write(&mut self, bytes: &[u8]) {
+        self.undecoded.look(bytes);
         let result = self.log.chunk(bytes);
         let count = records(bytes);
         match self.note(result) {
@@ -224,13 +238,12 @@ impl Drainer {
         }
     }
 
-    /// Finds what the run must report in records that go to the log.
-    fn look(&mut self, bytes: &[u8]) {
+    /// Notes programs that lost a privilege, or that no component observed.
+    fn look_for_programs(&mut self, bytes: &[u8]) {
         self.privileges.look(bytes);
         if self.stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED == 0 {
             self.unwatched.look(bytes);
         }
-        self.undecoded.look(bytes);
     }
 
     /// Appends the records of a chunk that the log lacks. `last`: the chunk is finished.
@@ -252,7 +265,8 @@ impl Drainer {
         let raw = bytes.to_vec();
         self.secrets.scrub_again(bytes, &before);
         let piece = [&bytes[..abi::Chunk::SIZE], &bytes[offset..]].concat();
-        self.look(&piece);
+        self.look_for_programs(&piece);
+        self.undecoded.look(&piece);
         let result = match offset {
             abi::Chunk::SIZE => self.log.chunk(&piece),
             _ => self.log.more(&piece, offset),
@@ -339,6 +353,15 @@ impl Drainer {
     }
 }
 
+/// The chunks that have an owner, with their headers.
+fn owned(arena: &Arena) -> Vec<(usize, abi::Chunk)> {
+    let owned = arena.owned().into_iter();
+    owned
+        .map(|index| (index, arena.chunk_header(index)))
+        .filter(|(_, header)| header.magic == abi::CHUNK_MAGIC)
+        .collect()
+}
+
 /// Detects the first process of another pid namespace by its number. From then on the owner of a
 /// chunk is trusted only if it was announced.
 fn notice_namespaces(arena: &Arena, owned: &[(usize, abi::Chunk)]) {
@@ -419,10 +442,11 @@ pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
     let guarded = stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED != 0;
     let longest = if guarded { IDLE } else { UNASKED };
     while stock.pause(pause) {
-        let drained = drainer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pass(ChunkSelection::Finished);
+        let (drained, waited_for) = {
+            let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
+            let drained = drainer.pass(ChunkSelection::Finished);
+            (drained, drainer.is_waited_for())
+        };
         let before = stock.arena.chunks();
         stock.arena.keep_stocked();
         // Many processes that start at once fill no chunk for long. Each one that waits needs a
@@ -436,6 +460,7 @@ pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
         stock.deliver();
         stock.looked();
         pause = match drained {
+            _ if waited_for => lined::SOON,
             _ if grown && stock.arena.scarce() => SCARCE,
             0 if grown || stock.arena.is_dry() => BUSY,
             0 => (pause * 2).clamp(BUSY, longest),

@@ -11,6 +11,7 @@ use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
 use crate::header::Inherited;
 use crate::launch::Launch;
+use crate::lines::mark::{LineMark, MarkQueue};
 use backstory_abi as abi;
 use backstory_arena::{ChunkSupply, ChunkWriter};
 use backstory_eventlog::Reason;
@@ -19,6 +20,7 @@ use backstory_guard::{
     Receivers, SharedBuffers,
 };
 use backstory_preserve::Preserver;
+use backstory_sys::Pid;
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -123,11 +125,15 @@ pub(crate) struct GuardSession {
 }
 
 impl GuardSession {
-    /// Starts to respond. `sent` is the result of passing the listener to the keeper.
+    /// Starts to respond. `sent` is the result of passing the listener to the keeper. `marks` is
+    /// the queue for the marks of a shell.
+    // Each argument is another part of the recording.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn begin(
         listener: OwnedFd,
         shared: Arc<SharedBuffers>,
         (options, inherited): (&Options, &[Inherited]),
+        marks: Option<(Arc<MarkQueue>, &'static Control)>,
         ways: RecorderPaths,
         (stock, drainer): (&Arc<ChunkSupply>, Arc<Mutex<Drainer>>),
         to_keeper: OwnedFd,
@@ -145,6 +151,7 @@ impl GuardSession {
             notes,
             preserver: preserver(options, inherited, stock),
             committer,
+            marks,
         });
         let watch = GuardSettings {
             gate: Some(backstory_recorder::GATE),
@@ -229,6 +236,8 @@ struct SupervisorHooks {
     preserver: Option<Preserver>,
     /// Makes the log durable, in a run that wants this before its results.
     committer: Option<Arc<Committer>>,
+    /// The queue for the marks of the command, if it is a shell.
+    marks: Option<(Arc<MarkQueue>, &'static Control)>,
 }
 
 /// The preserver of contents, which works beside the log. `None` if contents are not stored.
@@ -292,6 +301,18 @@ impl Hooks for SupervisorHooks {
     fn commit(&self, parked: ParkedCall) {
         if let Some(committer) = &self.committer {
             committer.push(parked);
+        }
+    }
+
+    fn line_mark(&self, tid: u32, mark: Vec<u8>, parked: ParkedCall) {
+        let Some((queue, control)) = &self.marks else {
+            return;
+        };
+        // The marks of other shells mean nothing: their lines are part of this shell's line.
+        let is_shells = control.command_pid() == Some(tid as Pid);
+        if let Some(mark) = LineMark::of(&mark).filter(|_| is_shells) {
+            queue.push(mark, Box::new(parked));
+            self.stock.wake();
         }
     }
 

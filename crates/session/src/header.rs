@@ -42,6 +42,7 @@ pub(crate) fn header(
         name: options.name.clone(),
         repeats: options.repeats.clone(),
         source: None,
+        line: None,
         command: secrets.command(&command),
         environment: secrets.environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
@@ -152,7 +153,7 @@ pub(crate) fn files_now(names: &[Vec<u8>]) -> Vec<Option<Ident>> {
 }
 
 /// The file that `at` leads to, if `target`, its name in `/proc`, can be a file.
-fn file(at: &Path, target: &[u8]) -> Option<Ident> {
+pub(crate) fn file(at: &Path, target: &[u8]) -> Option<Ident> {
     use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
     if !target.starts_with(b"/") {
         return None;

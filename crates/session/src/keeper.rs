@@ -174,7 +174,7 @@ impl KeeperState {
     /// Takes over from a supervisor that died before the log was finalized.
     fn inherit(mut self, tools: WatchResources, job: CommandSetup) {
         self.serve();
-        let (mut watch, _stock) = tools.into_watch();
+        let (mut watch, _stock) = tools.into_watch(None);
         watch.add_reason(&Reason::SupervisorDied {});
         while !watch.step() {
             let calls = self

@@ -11,7 +11,7 @@ use crate::inherited_state::{InheritedState, RAISED};
 use backstory_sys as sys;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::thread::futex;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,6 +76,15 @@ pub(crate) fn environment() -> Vec<Vec<u8>> {
         }
     }
     all
+}
+
+/// Sets variables of an environment.
+pub(crate) fn set_variables(environment: &mut Vec<Vec<u8>>, variables: &[(OsString, OsString)]) {
+    for (name, value) in variables {
+        let name = [name.as_bytes(), b"="].concat();
+        environment.retain(|entry| !entry.starts_with(&name));
+        environment.push([&name, value.as_bytes()].concat());
+    }
 }
 
 /// Adds the recorder's variables. The recorder's preload entry stands last, so that the user's own

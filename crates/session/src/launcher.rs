@@ -176,7 +176,7 @@ impl Launcher {
         let mut answering = self.serve();
         let mut tools = self.setting.tools;
         tools.plan.detach_after = Some(Duration::ZERO); // no process stays behind for daemons
-        let (mut watch, _stock) = tools.into_watch();
+        let (mut watch, _stock) = tools.into_watch(None);
         watch.add_reason(&Reason::BothDied {});
         while !watch.step() {
             let calls = answering.as_ref().and_then(FallbackResponder::waits_for);

@@ -7,7 +7,7 @@
 //! - The *keeper* (`keeper`) is its child and outlives the supervisor.
 //! - The *supervisor* (`supervisor`) is the keeper's child. It starts the command (`launch`),
 //!   drains the arena into the log (`drain`), runs the guard (`guarding`) and ends the log
-//!   (`watch`).
+//!   (`watch`). If the command is a recorded shell, each of its lines has a log (`lines`).
 //!
 //! Absent: the meaning of records, and everything about graphs and stores.
 
@@ -29,7 +29,9 @@ mod keeper;
 mod launch;
 mod launcher;
 mod library;
+mod lines;
 mod options;
+mod part_lock;
 mod record;
 mod recover;
 mod redact;
@@ -45,9 +47,10 @@ pub use clock::Moment;
 pub use error::Error;
 pub use identity_resolver::IdentityResolver;
 pub use library::library_path;
-pub use options::{Options, RecordingResult};
+pub use options::{LineOptions, Options, RecordingResult};
+pub use part_lock::is_recording;
 pub use record::{end_by_signal, record};
-pub use recover::{is_recording, recover};
+pub use recover::recover;
 pub use redact::redacted_value;
 pub use source_run::SourceRun;
 pub use sweep::sweep;

@@ -49,6 +49,18 @@ pub struct Options {
     pub after: Vec<OsString>,
     /// The program's version, for the header of the log.
     pub version: String,
+    /// The command is a shell each of whose command lines is a run of its own. `None` for every
+    /// other command.
+    pub lines: Option<LineOptions>,
+}
+
+/// The options for a shell whose marks say when a command line begins and ends.
+#[derive(Debug, Clone)]
+pub struct LineOptions {
+    /// Makes the ids of the lines' runs.
+    pub new_id: fn() -> String,
+    /// Variables that the shell gets in the place of those of the launcher.
+    pub variables: Vec<(OsString, OsString)>,
 }
 
 /// The result of a recording, at the end of the command.

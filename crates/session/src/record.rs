@@ -5,17 +5,17 @@ use crate::control::Control;
 use crate::drain::privileges::Privileges;
 use crate::inherited_state::InheritedState;
 use crate::launcher::{CommandEnd, Launcher};
+use crate::lines::LinePlan;
+use crate::part_lock::claimed_log;
 use crate::redact::Secrets;
 use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::watch::WatchPlan;
 use crate::{
-    Error, Options, RecordingResult, background, clock, clock_tick, header, keeper, launch,
-    library, recover,
+    Error, Options, RecordingResult, background, clock, clock_tick, header, keeper, launch, library,
 };
 use backstory_abi as abi;
 use backstory_arena::Arena;
-use backstory_eventlog::Writer;
-use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_eventlog::run::RunEnd;
 use backstory_guard::SharedBuffers;
 use backstory_sys::{self as sys, address_space};
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, SuppressMode};
@@ -116,7 +116,10 @@ fn set(
     arena: Arena,
     mut inherited_state: InheritedState,
 ) -> Result<RunSetup, Error> {
-    let environment = launch::environment();
+    let mut environment = launch::environment();
+    if let Some(lines) = &options.lines {
+        launch::set_variables(&mut environment, &lines.variables);
+    }
     let mut inherited = header::inherited();
     inherited.retain(|d| d.fd > 2 || inherited_state.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
@@ -152,6 +155,14 @@ fn set(
         inherited: inherited.iter().map(|d| d.target.clone()).collect(),
         _claim: Arc::new(claim),
     };
+    let lines = options.lines.as_ref().map(|lines| LinePlan {
+        session: head.clone(),
+        directory: options
+            .log
+            .parent()
+            .map_or_else(Default::default, Path::to_owned),
+        new_id: lines.new_id,
+    });
     let tools = WatchResources {
         control,
         bell,
@@ -162,6 +173,7 @@ fn set(
         secrets: Secrets::new(&options.redact),
         privileges: Privileges::of_run(options.guard),
         plan,
+        lines,
     };
     let job = CommandSetup {
         program,
@@ -204,23 +216,6 @@ fn play(setting: RunSetup) -> Result<CommandEnd, Error> {
     let end = Launcher::new(setting, keeper).wait(&after);
     sys::set_mask(&mask);
     end
-}
-
-/// A log that is locked before it is visible under its name. Otherwise a process that looks for
-/// killed recordings might finish it.
-pub(crate) fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File), Error> {
-    let unclaimed = part.with_extension("new");
-    let make = || {
-        let mut log = Writer::create(&unclaimed, head).map_err(Error::log("create", &unclaimed))?;
-        log.clock(clock::point())
-            .map_err(Error::log("write", &unclaimed))?;
-        let claim = recover::claim(&unclaimed)?;
-        std::fs::rename(&unclaimed, part).map_err(Error::file("create", part))?;
-        Ok((log, claim))
-    };
-    make().inspect_err(|_| {
-        let _ = std::fs::remove_file(&unclaimed);
-    })
 }
 
 /// Records a command that does not exist as a run that never started.

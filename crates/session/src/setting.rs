@@ -7,6 +7,8 @@ use crate::drain::privileges::Privileges;
 use crate::header::Inherited;
 use crate::inherited_state::InheritedState;
 use crate::launch::{self, Launch};
+use crate::lines::mark::MarkQueue;
+use crate::lines::{LinePlan, LineRouter};
 use crate::redact::Secrets;
 use crate::report::Reporter;
 use crate::watch::{CommandWatch, WatchPlan};
@@ -47,6 +49,8 @@ pub(crate) struct WatchResources {
     pub secrets: Secrets,
     pub privileges: Privileges,
     pub plan: WatchPlan,
+    /// The logs of a shell's lines. `None` for every other command.
+    pub lines: Option<LinePlan>,
 }
 
 /// The means of starting the command.
@@ -66,12 +70,20 @@ pub(crate) struct CommandSetup {
 }
 
 impl WatchResources {
-    /// The watch over the run, and the supply of chunks that it drains.
-    pub(crate) fn into_watch(self) -> (CommandWatch, Arc<ChunkSupply>) {
+    /// The watch over the run, and the supply of chunks that it drains. `marks` are those of a
+    /// shell. A process that takes over from the supervisor gets none, and what it still drains
+    /// belongs to the session.
+    pub(crate) fn into_watch(
+        self,
+        marks: Option<Arc<MarkQueue>>,
+    ) -> (CommandWatch, Arc<ChunkSupply>) {
         let stock = ChunkSupply::new(self.arena);
         stock.arena.survive_truncation();
+        let lines = self.lines.zip(marks);
+        let lines = lines.map(|(plan, marks)| LineRouter::new(plan, self.control, marks));
         let drainer = Drainer::new(Arc::clone(&stock), self.log, self.secrets)
-            .with_privileges(self.privileges);
+            .with_privileges(self.privileges)
+            .with_lines(lines);
         let watch = CommandWatch::new(
             self.control,
             self.bell,

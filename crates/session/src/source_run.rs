@@ -11,7 +11,7 @@
 //!   then incomplete.
 
 use crate::drain::{self, ChunkSelection, Drainer};
-use crate::record::claimed_log;
+use crate::part_lock::claimed_log;
 use crate::redact::Secrets;
 use crate::{Error, Options, RecordingResult, clock, header, launch};
 use backstory_abi as abi;

@@ -7,6 +7,7 @@
 use crate::control::Control;
 use crate::guarding::{self, GuardSession, RecorderPaths};
 use crate::launch::Launch;
+use crate::lines::mark::MarkQueue;
 use crate::setting::{CommandSetup, RunSetup};
 use crate::watch::CommandWatch;
 use crate::{background, drain};
@@ -43,7 +44,8 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     let after = std::mem::take(&mut job.options.after);
     let keeper_pid = control.keeper.load(Ordering::Acquire);
     let arena = tools.arena.public_path(keeper_pid);
-    let (mut watch, stock) = tools.into_watch();
+    let marks = tools.lines.as_ref().map(|_| Arc::<MarkQueue>::default());
+    let (mut watch, stock) = tools.into_watch(marks.clone());
 
     let at = backstory_sys::clock::counter();
     let started = job
@@ -57,6 +59,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
                 control,
                 stock: &stock,
                 watch: &mut watch,
+                marks,
             };
             match guarded {
                 Some(shared) => start.guarded(launch, shared, arena.as_bytes(), to_keeper),
@@ -94,6 +97,8 @@ struct Start<'a> {
     control: &'static Control,
     stock: &'a Arc<ChunkSupply>,
     watch: &'a mut CommandWatch,
+    /// The queue for the marks of a shell.
+    marks: Option<Arc<MarkQueue>>,
 }
 
 /// A descriptor that signals the start of the command, if it is still to come; and whether no other
@@ -152,6 +157,7 @@ impl Start<'_> {
                     listener,
                     shared,
                     (options, &self.job.inherited),
+                    self.marks.map(|queue| (queue, self.control)),
                     ways,
                     (self.stock, self.watch.drainer()),
                     to_keeper,

@@ -4,7 +4,8 @@
 //! holds the lock of its recording processes. Absent: arenas that do not name a log, because the
 //! process that made one may not lock it either.
 
-use crate::recover::{PartLock, finish};
+use crate::part_lock::PartLock;
+use crate::recover::finish;
 use backstory_arena::Arena;
 use rustix::fs::FlockOperation;
 use std::fs;

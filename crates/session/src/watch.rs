@@ -322,12 +322,14 @@ impl CommandWatch {
             descriptor_files: crate::header::files_now(&self.plan.inherited),
             quiet: clock::valid_reading(self.control.quiet()),
             usage: self.usage(),
+            line_text: None,
         };
         if end.not_started.is_some() {
             end.exit = None;
         }
-        let broken = drainer.broken().map(|reason| reason.to_string());
-        end.incomplete_because.extend(broken);
+        let broken = drainer.broken().chain(drainer.lines_failure());
+        end.incomplete_because
+            .extend(broken.map(|reason| reason.to_string()));
         end.incomplete_because.extend(drainer.unwatched());
         for reason in drainer.undecoded() {
             if !end.incomplete_because.contains(&reason) {
@@ -337,6 +339,15 @@ impl CommandWatch {
         let loss = drainer.loss().map(|reason| reason.to_string());
         end.incomplete_because.extend(loss);
         end
+    }
+
+    /// The status of the command as a shell reports it, if it is known.
+    fn command_status(&self) -> Option<i32> {
+        let (status, _) = self.control.ended()?;
+        Some(match libc::WIFSIGNALED(status) {
+            true => 128 + libc::WTERMSIG(status),
+            false => libc::WEXITSTATUS(status),
+        })
     }
 
     /// The resources that the processes of the run used. Only the supervisor has them all as
@@ -396,6 +407,7 @@ impl CommandWatch {
         self.reporter.finish();
         let drainer = self.drainer();
         let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
+        drainer.end_lines(self.command_status(), &[]);
         drainer.pass(ChunkSelection::All);
         let mut end = drainer.finish(|drainer| self.end(drainer));
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {

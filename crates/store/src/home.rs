@@ -269,7 +269,7 @@ impl Home {
     /// A new run id that no log here has: 8 characters.
     pub fn new_run_id(&self) -> String {
         loop {
-            let id = random_id();
+            let id = random_run_id();
             if !self.log_path(&id).exists() && !self.part_path(&id).exists() {
                 return id;
             }
@@ -316,8 +316,9 @@ impl Home {
     }
 }
 
-/// 40 random bits. If the kernel has none: bits of the clock and the process id.
-fn random_id() -> String {
+/// An id for a run, of 40 random bits. If the kernel has none: bits of the clock and the process
+/// id.
+pub fn random_run_id() -> String {
     let mut bytes = [0u8; 8];
     let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
     if !matches!(got, Ok(8)) {

@@ -81,7 +81,7 @@ pub use graph_rules::broken_rule;
 pub use graph_store::{
     GraphStore, Label, ReadGuard, Stream, VersionMatch, records_newest_first, same_version,
 };
-pub use home::{FORMAT, Home};
+pub use home::{FORMAT, Home, random_run_id};
 #[cfg(feature = "berkeleydb")]
 pub use key_value::BerkeleyDbStore;
 #[cfg(feature = "key-value")]

@@ -43,9 +43,15 @@ pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
             out,
             runs.iter().map(|run| Value::Object(summary_fields(run))),
         ),
-        false => runs
-            .iter()
-            .try_for_each(|run| writeln!(out, "{}", line(run, &look))),
+        false => {
+            let mut session = None;
+            runs.iter().try_for_each(|run| {
+                if let Some(heading) = heading(run, &mut session) {
+                    writeln!(out, "{}", look.style.paint(Role::Dim, &heading))?;
+                }
+                writeln!(out, "{}", line(run, &look))
+            })
+        }
     })?;
     if !args.running {
         mention_the_rest(&current.home);
@@ -139,6 +145,31 @@ impl Look {
     }
 }
 
+/// What is printed before a run: the session, if the run is a line of another one than the run
+/// before.
+fn heading<'a>(run: &'a RunSummary, before: &mut Option<&'a str>) -> Option<String> {
+    let line = run.line.as_ref();
+    let session = line.map(|line| &line.session[..]);
+    if session == std::mem::replace(before, session) {
+        return None;
+    }
+    let line = line?;
+    let terminal = match line.terminal.is_empty() {
+        true => String::new(),
+        false => format!(" on {}", String::from_utf8_lossy(&line.terminal)),
+    };
+    Some(one_line(&format!("shell {}{terminal}", line.session)))
+}
+
+/// The command of a run. A line of a shell is printed as it was typed.
+fn command(run: &RunSummary) -> String {
+    match &run.line {
+        Some(line) if line.text.is_empty() => "(a line without text)".to_owned(),
+        Some(line) => one_line(&String::from_utf8_lossy(&line.text)),
+        None => shell::words(run.command.iter().map(|word| &word[..])),
+    }
+}
+
 /// One run in one line.
 fn line(run: &RunSummary, look: &Look) -> String {
     let mut line = Line::default();
@@ -150,10 +181,7 @@ fn line(run: &RunSummary, look: &Look) -> String {
     if let Some(name) = &run.name {
         line.add(Role::Subject, one_line(name)).add(None, "  ");
     }
-    line.add_flexible(
-        None,
-        &shell::words(run.command.iter().map(|word| &word[..])),
-    );
+    line.add_flexible(None, &command(run));
     if !run.complete && !run.running {
         line.add(Role::Bad, "  (incomplete: see show)");
     }

@@ -35,6 +35,7 @@ pub mod serve;
 #[cfg(not(feature = "serve"))]
 #[path = "serve_absent.rs"]
 pub mod serve;
+pub mod shell;
 pub mod show;
 mod source_run;
 pub mod status;

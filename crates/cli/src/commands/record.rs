@@ -139,6 +139,7 @@ fn prepare(
         library_dir: library_dir(&home),
         after: index::in_background(&home),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        lines: None,
     };
     let prepared = Prepared {
         name: args.name,
@@ -293,7 +294,7 @@ fn check_summary(path: &Path) -> Result<(), Failure> {
 /// The directory of the recorder's library. Commands of root often continue as other users (`su`,
 /// `runuser`). These users could not read the library in root's private store, and their loader
 /// would print an error.
-fn library_dir(home: &Home) -> PathBuf {
+pub(super) fn library_dir(home: &Home) -> PathBuf {
     let own = home.dir().join("lib");
     if !rustix::process::geteuid().is_root() {
         return own;

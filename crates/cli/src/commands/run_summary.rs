@@ -1,6 +1,6 @@
 //! What `log` and `show` print of a run: its fields as JSON, and its end in words.
 
-use backstory_eventlog::run::ResourceUsage;
+use backstory_eventlog::run::{ResourceUsage, ShellLine};
 use backstory_query::Checkout;
 use backstory_query::answer::RunSummary;
 use backstory_store::{Annotation, AnnotationKind};
@@ -15,6 +15,7 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("name", run.name.as_ref().into()),
         ("note", run.note.as_ref().into()),
         ("repeats", run.repeats.as_ref().into()),
+        ("line", run.line.as_ref().map_or(Value::Null, line)),
         ("command", Value::array(&run.command)),
         ("cwd", (&run.cwd).into()),
         ("started", Value::Time(run.started)),
@@ -37,6 +38,16 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("running", run.running.into()),
         ("tags", texts(&run.tags)),
     ]
+}
+
+/// The line of a shell that a run is.
+fn line(line: &ShellLine) -> Value {
+    Value::Object(vec![
+        ("session", (&line.session).into()),
+        ("number", line.number.into()),
+        ("text", line.text.as_slice().into()),
+        ("terminal", line.terminal.as_slice().into()),
+    ])
 }
 
 /// The resources that a run used, for JSON: null if unknown.

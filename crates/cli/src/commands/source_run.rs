@@ -36,6 +36,7 @@ pub(super) fn source_options(
         library_dir: home.dir().join("lib"),
         after: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        lines: None,
     }
 }
 

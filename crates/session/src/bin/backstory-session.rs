@@ -41,6 +41,7 @@ fn options() -> Option<Options> {
         library_dir: dir.join("lib"),
         after: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        lines: None,
         id,
     };
     while let Some(word) = words.next() {

@@ -19,6 +19,7 @@ fn header(id: &str) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        line: None,
         command: Vec::new(),
         environment: Vec::new(),
         cwd: Vec::new(),

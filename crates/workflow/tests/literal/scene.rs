@@ -89,6 +89,7 @@ impl Scene {
                 name: None,
                 repeats: None,
                 source: None,
+                line: None,
                 command: command
                     .iter()
                     .map(|word| word.as_bytes().to_vec())

@@ -168,6 +168,7 @@ fn record(job: &ReplayRequest) -> Result<Played, Failure> {
         library_dir: home.dir().join("lib"),
         after: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        lines: None,
     })
     .map_err(Failure::not_found)?;
     let took = began.elapsed().as_nanos() as u64;

@@ -1,0 +1,115 @@
+//! `shell`: starts a shell each of whose command lines is a run. `init`: prints what a start-up file
+//! evaluates.
+//!
+//! Invariant: a login never fails. If recording cannot begin, the plain shell starts.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use backstory_session as session;
+use backstory_store::{Home, random_run_id};
+use backstory_vocabulary::{GuardMode, IoUringMode, LookupsMode, SuppressMode};
+
+use super::record::library_dir;
+use super::{Outcome, answer};
+use crate::args::shell::{InitArgs, ShellArgs};
+use crate::error::{Failure, chain, complain};
+use crate::index;
+use crate::recorded_shell::{NOT_RECORDED, SESSION, ShellStart};
+
+/// Starts the shell and returns its exit status.
+pub fn run(args: &ShellArgs, store: Option<&Path>) -> Outcome {
+    if let Some(session) = std::env::var_os(SESSION).filter(|session| session != NOT_RECORDED) {
+        return Err(Failure::misuse(format!(
+            "this shell is recorded already, as session {}",
+            session.display()
+        )));
+    }
+    let command = match args.shell.is_empty() {
+        true => vec![users_shell()],
+        false => args.shell.clone(),
+    };
+    let begun = begin(args, &command, store);
+    let ended = begun.and_then(|(start, options)| {
+        let recorded = session::record(options);
+        drop(start);
+        recorded.map_err(|error| chain(&error))
+    });
+    match ended {
+        Ok(recorded) => {
+            if let Some(line) = recorded.warning() {
+                complain(&line);
+            }
+            Ok(recorded.status() as u8)
+        }
+        Err(why) => Err(plainly(&command, &why)),
+    }
+}
+
+/// Prepares the shell and its recording.
+fn begin(
+    args: &ShellArgs,
+    command: &[OsString],
+    store: Option<&Path>,
+) -> Result<(ShellStart, session::Options), String> {
+    let home = Home::locate(store).map_err(|error| chain(&error))?;
+    let id = home.new_run_id();
+    let start = ShellStart::prepare(&id, command)
+        .map_err(|error| format!("cannot write the hooks of the shell: {error}"))?;
+    let options = session::Options {
+        command: start.command.clone(),
+        name: None,
+        repeats: None,
+        part: home.part_path(&id),
+        log: home.log_path(&id),
+        id,
+        guard: GuardMode::On,
+        lookups: LookupsMode::Library,
+        io_uring: IoUringMode::Decode,
+        contents: args.contents,
+        self_contained: false,
+        suppress: SuppressMode::On,
+        redact: args.redact.clone(),
+        detach_after: None,
+        library_dir: library_dir(&home),
+        after: index::in_background(&home),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        lines: Some(session::LineOptions {
+            new_id: random_run_id,
+            variables: start.variables.clone(),
+        }),
+    };
+    Ok((start, options))
+}
+
+/// The user's shell.
+fn users_shell() -> OsString {
+    std::env::var_os("SHELL")
+        .filter(|shell| !shell.is_empty())
+        .unwrap_or_else(|| "/bin/sh".into())
+}
+
+/// Replaces this process by the plain shell. Returns only if that fails, too.
+fn plainly(command: &[OsString], why: &str) -> Failure {
+    complain(&format!("this shell is not recorded: {why}"));
+    let Some((program, rest)) = command.split_first() else {
+        return Failure::misuse("no shell was given");
+    };
+    // A start-up file must not try again.
+    let error = Command::new(program)
+        .args(rest)
+        .env(SESSION, NOT_RECORDED)
+        .exec();
+    Failure::not_found(format!("cannot start {}: {error}", program.display())).of_record()
+}
+
+/// Prints the script for a start-up file.
+pub fn init(args: &InitArgs) -> Outcome {
+    use std::io::Write;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::not_found(format!("cannot find this program: {error}")))?;
+    let script = args.shell.script(program.as_os_str());
+    answer(|out| out.write_all(script.as_bytes()))
+}

@@ -1,0 +1,17 @@
+# The hooks of backstory for zsh. They make no process.
+__backstory_preexec() {
+    [[ -e "/dev/null/backstory/line/begin/${1:-$3}" ]]
+}
+
+__backstory_precmd() {
+    local line_status=$?
+    [[ -e /dev/null/backstory/line/end/$line_status ]]
+    return $line_status
+}
+
+# Called after the user's start-up files: other hooks run outside of the line.
+__backstory_start() {
+    typeset -ga preexec_functions precmd_functions
+    preexec_functions+=(__backstory_preexec)
+    precmd_functions=(__backstory_precmd $precmd_functions)
+}
