@@ -171,10 +171,10 @@ impl ShellStart {
     }
 }
 
-/// What an interactive shell reads, beside the system's file, which bash reads itself.
+/// Reads the file of an interactive shell. Bash itself reads the system's file.
 const BASH_USERS: &str = "if [[ -r ~/.bashrc ]]; then . ~/.bashrc; fi\n";
 
-/// What a login shell reads.
+/// Reads the files of a login shell.
 const BASH_LOGIN: &str = "if [[ -r /etc/profile ]]; then . /etc/profile; fi\n\
     if [[ -r ~/.bash_profile ]]; then . ~/.bash_profile\n\
     elif [[ -r ~/.bash_login ]]; then . ~/.bash_login\n\

@@ -145,7 +145,7 @@ impl Look {
     }
 }
 
-/// What is printed before a run: the session, if the run is a line of another one than the run
+/// The heading before a run: its session, if the run is a line of another session than the run
 /// before.
 fn heading<'a>(run: &'a RunSummary, before: &mut Option<&'a str>) -> Option<String> {
     let line = run.line.as_ref();

@@ -1,5 +1,5 @@
-//! `shell`: starts a shell each of whose command lines is a run. `init`: prints what a start-up file
-//! evaluates.
+//! `shell`: starts a shell each of whose command lines is a run. `init`: prints the script that a
+//! start-up file evaluates.
 //!
 //! Invariant: a login never fails. If recording cannot begin, the plain shell starts.
 

@@ -91,7 +91,7 @@ impl Drainer {
         }
     }
 
-    /// What was not taken yet of the chunk of the shell's main thread.
+    /// The part that was not taken yet of the chunk of the shell's main thread.
     fn shells_part(&mut self) -> Vec<u8> {
         let stock = Arc::clone(&self.stock);
         let Some(lines) = &self.lines else {

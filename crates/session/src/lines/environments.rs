@@ -1,8 +1,8 @@
 //! Environments that a program of one line logged in full, for the logs of other lines.
 //!
-//! The recorders of a session log an environment in full once, and then by its hash. A log must have
-//! each environment that it names. So the supervisor remembers them, and adds one to the log of a
-//! line that names it.
+//! The recorders of a session log an environment in full once, and then by its hash. A log must
+//! have each environment that it names. So the supervisor remembers them, and adds one to the log
+//! of a line that names it.
 //!
 //! Invariant: the memory is bounded. An environment that was forgotten is unknown in later lines.
 

@@ -1,7 +1,7 @@
 //! The marks of a shell's command lines, and their queue.
 //!
-//! In: marks that the guard's receivers got. Out: the same marks, in order, for the drainer's thread.
-//! The shell waits until its mark is dropped.
+//! In: marks that the guard's receivers got. Out: the same marks, in order, for the drainer's
+//! thread. The shell waits until its mark is dropped.
 //!
 //! | mark after the prefix | meaning |
 //! | --- | --- |
@@ -36,7 +36,7 @@ pub(crate) enum LineMark {
 }
 
 impl LineMark {
-    /// The mark that a path is. `None` if it is none.
+    /// The mark that a path is. `None` for every other path.
     pub(crate) fn of(path: &[u8]) -> Option<LineMark> {
         let mark = path.strip_prefix(LINE_MARK.as_bytes())?;
         let (verb, rest) = match mark.iter().position(|byte| *byte == b'/') {

@@ -2,8 +2,8 @@
 //!
 //! The shell is the command of one recording, the session. The shell's marks ([`mark`]) say when a
 //! line begins and ends. For every chunk, the router ([`router`]) decides which line's log its
-//! records belong to ([`process_lines`], [`splitting`]). What belongs to no line stays in the
-//! session's log.
+//! records belong to ([`process_lines`], [`splitting`]). All other records stay in the session's
+//! log.
 //!
 //! Invariant: a recording without lines has no router, and does nothing of this.
 

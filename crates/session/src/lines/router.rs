@@ -7,8 +7,8 @@
 //!
 //! - Every record goes into exactly one log. If the log of its line cannot be written or is
 //!   finalized, that is the session's.
-//! - When a line begins or ends, all earlier records of the shell have been routed. So the births of
-//!   the shell's children are known before another line can begin.
+//! - When a line begins or ends, all earlier records of the shell have been routed. So the births
+//!   of the shell's children are known before another line can begin.
 //! - The shell waits for a finalized log for [`PATIENCE`] at most.
 
 use super::environments::Environments;
@@ -414,7 +414,7 @@ impl LineRouter {
         }
     }
 
-    /// Finalizes all lines, because the session ends. The shell has ended with this status. Those of
+    /// Finalizes all lines, because the session ends. The shell has ended with this status. The
     /// `reasons` concern all lines that are not over.
     pub(crate) fn finalize_all(&mut self, status: Option<i32>, lost: u64, reasons: &[Reason]) {
         for (_, mut log) in std::mem::take(&mut self.lines) {

@@ -1,8 +1,8 @@
 //! Splits chunks by line. In: a chunk that has records of several lines. Out: one chunk for each,
 //! with the same header.
 //!
-//! Invariant: every byte of the records is in exactly one piece. Bytes between two records stay with
-//! the record before them, so that readers count torn records once.
+//! Invariant: every byte of the records is in exactly one piece. Bytes between two records stay
+//! with the record before them, so that readers count torn records once.
 
 use super::process_lines::LineNumber;
 use backstory_abi::{Chunk, Record};
