@@ -1,11 +1,11 @@
-# The hooks of backstory for zsh. They make no process.
+# The hooks of backstory for zsh. They make no process. In zsh, `-e` is no stat, which `-f` is.
 __backstory_preexec() {
-    [[ -e "/dev/null/backstory/line/begin/${1:-$3}" ]]
+    [[ -f "/dev/null/backstory/line/begin/${1:-$3}" ]]
 }
 
 __backstory_precmd() {
     local line_status=$?
-    [[ -e /dev/null/backstory/line/end/$line_status ]]
+    [[ -f /dev/null/backstory/line/end/$line_status ]]
     return $line_status
 }
 

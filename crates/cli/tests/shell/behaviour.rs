@@ -50,6 +50,19 @@ fn bash_shows_the_same_screen() {
     same_screens("bash", |terminal| {
         usual_keys(terminal);
         terminal.line("echo $? ${PIPESTATUS[0]} $_ $- $SHLVL");
-        terminal.line("sleep 1000");
+        terminal.keys(&["-l", "sleep 1000"]);
+        terminal.keys(&["Enter"]);
+        terminal.wait("the job", |screen| screen.ends_with("sleep 1000"));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        terminal.keys(&["C-z"]);
+        terminal.wait("the stop", |screen| screen.ends_with("READY>"));
+        terminal.line("jobs");
+        terminal.keys(&["-l", "fg"]);
+        terminal.keys(&["Enter"]);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        terminal.keys(&["C-c"]);
+        terminal.wait("the interrupt", |screen| screen.ends_with("READY>"));
+        terminal.line("echo $?");
+        terminal.line("history | tail -3");
     });
 }

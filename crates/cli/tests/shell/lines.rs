@@ -10,7 +10,7 @@ fn each_line_is_a_run(shell: &str) {
     }
     let recorded = RecordedShell::start(shell);
     let terminal = &recorded.terminal;
-    terminal.line("echo hello > a.txt");
+    terminal.line("cat input.txt > a.txt");
     terminal.line("cat a.txt | tr a-z A-Z > b.txt");
     terminal.line(" echo secret > private.txt");
     terminal.line("false");
@@ -21,7 +21,7 @@ fn each_line_is_a_run(shell: &str) {
     terminal.leave();
     let lines = recorded.lines();
     let expected = [
-        ("echo hello > a.txt", 0),
+        ("cat input.txt > a.txt", 0),
         ("cat a.txt | tr a-z A-Z > b.txt", 0),
         ("false", 1),
         ("sh -c 'sleep 0.5; cat b.txt > c.txt' &", 0),
@@ -32,7 +32,7 @@ fn each_line_is_a_run(shell: &str) {
     let expected = expected.map(|(text, exit)| (text.to_owned(), exit));
     assert_eq!(lines[..expected.len()], expected, "{}", terminal.screen());
     for (file, line) in [
-        ("a.txt", "echo hello > a.txt"),
+        ("a.txt", "cat input.txt > a.txt"),
         ("b.txt", "cat a.txt | tr a-z A-Z > b.txt"),
         ("c.txt", "cat b.txt > c.txt"),
         ("e.txt", "echo 2 > ../e.txt"),

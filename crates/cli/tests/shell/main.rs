@@ -22,6 +22,7 @@ impl RecordedShell {
     fn start(shell: &str) -> RecordedShell {
         let stage = Stage::new(env!("CARGO_BIN_EXE_backstory")).unwrap();
         let directory = stage.directory("work").unwrap();
+        std::fs::write(directory.join("input.txt"), "hello\n").unwrap();
         let program = stage.path().join("bin/backstory");
         let line = format!("{} shell -- {shell}", program.display());
         let terminal = Terminal::start(&stage, "recorded", &directory, &line);
@@ -47,11 +48,8 @@ impl RecordedShell {
 
     /// The texts of the recorded lines, oldest first, with exit statuses.
     fn lines(&self) -> Vec<(String, i64)> {
-        let runs: Vec<serde_json::Value> = self
-            .ask(&["log", "--json"])
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let runs: Vec<serde_json::Value> =
+            serde_json::from_str(&self.ask(&["log", "--json"])).unwrap();
         let mut lines: Vec<_> = runs
             .iter()
             .filter_map(|run| {
