@@ -10,7 +10,7 @@ use std::process::Command;
 
 use backstory_session as session;
 use backstory_store::{Home, random_run_id};
-use backstory_vocabulary::{GuardMode, IoUringMode, LookupsMode, SuppressMode};
+use backstory_vocabulary::{DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 
 use super::record::library_dir;
 use super::{Outcome, answer};
@@ -71,6 +71,7 @@ fn begin(
         contents: args.contents,
         self_contained: false,
         suppress: SuppressMode::On,
+        durability: DurabilityMode::After,
         redact: args.redact.clone(),
         detach_after: None,
         library_dir: library_dir(&home),
