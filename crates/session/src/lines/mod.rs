@@ -16,7 +16,7 @@ mod snapshot;
 mod splitting;
 
 pub(crate) use line_log::LinePlan;
-pub(crate) use router::{LineRouter, part_of};
-pub(crate) use splitting::done_up_to;
+pub(crate) use router::LineRouter;
+pub(crate) use splitting::{done_up_to, part_of};
 
 use backstory_sys::clock::counter as clock_reading;

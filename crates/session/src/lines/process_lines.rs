@@ -30,8 +30,16 @@ struct Birth {
     /// Time-stamp counter.
     time: u64,
     line: LineNumber,
-    /// The process has ended, so that its number may be given again.
-    ended: bool,
+    /// Time-stamp counter of its end. The number may be given again afterwards.
+    ended: Option<u64>,
+}
+
+impl Birth {
+    /// True if an event at this time is one of a later process. Records of the end are often read
+    /// before those of the process itself.
+    fn is_over_at(&self, time: u64) -> bool {
+        self.ended.is_some_and(|ended| time > ended)
+    }
 }
 
 /// The lines of all processes of a session.
@@ -102,7 +110,7 @@ impl ProcessLines {
             return;
         }
         let births = self.births.entry(pid).or_default();
-        match births.last_mut().filter(|birth| !birth.ended) {
+        match births.last_mut().filter(|birth| !birth.is_over_at(time)) {
             Some(known) if !exact => {
                 known.time = known.time.min(time);
                 return;
@@ -118,7 +126,7 @@ impl ProcessLines {
             _ => births.push(Birth {
                 time,
                 line,
-                ended: false,
+                ended: None,
             }),
         }
         if line != SESSION {
@@ -127,9 +135,10 @@ impl ProcessLines {
     }
 
     /// A process has ended.
-    pub(crate) fn ended(&mut self, pid: u32) {
-        if let Some(birth) = self.births.get_mut(&pid).and_then(|all| all.last_mut()) {
-            birth.ended = true;
+    pub(crate) fn ended(&mut self, pid: u32, time: u64) {
+        let newest = self.births.get_mut(&pid).and_then(|all| all.last_mut());
+        if let Some(birth) = newest.filter(|birth| birth.time <= time) {
+            birth.ended.get_or_insert(time);
         }
     }
 
@@ -146,7 +155,7 @@ impl ProcessLines {
             host => (host, None),
         };
         let known = self.births.get(&pid).and_then(|all| all.last());
-        let is_new = known.is_none_or(|birth| forked && birth.ended);
+        let is_new = known.is_none_or(|birth| forked && birth.is_over_at(header.taken));
         if let (true, Some(parent)) = (is_new, parent) {
             self.met(pid, parent, header.taken);
         }
@@ -225,7 +234,7 @@ mod tests {
     fn a_number_that_is_given_again_belongs_to_the_newest_birth() {
         let mut lines = session();
         lines.forked(7, SHELL, 15);
-        lines.ended(7);
+        lines.ended(7, 18);
         lines.forked(7, SHELL, 32);
         assert_eq!(lines.line_of(7, 16), Some(1));
         assert_eq!(lines.line_of(7, 33), Some(2));
@@ -235,7 +244,7 @@ mod tests {
     fn a_chunk_tells_of_a_birth_that_no_record_told() {
         let mut lines = session();
         assert_eq!(lines.line_of_chunk(&chunk(7, SHELL, 31, 3), true), 2);
-        lines.ended(7);
+        lines.ended(7, 35);
         lines.activate(40, 3);
         assert_eq!(lines.line_of_chunk(&chunk(7, SHELL, 41, 4), true), 3);
         assert_eq!(
@@ -243,6 +252,15 @@ mod tests {
             2,
             "the first process has another recorder start"
         );
+    }
+
+    #[test]
+    fn a_chunk_that_is_read_after_the_end_of_its_process_belongs_to_its_line() {
+        let mut lines = session();
+        lines.forked(7, SHELL, 15);
+        lines.ended(7, 50);
+        lines.met(7, 1, 20);
+        assert_eq!(lines.line_of_chunk(&chunk(7, SHELL, 31, 3), true), 1);
     }
 
     #[test]

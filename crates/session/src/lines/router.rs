@@ -16,7 +16,7 @@ use super::line_log::{LineBeginning, LineLog, LinePlan, LineText, Sequences};
 use super::mark::{HOOK_OPENS, LineMark, MarkQueue, WaitingMark};
 use super::process_lines::{LineNumber, ProcessLines, SESSION};
 use super::snapshot::ProcessSnapshot;
-use super::splitting::{for_each_record, set_header, split};
+use super::splitting::{for_each_record, split};
 use crate::clock;
 use crate::control::Control;
 use backstory_abi::{self as abi, Chunk, op};
@@ -185,13 +185,13 @@ impl LineRouter {
             op::BORN => self
                 .processes
                 .met(head.fd as u32, head.arg as u32, head.time),
-            op::GONE => self.processes.ended(head.fd as u32),
+            op::GONE => self.processes.ended(head.fd as u32, head.time),
             op::EXIT if head.flags & abi::F_CHILD == 0 && header.tid != 0 => {
-                self.processes.ended(if header.host_pid == 0 {
-                    own
-                } else {
-                    header.host_pid
-                });
+                let pid = match header.host_pid {
+                    0 => own,
+                    host => host,
+                };
+                self.processes.ended(pid, head.time);
             }
             _ => {}
         }
@@ -277,21 +277,14 @@ fn begins_after_fork(chunk: &[u8]) -> bool {
     first.is_some_and(|record| record.op == op::START && record.aux == 1)
 }
 
-/// The part of a chunk from an offset on, as a chunk.
-pub(crate) fn part_of(chunk: &[u8], range: std::ops::Range<usize>) -> Vec<u8> {
-    let records = chunk.get(range).unwrap_or_default();
-    let mut part = [&chunk[..Chunk::SIZE.min(chunk.len())], records].concat();
-    let length = part.len() as u64;
-    set_header(&mut part, |header| header.next = length);
-    part
-}
-
 /// Marks.
 impl LineRouter {
     /// The next mark of the shell.
     pub(crate) fn next_mark(&mut self) -> Option<WaitingMark> {
-        let shell = self.control.command_pid();
-        self.processes.set_shell(shell.map_or(0, |pid| pid as u32));
+        // After the shell's end, its last records still have to be attributed.
+        if let Some(shell) = self.control.command_pid() {
+            self.processes.set_shell(shell as u32);
+        }
         self.marks.pop()
     }
 

@@ -83,6 +83,36 @@ pub(crate) fn done_up_to(chunk: &[u8], from: usize) -> usize {
     at
 }
 
+/// The part of a chunk in a range of its bytes, as a chunk.
+///
+/// The position of a full chunk lies past its end, and the bytes after the last record are zeros.
+/// The part lacks these zeros: readers would count them as a torn record.
+pub(crate) fn part_of(chunk: &[u8], range: std::ops::Range<usize>) -> Vec<u8> {
+    let is_full = Chunk::read(chunk).is_some_and(|header| header.next as usize > chunk.len());
+    let reaches_end = range.end >= chunk.len();
+    let mut records = chunk.get(range).unwrap_or_default();
+    if is_full && reaches_end {
+        records = without_padding(records);
+    }
+    let mut part = [&chunk[..Chunk::SIZE.min(chunk.len())], records].concat();
+    let length = part.len() as u64;
+    set_header(&mut part, |header| header.next = length);
+    part
+}
+
+/// The records without the zeros after the last of them.
+fn without_padding(records: &[u8]) -> &[u8] {
+    let view = ChunkView::bare(records);
+    let mut end = 0;
+    while let Some((found, record)) = view.next(end, &mut SkippedRecords::default()) {
+        end = found + usize::from(record.size);
+    }
+    match records[end..].iter().all(|byte| *byte == 0) {
+        true => &records[..end],
+        false => records,
+    }
+}
+
 /// Changes the header of a chunk.
 pub(crate) fn set_header(chunk: &mut [u8], change: impl FnOnce(&mut Chunk)) {
     let Some(mut header) = Chunk::read(chunk) else {
@@ -147,6 +177,39 @@ mod tests {
         let pieces = split(&whole, |raw| raw.head.time / 10);
         assert_eq!(pieces.len(), 2);
         assert_eq!(pieces[0].1.len(), chunk(&[1]).len() + 8);
+    }
+
+    #[test]
+    fn the_part_of_a_full_chunk_has_no_torn_record() {
+        let mut whole = chunk(&[1, 2]);
+        let records = whole.len();
+        whole.extend_from_slice(&[0; 64]);
+        let past = whole.len() as u64 + 100;
+        set_header(&mut whole, |header| header.next = past);
+        let part = part_of(&whole, Chunk::SIZE..whole.len());
+        assert_eq!(part.len(), records);
+        assert_eq!(torn(&part), 0);
+        assert_eq!(part_of(&whole, records..whole.len()).len(), Chunk::SIZE);
+    }
+
+    #[test]
+    fn the_part_of_a_chunk_that_is_not_full_keeps_its_torn_record() {
+        let mut whole = chunk(&[1]);
+        whole.extend_from_slice(&[0; 64]);
+        let length = whole.len() as u64;
+        set_header(&mut whole, |header| header.next = length);
+        let part = part_of(&whole, Chunk::SIZE..whole.len());
+        assert_eq!(torn(&part), 1);
+    }
+
+    /// The number of torn records that a reader of the chunk finds.
+    fn torn(chunk: &[u8]) -> u64 {
+        let (_, view) = ChunkView::new(chunk).unwrap();
+        let (mut at, mut skipped) = (Chunk::SIZE, SkippedRecords::default());
+        while let Some((found, record)) = view.next(at, &mut skipped) {
+            at = found + usize::from(record.size);
+        }
+        skipped.torn
     }
 
     #[test]
