@@ -53,19 +53,26 @@ impl ShellKind {
         match self {
             ShellKind::Bash => format!(
                 "if [[ $- == *i* && -z ${{{SESSION}-}} && -x {program} ]]; then\n    \
-                 exec {program} shell -- \"$BASH\"\nfi\n"
+                 if [[ $(jobs -p) ]]; then\n        echo '{HAS_JOBS}' >&2\n    \
+                 else\n        history -a\n        exec {program} shell -- \"$BASH\"\n    fi\n\
+                 fi\n"
             ),
             ShellKind::Zsh => format!(
                 "if [[ -o interactive && -z ${{{SESSION}-}} && -x {program} ]]; then\n    \
-                 exec {program} shell -- zsh\nfi\n"
+                 if [[ -n $(jobs) ]]; then\n        echo '{HAS_JOBS}' >&2\n    \
+                 else\n        exec {program} shell -- zsh\n    fi\nfi\n"
             ),
             ShellKind::Fish => format!(
                 "if status is-interactive; and not set -q {SESSION}; and test -x {program}\n    \
-                 exec {program} shell -- (status fish-path)\nend\n"
+                 if jobs -q\n        echo '{HAS_JOBS}' >&2\n    \
+                 else\n        exec {program} shell -- (status fish-path) <&1\n    end\nend\n"
             ),
         }
     }
 }
+
+/// Printed in the place of a recorded shell. The jobs would lose their shell.
+const HAS_JOBS: &str = "backstory: this shell has jobs, so it is not replaced by a recorded one";
 
 /// A word for every shell.
 fn quoted(text: &str) -> String {

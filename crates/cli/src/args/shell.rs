@@ -19,9 +19,9 @@ pub const SHELL: &str = "Examples:\n  \
 
 /// The text after the options in the help of `init`.
 pub const INIT: &str = "Examples:\n  \
-    eval \"$(backstory init bash)\"     as the last line of ~/.bashrc\n  \
-    eval \"$(backstory init zsh)\"      as the last line of ~/.zshrc\n  \
-    backstory init fish | source      as the last line of ~/.config/fish/config.fish\n\n\
+    eval \"$(backstory init bash)\"     the last line of ~/.bashrc\n  \
+    eval \"$(backstory init zsh)\"      the last line of ~/.zshrc\n  \
+    backstory init fish | source      the last line of ~/.config/fish/config.fish\n\n\
     The line replaces an interactive shell by a recorded one.";
 
 /// `shell`

@@ -1,12 +1,12 @@
-# The hooks of backstory for zsh. They make no process. In zsh, `-e` is no stat, which `-f` is.
+# The hooks of backstory for zsh. They make no process. In zsh, `-e` is no stat, which `-f` is. Each
+# hook is one condition that holds: `setopt xtrace` prints it, and `setopt err_exit` ends nothing.
 __backstory_preexec() {
-    [[ -f "/dev/null/backstory/line/begin/${1:-$3}" ]]
+    [[ ! -f "/dev/null/backstory/line/begin/${1:-$3}" ]]
 }
 
+# Zsh itself restores the status afterwards.
 __backstory_precmd() {
-    local line_status=$?
-    [[ -f /dev/null/backstory/line/end/$line_status ]]
-    return $line_status
+    [[ ! -f /dev/null/backstory/line/end/$? ]]
 }
 
 # Called after the user's start-up files: other hooks run outside of the line.

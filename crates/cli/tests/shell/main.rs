@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod behaviour;
+mod ends;
 mod lines;
+mod login;
 mod terminal;
 
 use backstory_testkit::stage::Stage;
@@ -13,19 +15,25 @@ use terminal::Terminal;
 
 /// A recorded shell in a terminal.
 struct RecordedShell {
-    stage: Stage,
+    /// Dropped first: its socket lies in the stage.
     terminal: Terminal,
+    stage: Stage,
     directory: PathBuf,
 }
 
 impl RecordedShell {
     fn start(shell: &str) -> RecordedShell {
+        RecordedShell::with_startup(shell, "")
+    }
+
+    /// The same, with more in the user's start-up files.
+    fn with_startup(shell: &str, startup: &str) -> RecordedShell {
         let stage = Stage::new(env!("CARGO_BIN_EXE_backstory")).unwrap();
         let directory = stage.directory("work").unwrap();
         std::fs::write(directory.join("input.txt"), "hello\n").unwrap();
         let program = stage.path().join("bin/backstory");
         let line = format!("{} shell -- {shell}", program.display());
-        let terminal = Terminal::start(&stage, "recorded", &directory, &line);
+        let terminal = Terminal::start(&stage, "recorded", &directory, &line, startup);
         terminal.ready();
         RecordedShell {
             stage,

@@ -18,33 +18,24 @@ pub struct Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]).output();
+        self.close();
     }
 }
 
 impl Terminal {
-    /// Starts a command line of `/bin/sh` in a new terminal, as the stage's user.
-    pub fn start(stage: &Stage, name: &str, directory: &Path, line: &str) -> Terminal {
+    /// Starts a command line of `/bin/sh` in a new terminal, as the stage's user. `startup` is
+    /// added to the start-up files of all shells.
+    pub fn start(
+        stage: &Stage,
+        name: &str,
+        directory: &Path,
+        line: &str,
+        startup: &str,
+    ) -> Terminal {
         let terminal = Terminal {
             socket: stage.path().join(format!("{name}.tmux")),
         };
-        let home = stage.path().join("home");
-        std::fs::write(home.join(".bashrc"), "PS1='READY>'\n").unwrap();
-        std::fs::write(home.join(".zshrc"), "PS1='READY>'\nunsetopt prompt_sp\n").unwrap();
-        let fish = home.join(".config/fish");
-        std::fs::create_dir_all(&fish).unwrap();
-        let config = "set -g fish_greeting\nfunction fish_prompt\n  echo -n 'READY>'\nend\n\
-                      function fish_right_prompt\nend\n";
-        std::fs::write(fish.join("config.fish"), config).unwrap();
-        for made in [
-            ".bashrc",
-            ".zshrc",
-            ".config",
-            ".config/fish",
-            ".config/fish/config.fish",
-        ] {
-            stage.user().owns(&home.join(made)).unwrap();
-        }
+        write_startup_files(stage, startup);
         let mut command = stage.command("tmux");
         let socket = terminal.socket.to_str().unwrap();
         command.args(["-S", socket, "-f", "/dev/null", "new-session", "-d"]);
@@ -65,11 +56,49 @@ impl Terminal {
         command
     }
 
+    /// Types a line, without waiting for its end.
+    pub fn enter(&self, text: &str) {
+        self.keys(&["-l", text]);
+        self.keys(&["Enter"]);
+    }
+
+    /// Types the first of several lines, and waits for the prompt of the next.
+    pub fn first(&self, text: &str) {
+        let before = self.screen().lines().count();
+        self.enter(text);
+        self.wait(&format!("a continuation after {text:?}"), |screen| {
+            screen.lines().count() > before && screen.ends_with('>')
+        });
+    }
+
+    /// Types a line, and waits until its program has the terminal.
+    pub fn run(&self, text: &str, program: &str) {
+        self.enter(text);
+        self.runs(program);
+    }
+
+    /// Waits until a program has the terminal.
+    pub fn runs(&self, program: &str) {
+        self.wait(&format!("{program} in the foreground"), |_| {
+            let format = "#{pane_current_command}";
+            let shown = self.tmux(&["display-message", "-p", format]).output();
+            String::from_utf8_lossy(&shown.unwrap().stdout).trim() == program
+        });
+    }
+
+    /// Presses a key, and waits for the next prompt.
+    pub fn key(&self, key: &str) {
+        let before = self.prompts();
+        self.keys(&[key]);
+        self.wait(&format!("a prompt after {key}"), |_| {
+            self.prompts() > before
+        });
+    }
+
     /// Types a line, and waits for the next prompt.
     pub fn line(&self, text: &str) {
         let before = self.prompts();
-        self.keys(&["-l", text]);
-        self.keys(&["Enter"]);
+        self.enter(text);
         self.wait(&format!("a prompt after {text:?}"), |_| {
             self.prompts() > before
         });
@@ -110,10 +139,46 @@ impl Terminal {
         self.wait("the first prompt", |screen| screen.contains(PROMPT));
     }
 
+    /// Closes the terminal.
+    pub fn close(&self) {
+        let _ = self.tmux(&["kill-server"]).output();
+    }
+
     /// Leaves the shell, and waits for its end.
     pub fn leave(&self) {
-        self.keys(&["-l", "exit"]);
-        self.keys(&["Enter"]);
+        self.enter("exit");
+        self.ended();
+    }
+
+    /// Waits for the end of the shell.
+    pub fn ended(&self) {
         self.wait("the end of the shell", |screen| screen.contains("ENDED"));
+    }
+}
+
+/// The start-up files of all shells, with the same prompt. `more` is added to each.
+fn write_startup_files(stage: &Stage, more: &str) {
+    let home = stage.path().join("home");
+    // Without the second directory, fish reads all manual pages in the background.
+    let fish = [".config/fish", ".local/share/fish/generated_completions"];
+    for directory in fish {
+        std::fs::create_dir_all(home.join(directory)).unwrap();
+    }
+    let files = [
+        (".bashrc", "PS1='READY>'\n"),
+        (".zshrc", "PS1='READY>'\nunsetopt prompt_sp notify\n"),
+        (
+            ".config/fish/config.fish",
+            "set -g fish_greeting\nfunction fish_prompt\n  echo -n 'READY>'\nend\n\
+             function fish_right_prompt\nend\n",
+        ),
+    ];
+    for (file, content) in files {
+        std::fs::write(home.join(file), format!("{content}{more}\n")).unwrap();
+        stage.user().owns(&home.join(file)).unwrap();
+    }
+    let above = [".config", ".local", ".local/share", ".local/share/fish"];
+    for directory in fish.iter().chain(&above) {
+        stage.user().owns(&home.join(directory)).unwrap();
     }
 }
