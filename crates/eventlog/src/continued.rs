@@ -41,7 +41,7 @@ impl ChunkPiece {
 }
 
 /// The fields that distinguish chunks: epoch, pid, tid, seq, index and time.
-type ChunkKey = (u64, u32, u32, u32, u32, u64);
+pub(crate) type ChunkKey = (u64, u32, u32, u32, u32, u64);
 
 pub(crate) fn key(head: &Chunk) -> ChunkKey {
     (

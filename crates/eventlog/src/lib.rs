@@ -31,6 +31,7 @@ pub mod record;
 pub mod run;
 mod stored_frames;
 mod stream;
+pub mod tally;
 mod walk;
 pub mod writer;
 
