@@ -19,7 +19,7 @@ use crate::synthetic::{self, PROJECTS};
 const LOOKUPS: usize = 200;
 
 /// The numbers of a list with commas in a variable.
-fn list(variable: &str, default: &str) -> Vec<u64> {
+pub fn list(variable: &str, default: &str) -> Vec<u64> {
     let text = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
     text.split(',').map(|one| one.parse().unwrap()).collect()
 }
@@ -48,7 +48,7 @@ fn the_engines_are_compared() {
 }
 
 /// An empty store of an engine. `None`, with a line, if it cannot be measured here.
-fn made(home: &Home, engine: StoreEngine, options: &EngineOptions) -> Option<Box<dyn Store>> {
+pub fn made(home: &Home, engine: StoreEngine, options: &EngineOptions) -> Option<Box<dyn Store>> {
     if engine == StoreEngine::Postgresql
         && let Ok(connection) = std::env::var("BACKSTORY_MEASURE_POSTGRESQL")
     {

@@ -21,6 +21,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod engines;
+mod ingestion;
 mod recorded;
 mod report;
 mod synthetic;
