@@ -17,12 +17,14 @@ use std::sync::OnceLock;
 const GOLDEN: &[u8] = include_bytes!("../../fixtures/logs/1/pipeline.log");
 
 /// Tables, and the column with the content of a row.
-const TABLES: [(&str, &str); 10] = [
+const TABLES: [(&str, &str); 12] = [
     ("versions", "block"),
     ("members", "block"),
-    ("activities", "record"),
+    ("activities", "block"),
     ("segments", "block"),
-    ("texts", "bytes"),
+    ("edge_lists", "block"),
+    ("extended", "block"),
+    ("texts", "block"),
     ("dirs", "path"),
     ("runs", "header"),
     ("runs", "\"end\""),

@@ -296,7 +296,7 @@ fn the_write_ahead_log_is_checkpointed_after_a_question() {
         connection.set_db_config(left, true).unwrap();
         connection
             .execute(
-                "INSERT INTO texts (id, bytes) VALUES (1, zeroblob(3000000))",
+                "INSERT INTO texts (id, block) VALUES (1000000, zeroblob(3000000))",
                 [],
             )
             .unwrap();

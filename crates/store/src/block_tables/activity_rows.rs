@@ -5,14 +5,18 @@ use std::rc::Rc;
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{Activity, ActivityId};
 
-use super::cache::{PAGE, Page};
 use super::entity_rows::first_of_block;
 use super::{BlockTable, BlockTables, GraphReader, column, range};
-use crate::codec::activity::{self, missing_text};
+use crate::codec::activities::{ActivityBlock, BLOCK as BLOCK_OF_ACTIVITIES};
+use crate::codec::edge_lists::{self, EdgeLists};
+use crate::codec::extended::{self, ExtendedRecord};
 use crate::codec::members::BLOCK;
 use crate::codec::reverse::{self, Mention};
 use crate::codec::stream;
 use crate::{ActivityKey, EntityKey, Error, Result, RunKey, Stream};
+
+/// The error for an activity that its run does not have.
+const MISSING: Error = Error::Damaged("process (it is missing)");
 
 impl<T: BlockTables> GraphReader<'_, T> {
     fn start(&self, run: RunKey) -> Result<Time> {
@@ -25,95 +29,94 @@ impl<T: BlockTables> GraphReader<'_, T> {
         Ok(start)
     }
 
-    fn text(&self, id: u64) -> Result<Rc<[u8]>> {
-        if let Some(text) = self.cache().borrow().text(id) {
-            return Ok(text);
-        }
-        let text = self
-            .tables
-            .row(BlockTable::Texts, column(id), |bytes| bytes.into())?;
-        let text: Rc<[u8]> = text.ok_or_else(missing_text)?;
-        self.cache().borrow_mut().keep_text(id, text.clone());
-        Ok(text)
-    }
-
     pub fn activity(&self, key: ActivityKey) -> Result<Activity> {
-        self.recorded(key, |record| activity::decode(record, key.local().0))?
-            .resolve(self.start(key.run())?, |id| self.text(id))
+        let (block, position) = self.activity_block(key)?;
+        let start = self.start(key.run())?;
+        let activity = block.activity(position, start, |id| self.text(id))?;
+        activity.ok_or(MISSING)
     }
 
-    /// Looks at the record of an activity.
-    fn recorded<R>(&self, key: ActivityKey, look: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
-        let missing = || Error::Damaged("process (it is missing)");
-        let place = key.0 % u64::from(PAGE);
-        let first = column(key.0 - place);
-        let known = self.cache().borrow().page(first);
-        let page = match known {
-            Some(page) => page,
-            None if self.cache().borrow_mut().asked_for_page(first) => self.page(first)?,
-            None => {
-                let looked = self
-                    .tables
-                    .row(BlockTable::Activities, column(key.0), look)?;
-                return looked.ok_or_else(missing)?;
-            }
-        };
-        look(page.record(place as usize).ok_or_else(missing)?)
-    }
-
-    fn page(&self, first: i64) -> Result<Rc<Page>> {
-        let mut page = Page::default();
-        let last = first + i64::from(PAGE) - 1;
-        self.tables
-            .rows(BlockTable::Activities, (first, last), |key, record| {
-                page.push((key - first) as usize, record);
-                Ok(())
-            })?;
-        let page = Rc::new(page);
-        self.cache().borrow_mut().keep_page(first, page.clone());
-        Ok(page)
+    /// The block that an activity is in, and its position there.
+    fn activity_block(&self, key: ActivityKey) -> Result<(Rc<ActivityBlock>, u32)> {
+        let position = key.local().0 % BLOCK_OF_ACTIVITIES;
+        let first = column(key.0 - u64::from(position));
+        if let Some(block) = self.cache().borrow().activities(first) {
+            return Ok((block, position));
+        }
+        let decode = |row: &[u8]| ActivityBlock::decode(row, first as u32);
+        let block = self.tables.row(BlockTable::Activities, first, decode)?;
+        let block = Rc::new(block.ok_or(MISSING)??);
+        self.cache()
+            .borrow_mut()
+            .keep_activities(first, block.clone());
+        Ok((block, position))
     }
 
     pub fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
         let start = self.start(run)?;
-        let mut coded = Vec::new();
+        let mut blocks = Vec::new();
         self.tables
-            .rows(BlockTable::Activities, range(run.0), |key, record| {
-                coded.push(activity::decode(record, key as u32)?);
+            .rows(BlockTable::Activities, range(run.0), |key, block| {
+                blocks.push(ActivityBlock::decode(block, key as u32)?);
                 Ok(())
             })?;
-        coded
-            .into_iter()
-            .map(|coded| coded.resolve(start, |id| self.text(id)))
-            .collect()
+        let mut found = Vec::new();
+        for block in blocks {
+            for position in 0..block.count() {
+                found.extend(block.activity(position, start, |id| self.text(id))?);
+            }
+        }
+        Ok(found)
+    }
+
+    pub fn extended(&self, run: RunKey) -> Result<Vec<ExtendedRecord>> {
+        let start = self.start(run)?;
+        let mut found = Vec::new();
+        self.tables
+            .rows(BlockTable::Extended, range(run.0), |_, block| {
+                found.append(&mut extended::decode(block, start)?);
+                Ok(())
+            })?;
+        Ok(found)
     }
 
     pub fn stream(&self, key: ActivityKey) -> Result<Stream> {
         let start = self.start(key.run())?;
         let mut stream = Stream::default();
-        let mut tail = self.recorded(key, activity::segment)?;
+        let (block, position) = self.activity_block(key)?;
+        let mut tail = block.segment(position).ok_or(MISSING)?;
         let mut segments = Vec::new();
         // Each segment begins with the number of the one before; the first is decoded first.
         while let Some(number) = tail {
-            tail = self.segment(key.run(), number, |bytes| {
-                let tail = earlier(bytes, number)?;
-                match tail {
-                    Some(_) => segments.push(bytes.to_vec()),
-                    None => drop(stream::decode(bytes, key.local(), start, &mut stream)?),
-                }
-                Ok(tail)
-            })??;
+            let list = self.edge_list(key.run(), number)?;
+            tail = earlier(list.bytes()?, number)?;
+            segments.push(list);
         }
         for segment in segments.iter().rev() {
-            stream::decode(segment, key.local(), start, &mut stream)?;
+            stream::decode(segment.bytes()?, key.local(), start, &mut stream)?;
         }
         Ok(stream)
+    }
+
+    fn edge_list(&self, run: RunKey, number: u32) -> Result<StoredEdgeList> {
+        let (row, position) = edge_lists::row_of(number);
+        let key = i64::from(run.0) << 32 | i64::from(row);
+        if let Some(lists) = self.cache().borrow().edge_lists(key) {
+            return Ok(StoredEdgeList { lists, position });
+        }
+        let lists = self
+            .tables
+            .row(BlockTable::EdgeLists, key, EdgeLists::decode)?;
+        let missing = || Error::Damaged("list of edges (it is missing)");
+        let lists = Rc::new(lists.ok_or_else(missing)??);
+        self.cache().borrow_mut().keep_edge_lists(key, &lists);
+        Ok(StoredEdgeList { lists, position })
     }
 
     fn segment<R>(&self, run: RunKey, number: u32, read: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let key = i64::from(run.0) << 32 | i64::from(number);
         let segment = self.tables.row(BlockTable::Segments, key, read)?;
-        segment.ok_or_else(|| Error::Damaged("list of edges (it is missing)"))
+        segment.ok_or_else(|| Error::Damaged("list of activities (it is missing)"))
     }
 
     pub fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
@@ -156,6 +159,19 @@ impl<T: BlockTables> GraphReader<'_, T> {
         found.sort_unstable();
         found.dedup();
         Ok(found)
+    }
+}
+
+/// A list of edges, within its row.
+struct StoredEdgeList {
+    lists: Rc<EdgeLists>,
+    position: u32,
+}
+
+impl StoredEdgeList {
+    fn bytes(&self) -> Result<&[u8]> {
+        let list = self.lists.list(self.position);
+        list.ok_or(Error::Damaged("list of edges (it is missing)"))
     }
 }
 

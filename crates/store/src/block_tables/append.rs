@@ -10,6 +10,7 @@
 //!
 //! So memory grows with the files and processes of a run, not with its operations.
 
+mod edge_lists;
 mod emit;
 mod finish;
 mod texts;
@@ -19,10 +20,13 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::{Activity, ByName, EntityKind};
 
+pub use edge_lists::EdgeListWriter;
+pub use texts::TextWriter;
+
 use super::names::{Names, Text};
 use super::{BlockTables, environment};
 use crate::appender::{Appender, Body};
-use crate::codec::{reverse, stream};
+use crate::codec::{extended, reverse, stream};
 use crate::{Counts, Error, Result, RunKey};
 
 /// The greatest number of a run that fits a key.
@@ -99,8 +103,13 @@ struct AppendingRun<'c, T: BlockTables> {
     streams: Vec<ActivityTail>,
     mentions: Vec<(Vec<reverse::Mention>, Option<u32>)>,
     pending: usize,
+    /// Rows of lists of activities that are written.
     segments: u32,
-    extended: u32,
+    edge_lists: EdgeListWriter,
+    texts: TextWriter,
+    /// Extended records that are not written yet.
+    extended: extended::Builder,
+    extended_written: u32,
     edges: u64,
     written: u64,
     unknown: Vec<String>,
@@ -123,7 +132,10 @@ impl<'c, T: BlockTables> AppendingRun<'c, T> {
             mentions: Vec::new(),
             pending: 0,
             segments: 0,
-            extended: 0,
+            edge_lists: EdgeListWriter::default(),
+            texts: TextWriter::default(),
+            extended: extended::Builder::new(header.started),
+            extended_written: 0,
             edges: 0,
             written: 0,
             unknown: Vec::new(),
@@ -146,7 +158,8 @@ impl<'c, T: BlockTables> AppendingRun<'c, T> {
         if self.tables.has_run(&self.header.id)? {
             return Err(Error::Exists(self.header.id.clone()));
         }
-        let environment = self.text(&environment::encode(&self.header.environment))?;
+        let environment = environment::encode(&self.header.environment);
+        let environment = self.texts.text(self.tables, &environment)?;
         // Most runs have the same environment, which is most of a header: it is a text, which runs
         // share.
         let header = RunHeader {

@@ -10,50 +10,21 @@ use backstory_eventlog::event::{Bytes, Time};
 use rustc_hash::{FxHashMap as HashMap, FxHashSet};
 
 use crate::EntityKey;
+use crate::codec::activities::ActivityBlock;
+use crate::codec::edge_lists::EdgeLists;
 use crate::codec::members::Block;
 use crate::codec::reverse::Mention;
+use crate::codec::texts::TextBlock;
 use crate::codec::versions::Version;
 
 /// Blocks (or directory entries) kept at most before all are dropped.
 const MOST: usize = 4096;
 const MOST_INDEXED: usize = 2_000_000;
 const MOST_MENTIONS: usize = 1_000_000;
-/// Bytes of texts and of processes' records kept at most.
+/// A row of lists of edges with more bytes has one long list, which is not kept.
+const LONG: usize = 16 << 10;
+/// Bytes of texts, processes and lists of edges kept at most.
 const MOST_BYTES: usize = 8 << 20;
-
-/// Processes of a run whose records are read together: a question that reads one reads its
-/// neighbours next.
-pub const PAGE: u32 = 16;
-
-/// The records of [`PAGE`] processes with neighbouring ids.
-#[derive(Default)]
-pub struct Page {
-    bytes: Vec<u8>,
-    /// Where in `bytes` each record ends; it begins where the one before ends.
-    ends: [u32; PAGE as usize],
-    filled: usize,
-}
-
-impl Page {
-    /// Adds the record at `place`; places come in ascending order.
-    pub fn push(&mut self, place: usize, record: &[u8]) {
-        let place = place.min(PAGE as usize - 1);
-        self.ends[self.filled..place].fill(self.bytes.len() as u32);
-        self.bytes.extend_from_slice(record);
-        self.ends[place] = self.bytes.len() as u32;
-        self.filled = place + 1;
-    }
-
-    /// The record at `place`, if there is one: none is empty.
-    pub fn record(&self, place: usize) -> Option<&[u8]> {
-        let filled = self.ends.get(..self.filled)?;
-        let end = *filled.get(place)? as usize;
-        let start = place
-            .checked_sub(1)
-            .map_or(0, |before| filled[before] as usize);
-        Some(&self.bytes[start..end]).filter(|record| !record.is_empty())
-    }
-}
 
 /// Pairs that are found by their first part. A directory may have many thousands, so they are
 /// sorted in one block of memory.
@@ -92,12 +63,15 @@ pub struct Cache {
     /// The activities that touched the entities of a block, by the block's key.
     mentions: HashMap<i64, Rc<[Mention]>>,
     mentioned: usize,
-    /// Blocks and pages that were read once. On the second read the whole block is decoded.
-    asked: FxHashSet<(bool, i64)>,
-    /// Records of processes, by the key of the first of a page.
-    activities: HashMap<i64, Rc<Page>>,
-    texts: HashMap<u64, Rc<[u8]>>,
-    /// Bytes in `activities` and `texts`.
+    /// Blocks whose mentions were read once. On the second read the whole block is decoded.
+    asked: FxHashSet<i64>,
+    /// Blocks of processes, by the key of the first.
+    activities: HashMap<i64, Rc<ActivityBlock>>,
+    /// Rows of lists of edges.
+    edge_lists: HashMap<i64, Rc<EdgeLists>>,
+    /// Blocks of texts.
+    texts: HashMap<i64, Rc<TextBlock>>,
+    /// Bytes in `activities`, `edge_lists` and `texts`.
     bytes: usize,
     /// By the key of the first version in the block.
     pub versions: BTreeMap<i64, Rc<Vec<Version>>>,
@@ -134,19 +108,10 @@ impl Cache {
 
     /// Whether the mentions of a block were read before now.
     pub fn asked_for_mentions(&mut self, block: i64) -> bool {
-        self.asked_again((true, block))
-    }
-
-    /// Whether a page was read before now.
-    pub fn asked_for_page(&mut self, first: i64) -> bool {
-        self.asked_again((false, first))
-    }
-
-    fn asked_again(&mut self, which: (bool, i64)) -> bool {
         if self.asked.len() >= 16 * MOST {
             self.asked.clear();
         }
-        !self.asked.insert(which)
+        !self.asked.insert(block)
     }
 
     /// The activities that touched the entities of a block.
@@ -164,32 +129,46 @@ impl Cache {
         self.mentions.insert(block, mentions);
     }
 
-    /// The records of processes.
-    pub fn page(&self, first: i64) -> Option<Rc<Page>> {
+    /// A block of processes.
+    pub fn activities(&self, first: i64) -> Option<Rc<ActivityBlock>> {
         self.activities.get(&first).cloned()
     }
 
-    /// Keeps the records of processes.
-    pub fn keep_page(&mut self, first: i64, page: Rc<Page>) {
-        self.make_room_for(page.bytes.len());
-        self.activities.insert(first, page);
+    /// Keeps a block of processes.
+    pub fn keep_activities(&mut self, first: i64, block: Rc<ActivityBlock>) {
+        self.make_room_for(block.size());
+        self.activities.insert(first, block);
     }
 
-    /// A text.
-    pub fn text(&self, id: u64) -> Option<Rc<[u8]>> {
-        self.texts.get(&id).cloned()
+    /// A row of lists of edges.
+    pub fn edge_lists(&self, key: i64) -> Option<Rc<EdgeLists>> {
+        self.edge_lists.get(&key).cloned()
     }
 
-    /// Keeps a text.
-    pub fn keep_text(&mut self, id: u64, text: Rc<[u8]>) {
-        self.make_room_for(text.len());
-        self.texts.insert(id, text);
+    /// Keeps a row of lists of edges, unless it is long.
+    pub fn keep_edge_lists(&mut self, key: i64, lists: &Rc<EdgeLists>) {
+        if lists.size() <= LONG {
+            self.make_room_for(lists.size());
+            self.edge_lists.insert(key, lists.clone());
+        }
+    }
+
+    /// A block of texts.
+    pub fn texts(&self, key: i64) -> Option<Rc<TextBlock>> {
+        self.texts.get(&key).cloned()
+    }
+
+    /// Keeps a block of texts.
+    pub fn keep_texts(&mut self, key: i64, block: Rc<TextBlock>) {
+        self.make_room_for(block.size());
+        self.texts.insert(key, block);
     }
 
     fn make_room_for(&mut self, bytes: usize) {
         if self.bytes > MOST_BYTES {
             self.activities.clear();
             self.texts.clear();
+            self.edge_lists.clear();
             self.bytes = 0;
         }
         self.bytes += bytes;

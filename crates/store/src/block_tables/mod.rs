@@ -23,6 +23,7 @@ mod entity_rows;
 pub mod environment;
 pub mod names;
 mod reader;
+pub mod texts;
 mod version_matches;
 mod version_rows;
 
@@ -31,11 +32,10 @@ use std::cell::RefCell;
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
-use backstory_graph::model::ActivityId;
 
 use crate::{Counts, Result, RunKey};
 
-pub use append::append;
+pub use append::{EdgeListWriter, TextWriter, append};
 pub use cache::Cache;
 pub use reader::GraphReader;
 
@@ -49,6 +49,10 @@ macro_rules! graph_methods {
 
         fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
             self.graph().entities(run)
+        }
+
+        fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
+            self.graph().extended(run)
         }
 
         fn stream(&self, key: ActivityKey) -> Result<Stream> {
@@ -94,16 +98,20 @@ pub(crate) use graph_methods;
 /// A table whose rows are byte strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockTable {
-    /// Byte strings that runs share, by their own numbers.
+    /// Blocks of byte strings that runs share, by numbers of their own.
     Texts,
     /// Blocks of versions of files, by directory and index of the first.
     Versions,
     /// Blocks of entities, by run and id of the first.
     Members,
-    /// Activities, by run and id.
+    /// Blocks of activities, by run and id of the first.
     Activities,
-    /// Lists of edges, by run and number.
+    /// Lists of the activities that touched entities, by run and number.
     Segments,
+    /// Rows of lists of edges, by run and number.
+    EdgeLists,
+    /// Blocks of extended records, by run and number of the first.
+    Extended,
 }
 
 /// A table whose rows are pairs of numbers. A pair is stored once.
@@ -115,18 +123,8 @@ pub enum PairTable {
     Touched,
     /// [`version_key`], key of the entity that its run made.
     Made,
-}
-
-/// A record of an application about an activity.
-pub struct ExtendedRecord<'a> {
-    /// The activity.
-    pub activity: ActivityId,
-    /// When it was reported.
-    pub time: Time,
-    /// Its kind.
-    pub kind: &'a [u8],
-    /// Its content.
-    pub payload: &'a [u8],
+    /// [`texts::text_key`], id of the text.
+    TextKeys,
 }
 
 /// The tables of one engine. Reads between [`begin`](BlockTables::begin) and
@@ -160,11 +158,20 @@ pub trait BlockTables {
     /// Adds a row with a key that is free.
     fn add_row(&self, table: BlockTable, key: i64, row: &[u8]) -> Result<()>;
 
+    /// Gives a row that is there another content.
+    fn replace_row(&self, table: BlockTable, key: i64, row: &[u8]) -> Result<()>;
+
+    /// Removes the row with this key.
+    fn remove_row(&self, table: BlockTable, key: i64) -> Result<()>;
+
     /// The second numbers of the pairs that begin with `first`, ascending.
     fn partners(&self, table: PairTable, first: i64) -> Result<Vec<i64>>;
 
     /// Adds pairs, which come in ascending order.
     fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()>;
+
+    /// Removes a pair.
+    fn remove_pair(&self, table: PairTable, pair: (i64, i64)) -> Result<()>;
 
     /// Looks at all blocks of entities that touch a directory, those of the latest run first.
     fn members_in(&self, dir: u32, look: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()>;
@@ -202,9 +209,6 @@ pub trait BlockTables {
 
     /// Completes the row of a run.
     fn complete_run(&self, number: u32, unknown: &[String], counts: &Counts) -> Result<()>;
-
-    /// Adds an extended record.
-    fn add_extended(&self, key: i64, record: &ExtendedRecord<'_>) -> Result<()>;
 
     /// Begins a transaction. Waits for other writers.
     fn begin(&self) -> Result<()>;

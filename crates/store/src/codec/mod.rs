@@ -12,12 +12,17 @@
 //!
 //! [`Error::Damaged`]: crate::Error::Damaged
 
-pub mod activity;
+pub mod activities;
 pub mod block;
+pub mod edge_lists;
+pub mod extended;
 pub mod members;
 mod record;
 pub mod reverse;
+pub mod schema2;
+mod similar;
 pub mod stream;
+pub mod texts;
 pub mod versions;
 
 pub use record::{RecordReader, RecordWriter, unzigzag, zigzag};
@@ -35,7 +40,12 @@ mod tests {
             let _ = members::Block::decode(&noise);
             let _ = members::versions(&noise, |_, _| ());
             let _ = reverse::scan(&noise, None, &mut Vec::new());
-            let _ = activity::decode(&noise, 0);
+            let _ = activities::ActivityBlock::decode(&noise, 0);
+            let _ = schema2::decode(&noise, 0);
+            let _ = schema2::segment(&noise);
+            let _ = texts::TextBlock::decode(&noise);
+            let _ = extended::decode(&noise, 0);
+            let _ = edge_lists::EdgeLists::decode(&noise);
             let _ = stream::decode(&noise, ActivityId(0), 0, &mut Default::default());
         }
 
@@ -46,8 +56,11 @@ mod tests {
             let _ = versions::decode(&plain, |_, _| Ok(()));
             let _ = members::Block::decode(&plain);
             let _ = members::versions(&plain, |_, _| ());
+            let _ = activities::ActivityBlock::decode(&plain, 0);
+            let _ = texts::TextBlock::decode(&plain);
+            let _ = extended::decode(&plain, 0);
+            let _ = edge_lists::EdgeLists::decode(&plain);
             let _ = reverse::scan(&after_a_number, None, &mut Vec::new());
-            let _ = stream::decode(&after_a_number, ActivityId(0), 0, &mut Default::default());
         }
     }
 }

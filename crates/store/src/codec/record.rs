@@ -66,6 +66,11 @@ impl<'a> RecordReader<'a> {
         self.rest
     }
 
+    /// The word for the record in messages.
+    pub fn what(&self) -> &'static str {
+        self.what
+    }
+
     /// The error for this record.
     pub fn damaged(&self) -> Error {
         Error::Damaged(self.what)

@@ -1,8 +1,8 @@
 //! Segments of an activity's stream: its edges, informs and derivations in the order they were
-//! appended.
+//! appended. Segments of several activities are compressed together (`edge_lists`).
 //!
 //! ```text
-//! segment := [previous segment + 1]  block of columns
+//! segment := [previous segment + 1]  columns
 //! columns := [number of entries]  tags  others  starts  lengths  froms
 //! tag     := kind | POINT (the interval's end is its start)
 //!          | NEXT (the entity is the last one + 1)
@@ -25,7 +25,7 @@ mod tests;
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{ActivityId, Derived, Edge, Inform};
 
-use super::{RecordWriter, block};
+use super::RecordWriter;
 
 pub use read::decode;
 use tag::{DERIVED, INFORMED_BY, INFORMS, NEXT, POINT};
@@ -130,14 +130,12 @@ impl Builder {
             &self.froms,
         ];
         let length: usize = columns.iter().map(|column| column.len()).sum();
-        let mut record = Vec::with_capacity(length + 10);
-        record.number(self.tags.len() as u64);
+        let mut segment = Vec::with_capacity(length + 20);
+        segment.number(previous.map_or(0, |p| u64::from(p) + 1));
+        segment.number(self.tags.len() as u64);
         columns
             .iter()
-            .for_each(|column| record.extend_from_slice(column));
-        let mut segment = Vec::with_capacity(length);
-        segment.number(previous.map_or(0, |p| u64::from(p) + 1));
-        block::put(&mut segment, &record);
+            .for_each(|column| segment.extend_from_slice(column));
         segment
     }
 }

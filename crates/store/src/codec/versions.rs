@@ -16,7 +16,6 @@
 //! | identities | versions with `IDENT` | several columns: see [`identities`] |
 
 mod identities;
-mod names;
 #[cfg(test)]
 mod tests;
 
@@ -24,10 +23,10 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 
+use super::similar::{SimilarReader, SimilarWriter};
 use super::{RecordReader, RecordWriter, block};
 use crate::{Error, Result};
 use identities::{IdentityReader, IdentityWriter};
-use names::{NameReader, NameWriter};
 
 /// Versions in a block.
 pub const BLOCK: u32 = 128;
@@ -108,7 +107,7 @@ pub struct Version {
 pub struct Builder {
     tags: Vec<u8>,
     indexes: Vec<u8>,
-    names: NameWriter,
+    names: SimilarWriter,
     identities: IdentityWriter,
 }
 
@@ -161,7 +160,7 @@ pub fn decode(
     let with = |flag: u8| tags.iter().filter(|tag| **tag & flag != 0).count();
     let same_names = with(SAME_NAME);
     let mut indexes = reader.column(same_names)?;
-    let mut names = NameReader::take(&mut reader, count - same_names)?;
+    let mut names = SimilarReader::take(&mut reader, count - same_names)?;
     let mut identities = IdentityReader::take(&mut reader, with(IDENT))?;
     names.bytes = reader;
     for (position, &tag) in (0u32..).zip(tags) {

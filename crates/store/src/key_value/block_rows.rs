@@ -5,14 +5,12 @@ use std::ops::ControlFlow;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_graph::model::ActivityId;
 
 use super::KeyValueStore;
 use super::engine::{KeyValueEngine, ScanOrder};
 use super::row_keys::{Counter, RowTable, after, after_prefix, last_number, short_number};
 use super::run_rows::StoredRun;
-use crate::block_tables::{BlockTable, BlockTables, Cache, ExtendedRecord, PairTable, range};
-use crate::codec::{RecordReader, RecordWriter};
+use crate::block_tables::{BlockTable, BlockTables, Cache, PairTable};
 use crate::{Counts, Error, Result, RunKey};
 
 fn of_blocks(table: BlockTable) -> RowTable {
@@ -22,6 +20,8 @@ fn of_blocks(table: BlockTable) -> RowTable {
         BlockTable::Members => RowTable::Members,
         BlockTable::Activities => RowTable::Activities,
         BlockTable::Segments => RowTable::Segments,
+        BlockTable::EdgeLists => RowTable::EdgeLists,
+        BlockTable::Extended => RowTable::Extended,
     }
 }
 
@@ -30,6 +30,7 @@ fn of_pairs(table: PairTable) -> RowTable {
         PairTable::Inodes => RowTable::Inodes,
         PairTable::Touched => RowTable::Touched,
         PairTable::Made => RowTable::Made,
+        PairTable::TextKeys => RowTable::TextKeys,
     }
 }
 
@@ -50,23 +51,6 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         let (from, end) = (u64::from(dir), u64::from(dir) + 1);
         let table = RowTable::Touched;
         self.any((&table.number(from), &table.number(end)))
-    }
-
-    pub(super) fn extended_records(
-        &self,
-        run: RunKey,
-    ) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
-        let (from, to) = range(run.0);
-        let table = RowTable::Extended;
-        let end = after(&table.number(to as u64));
-        let mut found = Vec::new();
-        self.each((&table.number(from as u64), &end), |_, row| {
-            let mut reader = RecordReader::new(row, "extended record");
-            let (activity, time) = (ActivityId(reader.small()?), reader.signed()?);
-            found.push((activity, time, reader.bytes()?.into(), reader.rest().into()));
-            Ok(())
-        })?;
-        Ok(found)
     }
 }
 
@@ -121,6 +105,14 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
         self.put(of_blocks(table).number(key as u64), row)
     }
 
+    fn replace_row(&self, table: BlockTable, key: i64, row: &[u8]) -> Result<()> {
+        self.add_row(table, key, row)
+    }
+
+    fn remove_row(&self, table: BlockTable, key: i64) -> Result<()> {
+        self.delete(of_blocks(table).number(key as u64))
+    }
+
     fn partners(&self, table: PairTable, first: i64) -> Result<Vec<i64>> {
         let found = self.pairs(of_pairs(table), first as u64)?;
         Ok(found.into_iter().map(|second| second as i64).collect())
@@ -131,6 +123,10 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
         let mut pairs = pairs.iter();
         pairs
             .try_for_each(|(first, second)| self.put(table.pair(*first as u64, *second as u64), []))
+    }
+
+    fn remove_pair(&self, table: PairTable, (first, second): (i64, i64)) -> Result<()> {
+        self.delete(of_pairs(table).pair(first as u64, second as u64))
     }
 
     fn members_in(&self, dir: u32, mut look: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()> {
@@ -226,15 +222,6 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
         let mut run = run.ok_or(Error::Damaged("run (it is missing)"))?;
         run.complete(unknown, counts)?;
         self.put_run(RunKey(number), &run)
-    }
-
-    fn add_extended(&self, key: i64, record: &ExtendedRecord<'_>) -> Result<()> {
-        let mut row = Vec::with_capacity(record.kind.len() + record.payload.len() + 16);
-        row.number(u64::from(record.activity.0));
-        row.signed(record.time);
-        row.bytes(record.kind);
-        row.extend_from_slice(record.payload);
-        self.put(RowTable::Extended.number(key as u64), row)
     }
 
     fn begin(&self) -> Result<()> {

@@ -95,8 +95,9 @@ pub type RedbStore = KeyValueStore<RedbEngine>;
 #[cfg(feature = "postgresql")]
 pub type PostgresqlStore = KeyValueStore<PostgresqlEngine>;
 
-/// The number of the format of the rows.
-const FORMAT: u32 = 1;
+/// The number of the format of the rows. Format 1, from before version 0.1.0, had a row for each
+/// text, activity and extended record.
+const FORMAT: u32 = 2;
 
 /// A store on a key-value engine.
 pub struct KeyValueStore<E: KeyValueEngine> {
@@ -138,6 +139,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         };
         match row.try_into().map(u32::from_be_bytes) {
             Ok(FORMAT) => Ok(()),
+            Ok(1) => Err(Error::PreRelease(self.engine.path().to_owned())),
             Ok(found) => Err(Error::NewerSchema {
                 path: self.engine.path().to_owned(),
                 found: i64::from(found),
@@ -195,10 +197,6 @@ impl<E: KeyValueEngine> GraphStore for KeyValueStore<E> {
 
     fn runs_in_order(&self) -> Result<Vec<RunKey>> {
         self.order_of_runs()
-    }
-
-    fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
-        self.extended_records(run)
     }
 
     fn reading(&self) -> Result<ReadGuard<'_>> {

@@ -5,21 +5,22 @@
 //! - A text or directory that a run refers to keeps its number.
 //! - The number of a run or directory is never given again.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use super::KeyValueStore;
 use super::engine::KeyValueEngine;
 use super::row_keys::{RowTable, after, last_number, short_number};
+use crate::block_tables::texts::forget_texts;
 use crate::block_tables::{BlockTable, BlockTables, GraphReader, range, version_key};
-use crate::codec::activity;
 use crate::codec::members::Block;
 use crate::{Result, RunKey};
 
 /// Tables whose keys begin with the run's number.
-const BY_RUN: [RowTable; 4] = [
+const BY_RUN: [RowTable; 5] = [
     RowTable::Members,
     RowTable::Activities,
     RowTable::Segments,
+    RowTable::EdgeLists,
     RowTable::Extended,
 ];
 
@@ -70,29 +71,11 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
     /// Forgets, in one transaction, texts and directories that no run refers to.
     pub(super) fn forget_shared(&self) -> Result<()> {
         self.transaction(|| {
-            let referred = self.texts_referred_to()?;
-            for key in self.keys((&RowTable::Texts.number(0), &RowTable::Texts.end()))? {
-                if !referred.contains(&last_number(&key)) {
-                    self.delete(key)?;
-                }
-            }
+            let runs = self.stored_runs()?.into_iter();
+            forget_texts(self, runs.map(|(_, run)| run.environment).collect())?;
             let forgotten = self.untouched_directories()?;
             self.forget_directories(&forgotten)
         })
-    }
-
-    /// The texts that runs and processes name.
-    fn texts_referred_to(&self) -> Result<HashSet<u64>> {
-        let runs = self.stored_runs()?.into_iter();
-        let mut found: HashSet<u64> = runs.map(|(_, run)| run.environment).collect();
-        self.each_of(RowTable::Activities, |key, record| {
-            // The lower half is the process's number within its run, to which its parent's is
-            // relative.
-            let id = last_number(key) as u32;
-            found.extend(activity::decode(record, id)?.texts());
-            Ok(())
-        })?;
-        Ok(found)
     }
 
     /// The directories that no block of entities touches.

@@ -12,7 +12,7 @@ pub enum RowTable {
     Runs = 1,
     /// Id of a run: its number.
     RunIds = 2,
-    /// Id of a text: its bytes.
+    /// Blocks of texts.
     Texts = 3,
     /// Number of a directory: its path.
     Directories = 4,
@@ -28,11 +28,11 @@ pub enum RowTable {
     Touched = 9,
     /// Pairs: version, entity.
     Made = 10,
-    /// Activities.
+    /// Blocks of activities.
     Activities = 11,
-    /// Lists of edges.
+    /// Lists of activities.
     Segments = 12,
-    /// Extended records.
+    /// Blocks of extended records.
     Extended = 13,
     /// Number of a fact.
     Facts = 14,
@@ -52,6 +52,10 @@ pub enum RowTable {
     Annotated = 21,
     /// Number of a [`Counter`].
     Counters = 22,
+    /// Pairs: key of a text, its id.
+    TextKeys = 23,
+    /// Rows of lists of edges.
+    EdgeLists = 24,
 }
 
 /// Numbers that only grow.

@@ -184,11 +184,11 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
 
     /// The record of a row.
     pub(super) fn run_record(&self, key: RunKey, run: StoredRun) -> Result<RunRecord> {
-        let text = self.get(&RowTable::Texts.number(run.environment))?;
+        let text = self.graph().text(run.environment)?;
         Ok(RunRecord {
             key,
             header: RunHeader {
-                environment: environment::decode(&text.unwrap_or_default())?,
+                environment: environment::decode(text.as_ref())?,
                 ..from_json(&run.header)?
             },
             end: from_json(&run.end)?,

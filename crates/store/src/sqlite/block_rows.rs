@@ -4,13 +4,10 @@ use std::cell::RefCell;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_graph::model::ActivityId;
 use rusqlite::{Params, params};
 
 use super::SqliteStore;
-use crate::block_tables::{
-    BlockTable, BlockTables, Cache, ExtendedRecord, PairTable, column, range,
-};
+use crate::block_tables::{BlockTable, BlockTables, Cache, PairTable, column};
 use crate::{Counts, Error, Result, RunKey};
 
 /// The statements of a table of blocks.
@@ -21,29 +18,29 @@ struct BlockStatements {
     add: &'static str,
     /// The operation that a failed `add` names.
     adding: &'static str,
+    replace: &'static str,
+    remove: &'static str,
 }
 
 macro_rules! block_statements {
-    ($table:literal, $column:literal, $adding:literal) => {
+    ($table:literal, $adding:literal) => {
         const {
             &BlockStatements {
-                row: concat!("SELECT ", $column, " FROM ", $table, " WHERE id = ?1"),
+                row: concat!("SELECT block FROM ", $table, " WHERE id = ?1"),
                 before: concat!(
-                    "SELECT id, ",
-                    $column,
-                    " FROM ",
+                    "SELECT id, block FROM ",
                     $table,
                     " WHERE id <= ?1 ORDER BY id DESC LIMIT 1"
                 ),
                 rows: concat!(
-                    "SELECT id, ",
-                    $column,
-                    " FROM ",
+                    "SELECT id, block FROM ",
                     $table,
                     " WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
                 ),
-                add: concat!("INSERT INTO ", $table, " (id, ", $column, ") VALUES (?, ?)"),
+                add: concat!("INSERT INTO ", $table, " (id, block) VALUES (?, ?)"),
                 adding: $adding,
+                replace: concat!("UPDATE ", $table, " SET block = ?2 WHERE id = ?1"),
+                remove: concat!("DELETE FROM ", $table, " WHERE id = ?1"),
             }
         }
     };
@@ -51,29 +48,39 @@ macro_rules! block_statements {
 
 fn of_blocks(table: BlockTable) -> &'static BlockStatements {
     match table {
-        BlockTable::Texts => block_statements!("texts", "bytes", "add a text"),
-        BlockTable::Versions => block_statements!("versions", "block", "add versions"),
-        BlockTable::Members => block_statements!("members", "block", "add entities"),
-        BlockTable::Activities => block_statements!("activities", "record", "add a process"),
-        BlockTable::Segments => block_statements!("segments", "block", "add edges"),
+        BlockTable::Texts => block_statements!("texts", "add texts"),
+        BlockTable::Versions => block_statements!("versions", "add versions"),
+        BlockTable::Members => block_statements!("members", "add entities"),
+        BlockTable::Activities => block_statements!("activities", "add processes"),
+        BlockTable::Segments => block_statements!("segments", "add lists of processes"),
+        BlockTable::EdgeLists => block_statements!("edge_lists", "add edges"),
+        BlockTable::Extended => block_statements!("extended", "add extended records"),
     }
 }
 
-/// The statements of a table of pairs: select, insert.
-fn of_pairs(table: PairTable) -> (&'static str, &'static str) {
+/// The statements of a table of pairs: select, insert, delete.
+fn of_pairs(table: PairTable) -> [&'static str; 3] {
     match table {
-        PairTable::Inodes => (
+        PairTable::Inodes => [
             "SELECT dir FROM inodes WHERE bucket = ?1 ORDER BY dir",
             "INSERT OR IGNORE INTO inodes (bucket, dir) VALUES (?, ?)",
-        ),
-        PairTable::Touched => (
+            "DELETE FROM inodes WHERE bucket = ?1 AND dir = ?2",
+        ],
+        PairTable::Touched => [
             "SELECT members FROM touched WHERE dir = ?1 ORDER BY members",
             "INSERT INTO touched (dir, members) VALUES (?, ?)",
-        ),
-        PairTable::Made => (
+            "DELETE FROM touched WHERE dir = ?1 AND members = ?2",
+        ],
+        PairTable::Made => [
             "SELECT entity FROM made WHERE version = ?1 ORDER BY entity",
             "INSERT INTO made (version, entity) VALUES (?, ?)",
-        ),
+            "DELETE FROM made WHERE version = ?1 AND entity = ?2",
+        ],
+        PairTable::TextKeys => [
+            "SELECT text FROM text_keys WHERE key = ?1 ORDER BY text",
+            "INSERT INTO text_keys (key, text) VALUES (?, ?)",
+            "DELETE FROM text_keys WHERE key = ?1 AND text = ?2",
+        ],
     }
 }
 
@@ -100,23 +107,12 @@ impl SqliteStore {
         Ok(())
     }
 
-    fn add(&self, doing: &'static str, insert: &str, row: impl Params) -> Result<()> {
-        let added = self
+    fn change(&self, doing: &'static str, statement: &str, row: impl Params) -> Result<()> {
+        let changed = self
             .conn
-            .prepare_cached(insert)
-            .and_then(|mut insert| insert.execute(row));
-        added.map(drop).map_err(|e| self.failed(doing, e))
-    }
-
-    pub(super) fn extended_records(
-        &self,
-        run: RunKey,
-    ) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
-        let select = "SELECT activity, time, kind, payload FROM extended WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-        self.all(select, range(run.0), |row| {
-            let blob = |i| Ok::<Bytes, rusqlite::Error>(row.get_ref(i)?.as_blob()?.into());
-            Ok((ActivityId(row.get(0)?), row.get(1)?, blob(2)?, blob(3)?))
-        })
+            .prepare_cached(statement)
+            .and_then(|mut statement| statement.execute(row));
+        changed.map(drop).map_err(|e| self.failed(doing, e))
     }
 }
 
@@ -158,21 +154,36 @@ impl BlockTables for SqliteStore {
 
     fn add_row(&self, table: BlockTable, key: i64, row: &[u8]) -> Result<()> {
         let statements = of_blocks(table);
-        self.add(statements.adding, statements.add, params![key, row])
+        self.change(statements.adding, statements.add, params![key, row])
+    }
+
+    fn replace_row(&self, table: BlockTable, key: i64, row: &[u8]) -> Result<()> {
+        let replace = of_blocks(table).replace;
+        self.change("replace a block", replace, params![key, row])
+    }
+
+    fn remove_row(&self, table: BlockTable, key: i64) -> Result<()> {
+        self.change("remove a block", of_blocks(table).remove, [key])
     }
 
     fn partners(&self, table: PairTable, first: i64) -> Result<Vec<i64>> {
-        self.all(of_pairs(table).0, [first], |row| row.get(0))
+        let [select, ..] = of_pairs(table);
+        self.all(select, [first], |row| row.get(0))
     }
 
     fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()> {
         let fail = |e| self.failed("index entities", e);
-        let insert = of_pairs(table).1;
+        let [_, insert, _] = of_pairs(table);
         let mut insert = self.conn.prepare_cached(insert).map_err(fail)?;
         for pair in pairs {
             insert.execute(*pair).map_err(fail)?;
         }
         Ok(())
+    }
+
+    fn remove_pair(&self, table: PairTable, pair: (i64, i64)) -> Result<()> {
+        let [_, _, delete] = of_pairs(table);
+        self.change("remove a pair", delete, pair)
     }
 
     fn members_in(&self, dir: u32, look: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()> {
@@ -243,7 +254,7 @@ impl BlockTables for SqliteStore {
             log_bytes as i64
         ];
         let insert = "INSERT INTO runs (id, name, started, header, environment, end, log_bytes) VALUES (?, ?, ?, ?, ?, ?, ?)";
-        self.add("add a run", insert, values)?;
+        self.change("add a run", insert, values)?;
         u32::try_from(self.conn.last_insert_rowid()).map_err(|_| Error::TooMany("runs"))
     }
 
@@ -259,20 +270,7 @@ impl BlockTables for SqliteStore {
         ];
         let update = "UPDATE runs SET unknown = ?2, activities = ?3, entities = ?4, edges = ?5, files_read = ?6, files_written = ?7 \
                       WHERE number = ?1";
-        self.add("complete a run", update, values)
-    }
-
-    fn add_extended(&self, key: i64, record: &ExtendedRecord<'_>) -> Result<()> {
-        let insert =
-            "INSERT INTO extended (id, activity, time, kind, payload) VALUES (?, ?, ?, ?, ?)";
-        let values = params![
-            key,
-            record.activity.0,
-            record.time,
-            record.kind,
-            record.payload
-        ];
-        self.add("add an extended record", insert, values)
+        self.change("complete a run", update, values)
     }
 
     fn begin(&self) -> Result<()> {

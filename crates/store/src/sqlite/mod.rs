@@ -16,6 +16,7 @@ mod select;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 mod verify;
 
 use backstory_vocabulary::{ContentsMode, Word};
@@ -29,10 +30,11 @@ use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_graph::model::{Activity, ActivityId, Entity};
 use rusqlite::Connection;
+use schema::MIGRATIONS;
 
 use crate::annotations::{Annotation, AnnotationKind, AnnotationRecord, RunAnnotations};
 use crate::appender::Body;
-use crate::block_tables::{self, Cache, GraphReader};
+use crate::block_tables::{self, BlockTables, Cache, GraphReader};
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{
     ActivityKey, ContentFacts, EngineOptions, EntityKey, Error, GraphStore, Home, Label,
@@ -57,14 +59,32 @@ impl SqliteStore {
 
     /// The same with a database at another path in the directory of `home`.
     pub fn open_at(home: &Home, path: &Path) -> Result<SqliteStore> {
-        let path = path.to_owned();
-        let conn = open::open(home.dir(), &path)?;
+        let (conn, version) = open::open(home.dir(), path)?;
         conn.set_prepared_statement_cache_capacity(64);
-        Ok(SqliteStore {
+        let store = SqliteStore {
             conn,
-            path,
+            path: path.to_owned(),
             cache: RefCell::default(),
-        })
+        };
+        if version < MIGRATIONS.len() {
+            store.upgrade()?;
+        }
+        Ok(store)
+    }
+
+    /// Applies the migrations that are missing, in one transaction.
+    fn upgrade(&self) -> Result<()> {
+        self.begin()?;
+        let upgraded = schema::migrate(&self.conn, &self.path, MIGRATIONS).and_then(|former| {
+            if former < upgrade::BLOCKS {
+                upgrade::move_rows(self)?;
+            }
+            self.commit()
+        });
+        if upgraded.is_err() {
+            self.roll_back();
+        }
+        upgraded
     }
 
     /// Uses the machine so from now on.
@@ -128,10 +148,6 @@ impl GraphStore for SqliteStore {
 
     fn runs_in_order(&self) -> Result<Vec<RunKey>> {
         self.order_of_runs()
-    }
-
-    fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
-        self.extended_records(run)
     }
 
     /// A transaction. Without it SQLite locks the file, and looks for its log, for each row.

@@ -1,4 +1,4 @@
-//! Opens the database: sets the journal mode, checks and upgrades the schema.
+//! Opens the database: sets the journal mode and checks the schema.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,10 +24,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// How long to wait for another process if nothing depends on it. Other processes wait meanwhile.
 pub(super) const LITTLE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Opens (and makes or upgrades) the database at `path` in the store `dir`.
-pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
+/// Opens (and makes) the database at `path` in the store `dir`. Out: the number of its schema, too,
+/// which may have to be upgraded. 0: it is empty.
+pub fn open(dir: &Path, path: &Path) -> Result<(Connection, usize)> {
     if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_err() {
-        return open_read_only(dir, path);
+        return Ok((open_read_only(dir, path)?, MIGRATIONS.len()));
     }
     let fail = |doing| move |e| Error::database(doing, path, e);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -37,7 +38,7 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
         return Err(Error::NotOurs(path.to_owned()));
     }
     make_private(path).map_err(|e| Error::io("make", path, e))?;
-    let mut conn = Connection::open_with_flags(path, flags).map_err(fail("open the store"))?;
+    let conn = Connection::open_with_flags(path, flags).map_err(fail("open the store"))?;
     conn.busy_timeout(PATIENCE)
         .map_err(fail("set the timeout"))?;
     let version = {
@@ -48,10 +49,7 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
         schema::check(&look, path, MIGRATIONS.len())?
     };
     set_up(&conn, dir, version == 0).map_err(fail("set up the database"))?;
-    if version < MIGRATIONS.len() {
-        schema::migrate(&mut conn, path, MIGRATIONS)?;
-    }
-    Ok(conn)
+    Ok((conn, version))
 }
 
 /// Makes the database with mode 0600. SQLite would follow the umask, and gives the files beside the

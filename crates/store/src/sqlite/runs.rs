@@ -11,7 +11,13 @@ use crate::codec::members::Block;
 use crate::{Counts, Error, Result, RunKey, RunRecord, StoreStats};
 
 /// Tables whose keys begin with the run's number.
-const BY_RUN: [&str; 4] = ["members", "activities", "segments", "extended"];
+const BY_RUN: [&str; 5] = [
+    "members",
+    "activities",
+    "segments",
+    "edge_lists",
+    "extended",
+];
 
 impl SqliteStore {
     pub(super) fn all_run_ids(&self) -> Result<HashSet<String>> {
@@ -38,12 +44,18 @@ impl SqliteStore {
     pub(super) fn run_records(&self, which: &str, params: impl Params) -> Result<Vec<RunRecord>> {
         let select = format!(
             "SELECT number, header, end, name, note, log_bytes, unknown, activities, entities, edges, files_read, files_written, \
-             bytes FROM runs LEFT JOIN texts ON texts.id = runs.environment {which}"
+             environment FROM runs {which}"
         );
-        self.all(&select, params, |row| Ok(record(row)))?
-            .into_iter()
-            .map(|r| r.map_err(|e| self.failed("read a run", e))?)
-            .collect()
+        let found = self.all(&select, params, |row| {
+            Ok((record(row), row.get::<_, i64>(12)?))
+        })?;
+        let found = found.into_iter().map(|(record, environment)| {
+            let mut record = record.map_err(|e| self.failed("read a run", e))??;
+            let text = self.graph().text(environment as u64)?;
+            record.header.environment = environment::decode(text.as_ref())?;
+            Ok(record)
+        });
+        found.collect()
     }
 
     pub(super) fn update_run(&self, id: &str, update: &str, value: Option<&str>) -> Result<()> {
@@ -137,7 +149,8 @@ impl SqliteStore {
     }
 }
 
-/// The record of a row. The outer error is SQLite's, the inner one says that the record is damaged.
+/// The record of a row, without its environment. The outer error is SQLite's, the inner one says
+/// that the record is damaged.
 fn record(row: &Row<'_>) -> rusqlite::Result<Result<RunRecord>> {
     let text = |i: usize| row.get_ref(i)?.as_str().map_err(rusqlite::Error::from);
     let number = |i: usize| Ok::<u64, rusqlite::Error>(row.get::<_, i64>(i)? as u64);
@@ -146,13 +159,9 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Result<RunRecord>> {
         serde_json::from_str::<RunEnd>(text(2)?),
         serde_json::from_str::<Vec<String>>(text(6)?),
     );
-    let (Ok(mut header), Ok(end), Ok(unknown)) = decoded else {
+    let (Ok(header), Ok(end), Ok(unknown)) = decoded else {
         return Ok(Err(Error::Damaged("run")));
     };
-    match environment::decode(row.get_ref(12)?.as_blob_or_null()?.unwrap_or_default()) {
-        Ok(environment) => header.environment = environment,
-        Err(e) => return Ok(Err(e)),
-    }
     let counts = Counts {
         activities: number(7)?,
         entities: number(8)?,

@@ -8,8 +8,8 @@
 
 use std::path::Path;
 
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, TransactionBehavior};
 
 use crate::{Error, Result};
 
@@ -22,7 +22,11 @@ const PRE_RELEASE: i64 = 0x6273_7479;
 
 /// The migration at index N brings a database from schema N to schema N + 1. A released migration
 /// is never edited.
-pub const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+pub const MIGRATIONS: &[&str] = &[
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// The number of the schema: 0 if the database is empty. `known` is the newest schema that the
 /// program knows.
@@ -70,22 +74,19 @@ pub fn check(conn: &Connection, path: &Path, known: usize) -> Result<usize> {
     }
 }
 
-/// Applies the migrations that are missing, in one transaction. Another process may have applied
-/// them meanwhile.
-pub fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()> {
+/// Applies the migrations that are missing, in the open transaction. Another process may have
+/// applied them meanwhile. Returns the number of the schema before.
+pub fn migrate(conn: &Connection, path: &Path, migrations: &[&str]) -> Result<usize> {
     let fail = |e| Error::database("upgrade the schema", path, e);
-    let tx = conn
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(fail)?;
-    let version = check(&tx, path, migrations.len())?;
+    let version = check(conn, path, migrations.len())?;
     for migration in &migrations[version..] {
-        tx.execute_batch(migration).map_err(fail)?;
+        conn.execute_batch(migration).map_err(fail)?;
     }
-    tx.pragma_update(None, "application_id", APPLICATION)
+    conn.pragma_update(None, "application_id", APPLICATION)
         .map_err(fail)?;
-    tx.pragma_update(None, "user_version", migrations.len() as i64)
+    conn.pragma_update(None, "user_version", migrations.len() as i64)
         .map_err(fail)?;
-    tx.commit().map_err(fail)
+    Ok(version)
 }
 
 #[cfg(test)]
@@ -96,8 +97,8 @@ mod tests {
         "CREATE TABLE added (x INTEGER) STRICT; INSERT INTO added SELECT number FROM runs;";
 
     fn of_schema_1() -> Connection {
-        let mut conn = Connection::open_in_memory().unwrap();
-        migrate(&mut conn, Path::new("db"), &MIGRATIONS[..1]).unwrap();
+        let conn = Connection::open_in_memory().unwrap();
+        migrate(&conn, Path::new("db"), &MIGRATIONS[..1]).unwrap();
         let row = "INSERT INTO runs (id, started, header, environment, end, log_bytes) VALUES ('r', 0, '', 0, '', 0)";
         conn.execute_batch(row).unwrap();
         conn
@@ -113,11 +114,11 @@ mod tests {
 
     #[test]
     fn an_earlier_schema_is_upgraded_and_its_rows_stay() {
-        let mut conn = of_schema_1();
+        let conn = of_schema_1();
         let migrations = [MIGRATIONS[0], ADDED];
         assert_eq!(check(&conn, Path::new("db"), 2).unwrap(), 1);
         for _ in 0..2 {
-            migrate(&mut conn, Path::new("db"), &migrations).unwrap();
+            migrate(&conn, Path::new("db"), &migrations).unwrap();
             assert_eq!(check(&conn, Path::new("db"), 2).unwrap(), 2);
         }
         let count = |sql| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
@@ -130,7 +131,10 @@ mod tests {
         let mut conn = of_schema_1();
         let before = tables(&conn);
         let migrations = [MIGRATIONS[0], ADDED, "CREATE TABLE runs (x);"];
-        assert!(migrate(&mut conn, Path::new("db"), &migrations).is_err());
+        {
+            let transaction = conn.transaction().unwrap();
+            assert!(migrate(&transaction, Path::new("db"), &migrations).is_err());
+        }
         assert_eq!(check(&conn, Path::new("db"), 3).unwrap(), 1);
         assert_eq!(tables(&conn), before);
     }

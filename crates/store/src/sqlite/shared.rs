@@ -7,14 +7,10 @@
 //!
 //! Absent: deletion of single versions. A version's number is its position in its directory.
 
-use std::collections::HashSet;
-
-use rusqlite::{Transaction, TransactionBehavior};
-
 use super::SqliteStore;
-use crate::block_tables::column;
-use crate::codec::activity;
-use crate::{Error, Result};
+use crate::Result;
+use crate::block_tables::BlockTables;
+use crate::block_tables::texts::forget_texts;
 
 /// Directories that no block of entities touches. The last one stays, so that its number is not
 /// given again.
@@ -28,31 +24,24 @@ const FORGET: &str = "
 
 impl SqliteStore {
     /// Forgets, in one transaction, texts and directories that no run refers to.
-    pub(super) fn forget_shared(&mut self) -> Result<()> {
-        let path = self.path.clone();
-        let fail = |e| Error::database("forget what no run refers to", &path, e);
-        let tx = self
-            .conn
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(fail)?;
-        let referred = texts_referred_to(&tx, &fail)?;
-        let all: Vec<i64> = {
-            let mut select = tx.prepare("SELECT id FROM texts").map_err(fail)?;
-            let rows = select.query_map([], |row| row.get(0)).map_err(fail)?;
-            rows.collect::<rusqlite::Result<_>>().map_err(fail)?
-        };
-        {
-            let mut delete = tx
-                .prepare("DELETE FROM texts WHERE id = ?1")
-                .map_err(fail)?;
-            for id in all.into_iter().filter(|id| !referred.contains(id)) {
-                delete.execute([id]).map_err(fail)?;
-            }
+    pub(super) fn forget_shared(&self) -> Result<()> {
+        self.begin()?;
+        let forgotten = self.forget_in_transaction().and_then(|()| self.commit());
+        if forgotten.is_err() {
+            self.roll_back();
         }
-        tx.execute_batch(FORGOTTEN)
-            .and_then(|()| tx.execute_batch(FORGET))
-            .map_err(fail)?;
-        tx.commit().map_err(fail)
+        forgotten
+    }
+
+    fn forget_in_transaction(&self) -> Result<()> {
+        let runs = self.all("SELECT environment FROM runs", [], |row| {
+            row.get::<_, i64>(0)
+        })?;
+        forget_texts(self, runs.into_iter().map(|id| id as u64).collect())?;
+        let forget = |statements| self.conn.execute_batch(statements);
+        forget(FORGOTTEN)
+            .and_then(|()| forget(FORGET))
+            .map_err(|e| self.failed("forget what no run refers to", e))
     }
 
     /// Rewrites the file without its free pages. Meanwhile that needs as much free disk as what is
@@ -71,31 +60,4 @@ impl SqliteStore {
             .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
             .map_err(|e| self.failed("give free room back", e))
     }
-}
-
-/// The numbers of the texts that runs and processes name.
-fn texts_referred_to(
-    tx: &Transaction<'_>,
-    fail: &impl Fn(rusqlite::Error) -> Error,
-) -> Result<HashSet<i64>> {
-    let mut found = HashSet::new();
-    let mut select = tx.prepare("SELECT environment FROM runs").map_err(fail)?;
-    let mut rows = select.query([]).map_err(fail)?;
-    while let Some(row) = rows.next().map_err(fail)? {
-        found.insert(row.get(0).map_err(fail)?);
-    }
-    let mut select = tx
-        .prepare("SELECT id, record FROM activities")
-        .map_err(fail)?;
-    let mut rows = select.query([]).map_err(fail)?;
-    while let Some(row) = rows.next().map_err(fail)? {
-        let id: i64 = row.get(0).map_err(fail)?;
-        let record = row
-            .get_ref(1)
-            .and_then(|v| Ok(v.as_blob()?))
-            .map_err(fail)?;
-        // The lower half is the process's number within its run, to which its parent's is relative.
-        found.extend(activity::decode(record, id as u32)?.texts().map(column));
-    }
-    Ok(found)
 }

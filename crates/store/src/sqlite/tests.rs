@@ -9,9 +9,11 @@ use super::*;
 use crate::Appender;
 use crate::EngineControl;
 use crate::MemoryStore;
-use crate::block_tables::column;
+use crate::block_tables::texts::{text_id, text_key};
+use crate::block_tables::{BlockTable, PairTable, column};
 
 mod hostile;
+mod upgrade;
 
 fn header(id: &str) -> RunHeader {
     RunHeader {
@@ -119,6 +121,18 @@ fn turns(sink: &mut Appender<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Bytes that cannot be compressed.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
 fn store(dir: &tempfile::TempDir) -> SqliteStore {
     SqliteStore::open(&Home::open(dir.path()).unwrap()).unwrap()
 }
@@ -136,11 +150,11 @@ fn a_stream_of_many_segments_is_read_in_the_order_it_was_written() {
             .unwrap(),
         run
     );
-    let segments: i64 = sqlite
-        .conn
-        .query_row("SELECT count(*) FROM segments", [], |row| row.get(0))
-        .unwrap();
-    assert!(segments > 100, "{segments}");
+    for table in ["segments", "edge_lists"] {
+        let count = format!("SELECT count(*) FROM {table}");
+        let rows: i64 = sqlite.conn.query_row(&count, [], |row| row.get(0)).unwrap();
+        assert!(rows > 50, "{rows} {table}");
+    }
     for id in 0..3 {
         let key = ActivityKey::new(run, ActivityId(id));
         assert_eq!(sqlite.stream(key).unwrap(), memory.stream(key).unwrap());
@@ -170,7 +184,7 @@ fn an_append_without_space_fails_and_changes_nothing() {
         .unwrap();
     let mut body = |sink: &mut Appender<'_>| {
         turns(sink)?;
-        sink.extended(ActivityId(0), 0, b"big", &[7; 100_000])
+        sink.extended(ActivityId(0), 0, b"big", &noise(7, 100_000))
     };
     let full = store.append(&header("after"), &RunEnd::default(), 0, &mut body);
     assert!(matches!(full, Err(Error::Full(_))), "{full:?}");
@@ -196,10 +210,11 @@ fn texts_of_a_removed_run_are_deleted_and_their_room_given_back() {
     let with = |store: &mut SqliteStore, id: &str, arguments: u32| {
         let append = |sink: &mut Appender<'_>| {
             (0..arguments).try_for_each(|n| {
-                sink.activity(&activity(
-                    n,
-                    format!("{id} {n} {}", "x".repeat(500)).as_bytes(),
-                ))
+                let seed = id
+                    .bytes()
+                    .fold(u64::from(n), |seed, byte| seed * 257 + u64::from(byte));
+                let argument = noise(seed, 500);
+                sink.activity(&activity(n, &argument))
             })
         };
         store
@@ -225,17 +240,21 @@ fn texts_of_a_removed_run_are_deleted_and_their_room_given_back() {
 }
 
 #[test]
-fn texts_whose_ids_collide_stay_apart() {
+fn texts_whose_keys_collide_stay_apart() {
     let tmp = tempfile::tempdir().unwrap();
     let mut store = store(&tmp);
     let argument = b"an argument too long to be kept in place";
     let list = [&[argument.len() as u8], &argument[..]].concat();
-    let id = column(crate::codec::activity::text_id(&list));
-    let other = rusqlite::params![id, b"something else of that id"];
+    // A text with the same key, as if both had the same hash.
+    let mut others = crate::codec::texts::Builder::default();
+    others.push(b"something else of that key");
+    store.begin().unwrap();
     store
-        .conn
-        .execute("INSERT INTO texts (id, bytes) VALUES (?, ?)", other)
+        .add_row(BlockTable::Texts, 0, &others.finish())
         .unwrap();
+    let pair = (text_key(&list), column(text_id(0, 0)));
+    store.add_pairs(PairTable::TextKeys, &[pair]).unwrap();
+    store.commit().unwrap();
     let one = activity(0, argument);
     let append = |sink: &mut Appender<'_>| sink.activity(&one);
     let run = store
@@ -251,7 +270,7 @@ fn a_left_log_is_brought_in_while_other_processes_have_the_database_open() {
     left.leave_log().unwrap();
     let mut body = |sink: &mut Appender<'_>| {
         turns(sink)?;
-        (0..20).try_for_each(|n| sink.extended(ActivityId(0), n, b"big", &[7; 100_000]))
+        (0..20).try_for_each(|n| sink.extended(ActivityId(0), n, b"big", &noise(n as u64, 100_000)))
     };
     left.append(&header("long"), &RunEnd::default(), 0, &mut body)
         .unwrap();

@@ -55,7 +55,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
             error,
             Error::NewerSchema {
                 found: 99,
-                known: 2,
+                known: 3,
                 ..
             }
         ),

@@ -191,8 +191,8 @@ fn an_append_whose_connection_was_closed_by_the_server_can_be_repeated() {
     );
     let failed = store.append(&header("cut", 1), &end(), 0, &mut |sink| {
         copy_body(sink, 1, ("/in", ident(1, 1)), ("/out", ident(2, 2)))?;
-        // The first record that is in no block begins the transaction.
-        sink.extended(ActivityId(0), 1, b"kind", b"payload")?;
+        // The first full block begins the transaction.
+        sink.extended(ActivityId(0), 1, b"kind", &[7; 1 << 16])?;
         assert_eq!(superuser().query(&close, &[]).unwrap().len(), 1);
         Ok(())
     });

@@ -147,8 +147,14 @@ fn dies_while_it_appends() {
             ("/half/out", ident(2, 2)),
         )?;
         // More than the page cache holds, so that some of it is in the files when we die.
+        let mut state = 7u32;
+        let mut byte = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        let noise: Vec<u8> = (0..1 << 20).map(|_| byte()).collect();
         for _ in 0..48 {
-            sink.extended(ActivityId(0), 1, b"big", &vec![7; 1 << 20])?;
+            sink.extended(ActivityId(0), 1, b"big", &noise)?;
         }
         std::process::abort()
     });

@@ -7,9 +7,9 @@ use backstory_graph::model::{
 };
 
 use super::{ActivityTail, AnnouncedEntity, AppendingRun};
-use crate::block_tables::{BlockTable, BlockTables, ExtendedRecord, GraphReader};
+use crate::block_tables::{BlockTable, BlockTables, GraphReader};
 use crate::codec::members::BLOCK;
-use crate::codec::{reverse, stream};
+use crate::codec::{extended, reverse, stream};
 use crate::{Error, Result, VersionMatch};
 
 /// Entries that gather before they are written. Few in tests, so that streams there have several
@@ -79,10 +79,12 @@ impl<T: BlockTables> AppendingRun<'_, T> {
         let number = self.number()?;
         for id in 0..self.streams.len() {
             if let Some(full) = self.streams[id].open.take() {
-                let segment = full.finish(self.streams[id].last);
-                self.streams[id].last = Some(self.segment(number, &segment)?);
+                let list = full.finish(self.streams[id].last);
+                let list = self.edge_lists.push(self.tables, number, &list)?;
+                self.streams[id].last = Some(list);
             }
         }
+        self.edge_lists.write(self.tables, number)?;
         for block in 0..self.mentions.len() {
             if !self.mentions[block].0.is_empty() {
                 let mut full = std::mem::take(&mut self.mentions[block].0);
@@ -99,10 +101,26 @@ impl<T: BlockTables> AppendingRun<'_, T> {
         self.segments = id
             .checked_add(1)
             .filter(|n| *n < u32::MAX)
-            .ok_or(Error::TooMany("lists of edges in one run"))?;
+            .ok_or(Error::TooMany("lists of activities in one run"))?;
         let key = i64::from(run) << 32 | i64::from(id);
         self.tables.add_row(BlockTable::Segments, key, segment)?;
         Ok(id)
+    }
+
+    /// Writes the extended records gathered so far.
+    pub(super) fn write_extended(&mut self) -> Result<()> {
+        let new = extended::Builder::new(self.header.started);
+        let full = std::mem::replace(&mut self.extended, new);
+        if full.count() == 0 {
+            return Ok(());
+        }
+        let key = i64::from(self.number()?) << 32 | i64::from(self.extended_written);
+        self.extended_written = self
+            .extended_written
+            .checked_add(full.count())
+            .ok_or(Error::TooMany("extended records in one run"))?;
+        self.tables
+            .add_row(BlockTable::Extended, key, &full.finish())
     }
 
     /// Where the newest list of an activity's edges is.
@@ -206,19 +224,11 @@ impl<T: BlockTables> Sink for AppendingRun<'_, T> {
         payload: &[u8],
     ) -> Result<()> {
         self.announced(activity)?;
-        let number = self.number()?;
-        let key = i64::from(number) << 32 | i64::from(self.extended);
-        self.extended = self
-            .extended
-            .checked_add(1)
-            .ok_or(Error::TooMany("extended records in one run"))?;
-        let record = ExtendedRecord {
-            activity,
-            time,
-            kind,
-            payload,
-        };
-        self.tables.add_extended(key, &record)
+        self.extended.push(activity, time, kind, payload);
+        match self.extended.is_full() {
+            true => self.write_extended(),
+            false => Ok(()),
+        }
     }
 
     fn unknown(&mut self, reason: &str) -> Result<()> {

@@ -7,7 +7,7 @@ use backstory_graph::model::EntityKind;
 use super::versions::{ResolvedVersions, has_inode};
 use super::{AnnouncedEntity, AppendingRun};
 use crate::block_tables::{BlockTable, BlockTables, PairTable, column, version_key};
-use crate::codec::activity;
+use crate::codec::activities;
 use crate::codec::members::{BLOCK, Block, Member};
 use crate::{Counts, Error, Result, RunKey};
 
@@ -17,7 +17,9 @@ impl<T: BlockTables> AppendingRun<'_, T> {
         self.spill()?;
         let versions = self.resolve_versions()?;
         self.write_members(&versions)?;
+        self.write_extended()?;
         self.write_activities()?;
+        self.texts.finish(self.tables)?;
         let counts = self.counts();
         self.commit(&counts)
     }
@@ -68,6 +70,7 @@ impl<T: BlockTables> AppendingRun<'_, T> {
     fn write_activities(&mut self) -> Result<()> {
         let number = u64::from(self.number()?);
         let base = self.header.started;
+        let mut block = activities::Builder::new(base);
         for (id, activity) in std::mem::take(&mut self.activities).into_iter().enumerate() {
             let unannounced = || Error::Unannounced {
                 run: self.header.id.clone(),
@@ -75,13 +78,26 @@ impl<T: BlockTables> AppendingRun<'_, T> {
                 id: id as u64,
             };
             let activity = activity.ok_or_else(unannounced)?;
-            let tail = self.stream_tail(id);
-            let record = activity::encode(&activity, tail, base, |text| self.text(text))?;
-            let key = column(number << 32 | id as u64);
-            self.tables.add_row(BlockTable::Activities, key, &record)?;
+            let (tail, texts) = (self.stream_tail(id), &self.texts);
+            block.push(&activity, tail, |text| texts.text(self.tables, text))?;
             self.written += 1;
+            if block.count() == activities::BLOCK {
+                let full = std::mem::replace(&mut block, activities::Builder::new(base));
+                self.write_block(number, full)?;
+            }
         }
-        Ok(())
+        self.write_block(number, block)
+    }
+
+    /// Writes a block of activities: the last ones of those written so far.
+    fn write_block(&self, run: u64, block: activities::Builder) -> Result<()> {
+        let count = u64::from(block.count());
+        if count == 0 {
+            return Ok(());
+        }
+        let key = column(run << 32 | (self.written - count));
+        self.tables
+            .add_row(BlockTable::Activities, key, &block.finish())
     }
 
     fn counts(&self) -> Counts {

@@ -4,7 +4,7 @@ use backstory_eventlog::event::Time;
 use backstory_graph::model::{ActivityId, Derived, Edge, EntityId, Inform, Interval};
 
 use super::tag::{self, DERIVED, INFORMS, KIND, NEXT, POINT};
-use crate::codec::{RecordReader, block};
+use crate::codec::RecordReader;
 use crate::{Error, Result, Stream};
 
 const WHAT: &str = "list of edges";
@@ -19,8 +19,6 @@ pub fn decode(
 ) -> Result<Option<u32>> {
     let mut reader = RecordReader::new(segment, WHAT);
     let previous = reader.small()?.checked_sub(1);
-    let record = block::take(&mut reader)?;
-    let mut reader = RecordReader::new(&record, WHAT);
     let count = reader.size()?;
     let tags = reader.exactly(count)?;
     let having = |has: fn(u8) -> bool| tags.iter().filter(|tag| has(**tag)).count();

@@ -12,7 +12,7 @@ CREATE TABLE backstory_rows (
 -- Rows that no run owns: texts, directories, versions, inodes and counters.
 CREATE FUNCTION backstory_is_common(directory text, key bytea) RETURNS boolean
     LANGUAGE sql IMMUTABLE
-    RETURN directory = '' AND get_byte(key, 0) IN (0, 3, 4, 5, 6, 7, 22);
+    RETURN directory = '' AND get_byte(key, 0) IN (0, 3, 4, 5, 6, 7, 22, 23);
 
 ALTER TABLE backstory_rows ENABLE ROW LEVEL SECURITY;
 

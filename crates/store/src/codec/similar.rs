@@ -1,12 +1,12 @@
-//! The names in a block of versions: each as the bytes that it does not share with the name before.
+//! Similar byte strings, one after the other. Each is stored as the bytes in its middle that it
+//! does not share with the one before. Names of files and lists of arguments are such strings.
 
-use super::WHAT;
+use super::{RecordReader, RecordWriter};
 use crate::Result;
-use crate::codec::{RecordReader, RecordWriter};
 
-/// Collects names.
+/// Collects byte strings.
 #[derive(Default)]
-pub struct NameWriter {
+pub struct SimilarWriter {
     starts: Vec<u8>,
     ends: Vec<u8>,
     middles: Vec<u8>,
@@ -14,8 +14,8 @@ pub struct NameWriter {
     last: Vec<u8>,
 }
 
-impl NameWriter {
-    /// Adds a name.
+impl SimilarWriter {
+    /// Adds a byte string.
     pub fn push(&mut self, name: &[u8]) {
         let same = |(a, b): &(&u8, &u8)| a == b;
         let start = name.iter().zip(&self.last).take_while(same).count();
@@ -44,32 +44,32 @@ impl NameWriter {
     }
 }
 
-/// Reads names.
-pub struct NameReader<'b> {
+/// Reads byte strings.
+pub struct SimilarReader<'b> {
     starts: RecordReader<'b>,
     ends: RecordReader<'b>,
     middles: RecordReader<'b>,
-    /// The bytes of the middles. The columns of the identities stand before them.
+    /// The bytes of the middles. Other columns may stand before them.
     pub bytes: RecordReader<'b>,
-    /// The name that was read last, and the one before it.
+    /// The one that was read last, and the one before it.
     last: Vec<u8>,
     before: Vec<u8>,
 }
 
-impl<'b> NameReader<'b> {
-    /// Takes off the columns of `count` names. The caller sets `bytes`.
-    pub fn take(reader: &mut RecordReader<'b>, count: usize) -> Result<NameReader<'b>> {
-        Ok(NameReader {
+impl<'b> SimilarReader<'b> {
+    /// Takes off the columns of `count` byte strings. The caller sets `bytes`.
+    pub fn take(reader: &mut RecordReader<'b>, count: usize) -> Result<SimilarReader<'b>> {
+        Ok(SimilarReader {
             starts: reader.column(count)?,
             ends: reader.column(count)?,
             middles: reader.column(count)?,
-            bytes: RecordReader::new(&[], WHAT),
+            bytes: RecordReader::new(&[], reader.what()),
             last: Vec::new(),
             before: Vec::new(),
         })
     }
 
-    /// The next name.
+    /// The next byte string.
     pub fn next(&mut self) -> Result<&[u8]> {
         std::mem::swap(&mut self.last, &mut self.before);
         let (start, end) = (self.starts.size()?, self.ends.size()?);

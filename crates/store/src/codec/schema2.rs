@@ -1,9 +1,13 @@
-//! The record of one activity (an exec epoch).
+//! Records of databases of the schemas 1 and 2. The program reads them to upgrade a database. One
+//! is the record of an activity (an exec epoch). The other is a segment of an activity's stream,
+//! in a row of its own.
 //!
 //! ```text
 //! record := flags  [last segment + 1]  pid  epoch  [parent]  start  end  [exit]  [signal]
 //!           cwd  [exec path]  argv  [environment]
 //! text   := length << 1  bytes  |  1  id of the text (8 bytes)
+//!
+//! segment := [previous segment + 1]  block of columns (see `stream`)
 //! ```
 //!
 //! - The parent is a signed difference to the activity's own id, the start one to the run's start,
@@ -15,8 +19,8 @@
 use backstory_eventlog::event::{Bytes, Time, Via};
 use backstory_graph::model::{Activity, ActivityId, Interval};
 
-use super::{RecordReader, RecordWriter};
-use crate::{Error, Result};
+use super::{RecordReader, block};
+use crate::Result;
 
 const PARENT: u8 = 1;
 const EXEC_PATH: u8 = 2;
@@ -26,85 +30,6 @@ const EXECED: u8 = 16;
 const LOOKUPS: u8 = 32;
 const KERNEL: u8 = 64;
 const ENVIRONMENT: u8 = 128;
-
-/// Longest text that stands in the record itself.
-const SHORT: usize = 16;
-
-/// Encodes an activity. `text` stores a long text and returns its id.
-pub fn encode(
-    activity: &Activity,
-    segment: Option<u32>,
-    base: Time,
-    mut text: impl FnMut(&[u8]) -> Result<u64>,
-) -> Result<Vec<u8>> {
-    let environment = !activity.env_set.is_empty() || !activity.env_unset.is_empty();
-    let flags = [
-        (PARENT, activity.parent.is_some()),
-        (EXEC_PATH, activity.exec_path.is_some()),
-        (EXIT, activity.exit.is_some()),
-        (SIGNAL, activity.signal.is_some()),
-        (EXECED, activity.execed),
-        (LOOKUPS, activity.lookups_known),
-        (KERNEL, activity.via == Via::Kernel),
-        (ENVIRONMENT, environment),
-    ];
-    let mut out = vec![
-        flags
-            .iter()
-            .filter(|(_, on)| *on)
-            .fold(0, |all, (flag, _)| all | flag),
-    ];
-    out.number(segment.map_or(0, |s| u64::from(s) + 1));
-    out.number(u64::from(activity.pid));
-    out.number(u64::from(activity.epoch));
-    if let Some(parent) = activity.parent {
-        out.signed(i64::from(parent.0) - i64::from(activity.id.0));
-    }
-    out.signed(activity.interval.start.wrapping_sub(base));
-    out.signed(activity.interval.end.wrapping_sub(activity.interval.start));
-    for status in [activity.exit, activity.signal].into_iter().flatten() {
-        out.signed(i64::from(status));
-    }
-    put_text(&mut out, &activity.cwd, &mut text)?;
-    if let Some(path) = &activity.exec_path {
-        put_text(&mut out, path, &mut text)?;
-    }
-    put_text(&mut out, &joined(&activity.argv), &mut text)?;
-    if environment {
-        let mut both = joined(&activity.env_set);
-        both.splice(0..0, {
-            let mut n = Vec::new();
-            n.number(activity.env_set.len() as u64);
-            n
-        });
-        both.extend(joined(&activity.env_unset));
-        put_text(&mut out, &both, &mut text)?;
-    }
-    Ok(out)
-}
-
-fn joined(list: &[Bytes]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for item in list {
-        out.bytes(item);
-    }
-    out
-}
-
-fn put_text(
-    out: &mut Vec<u8>,
-    bytes: &[u8],
-    text: &mut impl FnMut(&[u8]) -> Result<u64>,
-) -> Result<()> {
-    if bytes.len() <= SHORT {
-        out.number((bytes.len() as u64) << 1);
-        out.extend_from_slice(bytes);
-    } else {
-        out.number(1);
-        out.extend_from_slice(&text(bytes)?.to_le_bytes());
-    }
-    Ok(())
-}
 
 /// A text in the record, or the id of one in the table `texts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +43,8 @@ pub enum CodedText {
 /// An activity whose long texts are not looked up yet.
 #[derive(Debug, Clone)]
 pub struct CodedActivity {
+    /// The newest segment of its stream.
+    pub segment: Option<u32>,
     /// Everything but the texts.
     activity: Activity,
     cwd: CodedText,
@@ -131,7 +58,7 @@ pub fn decode(record: &[u8], id: u32) -> Result<CodedActivity> {
     let mut take = RecordReader::new(record, "process");
     let flags = take.byte()?;
     let has = |flag| flags & flag != 0;
-    take.small()?;
+    let segment = take.small()?.checked_sub(1);
     let pid = take.small()?;
     let epoch = take.small()?;
     let parent = if has(PARENT) {
@@ -188,6 +115,7 @@ pub fn decode(record: &[u8], id: u32) -> Result<CodedActivity> {
         None
     };
     Ok(CodedActivity {
+        segment,
         activity,
         cwd,
         exec_path,
@@ -196,11 +124,11 @@ pub fn decode(record: &[u8], id: u32) -> Result<CodedActivity> {
     })
 }
 
-/// The newest segment of an activity's stream. Decodes nothing else.
-pub fn segment(record: &[u8]) -> Result<Option<u32>> {
-    let mut take = RecordReader::new(record, "process");
-    take.byte()?;
-    Ok(take.small()?.checked_sub(1))
+/// The columns of a segment, and the number of the segment before it.
+pub fn segment(row: &[u8]) -> Result<(Option<u32>, Vec<u8>)> {
+    let mut reader = RecordReader::new(row, "list of edges");
+    let previous = reader.small()?.checked_sub(1);
+    Ok((previous, block::take(&mut reader)?.into_owned()))
 }
 
 fn status(take: &mut RecordReader<'_>) -> Result<i32> {
@@ -218,16 +146,6 @@ fn take_text(take: &mut RecordReader<'_>) -> Result<CodedText> {
 }
 
 impl CodedActivity {
-    /// The ids of its texts in the table.
-    pub fn texts(&self) -> impl Iterator<Item = u64> + '_ {
-        let always = [&self.cwd, &self.argv].into_iter();
-        let all = always.chain(&self.exec_path).chain(&self.environment);
-        all.filter_map(|text| match text {
-            CodedText::There(id) => Some(*id),
-            CodedText::Here(_) => None,
-        })
-    }
-
     /// The activity: `text` fetches a text by its id, `base` is the run's start.
     pub fn resolve<T>(self, base: Time, mut text: impl FnMut(u64) -> Result<T>) -> Result<Activity>
     where
@@ -267,26 +185,103 @@ fn split(mut take: RecordReader<'_>) -> Result<Vec<Bytes>> {
     Ok(list)
 }
 
-/// The id under which a text is looked for first: 63 bits of FNV-1a. After a collision it is the
-/// next free one.
-pub fn text_id(text: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for &byte in text {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    (hash ^ hash >> 29) >> 1
-}
-
-/// The error for a text that is not in the table.
-pub fn missing_text() -> Error {
-    Error::Damaged("text (it is missing)")
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    //! The former encoder, for databases of a former schema.
+
     use super::*;
+    use crate::Error;
+    use crate::codec::RecordWriter;
+
+    /// Longest text that stands in the record itself.
+    const SHORT: usize = 16;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    /// Encodes an activity. `text` stores a long text and returns its id.
+    pub fn encode(
+        activity: &Activity,
+        segment: Option<u32>,
+        base: Time,
+        mut text: impl FnMut(&[u8]) -> Result<u64>,
+    ) -> Result<Vec<u8>> {
+        let environment = !activity.env_set.is_empty() || !activity.env_unset.is_empty();
+        let flags = [
+            (PARENT, activity.parent.is_some()),
+            (EXEC_PATH, activity.exec_path.is_some()),
+            (EXIT, activity.exit.is_some()),
+            (SIGNAL, activity.signal.is_some()),
+            (EXECED, activity.execed),
+            (LOOKUPS, activity.lookups_known),
+            (KERNEL, activity.via == Via::Kernel),
+            (ENVIRONMENT, environment),
+        ];
+        let mut out = vec![
+            flags
+                .iter()
+                .filter(|(_, on)| *on)
+                .fold(0, |all, (flag, _)| all | flag),
+        ];
+        out.number(segment.map_or(0, |s| u64::from(s) + 1));
+        out.number(u64::from(activity.pid));
+        out.number(u64::from(activity.epoch));
+        if let Some(parent) = activity.parent {
+            out.signed(i64::from(parent.0) - i64::from(activity.id.0));
+        }
+        out.signed(activity.interval.start.wrapping_sub(base));
+        out.signed(activity.interval.end.wrapping_sub(activity.interval.start));
+        for status in [activity.exit, activity.signal].into_iter().flatten() {
+            out.signed(i64::from(status));
+        }
+        put_text(&mut out, &activity.cwd, &mut text)?;
+        if let Some(path) = &activity.exec_path {
+            put_text(&mut out, path, &mut text)?;
+        }
+        put_text(&mut out, &joined(&activity.argv), &mut text)?;
+        if environment {
+            let mut both = joined(&activity.env_set);
+            both.splice(0..0, {
+                let mut n = Vec::new();
+                n.number(activity.env_set.len() as u64);
+                n
+            });
+            both.extend(joined(&activity.env_unset));
+            put_text(&mut out, &both, &mut text)?;
+        }
+        Ok(out)
+    }
+
+    fn joined(list: &[Bytes]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for item in list {
+            out.bytes(item);
+        }
+        out
+    }
+
+    fn put_text(
+        out: &mut Vec<u8>,
+        bytes: &[u8],
+        text: &mut impl FnMut(&[u8]) -> Result<u64>,
+    ) -> Result<()> {
+        if bytes.len() <= SHORT {
+            out.number((bytes.len() as u64) << 1);
+            out.extend_from_slice(bytes);
+        } else {
+            out.number(1);
+            out.extend_from_slice(&text(bytes)?.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// The id under which a text is looked for first: 63 bits of FNV-1a.
+    pub fn text_id(text: &[u8]) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        for &byte in text {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        (hash ^ hash >> 29) >> 1
+    }
 
     fn strings() -> impl Strategy<Value = Vec<Bytes>> {
         proptest::collection::vec(
@@ -325,8 +320,8 @@ mod tests {
                 Ok(text_id(text))
             }).unwrap();
             let coded = decode(&record, id).unwrap();
-            prop_assert_eq!(segment(&record).unwrap(), Some(3));
-            let back = coded.resolve(times.2, |id| texts.get(&id).cloned().ok_or_else(missing_text)).unwrap();
+            prop_assert_eq!(coded.segment, Some(3));
+            let back = coded.resolve(times.2, |id| texts.get(&id).cloned().ok_or(Error::Damaged("text"))).unwrap();
             prop_assert_eq!(back, activity);
         }
     }
