@@ -131,3 +131,16 @@ fn a_child_speaks_for_its_parent_and_for_no_other_process() {
         assert!(told.contains(read), "{told}");
     }
 }
+
+#[test]
+fn an_activity_with_a_handle_has_the_directory_of_its_process() {
+    let mut s = python();
+    s.mark(PYTHON, "in/17/begin/GET");
+    s.mark(PYTHON, "in/17/write/reply:17");
+    s.mark(PYTHON, "in/17/end");
+    let graph = s.graph();
+    let named =
+        |one: &&backstory_graph::model::Activity| one.argv.iter().any(|word| **word == *b"GET");
+    let get = graph.activities.values().find(named).unwrap();
+    assert_eq!(text(&get.cwd), "/w");
+}

@@ -74,3 +74,72 @@ def test_a_span_of_opentelemetry_is_an_activity(workspace: Any) -> None:
     bs.run([sys.executable, "program.py"])
     said = commands(workspace)
     assert ["request"] in said and ["query"] in said, said
+
+
+MLFLOW = """
+import mlflow
+import backstory.mlflow
+
+backstory.mlflow.enable()
+mlflow.set_tracking_uri("sqlite:///tracking.db")
+with mlflow.start_run(run_name="bold-cat"):
+    mlflow.log_param("rate", 0.1)
+    for step, loss in enumerate([0.5, 0.25]):
+        mlflow.log_metric("loss", loss, step=step)
+    data = open("train.csv").read()
+    open("model.bin", "w").write(data)
+    mlflow.log_artifact("model.bin")
+    run = mlflow.active_run().info.run_id
+client = mlflow.MlflowClient()
+client.create_registered_model("churn")
+client.create_model_version("churn", f"runs:/{run}/model.bin", run_id=run)
+model = mlflow.artifacts.download_artifacts(f"runs:/{run}/model.bin")
+open("again.bin", "w").write(open(model).read())
+"""
+
+LIVE = """
+from backstory.dvclive import Live
+
+with Live(save_dvc_exp=False, dvcyaml=None, exp_name="bold-cat") as live:
+    live.log_params({"rate": 0.1})
+    for loss in [0.5, 0.25]:
+        live.log_metric("loss", loss)
+        live.next_step()
+    data = open("train.csv").read()
+    open("model.bin", "w").write(data)
+    live.log_artifact("model.bin", type="model", name="churn")
+"""
+
+
+def part(what: str) -> dict[str, Any]:
+    """Returns the activity of the newest run that a program named so."""
+    rows = bs.Store().run().processes().to_dicts()
+    return next(dict(row) for row in rows if row["argv"][0] == what)
+
+
+@pytest.mark.long
+def test_a_run_of_mlflow_is_an_activity_and_a_model_comes_from_its_data(workspace: Any) -> None:
+    pytest.importorskip("mlflow")
+    Path("train.csv").write_text("1")
+    Path("program.py").write_text(MLFLOW)
+    bs.run([sys.executable, "program.py"])
+    said = part("mlflow")
+    assert said["argv"][2] == "bold-cat"
+    assert any(path.endswith("/train.csv") for path in paths(workspace, "models:/churn/1"))
+    assert f"runs:/{said['argv'][1]}/model.bin" in paths(workspace, "again.bin")
+    shown = workspace.json_of("processes")
+    attributes = next(one for one in shown if one["argv"][0] == "mlflow")["attributes"]
+    assert attributes["rate"] == "0.1" and attributes["loss"] == "0.25", attributes
+
+
+@pytest.mark.long
+def test_an_experiment_of_dvclive_is_an_activity(workspace: Any) -> None:
+    pytest.importorskip("dvclive")
+    Path("train.csv").write_text("1")
+    Path("program.py").write_text(LIVE)
+    bs.run([sys.executable, "program.py"])
+    assert any(path.endswith("/train.csv") for path in paths(workspace, "dvc:churn"))
+    shown = workspace.json_of("processes")
+    live = next(one for one in shown if one["argv"][0] == "dvclive")
+    assert live["attributes"] == {"rate": "0.1", "loss": "0.25"}, live
+    assert len(live["records"]) == 2, live

@@ -138,7 +138,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             tid: number,
             ..call
         };
-        self.begin_work(own, Some(around.unwrap_or(call.pid)), words)?;
+        let directory = self.processes[&call.pid].fs(call.tid).cwd.get();
+        let cwd = self.paths.bytes(directory).into();
+        self.begin_work(own, Some(around.unwrap_or(call.pid)), words, cwd)?;
         let own = self.processes[&number].epoch;
         self.share_memory(call, call.epoch, own)
     }

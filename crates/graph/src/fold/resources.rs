@@ -34,7 +34,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ) -> Result<(), S::Error> {
         let words = [what, text].into_iter();
         let words = words.filter(|word| !word.is_empty()).collect();
-        self.begin_work(call, inside, words)
+        // The work of a source has no directory.
+        self.begin_work(call, inside, words, Bytes::default())
     }
 
     /// Begins an activity with the number `call.pid`, which is no process.
@@ -43,6 +44,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         call: CallContext,
         inside: Option<Pid>,
         argv: Vec<Bytes>,
+        cwd: Bytes,
     ) -> Result<(), S::Error> {
         self.begin_process(call, call.pid, None, None)?;
         let outer = inside.and_then(|pid| self.processes.get(&pid));
@@ -57,8 +59,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let serial = self.processes[&call.pid].epoch;
         if let Some(epoch) = &mut self.epochs[serial as usize] {
             (epoch.parent, epoch.argv) = (parent, argv);
-            // It has no directory.
-            epoch.cwd = Bytes::default();
+            epoch.cwd = cwd;
             (epoch.lasting, epoch.is_nested) = (true, true);
         }
         let id = self.announce(serial)?;

@@ -37,14 +37,14 @@ pub struct MarkPage {
     pub next: Option<String>,
 }
 
-/// The use that a process made of a version of a file.
+/// The use that a process made of a version of a file, or of a thing that a program named.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MarkRow {
     /// The process.
     pub process: String,
     /// The version.
     pub version: String,
-    /// The path of the file.
+    /// The path of the file, or the name of the thing.
     pub path: PathText,
     /// `read`, `exec`, `write`, `delete`, `rename` …
     pub relation: &'static str,
@@ -101,7 +101,9 @@ fn marks(
     let paths: HashMap<EntityId, Bytes> = reading.with_owners(projects, |ownership| {
         let mut wanted = |entity: &Entity| {
             let is_file = matches!(entity.kind, EntityKind::File | EntityKind::Symlink);
-            !only_own || (is_file && ownership.is_own(&entity.path))
+            // A program named a thing for a reader.
+            let is_thing = entity.kind == EntityKind::Resource;
+            !only_own || is_thing || (is_file && ownership.is_own(&entity.path))
         };
         let found = entities.into_iter().filter(|entity| wanted(entity));
         found.map(|entity| (entity.id, entity.path)).collect()

@@ -3,6 +3,7 @@
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use backstory_eventlog::event::Bytes;
 use backstory_query as query;
 use backstory_query::answer::ProcessLine;
 use backstory_store::ActivityKey;
@@ -73,10 +74,32 @@ pub struct ProcessRow {
     pub lookups_known: bool,
     /// `library` or `kernel`: what saw it begin.
     pub via: &'static str,
+    /// The attributes that its program gave it.
+    pub attributes: Vec<NoteRow>,
+    /// The extended records that its program added: their types and payloads.
+    pub records: Vec<NoteRow>,
     /// Variables that its parent did not have, or had with another value.
     pub env_set: Vec<PathText>,
     /// Variables that its parent had and it did not.
     pub env_unset: Vec<PathText>,
+}
+
+/// A statement of a program about its work.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NoteRow {
+    /// The attribute's name, or the record's type.
+    pub name: PathText,
+    /// The attribute's value, or the record's payload.
+    pub value: PathText,
+}
+
+impl NoteRow {
+    fn new(name: &Bytes, value: &Bytes) -> NoteRow {
+        NoteRow {
+            name: name.into(),
+            value: value.into(),
+        }
+    }
 }
 
 /// A page of what processes told each other.
@@ -124,6 +147,12 @@ impl From<&ProcessLine> for ProcessRow {
             processor_seconds: line.processor_time.map(seconds),
             lookups_known: activity.lookups_known,
             via: activity.via.word(),
+            attributes: (line.attributes.iter())
+                .map(|(name, value)| NoteRow::new(name, value))
+                .collect(),
+            records: (line.records.iter())
+                .map(|(kind, payload)| NoteRow::new(kind, payload))
+                .collect(),
             env_set: PathText::list(&activity.env_set),
             env_unset: PathText::list(&activity.env_unset),
         }

@@ -40,7 +40,8 @@ impl<'a> StepWriter<'a> {
     /// The lines of a step.
     pub fn step(&mut self, step: &Siblings) -> Vec<String> {
         let (style, mut lines) = (self.sheet.style, Vec::new());
-        if *step.cwd != *self.directory {
+        // A transaction of a database has no directory.
+        if *step.cwd != *self.directory && !step.cwd.is_empty() {
             self.directory = step.cwd.to_vec();
             let place = name(&self.directory, self.sheet);
             lines.push(style.paint(Role::Dim, &format!("in {place}:")));

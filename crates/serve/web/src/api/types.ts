@@ -10,6 +10,7 @@ export type RunPage = Schemas["RunPage"];
 export type Activity = Schemas["RunActivity"];
 export type ReplayRow = Schemas["ReplayRow"];
 export type RunDetail = Schemas["RunView"];
+export type NoteRow = Schemas["NoteRow"];
 export type ProcessRow = Schemas["ProcessRow"];
 export type Wait = Schemas["WaitRow"];
 export type Mark = Schemas["MarkRow"];

@@ -4,7 +4,7 @@ import { flame, place } from "./flame.ts";
 import { bars } from "./tree.ts";
 
 const process = (id: string, parent: string | null, program: string, start: number, end: number): ProcessRow => ({
-  id, parent, pid: 1, epoch: 1, cwd: "/", argv: [`/usr/bin/${program}`], line: program, start, end, execed: false, marked: false, processor_seconds: null, lookups_known: true, via: "library", env_set: [], env_unset: [],
+  id, parent, pid: 1, epoch: 1, cwd: "/", argv: [`/usr/bin/${program}`], line: program, start, end, execed: false, marked: false, processor_seconds: null, lookups_known: true, via: "library", attributes: [], records: [], env_set: [], env_unset: [],
 });
 const make = bars([process("m", null, "make", 0, 10), process("a", "m", "cc", 1, 4), process("b", "m", "cc", 4, 7), process("c", "a", "as", 2, 3), process("d", "m", "ld", 7, 8)]);
 const top = flame(make.filter((bar) => bar.process.parent == null));

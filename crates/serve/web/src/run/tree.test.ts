@@ -3,7 +3,7 @@ import type { ProcessRow } from "../api/types.ts";
 import { bars, ticks } from "./tree.ts";
 
 const process = (id: string, parent: string | null, start: number, end: number): ProcessRow => ({
-  id, parent, pid: 1, epoch: 1, cwd: "/", argv: [], line: id, start, end, execed: false, marked: false, processor_seconds: null, lookups_known: true, via: "library", env_set: [], env_unset: [],
+  id, parent, pid: 1, epoch: 1, cwd: "/", argv: [], line: id, start, end, execed: false, marked: false, processor_seconds: null, lookups_known: true, via: "library", attributes: [], records: [], env_set: [], env_unset: [],
 });
 
 test("a child lies below its parent, and siblings stand in order of time", () => {
