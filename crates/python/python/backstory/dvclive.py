@@ -25,7 +25,7 @@ from .disclosure import Span
 __all__ = ["Live"]
 
 
-class Live(dvclive.Live):
+class Live(dvclive.Live):  # type: ignore[misc]
     """A ``dvclive.Live`` that tells the recorder what it logs."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -161,8 +161,8 @@ def _version_made(version: Any, said: dict[str, Any]) -> None:
 
 
 def _downloaded(_result: Any, said: dict[str, Any]) -> None:
-    repository = said["self"]
-    _speaker().read(posixpath.join(repository.artifact_uri, said["artifact_path"] or "").rstrip("/"))
+    name = posixpath.join(said["self"].artifact_uri, said["artifact_path"] or "")
+    _speaker().read(name.rstrip("/"))
 
 
 def _of_run(run: str, path: str) -> str:
