@@ -25,7 +25,7 @@ const TABLES: [(&str, &str); 12] = [
     ("edge_lists", "block"),
     ("extended", "block"),
     ("texts", "block"),
-    ("dirs", "path"),
+    ("directories", "block"),
     ("runs", "header"),
     ("runs", "\"end\""),
     ("runs", "started"),

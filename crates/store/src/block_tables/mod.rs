@@ -19,6 +19,7 @@
 mod activity_rows;
 mod append;
 mod cache;
+pub mod directories;
 mod entity_rows;
 pub mod environment;
 pub mod names;
@@ -100,6 +101,8 @@ pub(crate) use graph_methods;
 pub enum BlockTable {
     /// Blocks of byte strings that runs share, by numbers of their own.
     Texts,
+    /// Blocks of paths of directories, by number of the first.
+    Directories,
     /// Blocks of versions of files, by directory and index of the first.
     Versions,
     /// Blocks of entities, by run and id of the first.
@@ -179,11 +182,8 @@ pub trait BlockTables {
     /// The number of a directory.
     fn directory_id(&self, path: &[u8]) -> Result<Option<u32>>;
 
-    /// The path of a directory.
-    fn directory_path(&self, id: u32) -> Result<Option<Bytes>>;
-
-    /// Gives a directory a number that none had before.
-    fn add_directory(&self, path: &[u8]) -> Result<u32>;
+    /// Notes the number of a directory, so that it is found by its path.
+    fn add_directory(&self, path: &[u8], number: u32) -> Result<()>;
 
     /// The directory `own`, and all that begin with `prefix`.
     fn directories(&self, own: &[u8], prefix: &[u8]) -> Result<Vec<(u32, Bytes)>>;

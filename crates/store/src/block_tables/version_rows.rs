@@ -108,18 +108,6 @@ impl<T: BlockTables> GraphReader<'_, T> {
         }
     }
 
-    pub(super) fn dir(&self, id: u32) -> Result<Bytes> {
-        if let Some(path) = self.cache().borrow().dirs.get(&id) {
-            return Ok(path.clone());
-        }
-        let path = self.tables.directory_path(id)?;
-        let path = path.ok_or(Error::Damaged("directory (it is missing)"))?;
-        let mut cache = self.cache().borrow_mut();
-        cache.trim();
-        cache.dirs.insert(id, path.clone());
-        Ok(path)
-    }
-
     pub(super) fn path_of(&self, at: VersionRef) -> Result<Bytes> {
         let dir = self.dir(at.dir)?;
         self.version(at, |version| names::join(&dir, &version.name))

@@ -16,6 +16,7 @@ use crate::{Counts, Error, Result, RunKey};
 fn of_blocks(table: BlockTable) -> RowTable {
     match table {
         BlockTable::Texts => RowTable::Texts,
+        BlockTable::Directories => RowTable::Directories,
         BlockTable::Versions => RowTable::Versions,
         BlockTable::Members => RowTable::Members,
         BlockTable::Activities => RowTable::Activities,
@@ -147,17 +148,8 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
         found.map(|row| short_number(&row)).transpose()
     }
 
-    fn directory_path(&self, id: u32) -> Result<Option<Bytes>> {
-        let found = self.get(&RowTable::Directories.number(u64::from(id)))?;
-        Ok(found.map(Bytes::from))
-    }
-
-    fn add_directory(&self, path: &[u8]) -> Result<u32> {
-        let id = i32::try_from(self.count(Counter::Directories)?);
-        let id = id.map_err(|_| Error::TooMany("directories"))? as u32;
-        self.put(RowTable::Directories.number(u64::from(id)), path)?;
-        self.put(RowTable::Paths.bytes(path), id.to_be_bytes())?;
-        Ok(id)
+    fn add_directory(&self, path: &[u8], number: u32) -> Result<()> {
+        self.put(RowTable::Paths.bytes(path), number.to_be_bytes())
     }
 
     fn directories(&self, own: &[u8], prefix: &[u8]) -> Result<Vec<(u32, Bytes)>> {

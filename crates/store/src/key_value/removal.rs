@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use super::KeyValueStore;
 use super::engine::KeyValueEngine;
 use super::row_keys::{RowTable, after, last_number, short_number};
+use crate::block_tables::directories::forget_paths;
 use crate::block_tables::texts::forget_texts;
 use crate::block_tables::{BlockTable, BlockTables, GraphReader, range, version_key};
 use crate::codec::members::Block;
@@ -102,16 +103,14 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
                 RowTable::Versions.number(to as u64),
             );
             self.delete_range((&keys.0, &after(&keys.1)))?;
-            if let Some(path) = self.directory_path(dir)? {
-                self.delete(RowTable::Paths.bytes(&path))?;
-            }
-            self.delete(RowTable::Directories.number(u64::from(dir)))?;
+            let path = GraphReader::new(self).dir(dir)?;
+            self.delete(RowTable::Paths.bytes(&path))?;
         }
         for key in self.keys((&RowTable::Inodes.pair(0, 0), &RowTable::Inodes.end()))? {
             if forgotten.contains(&(last_number(&key) as u32)) {
                 self.delete(key)?;
             }
         }
-        Ok(())
+        forget_paths(self, forgotten)
     }
 }

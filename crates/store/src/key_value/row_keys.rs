@@ -14,7 +14,7 @@ pub enum RowTable {
     RunIds = 2,
     /// Blocks of texts.
     Texts = 3,
-    /// Number of a directory: its path.
+    /// Blocks of paths of directories.
     Directories = 4,
     /// Path of a directory: its number.
     Paths = 5,
@@ -64,8 +64,6 @@ pub enum RowTable {
 pub enum Counter {
     /// The number of the run that was appended last.
     Runs = 0,
-    /// The number of the newest directory.
-    Directories = 1,
     /// The number of the newest fact.
     Facts = 2,
     /// The number of the last commit.

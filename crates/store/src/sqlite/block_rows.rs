@@ -49,6 +49,7 @@ macro_rules! block_statements {
 fn of_blocks(table: BlockTable) -> &'static BlockStatements {
     match table {
         BlockTable::Texts => block_statements!("texts", "add texts"),
+        BlockTable::Directories => block_statements!("directories", "add directories"),
         BlockTable::Versions => block_statements!("versions", "add versions"),
         BlockTable::Members => block_statements!("members", "add entities"),
         BlockTable::Activities => block_statements!("activities", "add processes"),
@@ -191,28 +192,18 @@ impl BlockTables for SqliteStore {
     }
 
     fn directory_id(&self, path: &[u8]) -> Result<Option<u32>> {
-        let select = "SELECT id FROM dirs WHERE path = ?1";
+        let select = "SELECT dir FROM paths WHERE path = ?1";
         self.one(select, [path], |row| row.get(0))
     }
 
-    fn directory_path(&self, id: u32) -> Result<Option<Bytes>> {
-        let select = "SELECT path FROM dirs WHERE id = ?1";
-        self.one(select, [id], |row| Ok(row.get_ref(0)?.as_blob()?.into()))
-    }
-
-    fn add_directory(&self, path: &[u8]) -> Result<u32> {
-        let added = self
-            .conn
-            .prepare_cached("INSERT INTO dirs (path) VALUES (?)")
-            .and_then(|mut insert| insert.insert([path]));
-        let id = added.map_err(|e| self.failed("add a directory", e))?;
-        let id = i32::try_from(id).map_err(|_| Error::TooMany("directories"))?;
-        Ok(id as u32)
+    fn add_directory(&self, path: &[u8], number: u32) -> Result<()> {
+        let insert = "INSERT INTO paths (path, dir) VALUES (?, ?)";
+        self.change("add a directory", insert, params![path, number])
     }
 
     fn directories(&self, own: &[u8], prefix: &[u8]) -> Result<Vec<(u32, Bytes)>> {
         self.all(
-            "SELECT id, path FROM dirs WHERE path = ?1 OR path >= ?2 AND substr(path, 1, length(?2)) = ?2",
+            "SELECT dir, path FROM paths WHERE path = ?1 OR path >= ?2 AND substr(path, 1, length(?2)) = ?2",
             [own, prefix],
             |row| Ok((row.get(0)?, row.get_ref(1)?.as_blob()?.into())),
         )
@@ -220,8 +211,8 @@ impl BlockTables for SqliteStore {
 
     fn touched_directories(&self, from: &[u8], end: &[u8]) -> Result<Vec<Bytes>> {
         self.all(
-            "SELECT path FROM dirs WHERE path >= ?1 AND path < ?2 \
-             AND EXISTS (SELECT 1 FROM touched WHERE dir = dirs.id) ORDER BY path",
+            "SELECT path FROM paths WHERE path >= ?1 AND path < ?2 \
+             AND EXISTS (SELECT 1 FROM touched WHERE touched.dir = paths.dir) ORDER BY path",
             [from, end],
             |row| Ok(row.get_ref(0)?.as_blob()?.into()),
         )

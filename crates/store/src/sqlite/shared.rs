@@ -7,19 +7,22 @@
 //!
 //! Absent: deletion of single versions. A version's number is its position in its directory.
 
+use std::collections::BTreeSet;
+
 use super::SqliteStore;
 use crate::Result;
 use crate::block_tables::BlockTables;
+use crate::block_tables::directories::forget_paths;
 use crate::block_tables::texts::forget_texts;
 
 /// Directories that no block of entities touches. The last one stays, so that its number is not
 /// given again.
 const FORGOTTEN: &str = "CREATE TEMP TABLE forgotten AS
-    SELECT id FROM dirs WHERE id NOT IN (SELECT dir FROM touched) AND id < (SELECT max(id) FROM dirs)";
+    SELECT dir AS id FROM paths WHERE dir NOT IN (SELECT dir FROM touched) AND dir < (SELECT max(dir) FROM paths)";
 const FORGET: &str = "
     DELETE FROM versions WHERE id >> 32 IN (SELECT id FROM temp.forgotten);
     DELETE FROM inodes WHERE dir IN (SELECT id FROM temp.forgotten);
-    DELETE FROM dirs WHERE id IN (SELECT id FROM temp.forgotten);
+    DELETE FROM paths WHERE dir IN (SELECT id FROM temp.forgotten);
     DROP TABLE temp.forgotten";
 
 impl SqliteStore {
@@ -38,10 +41,15 @@ impl SqliteStore {
             row.get::<_, i64>(0)
         })?;
         forget_texts(self, runs.into_iter().map(|id| id as u64).collect())?;
-        let forget = |statements| self.conn.execute_batch(statements);
-        forget(FORGOTTEN)
-            .and_then(|()| forget(FORGET))
-            .map_err(|e| self.failed("forget what no run refers to", e))
+        let execute = |statements| {
+            let done = self.conn.execute_batch(statements);
+            done.map_err(|e| self.failed("forget what no run refers to", e))
+        };
+        execute(FORGOTTEN)?;
+        let forgotten = self.all("SELECT id FROM temp.forgotten", [], |row| row.get(0))?;
+        let forgotten: BTreeSet<u32> = forgotten.into_iter().collect();
+        execute(FORGET)?;
+        forget_paths(self, &forgotten)
     }
 
     /// Rewrites the file without its free pages. Meanwhile that needs as much free disk as what is

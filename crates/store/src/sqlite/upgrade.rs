@@ -1,8 +1,9 @@
 //! Moves the rows of the tables that a migration replaced.
 //!
-//! Schema 3 has texts, activities, extended records and lists of edges in blocks. The former tables
-//! had a row for each of them. The migration has renamed these; this module moves their rows and
-//! drops them. Lists of edges move from `segments` to `edge_lists`; other lists stay there.
+//! Schema 3 has texts, directories, activities, extended records and lists of edges in blocks. The
+//! former tables had a row for each of them. The migration has renamed these. This module moves
+//! their rows and drops them. Lists of edges move from `segments` to `edge_lists`; other lists stay
+//! there.
 //!
 //! Invariant: all happens in the transaction of the migration. Texts that no run names are left
 //! behind.
@@ -12,6 +13,7 @@ use backstory_graph::model::ActivityId;
 use rusqlite::params;
 
 use super::SqliteStore;
+use crate::block_tables::directories::DirectoryWriter;
 use crate::block_tables::{BlockTable, BlockTables, EdgeListWriter, TextWriter, range};
 use crate::codec::{RecordWriter, activities, extended, schema2};
 use crate::{Error, Result};
@@ -36,9 +38,24 @@ pub fn move_rows(store: &SqliteStore) -> Result<()> {
         move_extended(store, run, started)?;
     }
     texts.finish(store)?;
-    let drop = "DROP TABLE former_texts; DROP TABLE former_activities; DROP TABLE former_extended";
+    move_directories(store)?;
+    let drop = "DROP TABLE former_dirs; DROP TABLE former_texts; DROP TABLE former_activities; DROP TABLE former_extended";
     let dropped = store.conn.execute_batch(drop);
     dropped.map_err(|e| store.failed("upgrade the tables", e))
+}
+
+/// Moves the directories, which keep their numbers.
+fn move_directories(store: &SqliteStore) -> Result<()> {
+    let mut directories = DirectoryWriter::default();
+    let select = "SELECT id, path FROM former_dirs ORDER BY id";
+    let found: Vec<(u32, Bytes)> = store.all(select, [], |row| {
+        Ok((row.get(0)?, row.get_ref(1)?.as_blob()?.into()))
+    })?;
+    for (number, path) in found {
+        directories.skip_to(store, number)?;
+        directories.add(store, &path)?;
+    }
+    directories.write(store)
 }
 
 fn former_text(store: &SqliteStore, id: i64) -> Result<Option<Bytes>> {

@@ -5,6 +5,7 @@ use backstory_graph::model::EntityKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::AppendingRun;
+use crate::block_tables::directories::DirectoryWriter;
 use crate::block_tables::{BlockTable, BlockTables, PairTable, bucket, column, range};
 use crate::codec::members::VersionRef;
 use crate::codec::versions::{self, VersionName};
@@ -32,18 +33,21 @@ impl<T: BlockTables> AppendingRun<'_, T> {
             paths: vec![VersionRef::default(); self.entities.len()],
             aliases: FxHashMap::default(),
         };
+        let mut directories = DirectoryWriter::default();
         for group in wanted.chunk_by(|a, b| a.0 == b.0) {
-            let (dir, is_new) = self.directory(self.names.directory(group[0].0))?;
+            let path = self.names.directory(group[0].0);
+            let (dir, is_new) = self.directory(&mut directories, path)?;
             self.resolve_in(dir, is_new, group, &mut found)?;
         }
+        directories.write(self.tables)?;
         Ok(found)
     }
 
     /// The id of a directory, and whether it is new.
-    fn directory(&self, path: &[u8]) -> Result<(u32, bool)> {
+    fn directory(&self, directories: &mut DirectoryWriter, path: &[u8]) -> Result<(u32, bool)> {
         match self.tables.directory_id(path)? {
             Some(id) => Ok((id, false)),
-            None => Ok((self.tables.add_directory(path)?, true)),
+            None => Ok((directories.add(self.tables, path)?, true)),
         }
     }
 

@@ -11,6 +11,8 @@ use crate::codec::{RecordWriter, block, stream};
 
 /// The tables that schema 3 replaced, as schemas 1 and 2 have them.
 const FORMER: &str = "
+    CREATE TABLE dirs (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE) STRICT;
+    INSERT INTO dirs SELECT dir, path FROM paths; DROP TABLE paths; DROP TABLE directories;
     DROP TABLE texts; DROP TABLE text_keys; DROP TABLE activities; DROP TABLE extended; DROP TABLE edge_lists;
     CREATE TABLE texts (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
     CREATE TABLE activities (id INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT;
