@@ -137,7 +137,6 @@ def _below(said: dict[str, Any]) -> Iterator[str]:
             yield posixpath.join(said.get("artifact_path") or "", below)
 
 
-
 def _inputs_logged(_result: Any, said: dict[str, Any]) -> None:
     for given in said.get("datasets") or ():
         source = json.loads(given.dataset.source)
