@@ -29,6 +29,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         anew: bool,
     ) -> Result<()> {
         use RowTable::{FactContents, FactInodes, Facts, Snapshots};
+        self.cache.borrow_mut().any_facts = None;
         self.transaction(|| {
             if anew {
                 for table in [Facts, FactInodes, FactContents, Snapshots] {
@@ -51,6 +52,24 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             let mark = [&read.journal[..], &read.offset.to_be_bytes()].concat();
             self.put(RowTable::Learned.bytes(&[]), mark)
         })
+    }
+
+    /// Whether there are any facts, which is read once.
+    fn any_facts(&self) -> Result<bool> {
+        if let Some(any) = self.cache.borrow().any_facts {
+            return Ok(any);
+        }
+        let any = self.any((&RowTable::Facts.bytes(&[]), &RowTable::Facts.end()))?;
+        self.cache.borrow_mut().any_facts = Some(any);
+        Ok(any)
+    }
+
+    /// The fact about this version, for a question.
+    pub(super) fn fact_of(&self, ident: &Ident) -> Result<Option<Fact>> {
+        if !self.any_facts()? {
+            return Ok(None);
+        }
+        Ok(self.fact_about(ident)?.map(|(_, fact)| fact))
     }
 
     /// The fact about this version, and its number.

@@ -251,7 +251,7 @@ impl<E: KeyValueEngine> ContentFacts for KeyValueStore<E> {
     }
 
     fn fact(&self, ident: &Ident) -> Result<Option<Fact>> {
-        Ok(self.fact_about(ident)?.map(|(_, fact)| fact))
+        self.fact_of(ident)
     }
 
     fn facts(&self) -> Result<Vec<Fact>> {

@@ -122,6 +122,28 @@ impl KeyValueEngine for LsmEngine {
     }
 }
 
+impl LsmSnapshot {
+    /// Looks at rows until `look` says that it has seen enough.
+    fn each(
+        &self,
+        mut rows: impl Iterator<Item = lsm_tree::Result<lsm_tree::KvPair>>,
+        look: &mut Look<'_>,
+    ) -> Result<()> {
+        loop {
+            let row = caught(&self.path, || {
+                let row = rows.next().transpose();
+                row.map_err(|error| failed("read", &self.path, error))
+            })?;
+            let Some((key, value)) = row else {
+                return Ok(());
+            };
+            if look(&key, &value)?.is_break() {
+                return Ok(());
+            }
+        }
+    }
+}
+
 impl KeyValueSnapshot for LsmSnapshot {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         caught(&self.path, || {
@@ -134,21 +156,17 @@ impl KeyValueSnapshot for LsmSnapshot {
         if from >= end {
             return Ok(());
         }
-        let mut rows = caught(&self.path, || Ok(self.state.range(from, end)))?;
-        loop {
-            let row = caught(&self.path, || {
-                let row = match order {
-                    ScanOrder::Ascending => rows.next(),
-                    ScanOrder::Descending => rows.next_back(),
-                };
-                let row = row.transpose();
-                row.map_err(|error| failed("read", &self.path, error))
-            })?;
-            let Some((key, value)) = row else {
-                return Ok(());
-            };
-            if let ControlFlow::Break(()) = look(&key, &value)? {
-                return Ok(());
+        match order {
+            ScanOrder::Ascending => {
+                let rows = caught(&self.path, || Ok(self.state.range_from(from)))?;
+                self.each(rows, &mut |key, value| match key < end {
+                    true => look(key, value),
+                    false => Ok(ControlFlow::Break(())),
+                })
+            }
+            ScanOrder::Descending => {
+                let rows = caught(&self.path, || Ok(self.state.range(from, end).rev()))?;
+                self.each(rows, look)
             }
         }
     }

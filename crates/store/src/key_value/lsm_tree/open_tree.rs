@@ -210,6 +210,17 @@ impl TreeState {
             .range::<&[u8], _>(from..end, self.number, None);
         rows.map(lsm_tree::Guard::into_inner)
     }
+
+    /// The rows from a key on, for a caller that stops by itself. The library would look for the end
+    /// of a range in each table before it returns the first row.
+    pub fn range_from(
+        &self,
+        from: &[u8],
+    ) -> impl DoubleEndedIterator<Item = lsm_tree::Result<lsm_tree::KvPair>> + use<> {
+        let tree = &self.opened.tree;
+        let rows = tree.range::<&[u8], _>(from.., self.number, None);
+        rows.map(lsm_tree::Guard::into_inner)
+    }
 }
 
 impl Drop for TreeState {
