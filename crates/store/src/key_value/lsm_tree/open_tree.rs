@@ -211,8 +211,8 @@ impl TreeState {
         rows.map(lsm_tree::Guard::into_inner)
     }
 
-    /// The rows from a key on, for a caller that stops by itself. The library would look for the end
-    /// of a range in each table before it returns the first row.
+    /// The rows from a key on, for a caller that stops by itself. The library would look for the
+    /// end of a range in each table before it returns the first row.
     pub fn range_from(
         &self,
         from: &[u8],
