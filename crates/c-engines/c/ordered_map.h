@@ -1,7 +1,7 @@
 /*
  * One interface to the ordered maps of C libraries. Each library has a table of functions.
  *
- * Rules that src/binding.rs keeps, and each library relies on:
+ * Rules that the files of src keep, and each library relies on:
  *
  * - One process at a time has the directory of a map.
  * - A map is closed after its snapshots, cursors and changes.

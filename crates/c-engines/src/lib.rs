@@ -2,7 +2,8 @@
 //! compared with.
 //!
 //! ```text
-//! OrderedMap, MapSnapshot, MapCursor, MapChanges     safe (binding.rs)
+//! OrderedMap, MapSnapshot, MapCursor, MapChanges     safe
+//!      │   library.rs: the only declarations of C
 //!      │   a table of functions (c/ordered_map.h)
 //!      ├── c/berkeleydb.c   Berkeley DB 5.3 (feature `berkeleydb`)
 //!      └── c/rocksdb.c      RocksDB 7 (feature `rocksdb`)
@@ -21,9 +22,21 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 #[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
-mod binding;
+mod changes;
+#[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
+mod library;
+#[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
+mod open_map;
+#[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
+mod ordered_map;
+#[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
+mod snapshot;
 
 #[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
-pub use binding::{
-    LibraryError, MapChanges, MapCursor, MapLibrary, MapRow, MapSnapshot, OrderedMap,
-};
+pub use changes::MapChanges;
+#[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
+pub use library::{LibraryError, MapLibrary};
+#[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
+pub use ordered_map::OrderedMap;
+#[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
+pub use snapshot::{MapCursor, MapRow, MapSnapshot};
