@@ -6,22 +6,31 @@
 //!
 //! | topic | modules |
 //! | --- | --- |
+//! | a watch, from its beginning to its end | `database_watch`, `database_gaps`, `error` |
+//! | the server | `connection_target`, `connection_uri`, `channel` |
 //! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect` |
 //! | what the names mean | `catalog`, `routines`, `read_tables` |
-//! | the server and its client | `connection_uri`; `client_process`, `socket_diag` |
-//! | a log that the server writes | `log_lines` |
+//! | the client | `client_process`, `socket_diag` |
+//! | a log that the server writes | `log_lines`, `calendar` |
 //! | the records | `transaction_records`, `transaction_facts`, `database_records`, `database_names` |
 //!
-//! Invariant: nothing here knows a protocol, or asks a server.
+//! Invariant: nothing here knows a protocol, or asks a server: each server's crate implements
+//! [`database_watch::WatchedDatabase`].
 //!
 //! Absent: how a committed transaction finds its statements, which differs from server to server.
 
+pub mod calendar;
 pub mod catalog;
+pub mod channel;
 pub mod client_process;
 pub mod commit;
+pub mod connection_target;
 pub mod connection_uri;
+pub mod database_gaps;
 pub mod database_names;
 pub mod database_records;
+pub mod database_watch;
+pub mod error;
 pub mod log_lines;
 pub mod logged_transaction;
 pub mod percent;

@@ -53,13 +53,25 @@ impl LineFile {
         }
     }
 
-    /// A file of which only what is written from now on is read.
+    /// A file of which only the lines that end from now on are read.
     ///
     /// # Errors
     ///
-    /// The file cannot be examined.
+    /// The file cannot be read.
     pub fn from_end(file: File) -> io::Result<LineFile> {
-        let offset = file.metadata()?.len();
+        let mut offset = file.metadata()?.len();
+        let mut portion = vec![0; 1 << 12];
+        // The last line may be half written: it is read from its begin.
+        while offset > 0 {
+            let begin = offset.saturating_sub(portion.len() as u64);
+            let read = &mut portion[..(offset - begin) as usize];
+            file.read_exact_at(read, begin)?;
+            if let Some(last) = read.iter().rposition(|byte| *byte == b'\n') {
+                offset = begin + last as u64 + 1;
+                break;
+            }
+            offset = begin;
+        }
         let whole = LineFile::whole(file);
         Ok(LineFile { offset, ..whole })
     }
@@ -92,6 +104,11 @@ impl LineFile {
             new.text = std::mem::replace(&mut self.partial, rest);
         }
         Ok(new)
+    }
+
+    /// How much of the file has been read, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The time of the last change, in s and ns since 1970.
@@ -143,6 +160,20 @@ mod tests {
         let new = file.read().unwrap();
         let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
         (new.lines().map(text).collect(), new.truncated)
+    }
+
+    #[test]
+    fn a_line_that_is_half_written_at_first_is_read_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let long = "x".repeat(10_000);
+        std::fs::write(&path, format!("old\n{long}")).unwrap();
+        let mut file = LineFile::from_end(File::open(&path).unwrap()).unwrap();
+        assert_eq!(file.offset(), 4);
+        let mut writer = File::options().append(true).open(&path).unwrap();
+        writer.write_all(b"end\nnew\n").unwrap();
+        let wanted = vec![format!("{long}end"), "new".to_owned()];
+        assert_eq!(texts(&mut file), (wanted, false));
     }
 
     #[test]

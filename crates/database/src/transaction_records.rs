@@ -12,11 +12,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStringExt;
 
+use backstory_session::SourceRun;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use serde_json::json;
 
 use crate::catalog::{Catalog, TableName};
 use crate::commit::{Commit, CommitCertainty};
+use crate::connection_uri::without_password;
 use crate::database_names::DatabaseNames;
 use crate::database_records::{DatabaseRecords, ResourceUse};
 use crate::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
@@ -36,8 +38,17 @@ pub struct TransactionRecorder {
 }
 
 impl TransactionRecorder {
-    /// A recorder for one database.
-    pub fn new(writer: DatabaseRecords, names: DatabaseNames) -> TransactionRecorder {
+    /// Begins the records of one database with this process, its command. Its connection is
+    /// recorded without the password.
+    pub fn begin(run: &SourceRun, names: DatabaseNames) -> TransactionRecorder {
+        let mut writer = DatabaseRecords::new(run.supply());
+        let arguments: Vec<Vec<u8>> = std::env::args_os()
+            .map(|word| without_password(&word.to_string_lossy()).into_bytes())
+            .collect();
+        let directory = std::env::current_dir().map(|path| path.into_os_string().into_vec());
+        let directory = directory.unwrap_or_default();
+        let time = backstory_sys::clock::machine();
+        writer.process(std::process::id(), None, &arguments, &directory, time);
         TransactionRecorder {
             writer,
             names,
@@ -49,19 +60,6 @@ impl TransactionRecorder {
     /// The names of connections through the server's socket file.
     pub fn sockets(&mut self) -> &mut Vec<String> {
         &mut self.names.sockets
-    }
-
-    /// Begins the run's records with this process, its command. `shown` is an argument of it as it
-    /// is recorded, without secrets.
-    pub fn begin_run(&mut self, shown: impl Fn(&str) -> String) {
-        let arguments: Vec<Vec<u8>> = std::env::args_os()
-            .map(|word| shown(&word.to_string_lossy()).into_bytes())
-            .collect();
-        let directory = std::env::current_dir().map(|path| path.into_os_string().into_vec());
-        let directory = directory.unwrap_or_default();
-        let time = backstory_sys::clock::machine();
-        self.writer
-            .process(std::process::id(), None, &arguments, &directory, time);
     }
 
     /// Records that a transaction received its statements through the session's connection.

@@ -14,10 +14,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use backstory_database::error::Error;
 use backstory_database::log_lines::LineFile;
 use backstory_sys::clock::machine;
 
-use crate::Error;
 use crate::audit_line::AuditLine;
 
 const SECOND: i64 = 1_000_000_000;
@@ -57,13 +57,9 @@ impl AuditFile {
     /// Begins at the end of the log.
     pub(crate) fn begin(path: &Path, offset: i64) -> Result<AuditFile, Error> {
         let file = File::open(path).and_then(LineFile::from_end);
-        let file = file.map_err(|source| Error::LogFile {
-            path: path.to_owned(),
-            source,
-        })?;
         Ok(AuditFile {
             path: path.to_owned(),
-            file,
+            file: file.map_err(|source| unreadable(path, source))?,
             read: machine(),
             newest: (0, "its beginning".to_owned()),
             offset,
@@ -76,9 +72,8 @@ impl AuditFile {
     /// The lines that were written since the last call.
     pub(crate) fn lines(&mut self) -> Result<Vec<TimedLine>, Error> {
         let now = machine();
-        let path = self.path.clone();
         let texts = self.texts();
-        let texts = texts.map_err(|source| Error::LogFile { path, source })?;
+        let texts = texts.map_err(|source| unreadable(&self.path, source))?;
         let mut lines = Vec::new();
         let count = texts.len() as i64;
         for (at, text) in texts.iter().enumerate() {
@@ -176,6 +171,14 @@ impl AuditFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> Error {
+    Error::LogFile {
+        log: "the log of server_audit",
+        path: path.to_owned(),
+        source,
     }
 }
 

@@ -9,7 +9,8 @@ use crate::catalog_reader::ServerCatalog;
 use crate::connection::Connection;
 use crate::row_groups::{CommittedGroup, RowGroups};
 use crate::server_settings::ServerSettings;
-use crate::{ConnectionTarget, Error};
+use backstory_database::connection_target::ConnectionTarget;
+use backstory_database::error::Error;
 
 /// Interval of the server's signs of life, in ns.
 const HEARTBEAT: u64 = 1_000_000_000;
@@ -122,6 +123,11 @@ impl BinlogStream {
     /// Rows whose columns are not known by name.
     pub(crate) fn unnamed(&self) -> u64 {
         self.groups.unnamed
+    }
+
+    /// True if the last look left nothing that had arrived.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.stream.is_drained()
     }
 
     /// Readable when something has arrived.

@@ -6,10 +6,10 @@ use backstory_database::catalog::{Catalog, CatalogTable, TableName};
 use backstory_database::routines::Routines;
 use backstory_database::sql_dialect::SqlDialect;
 
-use crate::Error;
 use crate::connection::{Connection, TextRow};
 use crate::row_value::{ColumnType, TextForm};
 use crate::statement_text::names_of;
+use backstory_database::error::Error;
 
 const TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES";
 

@@ -16,8 +16,8 @@ use std::os::unix::fs::FileExt;
 use backstory_database::client_process::{self, ClientProcess};
 use backstory_database::socket_diag::{UnixPeer, all_served_by, socket_inodes};
 
-use crate::Error;
 use crate::connection::Connection;
+use backstory_database::error::Error;
 
 /// `poll(2)`, whose first argument is an address, and `recvfrom(2)`, whose first is a descriptor.
 const POLL: &str = "7";

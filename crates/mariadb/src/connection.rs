@@ -3,19 +3,15 @@
 //! In: statements as text. Out: rows as text, or a stream of binlog events. Blocking, but for
 //! [`Connection::received`]. `https://mariadb.com/kb/en/clientserver-protocol/`
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::os::fd::BorrowedFd;
 
+use backstory_database::channel::{Channel, Framing, StreamPart};
+use backstory_database::connection_target::ConnectionTarget;
+use backstory_database::error::Error;
 use sha1::{Digest, Sha1};
 
 use crate::byte_reader::ByteReader;
-use crate::{ConnectionTarget, Error};
 
-/// Longest wait for an answer of the server.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A packet of this length goes on in the next one.
 const FULL: usize = 0xff_ffff;
 /// The abilities of this client: long passwords and flags, a database, the protocol of version 4.1,
@@ -25,14 +21,43 @@ const CAPABILITIES: u32 = 0x1 | 0x4 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x8_0000;
 const CHARSET: u8 = 45;
 /// `BINLOG_SEND_ANNOTATE_ROWS_EVENT`
 const ANNOTATE: u16 = 2;
+/// `ER_ACCESS_DENIED_ERROR`: a wrong password, or a connection that is not encrypted.
+const DENIED: u16 = 1045;
 const COM_QUERY: u8 = 3;
 const COM_BINLOG_DUMP: u8 = 18;
 const NATIVE: &str = "mysql_native_password";
 
-#[derive(Debug)]
-enum Channel {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+/// A message is one packet, or several of which all but the last are full.
+#[derive(Debug, Default)]
+struct PacketFraming {
+    /// The beginning of a message of several packets.
+    partial: Vec<u8>,
+    /// The number of the next packet that is sent.
+    sequence: u8,
+}
+
+impl Framing for PacketFraming {
+    type Message = Vec<u8>;
+
+    fn next(&mut self, bytes: &[u8]) -> Result<(Option<Vec<u8>>, usize), Error> {
+        let mut done = 0;
+        loop {
+            let rest = bytes.get(done..).unwrap_or_default();
+            let Some([a, b, c, number]) = rest.first_chunk::<4>() else {
+                return Ok((None, done));
+            };
+            let length = u32::from_le_bytes([*a, *b, *c, 0]) as usize;
+            let Some(body) = rest.get(4..4 + length) else {
+                return Ok((None, done));
+            };
+            self.sequence = number.wrapping_add(1);
+            self.partial.extend_from_slice(body);
+            done += length + 4;
+            if length < FULL {
+                return Ok((Some(std::mem::take(&mut self.partial)), done));
+            }
+        }
+    }
 }
 
 /// A row: its columns as text, `None` for NULL.
@@ -41,16 +66,7 @@ pub(crate) type TextRow = Vec<Option<String>>;
 /// A connection that is logged in.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    channel: Channel,
-    unread: Vec<u8>,
-    /// How much of `unread` has been taken. It is removed once no whole packet is left.
-    taken: usize,
-    /// The beginning of a message of several packets.
-    partial: Vec<u8>,
-    /// The number of the next packet that is sent.
-    sequence: u8,
-    /// The stream is over, and events from before that are still to be taken.
-    over: Option<Error>,
+    channel: Channel<PacketFraming>,
     /// The server's number of this connection.
     pub(crate) id: u64,
 }
@@ -59,15 +75,10 @@ impl Connection {
     /// Connects and logs in.
     pub(crate) fn open(target: &ConnectionTarget) -> Result<Connection, Error> {
         let mut connection = Connection {
-            channel: channel(target)?,
-            unread: Vec::new(),
-            taken: 0,
-            partial: Vec::new(),
-            sequence: 0,
-            over: None,
+            channel: Channel::connect(target, &target.host, PacketFraming::default())?,
             id: 0,
         };
-        let greeting = connection.message()?;
+        let greeting = connection.channel.message()?;
         if greeting.first() == Some(&0xff) {
             return Err(refused("the connection", &greeting));
         }
@@ -88,13 +99,21 @@ impl Connection {
             answer.push(0);
         }
         connection.send(&answer)?;
-        connection.log_in(password)?;
-        Ok(connection)
+        match connection.log_in(password) {
+            Err(Error::Refused { code, message, .. }) if code == DENIED && !target.is_socket() => {
+                Err(Error::Denied {
+                    message,
+                    remedy: "if it accepts encrypted connections alone, connect through its socket: \
+                        mysql://USER@/DATABASE?socket=PATH",
+                })
+            }
+            other => other.map(|()| connection),
+        }
     }
 
     fn log_in(&mut self, password: &str) -> Result<(), Error> {
         loop {
-            let message = self.message()?;
+            let message = self.channel.message()?;
             match message.first() {
                 Some(0) => return Ok(()),
                 Some(0xff) => return Err(refused("the connection", &message)),
@@ -108,7 +127,12 @@ impl Connection {
                             self.send(&proof)?;
                         }
                         "unix_socket" | "auth_socket" => self.send(&[])?,
-                        other => return Err(Error::LogIn(other.to_owned())),
+                        other => {
+                            return Err(Error::LogIn {
+                                wanted: format!("the log-in {other}"),
+                                remedy: "create the user with mysql_native_password or unix_socket",
+                            });
+                        }
                     }
                 }
                 _ => return Err(unexpected(&message)),
@@ -119,7 +143,7 @@ impl Connection {
     /// Executes a statement, and returns its rows.
     pub(crate) fn query(&mut self, statement: &str) -> Result<Vec<TextRow>, Error> {
         self.command(COM_QUERY, statement.as_bytes())?;
-        let head = self.message()?;
+        let head = self.channel.message()?;
         match head.first() {
             Some(0) => return Ok(Vec::new()),
             Some(0xff) => return Err(refused(statement, &head)),
@@ -127,10 +151,10 @@ impl Connection {
             Some(_) => (),
         }
         let is_end = |message: &[u8]| message.first() == Some(&0xfe) && message.len() < 9;
-        while !is_end(&self.message()?) {}
+        while !is_end(&self.channel.message()?) {}
         let mut rows = Vec::new();
         loop {
-            let message = self.message()?;
+            let message = self.channel.message()?;
             if is_end(&message) {
                 return Ok(rows);
             }
@@ -156,142 +180,40 @@ impl Connection {
         body.extend_from_slice(&server.to_le_bytes());
         body.extend_from_slice(file.as_bytes());
         self.command(COM_BINLOG_DUMP, &body)?;
-        let set = match &self.channel {
-            Channel::Tcp(stream) => stream.set_nonblocking(true),
-            Channel::Unix(stream) => stream.set_nonblocking(true),
-        };
-        set.map_err(Error::Broken)
+        self.channel.begin_stream()
     }
 
     /// The events that have arrived. Never waits. A stream that is over is an error once all events
     /// have been taken.
     pub(crate) fn received(&mut self) -> Result<Vec<Vec<u8>>, Error> {
-        if let Some(error) = self.over.take() {
-            return Err(error);
-        }
-        let mut over = None;
-        let mut buffer = vec![0; 1 << 16];
-        // Bounded, so that the log of statements has its turn.
-        for _ in 0..64 {
-            match self.read(&mut buffer) {
-                Ok(0) => over = Some(broken()),
-                Ok(count) => {
-                    self.unread.extend_from_slice(&buffer[..count]);
-                    continue;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => (),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => over = Some(Error::Broken(error)),
-            }
-            break;
-        }
-        let mut events = Vec::new();
-        while let Some(mut message) = self.taken() {
-            match message.first() {
-                Some(0) => events.push(message.split_off(1)),
-                Some(0xff) => over = Some(refused("to send row changes", &message)),
-                _ => over = over.or_else(|| Some(broken())),
-            }
-        }
-        match over {
-            Some(error) if events.is_empty() => Err(error),
-            over => {
-                self.over = over;
-                Ok(events)
-            }
-        }
+        self.channel.received(|mut message| match message.first() {
+            Some(0) => StreamPart::Content(message.split_off(1)),
+            Some(0xff) => StreamPart::Over(refused("to send row changes", &message)),
+            _ => StreamPart::Over(Error::closed()),
+        })
+    }
+
+    /// True if the last look left nothing that had arrived.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.channel.is_drained()
     }
 
     /// Readable when something has arrived.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        match &self.channel {
-            Channel::Tcp(stream) => stream.as_fd(),
-            Channel::Unix(stream) => stream.as_fd(),
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        match &mut self.channel {
-            Channel::Tcp(stream) => stream.read(buffer),
-            Channel::Unix(stream) => stream.read(buffer),
-        }
-    }
-
-    /// The next message, waited for.
-    fn message(&mut self) -> Result<Vec<u8>, Error> {
-        let mut buffer = vec![0; 1 << 14];
-        loop {
-            if let Some(message) = self.taken() {
-                return Ok(message);
-            }
-            match self.read(&mut buffer) {
-                Ok(0) => return Err(broken()),
-                Ok(count) => self.unread.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => (),
-                Err(error) => return Err(Error::Broken(error)),
-            }
-        }
-    }
-
-    /// The next message, if all of it has arrived.
-    fn taken(&mut self) -> Option<Vec<u8>> {
-        loop {
-            let rest = self.unread.get(self.taken..).unwrap_or_default();
-            let head = rest.first_chunk::<4>().copied();
-            let length = head.map(|[a, b, c, _]| u32::from_le_bytes([a, b, c, 0]) as usize);
-            let whole = length.and_then(|length| rest.get(4..4 + length));
-            let (Some([.., number]), Some(body)) = (head, whole) else {
-                self.unread.drain(..self.taken);
-                self.taken = 0;
-                return None;
-            };
-            self.sequence = number.wrapping_add(1);
-            self.partial.extend_from_slice(body);
-            let length = body.len();
-            self.taken += length + 4;
-            if length < FULL {
-                return Some(std::mem::take(&mut self.partial));
-            }
-        }
+        self.channel.descriptor()
     }
 
     fn command(&mut self, kind: u8, body: &[u8]) -> Result<(), Error> {
-        self.sequence = 0;
+        self.channel.framing.sequence = 0;
         self.send(&[&[kind][..], body].concat())
     }
 
     /// Sends a message, which is shorter than a packet can be.
     fn send(&mut self, body: &[u8]) -> Result<(), Error> {
         let [a, b, c, _] = (body.len() as u32).to_le_bytes();
-        let message = [&[a, b, c, self.sequence][..], body].concat();
-        let written = match &mut self.channel {
-            Channel::Tcp(stream) => stream.write_all(&message),
-            Channel::Unix(stream) => stream.write_all(&message),
-        };
-        written.map_err(Error::Broken)
+        let message = [&[a, b, c, self.channel.framing.sequence][..], body].concat();
+        self.channel.send(&message)
     }
-}
-
-fn channel(target: &ConnectionTarget) -> Result<Channel, Error> {
-    let unix = target.host.starts_with('/');
-    let address = match unix {
-        true => target.host.clone(),
-        false => format!("{}:{}", target.host, target.port),
-    };
-    let limited = || match unix {
-        true => {
-            let stream = UnixStream::connect(&target.host)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            Ok(Channel::Unix(stream))
-        }
-        false => {
-            let stream = TcpStream::connect((&*target.host, target.port))?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_nodelay(true)?;
-            Ok(Channel::Tcp(stream))
-        }
-    };
-    limited().map_err(|source| Error::Connect { address, source })
 }
 
 /// The number of the connection and the salt of a greeting.
@@ -319,10 +241,6 @@ fn native(password: &str, salt: &[u8]) -> Vec<u8> {
         .chain_update(twice)
         .finalize();
     once.iter().zip(salted).map(|(a, b)| a ^ b).collect()
-}
-
-fn broken() -> Error {
-    Error::Broken(ErrorKind::UnexpectedEof.into())
 }
 
 fn unexpected(message: &[u8]) -> Error {
@@ -357,11 +275,7 @@ fn refused(what: &str, message: &[u8]) -> Error {
         Some(b'#') => reader.0.get(6..).unwrap_or_default(),
         _ => reader.0,
     };
-    Error::Refused {
-        what: what.chars().take(120).collect(),
-        code,
-        message: String::from_utf8_lossy(text).into_owned(),
-    }
+    Error::refused(what, code, text)
 }
 
 #[cfg(test)]

@@ -30,15 +30,14 @@ mod audit_sessions;
 mod binlog_event;
 mod binlog_stream;
 mod byte_reader;
-mod calendar;
 mod catalog_reader;
 mod client_finder;
 mod commit_matching;
+mod commit_records;
 mod compression;
 mod connection;
-mod connection_target;
+mod connection_text;
 mod database_watch;
-mod error;
 mod packed_row;
 mod reconnection;
 mod row_groups;
@@ -46,6 +45,23 @@ mod row_value;
 mod server_settings;
 mod statement_text;
 
-pub use connection_target::ConnectionTarget;
-pub use database_watch::{WatchNews, watch};
-pub use error::Error;
+use backstory_database::connection_target::ConnectionTarget;
+use backstory_database::database_watch::{self as frame, WatchNews};
+use backstory_database::error::Error;
+use backstory_session::{Options, RecordingResult};
+
+pub use connection_text::connection_target;
+
+/// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
+/// have one thread.
+///
+/// # Errors
+///
+/// The database cannot be watched, or the run's log cannot be made or finalized.
+pub fn watch(
+    target: &ConnectionTarget,
+    run: Options,
+    news: &mut dyn FnMut(WatchNews),
+) -> Result<RecordingResult, Error> {
+    frame::watch::<database_watch::MariadbWatch>(target, run, news)
+}

@@ -3,15 +3,16 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use backstory_database::database_watch::{LINES, WatchedDatabase};
 use backstory_sys as sys;
 use backstory_vocabulary::error_chain;
 
-use crate::Error;
 use crate::binlog_stream::{BinlogPosition, BinlogStream};
 use crate::catalog_reader::ServerCatalog;
 use crate::connection::Connection;
-use crate::database_watch::{DatabaseWatch, LINES, WaitingCommit};
+use crate::database_watch::{MariadbWatch, WaitingCommit};
 use crate::server_settings::ServerSettings;
+use backstory_database::error::Error;
 
 /// A server that is started again is there within this time.
 const RESTART: Duration = Duration::from_secs(10);
@@ -20,15 +21,15 @@ const NO_BINLOG: u16 = 1236;
 /// The servers started at the same second, with the rounding of both clocks.
 const SAME_START: i64 = 3;
 
-impl DatabaseWatch {
+impl MariadbWatch {
     /// Begins another stream after one broke, where the former one ended. `Ok(Err)` if the server
     /// is gone.
-    pub(crate) fn begin_again(
+    pub(crate) fn reconnect(
         &mut self,
         broken: &Error,
         signals: &OwnedFd,
     ) -> Result<Result<(), Error>, Error> {
-        let from = self.end_of_stream();
+        let from = self.forget_stream();
         let position = from.as_ref().map(|(_, position)| position.clone());
         let from = from.map_or_else(sys::clock::machine, |(heard, _)| heard);
         self.settle_ended()?;
@@ -42,24 +43,24 @@ impl DatabaseWatch {
                         true => "row changes",
                         false => "the clients of connections",
                     };
-                    self.gap(what, from, Some(to), &why);
+                    self.gaps.between(what, from, Some(to), &why);
                     return Ok(Ok(()));
                 }
                 Err(last) if began.elapsed() >= RESTART => {
-                    self.gap("row changes", from, None, &why);
+                    self.gaps.between("row changes", from, None, &why);
                     return Ok(Err(last));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(100)),
             }
             if sys::read_end_signal(signals.as_fd()) {
-                self.gap("row changes", from, None, &why);
+                self.gaps.between("row changes", from, None, &why);
                 return Ok(Err(Error::Broken(std::io::ErrorKind::Interrupted.into())));
             }
         }
     }
 
     /// Forgets the stream: until when its rows are known, and where it ended.
-    pub(crate) fn end_of_stream(&mut self) -> Option<(i64, BinlogPosition)> {
+    pub(crate) fn forget_stream(&mut self) -> Option<(i64, BinlogPosition)> {
         let stream = self.stream.take()?;
         self.incidents += stream.incidents;
         self.unnamed += stream.unnamed();
@@ -69,8 +70,10 @@ impl DatabaseWatch {
     /// Records what ended before the connection broke. The numbers of connections and statements
     /// begin again when the server does.
     fn settle_ended(&mut self) -> Result<(), Error> {
-        let mut quiet = Instant::now();
-        while quiet.elapsed() < LINES {
+        let began = Instant::now();
+        let mut quiet = began;
+        // Other clients of a busy server go on.
+        while quiet.elapsed() < LINES && began.elapsed() < 2 * LINES {
             std::thread::sleep(Duration::from_millis(10));
             if self.read_log()? {
                 quiet = Instant::now();
@@ -125,17 +128,5 @@ impl DatabaseWatch {
         (self.session, self.settings, self.stream) = (session, settings, Some(stream));
         self.know_connections();
         Ok(loses)
-    }
-
-    pub(crate) fn gap(&mut self, what: &str, from: i64, to: Option<i64>, why: &str) {
-        let seconds = |time: i64| time / 1_000_000_000;
-        let until = match to {
-            Some(to) => format!("until {}", seconds(to)),
-            None => "on".to_owned(),
-        };
-        self.gaps.insert(format!(
-            "{what} from second {} of the calendar {until} are unknown, because {why}",
-            seconds(from)
-        ));
     }
 }

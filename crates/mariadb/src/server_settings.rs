@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use backstory_database::sql_dialect::SqlDialect;
 
-use crate::Error;
 use crate::connection::Connection;
+use backstory_database::error::Error;
 
 /// The facts about a server that recording uses.
 #[derive(Debug, Clone)]
@@ -72,15 +72,7 @@ fn check(variable: &dyn Fn(&str) -> String) -> Result<(), Error> {
     const INSTALL: &str = "execute INSTALL SONAME 'server_audit'";
     let wants = |setting: &'static str, holds: bool, wanted, remedy| match holds {
         true => Ok(()),
-        false => Err(Error::Setting {
-            setting,
-            value: match variable(setting) {
-                value if value.is_empty() => "not set".to_owned(),
-                value => value,
-            },
-            wanted,
-            remedy,
-        }),
+        false => Err(Error::setting(setting, &variable(setting), wanted, remedy)),
     };
     let version = variable("version");
     let mut numbers = version

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use backstory_database::catalog::{Catalog, CatalogTable, TableName};
+use backstory_database::error::Error;
 use backstory_database::routines::Routines;
 use backstory_database::sql_dialect::SqlDialect;
 
-use crate::Error;
 use crate::connection::Connection;
 
 const TABLES: &str = "SELECT n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident, \

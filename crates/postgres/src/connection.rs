@@ -3,27 +3,37 @@
 //! In: statements as text. Out: rows as text, or a stream of replication messages. Blocking, but
 //! for [`Connection::received`].
 
-use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::os::fd::BorrowedFd;
 
+use backstory_database::channel::{Channel, Framing, StreamPart};
+use backstory_database::connection_target::ConnectionTarget;
+use backstory_database::error::Error;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
-use crate::{ConnectionTarget, Error};
-
-/// Longest wait for an answer of the server.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest message that is taken: PostgreSQL's own limit.
 const LONGEST: usize = 1 << 30;
 
+/// A message is a tag, a length, and a body.
 #[derive(Debug)]
-enum Channel {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+struct TaggedFraming;
+
+impl Framing for TaggedFraming {
+    type Message = (u8, Vec<u8>);
+
+    fn next(&mut self, bytes: &[u8]) -> Result<(Option<Self::Message>, usize), Error> {
+        let Some([tag, length @ ..]) = bytes.first_chunk::<5>() else {
+            return Ok((None, 0));
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        if !(4..LONGEST).contains(&length) {
+            return Err(Error::Protocol(format!("a message of {length} bytes")));
+        }
+        let body = bytes.get(5..=length);
+        let message = body.map(|body| (*tag, body.to_vec()));
+        let done = message.as_ref().map_or(0, |_| length + 1);
+        Ok((message, done))
+    }
 }
 
 /// A row: its columns as text, `None` for NULL.
@@ -32,12 +42,7 @@ pub(crate) type TextRow = Vec<Option<String>>;
 /// A connection that is logged in.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    channel: Channel,
-    unread: Vec<u8>,
-    /// How much of `unread` has been taken. It is removed once no whole message is left.
-    taken: usize,
-    /// The stream is over, and messages from before that are still to be taken.
-    over: Option<Error>,
+    channel: Channel<TaggedFraming>,
     /// The server's process for this connection.
     pub(crate) server_pid: u32,
 }
@@ -45,11 +50,9 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects and logs in. `replication`: the connection can stream changes.
     pub(crate) fn open(target: &ConnectionTarget, replication: bool) -> Result<Connection, Error> {
+        let socket = format!("{}/.s.PGSQL.{}", target.host, target.port);
         let mut connection = Connection {
-            channel: channel(target)?,
-            unread: Vec::new(),
-            taken: 0,
-            over: None,
+            channel: Channel::connect(target, &socket, TaggedFraming)?,
             server_pid: 0,
         };
         let mut body = 196_608_u32.to_be_bytes().to_vec();
@@ -75,12 +78,11 @@ impl Connection {
     fn log_in(&mut self, target: &ConnectionTarget) -> Result<(), Error> {
         let password = || {
             let password = target.password.as_deref();
-            password
-                .ok_or_else(|| Error::LogIn("a password, and none is given (PGPASSWORD)".into()))
+            password.ok_or_else(|| log_in("a password", "give one in PGPASSWORD"))
         };
         let mut scram = None;
         loop {
-            let (tag, body) = self.message()?;
+            let (tag, body) = self.channel.message()?;
             let code = body
                 .first_chunk()
                 .map_or(0, |four| u32::from_be_bytes(*four));
@@ -115,7 +117,10 @@ impl Connection {
                     let exchange = scram.as_mut().ok_or_else(|| unexpected(tag))?;
                     exchange.finish(&body[4..]).map_err(Error::Broken)?;
                 }
-                (b'R', other) => return Err(Error::LogIn(format!("a log-in of kind {other}"))),
+                (b'R', other) => {
+                    let remedy = "allow scram-sha-256, md5 or trust for this user in pg_hba.conf";
+                    return Err(log_in(&format!("a log-in of kind {other}"), remedy));
+                }
                 (b'K', _) => self.server_pid = code,
                 (b'E', _) => return Err(refused("the connection", &body)),
                 (b'Z', _) => return Ok(()),
@@ -129,7 +134,7 @@ impl Connection {
         self.send(b'Q', &with_nul(statement))?;
         let (mut rows, mut failed) = (Vec::new(), None);
         loop {
-            let (tag, body) = self.message()?;
+            let (tag, body) = self.channel.message()?;
             match tag {
                 b'D' => rows.push(row(&body).ok_or_else(|| unexpected(tag))?),
                 b'E' => failed = Some(refused(statement, &body)),
@@ -154,9 +159,9 @@ impl Connection {
     pub(crate) fn stream(&mut self, statement: &str) -> Result<(), Error> {
         self.send(b'Q', &with_nul(statement))?;
         loop {
-            let (tag, body) = self.message()?;
+            let (tag, body) = self.channel.message()?;
             match tag {
-                b'W' => return self.wait(false),
+                b'W' => return self.channel.begin_stream(),
                 b'E' => return Err(refused("to send row changes", &body)),
                 b'Z' => return Err(unexpected(tag)),
                 _ => (),
@@ -166,42 +171,13 @@ impl Connection {
 
     /// The messages of a stream that have arrived. Never waits. A stream that is over is an error
     /// once all messages have been taken.
-    pub(crate) fn received(&mut self) -> Result<VecDeque<Vec<u8>>, Error> {
-        if let Some(error) = self.over.take() {
-            return Err(error);
-        }
-        let mut arrived = VecDeque::new();
-        let mut over = None;
-        let mut buffer = vec![0; 1 << 16];
-        // Bounded, so that the server's log has its turn.
-        for _ in 0..64 {
-            match self.read(&mut buffer) {
-                Ok(0) => over = Some(broken()),
-                Ok(count) => {
-                    self.unread.extend_from_slice(&buffer[..count]);
-                    continue;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => (),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => over = Some(Error::Broken(error)),
-            }
-            break;
-        }
-        while let Some((tag, body)) = self.taken()? {
-            match tag {
-                b'd' => arrived.push_back(body),
-                b'E' => over = Some(refused("to go on", &body)),
-                b'c' | b'C' => over = over.or_else(|| Some(broken())),
-                _ => (),
-            }
-        }
-        match over {
-            Some(error) if arrived.is_empty() => Err(error),
-            over => {
-                self.over = over;
-                Ok(arrived)
-            }
-        }
+    pub(crate) fn received(&mut self) -> Result<Vec<Vec<u8>>, Error> {
+        self.channel.received(|(tag, body)| match tag {
+            b'd' => StreamPart::Content(body),
+            b'E' => StreamPart::Over(refused("to go on", &body)),
+            b'c' | b'C' => StreamPart::Over(Error::closed()),
+            _ => StreamPart::Ignored,
+        })
     }
 
     /// Sends a message of a stream.
@@ -209,116 +185,40 @@ impl Connection {
         self.send(b'd', message)
     }
 
+    /// True if the last look left nothing that had arrived.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.channel.is_drained()
+    }
+
     /// Readable when something has arrived.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        match &self.channel {
-            Channel::Tcp(stream) => stream.as_fd(),
-            Channel::Unix(stream) => stream.as_fd(),
-        }
-    }
-
-    fn wait(&mut self, blocking: bool) -> Result<(), Error> {
-        let set = match &self.channel {
-            Channel::Tcp(stream) => stream.set_nonblocking(!blocking),
-            Channel::Unix(stream) => stream.set_nonblocking(!blocking),
-        };
-        set.map_err(Error::Broken)
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        match &mut self.channel {
-            Channel::Tcp(stream) => stream.read(buffer),
-            Channel::Unix(stream) => stream.read(buffer),
-        }
-    }
-
-    /// The next message, waited for.
-    fn message(&mut self) -> Result<(u8, Vec<u8>), Error> {
-        let mut buffer = vec![0; 1 << 14];
-        loop {
-            if let Some(message) = self.taken()? {
-                return Ok(message);
-            }
-            match self.read(&mut buffer) {
-                Ok(0) => return Err(broken()),
-                Ok(count) => self.unread.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => (),
-                Err(error) => return Err(Error::Broken(error)),
-            }
-        }
-    }
-
-    /// The next message, if all of it has arrived.
-    fn taken(&mut self) -> Result<Option<(u8, Vec<u8>)>, Error> {
-        let rest = self.unread.get(self.taken..).unwrap_or_default();
-        let head = rest.first_chunk::<5>().copied();
-        let length = head.map(|[_, length @ ..]| u32::from_be_bytes(length) as usize);
-        if let Some(length) = length.filter(|length| !(4..LONGEST).contains(length)) {
-            return Err(Error::Protocol(format!("a message of {length} bytes")));
-        }
-        let whole = length.and_then(|length| rest.get(5..=length));
-        let (Some([tag, ..]), Some(body)) = (head, whole) else {
-            self.unread.drain(..self.taken);
-            self.taken = 0;
-            return Ok(None);
-        };
-        let body = body.to_vec();
-        self.taken += body.len() + 5;
-        Ok(Some((tag, body)))
+        self.channel.descriptor()
     }
 
     fn send(&mut self, tag: u8, body: &[u8]) -> Result<(), Error> {
         let mut message = vec![tag];
         message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
         message.extend_from_slice(body);
-        self.write(&message)
+        self.channel.send(&message)
     }
 
     /// Sends a message without a tag: the first one.
     fn send_body(&mut self, body: &[u8]) -> Result<(), Error> {
         let mut message = (body.len() as u32 + 4).to_be_bytes().to_vec();
         message.extend_from_slice(body);
-        self.write(&message)
+        self.channel.send(&message)
     }
-
-    fn write(&mut self, message: &[u8]) -> Result<(), Error> {
-        let written = match &mut self.channel {
-            Channel::Tcp(stream) => stream.write_all(message),
-            Channel::Unix(stream) => stream.write_all(message),
-        };
-        written.map_err(Error::Broken)
-    }
-}
-
-fn channel(target: &ConnectionTarget) -> Result<Channel, Error> {
-    let path = format!("{}/.s.PGSQL.{}", target.host, target.port);
-    let unix = target.host.starts_with('/');
-    let address = match unix {
-        true => path.clone(),
-        false => format!("{}:{}", target.host, target.port),
-    };
-    let limited = || match unix {
-        true => {
-            let stream = UnixStream::connect(&path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            Ok(Channel::Unix(stream))
-        }
-        false => {
-            let stream = TcpStream::connect((&*target.host, target.port))?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_nodelay(true)?;
-            Ok(Channel::Tcp(stream))
-        }
-    };
-    limited().map_err(|source| Error::Connect { address, source })
 }
 
 fn with_nul(text: &str) -> Vec<u8> {
     [text.as_bytes(), &[0]].concat()
 }
 
-fn broken() -> Error {
-    Error::Broken(ErrorKind::UnexpectedEof.into())
+fn log_in(wanted: &str, remedy: &'static str) -> Error {
+    Error::LogIn {
+        wanted: wanted.to_owned(),
+        remedy,
+    }
 }
 
 fn unexpected(tag: u8) -> Error {
@@ -347,12 +247,16 @@ fn row(body: &[u8]) -> Option<TextRow> {
 /// The error of an `ErrorResponse`.
 fn refused(what: &str, body: &[u8]) -> Error {
     let fields = body.split(|byte| *byte == 0);
-    let message = fields
-        .filter_map(|field| field.split_first())
-        .find(|(kind, _)| **kind == b'M')
-        .map(|(_, text)| String::from_utf8_lossy(text).into_owned());
-    Error::Refused {
-        what: what.chars().take(120).collect(),
-        message: message.unwrap_or_default(),
+    let mut fields = fields.filter_map(|field| field.split_first());
+    let message = fields.find(|(kind, _)| **kind == b'M');
+    let message = message.map(|(_, text)| text).unwrap_or_default();
+    // The end of the message about a connection that no rule of pg_hba.conf allows.
+    if message.ends_with(b", no encryption") {
+        return Error::Denied {
+            message: String::from_utf8_lossy(message).into_owned(),
+            remedy: "it accepts encrypted connections alone, so connect through its socket: \
+                postgres:///DATABASE?host=DIRECTORY",
+        };
     }
+    Error::refused(what, 0, message)
 }

@@ -1,73 +1,49 @@
-//! The server, database and user that a connection is for.
+//! The text that names a connection to PostgreSQL.
 
+use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::connection_uri::{ConnectionParts, without_password};
+use backstory_database::error::Error;
 
-use crate::Error;
+const FORMS: &str = "postgres://USER@HOST:PORT/DATABASE, or host=... port=... dbname=... user=...";
 
-/// The server, database and user that a connection is for.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ConnectionTarget {
-    /// A host name or address, or the directory of the server's socket.
-    pub host: String,
-    /// TCP port, or the number in the name of the socket.
-    pub port: u16,
-    /// The user.
-    pub user: String,
-    /// The database.
-    pub database: String,
-    /// The password, if one is given.
-    pub password: Option<String>,
-}
-
-impl std::fmt::Debug for ConnectionTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.name())
-    }
-}
-
-impl ConnectionTarget {
-    /// Reads `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `host=… port=… user=… dbname=…`. The
-    /// other parts come from `environment` (`PGHOST`, `PGPORT`, `PGUSER`, `PGDATABASE`,
-    /// `PGPASSWORD`), and then from libpq's defaults.
-    ///
-    /// # Errors
-    ///
-    /// The text is neither.
-    pub fn parse(
-        text: &str,
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<ConnectionTarget, Error> {
-        let wrong = || Error::Target(without_password(text));
-        let given = match text.split_once("://") {
-            Some(("postgres" | "postgresql", rest)) => {
-                let mut given = ConnectionParts::of_uri(rest).ok_or_else(wrong)?;
-                for (name, value) in std::mem::take(&mut given.parameters) {
-                    set(&mut given, &name, value);
-                }
-                given
+/// Reads `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `host=… port=… user=… dbname=…`. The
+/// other parts come from `environment` (`PGHOST`, `PGPORT`, `PGUSER`, `PGDATABASE`, `PGPASSWORD`),
+/// and then from libpq's defaults.
+///
+/// # Errors
+///
+/// The text is neither.
+pub fn connection_target(
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<ConnectionTarget, Error> {
+    let wrong = || Error::Target {
+        text: without_password(text),
+        forms: FORMS,
+    };
+    let given = match text.split_once("://") {
+        Some(("postgres" | "postgresql", rest)) => {
+            let mut given = ConnectionParts::of_uri(rest).ok_or_else(wrong)?;
+            for (name, value) in std::mem::take(&mut given.parameters) {
+                set(&mut given, &name, value);
             }
-            Some(_) => return Err(wrong()),
-            None => of_words(text).ok_or_else(wrong)?,
-        };
-        let or = |value: Option<String>, name: &str| value.or_else(|| environment(name));
-        let user = or(given.user, "PGUSER").or_else(|| environment("USER"));
-        let user = user.unwrap_or_else(|| "postgres".to_owned());
-        let port = or(given.port, "PGPORT").unwrap_or_else(|| "5432".to_owned());
-        Ok(ConnectionTarget {
-            host: or(given.host, "PGHOST").unwrap_or_else(|| "/var/run/postgresql".to_owned()),
-            port: port.parse().map_err(|_| wrong())?,
-            database: or(given.database, "PGDATABASE").unwrap_or_else(|| user.clone()),
-            password: or(given.password, "PGPASSWORD"),
-            user,
-        })
-    }
-
-    /// The server in the names of entities. All names of this machine are `localhost`.
-    pub fn name(&self) -> String {
-        let local = self.host.starts_with('/') || ["127.0.0.1", "::1"].contains(&&*self.host);
-        let host = if local { "localhost" } else { &self.host };
-        format!("postgres://{host}:{}/{}", self.port, self.database)
-    }
+            given
+        }
+        Some(_) => return Err(wrong()),
+        None => of_words(text).ok_or_else(wrong)?,
+    };
+    let or = |value: Option<String>, name: &str| value.or_else(|| environment(name));
+    let user = or(given.user, "PGUSER").or_else(|| environment("USER"));
+    let user = user.unwrap_or_else(|| "postgres".to_owned());
+    let port = or(given.port, "PGPORT").unwrap_or_else(|| "5432".to_owned());
+    Ok(ConnectionTarget {
+        scheme: "postgres",
+        host: or(given.host, "PGHOST").unwrap_or_else(|| "/var/run/postgresql".to_owned()),
+        port: port.parse().map_err(|_| wrong())?,
+        database: or(given.database, "PGDATABASE").unwrap_or_else(|| user.clone()),
+        password: or(given.password, "PGPASSWORD"),
+        user,
+    })
 }
 
 fn of_words(text: &str) -> Option<ConnectionParts> {
@@ -96,7 +72,8 @@ mod tests {
     use super::*;
 
     fn target(text: &str) -> ConnectionTarget {
-        ConnectionTarget::parse(text, |name| (name == "PGPORT").then(|| "7".to_owned())).unwrap()
+        let environment = |name: &str| (name == "PGPORT").then(|| "7".to_owned());
+        connection_target(text, &environment).unwrap()
     }
 
     #[test]
@@ -113,7 +90,7 @@ mod tests {
     #[test]
     fn a_password_is_in_no_message() {
         for text in ["mysql://ann:secret@h/x", "host password=secret"] {
-            let error = ConnectionTarget::parse(text, |_| None).unwrap_err();
+            let error = connection_target(text, &|_| None).unwrap_err();
             assert!(!error.to_string().contains("secret"), "{error}");
         }
     }

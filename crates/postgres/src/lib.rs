@@ -1,8 +1,8 @@
 //! Records the statements and row changes of a PostgreSQL database.
 //!
-//! In: a server of this machine with logical decoding and a log in JSON. Out: a run. Its activities
-//! are sessions and, inside them, transactions. Its entities are tables and row versions, named
-//! `postgres://HOST:PORT/DATABASE/SCHEMA.TABLE` and `…?KEY=VALUE`.
+//! In: a server of this machine with logical decoding and a log in JSON or CSV. Out: a run. Its
+//! activities are sessions and, inside them, transactions. Its entities are tables and row
+//! versions, named `postgres://HOST:PORT/DATABASE/SCHEMA.TABLE` and `…?KEY=VALUE`.
 //!
 //! ```text
 //! server log ──> log_file ──> sessions ──┐
@@ -24,10 +24,11 @@
 //! Absent: TLS, and servers on other machines, whose log cannot be read.
 
 mod catalog_reader;
+mod commit_records;
 mod connection;
-mod connection_target;
+mod connection_text;
+mod csv_records;
 mod database_watch;
-mod error;
 mod log_file;
 mod log_line;
 mod matching;
@@ -37,6 +38,23 @@ mod row_decoder;
 mod server_settings;
 mod sessions;
 
-pub use connection_target::ConnectionTarget;
-pub use database_watch::{WatchNews, watch};
-pub use error::Error;
+use backstory_database::connection_target::ConnectionTarget;
+use backstory_database::database_watch::{self as frame, WatchNews};
+use backstory_database::error::Error;
+use backstory_session::{Options, RecordingResult};
+
+pub use connection_text::connection_target;
+
+/// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
+/// have one thread.
+///
+/// # Errors
+///
+/// The database cannot be watched, or the run's log cannot be made or finalized.
+pub fn watch(
+    target: &ConnectionTarget,
+    run: Options,
+    news: &mut dyn FnMut(WatchNews),
+) -> Result<RecordingResult, Error> {
+    frame::watch::<database_watch::PostgresWatch>(target, run, news)
+}

@@ -9,20 +9,25 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use backstory_database::error::Error;
 use backstory_database::log_lines::LineFile;
 
-use crate::Error;
-use crate::log_line::LogLine;
+use crate::csv_records::{CsvRecords, quotes};
+use crate::log_line::{LogFormat, LogLine};
 
 /// The log, from file to file.
 #[derive(Debug)]
 pub(crate) struct LogFollower {
     directory: PathBuf,
+    format: LogFormat,
     path: PathBuf,
     file: LineFile,
+    /// The present record, if the format has records of several lines.
+    records: CsvRecords,
     numbers: HashMap<String, u64>,
     /// The time of the newest line.
     newest: String,
@@ -30,29 +35,33 @@ pub(crate) struct LogFollower {
     pub(crate) missing: u64,
     /// The times of the lines before the first gap and after the last one, as the log has them.
     pub(crate) gap: Option<(String, String)>,
-    /// Lines that are no JSON.
+    /// Lines that have another form.
     pub(crate) unreadable: u64,
 }
 
 impl LogFollower {
     /// Begins at the end of the newest file.
-    pub(crate) fn begin(directory: &Path) -> Result<LogFollower, Error> {
-        let failed = |source| Error::LogFile {
-            path: directory.to_owned(),
-            source,
-        };
-        let newest = files(directory).map_err(failed)?.pop();
+    pub(crate) fn begin(directory: &Path, format: LogFormat) -> Result<LogFollower, Error> {
+        let failed = unreadable(directory);
+        let newest = files(directory, format).map_err(failed)?.pop();
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
         let (_, path) = newest.ok_or_else(|| failed(missing))?;
-        let wrong = |source| Error::LogFile {
-            path: path.clone(),
-            source,
-        };
-        let file = File::open(&path).and_then(LineFile::from_end);
+        let failed = unreadable(&path);
+        let file = File::open(&path)
+            .and_then(LineFile::from_end)
+            .map_err(failed)?;
         Ok(LogFollower {
             directory: directory.to_owned(),
-            file: file.map_err(wrong)?,
-            path,
+            format,
+            records: match format {
+                LogFormat::Json => CsvRecords::default(),
+                // A record may be half written, or have text that looks like another one.
+                LogFormat::Csv => {
+                    CsvRecords::behind(quotes_in(&path, file.offset()).map_err(failed)?)
+                }
+            },
+            file,
+            path: path.clone(),
             numbers: HashMap::new(),
             newest: String::new(),
             missing: 0,
@@ -69,6 +78,7 @@ impl LogFollower {
         while let Some((path, file)) = self.next_file()? {
             self.read(&mut lines)?;
             (self.path, self.file) = (path, LineFile::whole(file));
+            self.records = CsvRecords::default();
             self.read(&mut lines)?;
         }
         Ok(lines)
@@ -76,12 +86,18 @@ impl LogFollower {
 
     fn read(&mut self, lines: &mut Vec<LogLine>) -> Result<(), Error> {
         // If the file was truncated, the numbers of the lines show what is missing.
-        let new = self.file.read().map_err(|source| Error::LogFile {
-            path: self.path.clone(),
-            source,
-        })?;
-        for text in new.lines() {
-            match LogLine::parse(text) {
+        let new = self.file.read().map_err(unreadable(&self.path))?;
+        let records = match self.format {
+            LogFormat::Json => new.lines().map(<[u8]>::to_vec).collect(),
+            LogFormat::Csv => {
+                if new.truncated {
+                    self.records = CsvRecords::default();
+                }
+                self.records.take(&new.text)
+            }
+        };
+        for text in &records {
+            match LogLine::parse(text, self.format) {
                 Some(line) => {
                     self.count(&line);
                     lines.push(line);
@@ -116,12 +132,9 @@ impl LogFollower {
 
     /// The oldest file that is newer than the present one.
     fn next_file(&self) -> Result<Option<(PathBuf, File)>, Error> {
-        let failed = |source| Error::LogFile {
-            path: self.directory.clone(),
-            source,
-        };
+        let failed = unreadable(&self.directory);
         let present = self.file.changed().map_err(failed)?;
-        for (time, path) in files(&self.directory).map_err(failed)? {
+        for (time, path) in files(&self.directory, self.format).map_err(failed)? {
             if (time, &path) <= (present, &self.path) {
                 continue;
             }
@@ -136,12 +149,33 @@ impl LogFollower {
     }
 }
 
+/// The number of quotes in the first so many bytes of a file.
+fn quotes_in(path: &Path, length: u64) -> std::io::Result<u64> {
+    let mut rest = File::open(path)?.take(length);
+    let mut portion = vec![0; 1 << 16];
+    let mut count = 0;
+    loop {
+        match rest.read(&mut portion)? {
+            0 => return Ok(count),
+            length => count += quotes(&portion[..length]),
+        }
+    }
+}
+
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error + Copy {
+    move |source| Error::LogFile {
+        log: "the server's log",
+        path: path.to_owned(),
+        source,
+    }
+}
+
 /// The log's files by the times of their last changes, the oldest first.
-fn files(directory: &Path) -> std::io::Result<Vec<((i64, i64), PathBuf)>> {
+fn files(directory: &Path, format: LogFormat) -> std::io::Result<Vec<((i64, i64), PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|end| end == "json")
+        if path.extension().is_some_and(|end| end == format.ending())
             && let Ok(meta) = path.metadata()
         {
             found.push(((meta.mtime(), meta.mtime_nsec()), path));
@@ -176,7 +210,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut first = File::create(directory.path().join("a.json")).unwrap();
         first.write_all(line(1).as_bytes()).unwrap();
-        let mut follower = LogFollower::begin(directory.path()).unwrap();
+        let mut follower = LogFollower::begin(directory.path(), LogFormat::Json).unwrap();
         let second = line(2);
         first.write_all(&second.as_bytes()[..9]).unwrap();
         assert!(numbers(&mut follower).is_empty());
@@ -197,7 +231,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.json");
         std::fs::write(&path, "").unwrap();
-        let mut follower = LogFollower::begin(directory.path()).unwrap();
+        let mut follower = LogFollower::begin(directory.path(), LogFormat::Json).unwrap();
         std::fs::write(&path, line(7)).unwrap();
         assert_eq!(numbers(&mut follower), [7]);
         std::fs::remove_file(&path).unwrap();
@@ -212,13 +246,35 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_json_is_counted() {
+    fn a_line_of_another_form_is_counted() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.json");
         std::fs::write(&path, "").unwrap();
-        let mut follower = LogFollower::begin(directory.path()).unwrap();
+        let mut follower = LogFollower::begin(directory.path(), LogFormat::Json).unwrap();
         std::fs::write(&path, "{\"broken\n").unwrap();
         assert!(numbers(&mut follower).is_empty());
         assert_eq!(follower.unreadable, 1);
+    }
+
+    #[test]
+    fn records_of_several_lines_are_read_from_the_end_of_the_log_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.csv");
+        let record = |number: u64, text: &str| {
+            format!(
+                "time,\"ann\",\"bank\",7,,s,{number},,,3/5,0,LOG,,\"{text}\",,,,,,,,,,\"client backend\"\n"
+            )
+        };
+        let whole = record(1, "one\n\nmore");
+        // The watch begins while the server writes.
+        std::fs::write(&path, &whole[..whole.len() - 30]).unwrap();
+        let mut follower = LogFollower::begin(directory.path(), LogFormat::Csv).unwrap();
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(&whole.as_bytes()[whole.len() - 30..])
+            .unwrap();
+        file.write_all(record(2, "two\n\nmore").as_bytes()).unwrap();
+        assert_eq!(numbers(&mut follower), [2]);
+        file.write_all(record(3, "three").as_bytes()).unwrap();
+        assert_eq!(numbers(&mut follower), [3]);
     }
 }

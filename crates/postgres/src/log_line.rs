@@ -1,6 +1,29 @@
-//! One line of the server's log in JSON.
+//! One line of the server's log, in JSON or as comma-separated values.
 
+use backstory_database::calendar::days_since_1970;
 use serde::Deserialize;
+
+use crate::csv_records::fields;
+
+/// The form of the log's lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// `jsonlog`
+    #[default]
+    Json,
+    /// `csvlog`
+    Csv,
+}
+
+impl LogFormat {
+    /// The ending of the log's files.
+    pub(crate) fn ending(self) -> &'static str {
+        match self {
+            LogFormat::Json => "json",
+            LogFormat::Csv => "csv",
+        }
+    }
+}
 
 /// One line of the server's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -50,8 +73,39 @@ pub(crate) enum LogEvent {
 
 impl LogLine {
     /// Reads a line. `None` if it is no line of the log.
-    pub(crate) fn parse(text: &[u8]) -> Option<LogLine> {
-        serde_json::from_slice(text).ok()
+    pub(crate) fn parse(text: &[u8], format: LogFormat) -> Option<LogLine> {
+        match format {
+            LogFormat::Json => serde_json::from_slice(text).ok(),
+            LogFormat::Csv => LogLine::of_fields(&fields(text)?),
+        }
+    }
+
+    /// Reads the fields in the order of `csvlog`, of which a later server may add some at the end.
+    /// `https://www.postgresql.org/docs/15/runtime-config-logging.html`
+    fn of_fields(fields: &[String]) -> Option<LogLine> {
+        let text = |at: usize| fields.get(at).cloned().unwrap_or_default();
+        let (remote_host, remote_port) = match text(4).rsplit_once(':') {
+            Some((host, port)) => (host.to_owned(), port.parse().ok()?),
+            None => (text(4), 0),
+        };
+        Some(LogLine {
+            timestamp: text(0),
+            user: text(1),
+            dbname: text(2),
+            pid: text(3).parse().ok()?,
+            remote_host,
+            remote_port,
+            session_id: text(5),
+            line_num: text(6).parse().ok()?,
+            vxid: text(9),
+            txid: text(10).parse().ok()?,
+            error_severity: text(11),
+            message: text(13),
+            detail: text(14),
+            statement: text(19),
+            application_name: text(22),
+            backend_type: fields.get(23)?.clone(),
+        })
     }
 
     /// The time of the line in ns since 1970. `offset`: seconds of the log's zone east of UTC.
@@ -63,7 +117,7 @@ impl LogLine {
         let (clock, millis) = clock.split_once('.').unwrap_or((clock, "0"));
         let mut clock = clock.split(':').map(|part| part.parse::<i64>().ok());
         let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-        let days = days(year, month, day);
+        let days = days_since_1970(year, month, day);
         let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second - offset;
         let nanoseconds = millis.parse::<i64>().ok()?.checked_mul(1_000_000)?;
         seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
@@ -113,19 +167,6 @@ impl LogLine {
     }
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years that begin in March have their leap day at the end.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,13 +181,16 @@ mod tests {
     #[test]
     fn a_time_is_read_with_the_offset_of_its_zone() {
         let text = br#"{"timestamp":"2026-11-22 12:00:01.250 UTC","pid":7}"#;
-        let line = LogLine::parse(text).unwrap();
+        let line = LogLine::parse(text, LogFormat::Json).unwrap();
         assert_eq!(line.time(0), Some(1_795_348_801_250_000_000));
         assert_eq!(line.time(3600), Some(1_795_345_201_250_000_000));
         assert_eq!(line.pid, 7);
         assert_eq!(LogLine::default().time(0), None);
         let text = br#"{"timestamp":"1970-01-01 00:00:00.000 GMT"}"#;
-        assert_eq!(LogLine::parse(text).unwrap().time(0), Some(0));
+        assert_eq!(
+            LogLine::parse(text, LogFormat::Json).unwrap().time(0),
+            Some(0)
+        );
     }
 
     #[test]
@@ -170,5 +214,18 @@ mod tests {
             line("disconnection: session time").event(),
             LogEvent::Disconnected
         );
+    }
+
+    #[test]
+    fn a_line_of_comma_separated_values_says_the_same_as_one_in_json() {
+        let csv = br#"2026-11-22 12:00:01.250 UTC,"ann","bank",7,"127.0.0.1:40000",s.7,3,"INSERT",2026-11-22 12:00:00 UTC,3/5,754,LOG,00000,"execute <unnamed>: INSERT INTO a VALUES ($1, 'a ""b"",
+c')","parameters: $1 = '42'",,,,,,,,"psql","client backend",,0"#;
+        let json = br#"{"timestamp":"2026-11-22 12:00:01.250 UTC","user":"ann","dbname":"bank","pid":7,"remote_host":"127.0.0.1","remote_port":40000,"session_id":"s.7","line_num":3,"vxid":"3/5","txid":754,"error_severity":"LOG","message":"execute <unnamed>: INSERT INTO a VALUES ($1, 'a \"b\",\nc')","detail":"parameters: $1 = '42'","application_name":"psql","backend_type":"client backend"}"#;
+        let line = LogLine::parse(csv, LogFormat::Csv).unwrap();
+        assert_eq!(Some(&line), LogLine::parse(json, LogFormat::Json).as_ref());
+        let local = String::from_utf8_lossy(csv).replace("127.0.0.1:40000", "[local]");
+        let local = LogLine::parse(local.as_bytes(), LogFormat::Csv).unwrap();
+        assert_eq!((&*local.remote_host, local.remote_port), ("[local]", 0));
+        assert_eq!(LogLine::parse(b"a,b", LogFormat::Csv), None);
     }
 }

@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_database::catalog::{Catalog, TableName};
+use backstory_database::connection_target::ConnectionTarget;
+use backstory_database::error::Error;
 
 use crate::catalog_reader::identified;
 use crate::connection::Connection;
 use crate::row_decoder::{CommittedTransaction, RowDecoder};
-use crate::{ConnectionTarget, Error};
 
 /// The names of all publications of watches begin so.
 const PREFIX: &str = "backstory_watch_";
@@ -159,6 +160,11 @@ impl ReplicationStream {
         message.extend_from_slice(&now.to_be_bytes());
         message.push(0);
         self.stream.reply(&message)
+    }
+
+    /// True if the last look left nothing that had arrived.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.stream.is_drained()
     }
 
     /// Readable when something has arrived.

@@ -2,14 +2,18 @@
 
 use std::path::PathBuf;
 
-use crate::Error;
+use backstory_database::error::Error;
+
 use crate::connection::Connection;
+use crate::log_line::LogFormat;
 
 /// The facts about a server that recording uses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerSettings {
     /// The directory of the log's files.
     pub(crate) log_directory: PathBuf,
+    /// The form of the log's lines.
+    pub(crate) log_format: LogFormat,
     /// Time zone of the log's times.
     pub(crate) log_zone: String,
     /// The directory of the server's socket.
@@ -24,18 +28,13 @@ impl ServerSettings {
         let version = show("server_version")?;
         let wants = |holds: bool, setting, value: &str, wanted, remedy| match holds {
             true => Ok(()),
-            false => Err(Error::Setting {
-                setting,
-                value: value.to_owned(),
-                wanted,
-                remedy,
-            }),
+            false => Err(Error::setting(setting, value, wanted, remedy)),
         };
         wants(
             number >= 150_000,
             "the version of the server",
             &version,
-            "15 or later, which writes its log as JSON",
+            "15 or later",
             "upgrade the server",
         )?;
         const RESTART: &str = "change it with ALTER SYSTEM, and restart the server";
@@ -51,14 +50,10 @@ impl ServerSettings {
             RESTART,
         )?;
         let kinds = show("log_destination")?;
-        let json = kinds.split(',').any(|kind| kind.trim() == "jsonlog");
-        wants(
-            json,
-            "log_destination",
-            &kinds,
-            "jsonlog among others",
-            RELOAD,
-        )?;
+        let has = |wanted: &str| kinds.split(',').any(|kind| kind.trim() == wanted);
+        let (json, csv) = (has("jsonlog"), has("csvlog"));
+        let wanted = "jsonlog or csvlog among others";
+        wants(json || csv, "log_destination", &kinds, wanted, RELOAD)?;
         let statements = show("log_statement")?;
         wants(
             statements == "all",
@@ -86,6 +81,11 @@ impl ServerSettings {
         let sockets = show("unix_socket_directories")?;
         Ok(ServerSettings {
             log_directory: data_directory.join(show("log_directory")?),
+            log_format: if json {
+                LogFormat::Json
+            } else {
+                LogFormat::Csv
+            },
             log_zone: show("log_timezone")?,
             socket_directory: sockets
                 .split(',')
@@ -118,7 +118,7 @@ pub(crate) fn keep_out_of_log(session: &mut Connection) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ConnectionTarget;
+    use crate::connection_target;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
@@ -151,7 +151,7 @@ mod tests {
                 serve(client, value)
             });
             let text = format!("postgres://ann@127.0.0.1:{port}/bank");
-            let target = ConnectionTarget::parse(&text, |_| None).unwrap();
+            let target = connection_target(&text, &|_| None).unwrap();
             let mut connection = Connection::open(&target, false).unwrap();
             let error = ServerSettings::read(&mut connection)
                 .unwrap_err()

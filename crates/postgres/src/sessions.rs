@@ -203,6 +203,7 @@ fn number(line: &LogLine) -> Option<TransactionNumber> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_line::LogFormat;
 
     fn line(message: &str, virtual_id: &str, id: u32) -> LogLine {
         let text = serde_json::json!({
@@ -210,7 +211,7 @@ mod tests {
             "pid": 7, "session_id": "s", "vxid": virtual_id, "txid": id, "message": message,
             "backend_type": "client backend", "error_severity": "LOG",
         });
-        LogLine::parse(text.to_string().as_bytes()).unwrap()
+        LogLine::parse(text.to_string().as_bytes(), LogFormat::Json).unwrap()
     }
 
     fn table() -> SessionTable {

@@ -8,6 +8,7 @@
 
 pub mod answer;
 pub mod busybox;
+pub mod database_server;
 pub mod database_watcher;
 pub mod fixtures;
 pub mod http;

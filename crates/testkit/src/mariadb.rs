@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::database_server::{DatabaseServer, checked};
 use crate::database_watcher::DatabaseWatcher;
 use crate::need::{find, needs, skipped};
 use crate::procs::eventually;
@@ -97,7 +98,7 @@ impl MariadbServer {
         let child = command.stdout(Stdio::null()).stderr(error_log).spawn()?;
         self.child = Some(child);
         let answers = || {
-            let mut command = self.client(stage, "mariadb-admin");
+            let mut command = self.command(stage, "mariadb-admin");
             let output = command.arg("ping").output();
             output.is_ok_and(|output| output.status.success())
         };
@@ -121,7 +122,7 @@ impl MariadbServer {
         child.wait().map(drop)
     }
 
-    fn client(&self, stage: &Stage, program: &str) -> Command {
+    fn command(&self, stage: &Stage, program: &str) -> Command {
         let mut command = stage.command(program);
         command.args(["--no-defaults", "-u", "root", "-h", "127.0.0.1"]);
         command.arg(format!("-P{}", self.port));
@@ -130,7 +131,7 @@ impl MariadbServer {
 
     /// Executes statements, and returns the rows of their results.
     pub fn query(&self, stage: &Stage, database: &str, text: &str) -> io::Result<String> {
-        let mut command = self.client(stage, "mariadb");
+        let mut command = self.command(stage, "mariadb");
         command.args(["-N", "-e", text]);
         if !database.is_empty() {
             command.arg(database);
@@ -138,21 +139,6 @@ impl MariadbServer {
         let output = command.output()?;
         checked(&output)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-
-    /// The command that connects to the database.
-    pub fn mariadb(&self) -> String {
-        let port = self.port;
-        format!("mariadb --no-defaults --local-infile=1 -u root -h 127.0.0.1 -P {port} -N bank")
-    }
-
-    /// The same through the server's socket file.
-    pub fn local_mariadb(&self) -> String {
-        let socket = self.socket();
-        format!(
-            "mariadb --no-defaults -u root -S {} -N bank",
-            socket.display()
-        )
     }
 
     fn socket(&self) -> PathBuf {
@@ -164,17 +150,43 @@ impl MariadbServer {
         &self.data
     }
 
-    /// Begins to watch the database, and waits until it is watched.
-    pub fn watched(&self, stage: &Stage, options: &[&str]) -> io::Result<DatabaseWatcher> {
-        let connection = format!("mysql://root@127.0.0.1:{}/bank", self.port);
-        DatabaseWatcher::begin(stage, "mariadb", options, &connection)
-    }
-
-    /// The same through the server's socket file.
+    /// Begins to watch the database through the server's socket file.
     pub fn watched_at_socket(&self, stage: &Stage) -> io::Result<DatabaseWatcher> {
         let socket = self.socket();
         let connection = format!("mariadb://root@/bank?socket={}", socket.display());
         DatabaseWatcher::begin(stage, "mariadb", &[], &connection)
+    }
+}
+
+impl DatabaseServer for MariadbServer {
+    fn begin(what: &str, stage: &Stage, settings: &[&str]) -> io::Result<Option<MariadbServer>> {
+        MariadbServer::start(what, stage, settings)
+    }
+
+    fn execute(&self, stage: &Stage, text: &str) -> io::Result<String> {
+        self.query(stage, "bank", text)
+    }
+
+    fn client(&self) -> String {
+        let port = self.port;
+        format!("mariadb --no-defaults --local-infile=1 -u root -h 127.0.0.1 -P {port} -N bank")
+    }
+
+    fn local_client(&self) -> String {
+        let socket = self.socket();
+        format!(
+            "mariadb --no-defaults -u root -S {} -N bank",
+            socket.display()
+        )
+    }
+
+    fn executes_file(&self, file: &Path) -> String {
+        format!("{} <{}", self.client(), file.display())
+    }
+
+    fn watched(&self, stage: &Stage, options: &[&str]) -> io::Result<DatabaseWatcher> {
+        let connection = format!("mysql://root@127.0.0.1:{}/bank", self.port);
+        DatabaseWatcher::begin(stage, "mariadb", options, &connection)
     }
 }
 
@@ -185,12 +197,4 @@ impl Drop for MariadbServer {
             let _ = child.wait();
         }
     }
-}
-
-fn checked(output: &Output) -> io::Result<()> {
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(said))
 }

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use crate::database_server::{DatabaseServer, checked};
 use crate::database_watcher::DatabaseWatcher;
 use crate::need::{find, skipped};
 use crate::stage::Stage;
@@ -137,13 +138,44 @@ impl PostgresServer {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The options with which `psql` connects to the database.
-    pub fn psql(&self) -> String {
+    /// A session of psql that stays open.
+    pub fn session(&self, stage: &Stage) -> io::Result<PsqlSession> {
+        let mut command = stage.command("sh");
+        command.args(["-c", &format!("exec {}", self.client())]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let missing = || io::Error::other("no pipe");
+        let answers = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        Ok(PsqlSession { child, answers })
+    }
+
+    /// From now on, the server accepts connections through TCP only if they are encrypted.
+    pub fn encrypted_alone(&self, stage: &Stage) -> io::Result<()> {
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 trust\n";
+        fs::write(self.data.join("pg_hba.conf"), rules)?;
+        self.control(stage, &["reload"])
+    }
+
+    /// The directory of the server's log.
+    pub fn log_directory(&self) -> PathBuf {
+        self.data.join("log")
+    }
+}
+
+impl DatabaseServer for PostgresServer {
+    fn begin(what: &str, stage: &Stage, settings: &[&str]) -> io::Result<Option<PostgresServer>> {
+        PostgresServer::start(what, stage, &settings.join("\n"))
+    }
+
+    fn execute(&self, stage: &Stage, text: &str) -> io::Result<String> {
+        self.query(stage, "bank", text)
+    }
+
+    fn client(&self) -> String {
         format!("psql -h 127.0.0.1 -p {} -U ann -qAtX bank", self.port)
     }
 
-    /// The same through the server's socket file.
-    pub fn local_psql(&self) -> String {
+    fn local_client(&self) -> String {
         let sockets = self.data.with_file_name("sockets");
         format!(
             "psql -h {} -p {} -U ann -qAtX bank",
@@ -152,24 +184,12 @@ impl PostgresServer {
         )
     }
 
-    /// A session of psql that stays open.
-    pub fn session(&self, stage: &Stage) -> io::Result<PsqlSession> {
-        let mut command = stage.command("sh");
-        command.args(["-c", &format!("exec {}", self.psql())]);
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn()?;
-        let missing = || io::Error::other("no pipe");
-        let answers = BufReader::new(child.stdout.take().ok_or_else(missing)?);
-        Ok(PsqlSession { child, answers })
+    fn executes_file(&self, file: &Path) -> String {
+        let client = self.client();
+        format!("{client} -v ON_ERROR_STOP=1 -f {}", file.display())
     }
 
-    /// The directory of the server's log.
-    pub fn log_directory(&self) -> PathBuf {
-        self.data.join("log")
-    }
-
-    /// Begins to watch the database, and waits until it is watched.
-    pub fn watched(&self, stage: &Stage, options: &[&str]) -> io::Result<DatabaseWatcher> {
+    fn watched(&self, stage: &Stage, options: &[&str]) -> io::Result<DatabaseWatcher> {
         let connection = format!("postgres://ann@127.0.0.1:{}/bank", self.port);
         DatabaseWatcher::begin(stage, "postgres", options, &connection)
     }
@@ -213,12 +233,4 @@ impl Drop for PsqlSession {
 
 fn succeeds(command: &mut Command) -> io::Result<()> {
     checked(&command.output()?)
-}
-
-fn checked(output: &Output) -> io::Result<()> {
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(said))
 }

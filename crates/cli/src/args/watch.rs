@@ -22,9 +22,9 @@ pub const POSTGRES: &str = "Examples:\n  \
     backstory watch postgres postgres://postgres@localhost/bank\n  \
     backstory watch postgres --name bank 'host=/run/postgresql dbname=bank'\n\n\
     The server must have wal_level=logical, logging_collector=on,\n\
-    log_destination=jsonlog and log_statement=all. With log_duration=on, single\n\
-    statements are told apart better. The user must be a superuser, and may read\n\
-    the server's log. A password comes from PGPASSWORD.";
+    log_destination=jsonlog (or csvlog) and log_statement=all. With log_duration=on,\n\
+    single statements are told apart better. The user must be a superuser, and may\n\
+    read the server's log. A password comes from PGPASSWORD.";
 
 /// The text after the options in the help of `watch mariadb`.
 pub const MARIADB: &str = "Examples:\n  \
@@ -44,6 +44,18 @@ pub struct WatchArgs {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, required = true)]
     pub filesystem: Option<PathBuf>,
 
+    /// The run's name and secrets
+    #[command(flatten)]
+    pub run: WatchRunArgs,
+
+    /// Another source than a file system
+    #[command(subcommand)]
+    pub database: Option<WatchCommand>,
+}
+
+/// Arguments about the run of any watch.
+#[derive(Debug, Args)]
+pub struct WatchRunArgs {
     /// Name the run; other commands accept the name instead of the id
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -52,10 +64,6 @@ pub struct WatchArgs {
     /// match; repeatable)
     #[arg(long, value_name = "PATTERN")]
     pub redact: Vec<String>,
-
-    /// Another source than a file system
-    #[command(subcommand)]
-    pub database: Option<WatchCommand>,
 }
 
 /// A database to watch.
@@ -79,14 +87,9 @@ pub struct WatchMariadbArgs {
     #[arg(value_name = "CONNECTION")]
     pub connection: String,
 
-    /// Name the run; other commands accept the name instead of the id
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-
-    /// Also redact the values of environment variables and options with this name (`*` and `?`
-    /// match; repeatable)
-    #[arg(long, value_name = "PATTERN")]
-    pub redact: Vec<String>,
+    /// The run's name and secrets
+    #[command(flatten)]
+    pub run: WatchRunArgs,
 }
 
 /// `watch postgres`
@@ -96,12 +99,7 @@ pub struct WatchPostgresArgs {
     #[arg(value_name = "CONNECTION")]
     pub connection: String,
 
-    /// Name the run; other commands accept the name instead of the id
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-
-    /// Also redact the values of environment variables and options with this name (`*` and `?`
-    /// match; repeatable)
-    #[arg(long, value_name = "PATTERN")]
-    pub redact: Vec<String>,
+    /// The run's name and secrets
+    #[command(flatten)]
+    pub run: WatchRunArgs,
 }

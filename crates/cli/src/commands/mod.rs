@@ -46,6 +46,8 @@ pub mod tag;
 pub mod tui;
 pub mod undo;
 pub mod watch;
+#[cfg(any(feature = "postgres", feature = "mariadb"))]
+mod watch_database;
 pub mod who;
 
 use backstory_workflow::paths::relative;

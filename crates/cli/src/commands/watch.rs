@@ -8,6 +8,8 @@ use backstory_store::Home;
 use super::Outcome;
 use super::record::check_name;
 use super::source_run::{source_options, start_indexer};
+#[cfg(any(feature = "postgres", feature = "mariadb"))]
+use super::watch_database::{connection, database};
 use crate::args::watch::{WatchArgs, WatchCommand, WatchMariadbArgs, WatchPostgresArgs};
 use crate::error::{Failure, complain};
 use crate::index;
@@ -23,13 +25,18 @@ pub fn run(args: WatchArgs, store: Option<&Path>) -> Outcome {
 }
 
 fn filesystem(args: &WatchArgs, directory: &Path, store: Option<&Path>) -> Outcome {
-    if let Some(name) = &args.name {
+    if let Some(name) = &args.run.name {
         check_name(name)?;
     }
     let home = Home::locate(store).map_err(Failure::not_found)?;
     let id = home.new_run_id();
     let after = index::in_background(&home);
-    let run = source_options(&home, id.clone(), args.name.clone(), args.redact.clone());
+    let run = source_options(
+        &home,
+        id.clone(),
+        args.run.name.clone(),
+        args.run.redact.clone(),
+    );
     let own = home
         .dir()
         .canonicalize()
@@ -54,87 +61,44 @@ fn filesystem(args: &WatchArgs, directory: &Path, store: Option<&Path>) -> Outco
 
 #[cfg(feature = "postgres")]
 fn postgres(args: &WatchPostgresArgs, store: Option<&Path>) -> Outcome {
-    use backstory_postgres::{ConnectionTarget, WatchNews, watch};
-
-    if let Some(name) = &args.name {
-        check_name(name)?;
-    }
-    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let target = ConnectionTarget::parse(&args.connection, environment).map_err(Failure::misuse)?;
-    let home = Home::locate(store).map_err(Failure::not_found)?;
-    let id = home.new_run_id();
-    let after = index::in_background(&home);
-    let mut options = source_options(&home, id.clone(), args.name.clone(), args.redact.clone());
-    hide_password(&mut options.command, &args.connection);
-    let mut news = |news: WatchNews| match news {
-        WatchNews::Watching => {
-            let name = target.name();
-            complain(&format!("run {id} records {name}, until Ctrl-C"));
-        }
-        WatchNews::ServerGone(reason) => complain(&format!("the server is gone: {reason}")),
-    };
-    let recorded = watch(&target, options, &mut news).map_err(Failure::not_found)?;
-    if let Some(line) = recorded.warning() {
-        complain(&line);
-    }
-    start_indexer(&after);
-    Ok(0)
+    let target = connection(&args.connection, backstory_postgres::connection_target)?;
+    database(
+        &args.connection,
+        &target,
+        &args.run,
+        store,
+        backstory_postgres::watch,
+    )
 }
 
 #[cfg(feature = "mariadb")]
 fn mariadb(args: &WatchMariadbArgs, store: Option<&Path>) -> Outcome {
-    use backstory_mariadb::{ConnectionTarget, WatchNews, watch};
-
-    if let Some(name) = &args.name {
-        check_name(name)?;
-    }
-    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let target = ConnectionTarget::parse(&args.connection, environment).map_err(Failure::misuse)?;
-    let home = Home::locate(store).map_err(Failure::not_found)?;
-    let id = home.new_run_id();
-    let after = index::in_background(&home);
-    let mut options = source_options(&home, id.clone(), args.name.clone(), args.redact.clone());
-    hide_password(&mut options.command, &args.connection);
-    let mut news = |news: WatchNews| match news {
-        WatchNews::Watching => {
-            let name = target.name();
-            complain(&format!("run {id} records {name}, until Ctrl-C"));
-        }
-        WatchNews::ServerGone(reason) => complain(&format!("the server is gone: {reason}")),
-    };
-    let recorded = watch(&target, options, &mut news).map_err(Failure::not_found)?;
-    if let Some(line) = recorded.warning() {
-        complain(&line);
-    }
-    start_indexer(&after);
-    Ok(0)
-}
-
-/// The run's command names the connection, but not its password.
-#[cfg(any(feature = "postgres", feature = "mariadb"))]
-fn hide_password(command: &mut [std::ffi::OsString], connection: &str) {
-    let shown = backstory_database::connection_uri::without_password(connection);
-    for word in command {
-        if *word == *connection {
-            *word = std::ffi::OsString::from(&shown);
-        }
-    }
+    let target = connection(&args.connection, backstory_mariadb::connection_target)?;
+    database(
+        &args.connection,
+        &target,
+        &args.run,
+        store,
+        backstory_mariadb::watch,
+    )
 }
 
 /// This program was built without it.
 #[cfg(not(feature = "postgres"))]
 fn postgres(_args: &WatchPostgresArgs, _store: Option<&Path>) -> Outcome {
-    Err(Failure::misuse(
-        "this program was built without `watch postgres`: `cargo install backstory --features postgres` \
-         builds one that has it",
-    ))
+    Err(not_built("postgres"))
 }
 
 /// This program was built without it.
 #[cfg(not(feature = "mariadb"))]
 fn mariadb(_args: &WatchMariadbArgs, _store: Option<&Path>) -> Outcome {
-    Err(Failure::misuse(
-        "this program was built without `watch mariadb`: `cargo install backstory --features mariadb` \
-         builds one that has it",
+    Err(not_built("mariadb"))
+}
+
+#[cfg(not(all(feature = "postgres", feature = "mariadb")))]
+fn not_built(kind: &str) -> Failure {
+    Failure::misuse(format!(
+        "this program was built without `watch {kind}`: `cargo install backstory --features {kind}` \
+         builds one that has it"
     ))
 }

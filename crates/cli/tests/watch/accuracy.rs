@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use backstory_testkit::database_server::DatabaseServer;
+use backstory_testkit::postgres::PostgresServer;
 use serde_json::Value;
 
 use crate::place::DatabasePlace;
 
-pub const TABLES: [&str; 3] = ["red", "green", "blue"];
+const TABLES: [&str; 3] = ["red", "green", "blue"];
 /// Sessions at the same time. Each has rows of its own.
-pub const SESSIONS: u64 = 3;
+const SESSIONS: u64 = 3;
 
 /// A change of a row: table, key, operation, and the mark of the transaction.
 type Change = (usize, u64, &'static str, String);
@@ -230,48 +232,46 @@ fn marks(text: &str) -> BTreeSet<String> {
     parts.filter(is_mark).map(Into::into).collect()
 }
 
-/// Records a workload, and compares the record with the truth: of changes of rows, and of reads of
-/// tables.
-fn measured(what: &str, transactions: u64, seed: u64) -> Option<(Accuracy, Accuracy)> {
-    let place = DatabasePlace::new(what, "")?;
+/// Records a workload in sessions at the same time, and compares the record with the truth: of
+/// changes of rows, and of reads of tables.
+pub fn measured<S: DatabaseServer>(
+    what: &str,
+    dialect: Dialect,
+    transactions: u64,
+    seed: u64,
+) -> Option<(Accuracy, Accuracy)> {
+    let place = DatabasePlace::<S>::new(what, &[])?;
     for name in TABLES {
         place.query(&format!(
-            "CREATE TABLE {name} (id int PRIMARY KEY, mark text); \
+            "CREATE TABLE {name} (id int PRIMARY KEY, mark varchar(20)); \
              CREATE VIEW {name}_view AS SELECT * FROM {name}"
         ));
     }
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     let workloads: Vec<Workload> = (0..SESSIONS)
-        .map(|session| Workload::of(session, transactions, seed, Dialect::Postgres))
+        .map(|session| Workload::of(session, transactions, seed, dialect))
         .collect();
     let mut clients = Vec::new();
     for (session, work) in workloads.iter().enumerate() {
         let script = place.work.join(format!("{session}.sql"));
         fs::write(&script, &work.script).unwrap();
-        let line = format!(
-            "{} -v ON_ERROR_STOP=1 -f {}",
-            place.server.psql(),
-            script.display()
-        );
-        clients.push(
-            place
-                .stage
-                .command("sh")
-                .args(["-c", &line])
-                .spawn()
-                .unwrap(),
-        );
+        let line = place.server.executes_file(&script);
+        let client = place.stage.command("sh").args(["-c", &line]).spawn();
+        clients.push(client.unwrap());
     }
     for mut client in clients {
         assert!(client.wait().unwrap().success());
     }
     let said = watch.end().unwrap();
-    assert!(!said.contains("not complete"), "{said}");
+    assert!(!said.contains("not complete"), "{said} {}", place.reasons());
     Some(compare(&place, &workloads))
 }
 
 /// Compares the record of workloads with the truth: of changes of rows, and of reads of tables.
-pub fn compare<S>(place: &DatabasePlace<S>, workloads: &[Workload]) -> (Accuracy, Accuracy) {
+fn compare<S: DatabaseServer>(
+    place: &DatabasePlace<S>,
+    workloads: &[Workload],
+) -> (Accuracy, Accuracy) {
     let wanted: BTreeSet<Change> = workloads
         .iter()
         .flat_map(|one| one.changes.clone())
@@ -286,7 +286,8 @@ pub fn compare<S>(place: &DatabasePlace<S>, workloads: &[Workload]) -> (Accuracy
                 .find(|word| event["change"]["operation"] == *word);
             let texts = event["transaction"]["statements"].to_string();
             let marks = marks(&texts);
-            let mark = marks.into_iter().next().unwrap_or_default();
+            let mark = marks.into_iter().next();
+            let mark = mark.unwrap_or_else(|| event["transaction"].to_string());
             found.insert((table, key, operation.unwrap(), mark));
         }
     }
@@ -341,9 +342,13 @@ pub fn assert_exact((changes, reads): &(Accuracy, Accuracy)) {
     }
 }
 
+fn postgres(what: &str, transactions: u64, seed: u64) -> Option<(Accuracy, Accuracy)> {
+    measured::<PostgresServer>(what, Dialect::Postgres, transactions, seed)
+}
+
 #[test]
 fn the_rows_of_a_generated_workload_have_their_true_transactions() {
-    let measured = measured("the accuracy of rows", 12, 1);
+    let measured = postgres("the accuracy of rows", 12, 1);
     measured.iter().for_each(assert_exact);
 }
 
@@ -351,7 +356,7 @@ fn the_rows_of_a_generated_workload_have_their_true_transactions() {
 #[ignore = "a long workload"]
 fn the_rows_of_a_long_generated_workload_have_their_true_transactions() {
     for seed in 2..5 {
-        let measured = measured("the accuracy of many rows", 150, seed);
+        let measured = postgres("the accuracy of many rows", 150, seed);
         measured.iter().for_each(assert_exact);
     }
 }

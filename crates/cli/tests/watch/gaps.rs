@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
+use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::procs::eventually;
 
-use crate::place::DatabasePlace;
+use crate::place::PostgresPlace;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 #[ignore = "a server of its own"]
 fn a_server_that_stops_ends_the_watch_with_a_reason() {
-    let Some(place) = DatabasePlace::new("the end of a server", "") else {
+    let Some(place) = PostgresPlace::new("the end of a server", &[]) else {
         return;
     };
     place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let mut watch = place.server.watched(&place.stage, &[]).unwrap();
+    let mut watch = place.watched();
     place.query("INSERT INTO a VALUES (1)");
     place
         .server
@@ -38,10 +39,10 @@ fn a_server_that_stops_ends_the_watch_with_a_reason() {
 #[test]
 #[ignore = "a server of its own"]
 fn an_update_of_a_table_that_is_not_followed_yet_is_a_gap() {
-    let Some(place) = DatabasePlace::new("an update of a new table", "") else {
+    let Some(place) = PostgresPlace::new("an update of a new table", &[]) else {
         return;
     };
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     place.query(
         "CREATE TABLE a (id int PRIMARY KEY, x int); INSERT INTO a VALUES (1, 1); \
          UPDATE a SET x = 2",
@@ -52,7 +53,7 @@ fn an_update_of_a_table_that_is_not_followed_yet_is_a_gap() {
         "{}",
         place.reasons()
     );
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     place
         .query("UPDATE a SET x = 3; CREATE TABLE b (id int PRIMARY KEY); INSERT INTO b VALUES (1)");
     watch.end().unwrap();
@@ -62,11 +63,11 @@ fn an_update_of_a_table_that_is_not_followed_yet_is_a_gap() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_stream_that_the_server_ends_is_a_gap_and_another_one_begins() {
-    let Some(place) = DatabasePlace::new("a broken stream", "") else {
+    let Some(place) = PostgresPlace::new("a broken stream", &[]) else {
         return;
     };
     place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     place.query("SELECT pg_terminate_backend(pid) FROM pg_stat_replication");
     let streams =
         || place.query("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'");
@@ -88,11 +89,11 @@ fn a_stream_that_the_server_ends_is_a_gap_and_another_one_begins() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_statement_that_does_not_parse_is_recorded_with_its_rows() {
-    let Some(place) = DatabasePlace::new("a statement that does not parse", "") else {
+    let Some(place) = PostgresPlace::new("a statement that does not parse", &[]) else {
         return;
     };
     place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     // PL/pgSQL in a DO block is a language of its own.
     place.query("DO LANGUAGE plpgsql $$ BEGIN INSERT INTO a VALUES (3); END $$");
     watch.end().unwrap();
@@ -111,11 +112,11 @@ fn a_statement_that_does_not_parse_is_recorded_with_its_rows() {
 #[test]
 #[ignore = "a server of its own"]
 fn updates_of_a_table_without_a_key_succeed_while_it_is_watched() {
-    let Some(place) = DatabasePlace::new("tables without keys", "") else {
+    let Some(place) = PostgresPlace::new("tables without keys", &[]) else {
         return;
     };
     place.query("CREATE TABLE a (x int)");
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     place.query("INSERT INTO a VALUES (1); UPDATE a SET x = 2; CREATE TABLE b (x int)");
     place.query("INSERT INTO b VALUES (1); UPDATE b SET x = 2; DELETE FROM b");
     watch.end().unwrap();
@@ -129,11 +130,11 @@ fn updates_of_a_table_without_a_key_succeed_while_it_is_watched() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_log_that_is_removed_unread_is_a_gap_between_two_times() {
-    let Some(place) = DatabasePlace::new("a removed log", "") else {
+    let Some(place) = PostgresPlace::new("a removed log", &[]) else {
         return;
     };
     place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     // The watch has read the session's first lines when it has read as much as the log has.
     let size = || -> u64 {
         let files = std::fs::read_dir(place.server.log_directory()).unwrap();
@@ -182,11 +183,11 @@ fn a_log_that_is_removed_unread_is_a_gap_between_two_times() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_watch_that_does_not_answer_loses_its_slot_and_the_database_goes_on() {
-    let Some(place) = DatabasePlace::new("a slow watch", "wal_sender_timeout = 2s") else {
+    let Some(place) = PostgresPlace::new("a slow watch", &["wal_sender_timeout = 2s"]) else {
         return;
     };
     place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     watch.signal(rustix::process::Signal::STOP).unwrap();
     // The server ends the stream, and drops the temporary slot with all that it kept.
     let slots = || place.query("SELECT count(*) FROM pg_replication_slots");
@@ -209,7 +210,7 @@ fn a_watch_that_does_not_answer_loses_its_slot_and_the_database_goes_on() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_killed_watch_leaves_no_slot_and_the_next_one_removes_its_publications() {
-    let Some(place) = DatabasePlace::new("a killed watch", "") else {
+    let Some(place) = PostgresPlace::new("a killed watch", &[]) else {
         return;
     };
     place
@@ -221,7 +222,7 @@ fn a_killed_watch_leaves_no_slot_and_the_next_one_removes_its_publications() {
     let slots = || place.query("SELECT count(*) FROM pg_replication_slots");
     assert!(eventually(PATIENCE, || slots() == "0\n"));
     assert_eq!(place.query("SELECT count(*) FROM pg_publication"), "2\n");
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     watch.end().unwrap();
     assert_eq!(place.query("SELECT count(*) FROM pg_publication"), "0\n");
 }
@@ -229,8 +230,7 @@ fn a_killed_watch_leaves_no_slot_and_the_next_one_removes_its_publications() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_setting_that_is_missing_is_named_with_its_remedy() {
-    let settings = "wal_level = replica";
-    let Some(place) = DatabasePlace::new("a setting", settings) else {
+    let Some(place) = PostgresPlace::new("a setting", &["wal_level = replica"]) else {
         return;
     };
     let error = place
@@ -247,12 +247,16 @@ fn a_setting_that_is_missing_is_named_with_its_remedy() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_slot_that_fills_the_disk_is_dropped_with_a_gap_and_the_database_goes_on() {
-    let limits = "max_slot_wal_keep_size = 1MB\nmax_wal_size = 32MB\nwal_sender_timeout = 0";
-    let Some(place) = DatabasePlace::new("a slot that fills the disk", limits) else {
+    let limits = [
+        "max_slot_wal_keep_size = 1MB",
+        "max_wal_size = 32MB",
+        "wal_sender_timeout = 0",
+    ];
+    let Some(place) = PostgresPlace::new("a slot that fills the disk", &limits) else {
         return;
     };
     place.query("CREATE TABLE a (id int PRIMARY KEY, text text)");
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     watch.signal(rustix::process::Signal::STOP).unwrap();
     let slots = || place.query("SELECT count(*) FROM pg_replication_slots");
     assert_eq!(slots(), "1\n");

@@ -2,57 +2,30 @@
 
 use std::fs;
 
-use crate::place::DatabasePlace;
+use backstory_testkit::database_server::DatabaseServer;
 
-fn has(nodes: &[String], end: &str) -> bool {
-    nodes.iter().any(|node| node.ends_with(end))
-}
+use crate::place::{DatabasePlace, PostgresPlace, has};
 
 #[test]
 fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
-    let Some(place) = DatabasePlace::new("the lineage of rows", "") else {
+    let Some(place) = PostgresPlace::new("the lineage of rows", &[]) else {
         return;
     };
     place.query(
         "CREATE TABLE accounts (id int PRIMARY KEY, sum int); CREATE TABLE other (id int PRIMARY KEY)",
     );
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
-    let write = |name: &str, text: &str| fs::write(place.work.join(name), text).unwrap();
-    write("fill.sql", "INSERT INTO accounts VALUES (41, 1), (42, 2);");
-    write(
-        "raise.sql",
-        "BEGIN; UPDATE accounts SET sum = sum + 1 WHERE id = 42; COMMIT;",
-    );
-    write("elsewhere.sql", "INSERT INTO other VALUES (7);");
+    let watch = place.watched();
+    write_scripts(&place);
     // These two clients last until the watch has seen them, however busy the machine is.
-    place.record("$PSQL -f fill.sql -c 'SELECT pg_sleep(1)'");
-    place.record("$PSQL -f elsewhere.sql");
+    place.record("$SQL -f fill.sql -c 'SELECT pg_sleep(1)'");
+    place.record("$SQL -f elsewhere.sql");
     place.record("$LOCAL -f raise.sql -c 'SELECT pg_sleep(1)'");
-    place.record("$PSQL -c 'COPY accounts TO STDOUT' >report.csv");
+    place.record("$SQL -c 'COPY accounts TO STDOUT' >report.csv");
     let said = watch.end().unwrap();
     assert!(!said.contains("not complete"), "{said}");
-    assert_eq!(
-        fs::read_to_string(place.work.join("report.csv")).unwrap(),
-        "41\t1\n42\t3\n"
-    );
-
-    let row = place.lineage(&["--table", "accounts", "--key", "42"]);
-    assert!(has(&row, "/bank/public.accounts?id=42"), "{row:?}");
-    assert!(has(&row, "fill.sql") && has(&row, "raise.sql"), "{row:?}");
-    assert!(!has(&row, "elsewhere.sql"), "{row:?}");
-    let untouched = place.lineage(&["--table", "accounts", "--key", "id=41"]);
-    assert!(
-        has(&untouched, "fill.sql") && !has(&untouched, "raise.sql"),
-        "{untouched:?}"
-    );
-    let file = place.lineage(&["report.csv"]);
-    assert!(
-        has(&file, "fill.sql") && has(&file, "raise.sql"),
-        "{file:?}"
-    );
-    assert!(!has(&file, "elsewhere.sql"), "{file:?}");
-
-    history_has_statements_clients_and_values(&place);
+    rows_and_files_lead_to_their_scripts(&place, &["report.csv"]);
+    let clients = ["raise.sql", "fill.sql"];
+    history_has_statements_clients_and_values(&place, "ann", clients);
     answers_name_each_command_once(&place);
 
     // The server keeps nothing of the watch.
@@ -60,16 +33,57 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
     assert_eq!(place.query(left), "0\n");
 }
 
-/// The history of a row, the newest change first.
-fn history_has_statements_clients_and_values(place: &DatabasePlace) {
+/// Files with statements that change rows 41 and 42 of `accounts`, and another table.
+pub fn write_scripts<S: DatabaseServer>(place: &DatabasePlace<S>) {
+    place.write("fill.sql", "INSERT INTO accounts VALUES (41, 1), (42, 2);");
+    place.write(
+        "raise.sql",
+        "BEGIN; UPDATE accounts SET sum = sum + 1 WHERE id = 42; COMMIT;",
+    );
+    place.write("elsewhere.sql", "INSERT INTO other VALUES (7);");
+}
+
+/// Rows and exported files lead to the scripts that made them, and to no other.
+pub fn rows_and_files_lead_to_their_scripts<S: DatabaseServer>(
+    place: &DatabasePlace<S>,
+    files: &[&str],
+) {
+    assert_eq!(
+        fs::read_to_string(place.work.join("report.csv")).unwrap(),
+        "41\t1\n42\t3\n"
+    );
+    let row = place.lineage(&["--table", "accounts", "--key", "42"]);
+    assert!(has(&row, "accounts?id=42"), "{row:?}");
+    let untouched = place.lineage(&["--table", "accounts", "--key", "id=41"]);
+    assert!(
+        has(&untouched, "fill.sql") && !has(&untouched, "raise.sql"),
+        "{untouched:?}"
+    );
+    let lineages = files.iter().map(|file| place.lineage(&[file]));
+    for nodes in lineages.chain([row]) {
+        assert!(
+            has(&nodes, "fill.sql") && has(&nodes, "raise.sql"),
+            "{nodes:?}"
+        );
+        assert!(!has(&nodes, "elsewhere.sql"), "{nodes:?}");
+    }
+}
+
+/// The history of a row, the newest change first. `clients`: words of their commands.
+pub fn history_has_statements_clients_and_values<S: DatabaseServer>(
+    place: &DatabasePlace<S>,
+    user: &str,
+    clients: [&str; 2],
+) {
     let row = ["of", "--table", "accounts", "--key", "42"];
     let history = place.json(&row)["history"].clone();
     let operations = [0, 1].map(|at| history[at]["change"]["operation"].clone());
     assert_eq!(operations, ["update", "insert"], "{history}");
-    let client = |at: usize| history[at]["client"]["argv"].to_string();
-    assert!(client(0).contains("raise.sql"), "{history}");
-    assert!(client(1).contains("fill.sql"), "{history}");
-    assert_eq!(history[0]["transaction"]["user"], "ann");
+    assert_eq!(history[0]["transaction"]["user"], user);
+    for (at, client) in clients.iter().enumerate() {
+        let command = history[at]["client"]["argv"].to_string();
+        assert!(command.contains(client), "{history}");
+    }
     let text = place.text(&row);
     for part in [
         "2 changes, the newest first:",
@@ -81,7 +95,7 @@ fn history_has_statements_clients_and_values(place: &DatabasePlace) {
 }
 
 /// A client is one command, although two runs know it, and no branch leads back to the answer.
-fn answers_name_each_command_once(place: &DatabasePlace) {
+fn answers_name_each_command_once(place: &PostgresPlace) {
     let text = place.text(&["of", "report.csv"]);
     assert!(text.lines().count() <= 40, "{text}");
     for part in ["fill.sql", "raise.sql", "transaction"] {

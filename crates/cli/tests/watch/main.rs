@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod accuracy;
+mod busy;
 mod gaps;
 mod lineage;
 mod mariadb;
@@ -11,3 +12,4 @@ mod mariadb_gaps;
 mod mariadb_resolution;
 mod place;
 mod resolution;
+mod server_settings;

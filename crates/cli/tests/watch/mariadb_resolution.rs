@@ -1,19 +1,17 @@
 //! Names in statements of MariaDB lead to the tables behind them.
 
-use crate::place::DatabasePlace;
-
-const TABLES: &str = "CREATE TABLE base (id int PRIMARY KEY, x int); \
-    CREATE TABLE target (id int PRIMARY KEY, x int); CREATE TABLE aside (id int PRIMARY KEY)";
+use crate::place::MariadbPlace;
+use crate::resolution::TABLES;
 
 /// Statement by statement: definitions, and the statement that makes row 1 of `target`.
 #[track_caller]
 fn leads_to_base(what: &str, definitions: &str, statement: &str, possible: bool) {
-    let Some(place) = DatabasePlace::of_mariadb(what, &[]) else {
+    let Some(place) = MariadbPlace::new(what, &[]) else {
         return;
     };
     place.query(TABLES);
     place.query(definitions);
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     place.query("INSERT INTO base VALUES (1, 10); INSERT INTO aside VALUES (1)");
     place.query(statement);
     watch.end().unwrap();

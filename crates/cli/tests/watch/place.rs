@@ -1,27 +1,33 @@
 //! A stage with a server.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use backstory_testkit::database_server::DatabaseServer;
+use backstory_testkit::database_watcher::DatabaseWatcher;
 use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 use serde_json::Value;
 
+pub type PostgresPlace = DatabasePlace<PostgresServer>;
+pub type MariadbPlace = DatabasePlace<MariadbServer>;
+
 /// A stage with a server, and a directory for recorded commands.
-pub struct DatabasePlace<S = PostgresServer> {
+pub struct DatabasePlace<S> {
     pub server: S,
     pub stage: Stage,
     pub work: PathBuf,
 }
 
-impl DatabasePlace<PostgresServer> {
+impl<S: DatabaseServer> DatabasePlace<S> {
     /// `None`, with a notice, where no server is installed.
-    pub fn new(what: &str, settings: &str) -> Option<DatabasePlace> {
+    pub fn new(what: &str, settings: &[&str]) -> Option<DatabasePlace<S>> {
         let binary = Path::new(env!("CARGO_BIN_EXE_backstory"));
         let stage = Stage::of(User::ordinary(), binary).unwrap();
-        let server = PostgresServer::start(what, &stage, settings).unwrap()?;
+        let server = S::begin(what, &stage, settings).unwrap()?;
         let work = stage.directory("work").unwrap();
         Some(DatabasePlace {
             server,
@@ -32,38 +38,12 @@ impl DatabasePlace<PostgresServer> {
 
     /// Executes statements.
     pub fn query(&self, text: &str) -> String {
-        self.server.query(&self.stage, "bank", text).unwrap()
+        self.server.execute(&self.stage, text).unwrap()
     }
 
-    /// Records a shell line, in which `$PSQL` connects to the database, and `$LOCAL` through the
-    /// server's socket file.
-    pub fn record(&self, line: &str) {
-        let mut command = self.stage.record(&["sh", "-c", line]);
-        let output = command
-            .current_dir(&self.work)
-            .env("PSQL", self.server.psql())
-            .env("LOCAL", self.server.local_psql());
-        succeeded(&output.output().unwrap());
-    }
-}
-
-impl DatabasePlace<MariadbServer> {
-    /// `None`, with a notice, where no server is installed.
-    pub fn of_mariadb(what: &str, settings: &[&str]) -> Option<DatabasePlace<MariadbServer>> {
-        let binary = Path::new(env!("CARGO_BIN_EXE_backstory"));
-        let stage = Stage::of(User::ordinary(), binary).unwrap();
-        let server = MariadbServer::start(what, &stage, settings).unwrap()?;
-        let work = stage.directory("work").unwrap();
-        Some(DatabasePlace {
-            server,
-            stage,
-            work,
-        })
-    }
-
-    /// Executes statements.
-    pub fn query(&self, text: &str) -> String {
-        self.server.query(&self.stage, "bank", text).unwrap()
+    /// Begins to watch the database.
+    pub fn watched(&self) -> DatabaseWatcher {
+        self.server.watched(&self.stage, &[]).unwrap()
     }
 
     /// Records a shell line, in which `$SQL` connects to the database, and `$LOCAL` through the
@@ -72,13 +52,16 @@ impl DatabasePlace<MariadbServer> {
         let mut command = self.stage.record(&["sh", "-c", line]);
         let output = command
             .current_dir(&self.work)
-            .env("SQL", self.server.mariadb())
-            .env("LOCAL", self.server.local_mariadb());
+            .env("SQL", self.server.client())
+            .env("LOCAL", self.server.local_client());
         succeeded(&output.output().unwrap());
     }
-}
 
-impl<S> DatabasePlace<S> {
+    /// Makes a file for recorded commands.
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.work.join(name), text).unwrap();
+    }
+
     /// The reasons why the last run is not complete.
     pub fn reasons(&self) -> String {
         let show = self.json(&["show"]);
@@ -124,4 +107,9 @@ impl<S> DatabasePlace<S> {
 #[track_caller]
 pub fn succeeded(output: &Output) {
     assert!(output.status.success(), "{output:?}");
+}
+
+/// True if the name or command of a node ends so.
+pub fn has(nodes: &[String], end: &str) -> bool {
+    nodes.iter().any(|node| node.ends_with(end))
 }

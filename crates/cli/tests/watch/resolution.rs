@@ -1,17 +1,18 @@
 //! Names in statements lead to the tables behind them.
 
-use crate::place::DatabasePlace;
+use crate::place::PostgresPlace;
 
-const TABLES: &str = "CREATE TABLE base (id int PRIMARY KEY, x int); \
+/// Made before each statement.
+pub const TABLES: &str = "CREATE TABLE base (id int PRIMARY KEY, x int); \
     CREATE TABLE target (id int PRIMARY KEY, x int); CREATE TABLE aside (id int PRIMARY KEY)";
 
 /// The tables in the answer about row 1 of `target`. A statement makes the row, after definitions
 /// and a fill of `base`.
 fn tables_behind(what: &str, definitions: &str, statement: &str) -> Option<Vec<String>> {
-    let place = DatabasePlace::new(what, "")?;
+    let place = PostgresPlace::new(what, &[])?;
     place.query(TABLES);
     place.query(definitions);
-    let watch = place.server.watched(&place.stage, &[]).unwrap();
+    let watch = place.watched();
     place.query("INSERT INTO base VALUES (1, 10); INSERT INTO aside VALUES (1)");
     place.query(statement);
     watch.end().unwrap();

@@ -1,0 +1,40 @@
+//! Days of the Gregorian calendar.
+
+/// Days from 1970-01-01 to a date.
+pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    // Years that begin in March have their leap day at the end.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// The date that is so many days after 1970-01-01: year, month, day.
+pub fn date_of_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_and_its_days_are_each_others_inverse() {
+        assert_eq!(days_since_1970(2026, 11, 22), 20_779);
+        for days in (-200_000..200_000).step_by(37) {
+            let (year, month, day) = date_of_days(days);
+            assert_eq!(days_since_1970(year, month, day), days);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The gaps in the record of a database, as reasons of its run.
+
+use std::collections::BTreeSet;
+
+use backstory_eventlog::Reason;
+
+/// The gaps in the record of a database. Each is reported once.
+#[derive(Debug, Default)]
+pub struct DatabaseGaps {
+    sentences: BTreeSet<String>,
+}
+
+impl DatabaseGaps {
+    /// Notes a gap.
+    pub fn note(&mut self, what: String) {
+        self.sentences.insert(what);
+    }
+
+    /// Something is unknown from one time to another, in ns since 1970. `None`: to the end.
+    pub fn between(&mut self, what: &str, from: i64, to: Option<i64>, why: &str) {
+        let seconds = |time: i64| time / 1_000_000_000;
+        let until = match to {
+            Some(to) => format!("until {}", seconds(to)),
+            None => "on".to_owned(),
+        };
+        self.note(format!(
+            "{what} from second {} of the calendar {until} are unknown, because {why}",
+            seconds(from)
+        ));
+    }
+
+    /// Notes how often something happened, if it did.
+    pub fn count(&mut self, count: u64, what: &str) {
+        if count > 0 {
+            self.note(format!("{count} {what}"));
+        }
+    }
+
+    /// Notes statements that did not parse.
+    pub fn unparsed(&mut self, count: u64) {
+        let what = "statements cannot be parsed, so the tables that they name are unknown";
+        self.count(count, what);
+    }
+
+    /// Notes lines of the server's log that could not be read.
+    pub fn unreadable_lines(&mut self, count: u64) {
+        self.count(count, "lines of the server's log have another form");
+    }
+
+    /// Lines of the server's log were removed. `count`: how many, if that is known. `between`: the
+    /// times before and after them, as the log has them.
+    pub fn removed_lines(&mut self, count: Option<u64>, between: &(String, String)) {
+        let count = count.map_or(String::new(), |count| format!("{count} "));
+        let (begin, end) = between;
+        self.note(format!(
+            "{count}lines of the server's log, written between {begin} and {end}, were removed \
+             before they were read"
+        ));
+    }
+
+    /// The reasons of the run.
+    pub fn reasons(self) -> Vec<Reason> {
+        let sentences = self.sentences.into_iter();
+        sentences.map(|what| Reason::DatabaseGap { what }).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! Reasons why a database cannot be watched.
+
+use std::path::PathBuf;
+
+/// Why a database cannot be watched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The connection's text cannot be read.
+    #[error("{text:?} is no connection: write {forms}")]
+    Target {
+        /// The text, without its password.
+        text: String,
+        /// The texts that can be read.
+        forms: &'static str,
+    },
+    /// No connection.
+    #[error("cannot connect to the server at {address}: {source}")]
+    Connect {
+        /// Host and port, or the socket's path.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to the server broke")]
+    Broken(#[source] std::io::Error),
+    /// The server wants a log-in that is not supported.
+    #[error("the server asks for {wanted}; {remedy}")]
+    LogIn {
+        /// The log-in.
+        wanted: String,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// The server refused the connection, perhaps because it is not encrypted.
+    #[error("the server refuses the connection: {message}; {remedy}")]
+    Denied {
+        /// The server's message.
+        message: String,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// The server refused something.
+    #[error("the server refuses {what}: {message}{}", in_parentheses(*code))]
+    Refused {
+        /// The statement, or what it was for.
+        what: String,
+        /// The server's number of the error. 0: it has none.
+        code: u16,
+        /// The server's message.
+        message: String,
+    },
+    /// The server sent something unexpected.
+    #[error("the server sent {0}, which the protocol does not allow here")]
+    Protocol(String),
+    /// A setting of the server.
+    #[error("{setting} is {value}, but recording needs {wanted}: {remedy}")]
+    Setting {
+        /// Its name.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+        /// The value that is needed.
+        wanted: &'static str,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// A log that the server writes cannot be read.
+    #[error(
+        "cannot read {log} {path}: {source}; watch as root or as the server's user, on the server's machine"
+    )]
+    LogFile {
+        /// The kind of log.
+        log: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The machine refuses something.
+    #[error("cannot {what}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The run cannot be recorded.
+    #[error(transparent)]
+    Session(#[from] backstory_session::Error),
+}
+
+impl Error {
+    /// Makes an error of the machine.
+    pub fn system<E: Into<std::io::Error>>(what: &'static str) -> impl FnOnce(E) -> Error {
+        move |source| Error::System {
+            what,
+            source: source.into(),
+        }
+    }
+
+    /// The server closed the connection.
+    pub fn closed() -> Error {
+        Error::Broken(std::io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// A setting with another value than recording needs.
+    pub fn setting(
+        setting: &'static str,
+        value: &str,
+        wanted: &'static str,
+        remedy: &'static str,
+    ) -> Error {
+        Error::Setting {
+            setting,
+            value: match value {
+                "" => "not set".to_owned(),
+                value => value.to_owned(),
+            },
+            wanted,
+            remedy,
+        }
+    }
+
+    /// A refusal, with the beginning of the statement.
+    pub fn refused(what: &str, code: u16, message: &[u8]) -> Error {
+        Error::Refused {
+            what: what.chars().take(120).collect(),
+            code,
+            message: String::from_utf8_lossy(message).into_owned(),
+        }
+    }
+}
+
+fn in_parentheses(code: u16) -> String {
+    match code {
+        0 => String::new(),
+        code => format!(" ({code})"),
+    }
+}

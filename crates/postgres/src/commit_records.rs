@@ -1,0 +1,116 @@
+//! Commits and transactions of the log become records of the run.
+//!
+//! In: a commit of the stream, or a transaction of the log that has ended. Out: their records, and
+//! the gaps that they show.
+
+use backstory_database::commit::{Commit, CommitCertainty, TransactionNumber};
+use backstory_database::logged_transaction::LoggedTransaction;
+
+use crate::database_watch::{ArrivedCommit, PostgresWatch};
+use crate::matching::{TransactionMatch, matching};
+
+impl PostgresWatch {
+    /// Records a commit with the transaction of the log that it belongs to.
+    pub(crate) fn record_commit(&mut self, arrived: &ArrivedCommit) {
+        let transaction = &arrived.transaction;
+        let position = transaction.position;
+        let commit = Commit {
+            number: TransactionNumber::Plain(u64::from(transaction.id)),
+            time: transaction.time,
+            position: format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
+            changes: &transaction.changes,
+            left_out: transaction.left_out,
+            tables: arrived.tables.clone(),
+        };
+        let changed = commit.changed();
+        if changed.is_empty() {
+            return;
+        }
+        if changed
+            .iter()
+            .any(|name| self.catalog.table(name).is_none())
+        {
+            self.look_at_catalog();
+        }
+        let found = matching(&self.table, &self.catalog, &commit);
+        match found {
+            TransactionMatch::Number(key) => {
+                self.record_logged(key, &[commit], CommitCertainty::Number);
+            }
+            TransactionMatch::Time(key) => {
+                self.record_logged(key, &[commit], CommitCertainty::Time);
+            }
+            TransactionMatch::Several(keys) => self.record_doubtful(&commit, &keys),
+            TransactionMatch::Unknown => self.record_doubtful(&commit, &[]),
+        }
+    }
+
+    /// Records a transaction of the log, with its commits.
+    pub(crate) fn record_logged(
+        &mut self,
+        key: u64,
+        commits: &[Commit<'_>],
+        certainty: CommitCertainty,
+    ) {
+        let Some(logged) = self.table.remove(key) else {
+            return;
+        };
+        self.know_tables(&logged);
+        self.look_for_lost_updates(&logged);
+        if let Some(session) = self.table.sessions.get_mut(&logged.session) {
+            self.recorder
+                .record(&logged, session, commits, certainty, &self.catalog);
+        }
+    }
+
+    /// Looks at the catalog if the transaction names a table that is not in it yet.
+    fn know_tables(&mut self, logged: &LoggedTransaction) {
+        let is_older = logged.ended.is_none_or(|(_, known)| self.looked < known);
+        let lacks = logged.statements.iter().any(|one| {
+            let tables = one.tables.iter();
+            let mut names = tables.flat_map(|tables| tables.reads.iter().chain(&tables.writes));
+            names.any(|name| self.catalog.resolve(name, &one.path).is_none())
+        });
+        if is_older && lacks {
+            self.look_at_catalog();
+        }
+    }
+
+    /// A table that was made a moment ago is not in the stream of updates yet.
+    fn look_for_lost_updates(&mut self, logged: &LoggedTransaction) {
+        let Some(stream) = self.stream.as_ref().filter(|_| !logged.is_rolled_back()) else {
+            return;
+        };
+        let mut lost = Vec::new();
+        for statement in &logged.statements {
+            let replaced = statement.tables.iter().flat_map(|tables| &tables.replaced);
+            let replaced = replaced.filter_map(|name| self.catalog.resolve(name, &statement.path));
+            lost.extend(replaced.filter(|table| stream.lacks_updates(table, statement.time)));
+        }
+        let gap = |(schema, name)| {
+            format!("updates of rows of {schema}.{name} soon after it was created are unknown")
+        };
+        for table in lost {
+            self.gaps.note(gap(table));
+        }
+    }
+
+    /// Records a commit that may belong to any of these.
+    fn record_doubtful(&mut self, commit: &Commit<'_>, keys: &[u64]) {
+        let table = &mut self.table;
+        let (transactions, sessions) = (&table.transactions, &mut table.sessions);
+        let mut candidates = Vec::new();
+        for key in keys {
+            if let Some(logged) = transactions.get(key)
+                && let Some(session) = sessions.get_mut(&logged.session)
+            {
+                candidates.push((logged, session.clone()));
+            }
+        }
+        self.recorder
+            .record_alone(commit, &mut candidates, &self.catalog);
+        for (logged, session) in candidates {
+            sessions.insert(logged.session.clone(), session);
+        }
+    }
+}
