@@ -8,11 +8,10 @@ use backstory_arena::{ChunkSupply, ChunkWriter, RecordSink};
 use backstory_eventlog::record::RecordBuilder;
 use backstory_files::Ident;
 use backstory_sys::clock::{counter, machine};
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most times whose counters are remembered.
-const COUNTS: usize = 1 << 12;
+use crate::counter_times::CounterTimes;
+
 /// Most bytes of a text in a record.
 const TEXT: usize = 8 << 10;
 
@@ -33,10 +32,8 @@ pub enum ResourceUse {
 pub struct DatabaseRecords {
     writer: ChunkWriter,
     builder: RecordBuilder,
-    /// A reading of counter and clock.
-    began: (u64, i64),
-    /// Counters of times that were asked for before: events of one time keep their order.
-    counts: HashMap<i64, u64>,
+    /// Events keep the order of their times.
+    times: CounterTimes,
 }
 
 impl DatabaseRecords {
@@ -45,31 +42,12 @@ impl DatabaseRecords {
         DatabaseRecords {
             writer: ChunkWriter::new(supply),
             builder: RecordBuilder::new(),
-            began: (counter(), machine()),
-            counts: HashMap::new(),
+            times: CounterTimes::new((counter(), machine())),
         }
-    }
-
-    /// The counter at a time of the clock. A time before the first reading is that of the reading.
-    fn count(&mut self, time: i64) -> u64 {
-        if let Some(known) = self.counts.get(&time) {
-            return *known;
-        }
-        let (first, began) = self.began;
-        let (last, now) = (counter(), machine());
-        let passed = now.saturating_sub(began).max(1) as f64;
-        let rate = last.wrapping_sub(first) as f64 / passed;
-        let wanted = time.clamp(began, now.max(began)).saturating_sub(began) as f64;
-        let count = first + (wanted * rate) as u64;
-        if self.counts.len() >= COUNTS {
-            self.counts.clear();
-        }
-        self.counts.insert(time, count);
-        count
     }
 
     fn append(&mut self, op: u16, time: i64, fill: impl FnOnce(&mut RecordBuilder)) {
-        let time = self.count(time);
+        let time = self.times.at(time, || (counter(), machine()));
         fill(self.builder.start(op, time));
         self.writer.append(self.builder.finish());
     }

@@ -12,7 +12,7 @@
 //! | what the names mean | `catalog`, `routines`, `read_tables` |
 //! | the client | `client_process`, `socket_diag` |
 //! | a log that the server writes | `log_lines`, `calendar` |
-//! | the records | `transaction_records`, `transaction_facts`, `database_records`, `database_names` |
+//! | the records | `transaction_records`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
 //!
 //! Invariant: nothing here knows a protocol, or asks a server: each server's crate implements
 //! [`database_watch::WatchedDatabase`].
@@ -26,6 +26,7 @@ pub mod client_process;
 pub mod commit;
 pub mod connection_target;
 pub mod connection_uri;
+mod counter_times;
 pub mod database_gaps;
 pub mod database_names;
 pub mod database_records;
