@@ -1,6 +1,6 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `durability` and `engines` are of the same kind.
+The commands `durability`, `engines` and `tpcc` are of the same kind.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from . import promises, report
 from .collectors import COLLECTORS, Collector, chosen
 from .collectors.template import BadTemplate, from_template
+from .database_servers import SERVERS
 from .durability import main_durability
 from .engines import ARITY, main_engines
 from .lineage import main_lineage
@@ -26,6 +27,7 @@ from .mounted import main_mounted
 from .paired import run_paired
 from .questions import main_questions
 from .replay import run_replay
+from .tpcc import main_tpcc
 from .workloads import INSTANCES, Instance, select, suite
 from .workloads.sources import VARIABLE
 
@@ -248,6 +250,16 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write")
     p.add_argument("--keep", help="directory in which the recorded stores stay, for the comparison by memory")
     p.set_defaults(do=main_engines)
+    p = commands.add_parser("tpcc", help="measure TPC-C on a database that `backstory watch` records")
+    p.add_argument("--server", choices=list(SERVERS), default="postgres")
+    p.add_argument("--warehouses", type=int, default=1)
+    p.add_argument("--threads", type=int, default=1, help="the number of clients")
+    p.add_argument("--seconds", type=int, default=60, help="the duration of each measurement")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--go-tpc", default="go-tpc", help="the program go-tpc")
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' data")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_tpcc)
     return parser
 
 
