@@ -40,7 +40,7 @@ use mount::MountArgs;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
-use runs::{NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
+use runs::{GitNoteArgs, NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use shell::{InitArgs, ShellArgs};
@@ -187,6 +187,10 @@ pub enum Command {
     /// Attach a note to a run
     #[command(after_help = runs::NOTE)]
     Note(NoteArgs),
+
+    /// Note in git which runs made the files of a commit
+    #[command(after_help = runs::GIT_NOTE)]
+    GitNote(GitNoteArgs),
 
     /// Name a run
     #[command(after_help = runs::NAME)]

@@ -114,7 +114,7 @@ pub fn resolve(revision: &str) -> Option<String> {
 }
 
 /// `git` that neither writes nor starts a monitor.
-fn git(dir: &Path) -> Command {
+pub fn git(dir: &Path) -> Command {
     let mut git = Command::new("git");
     git.args(["--no-optional-locks", "-c", "core.fsmonitor=false", "-C"])
         .arg(dir)

@@ -79,6 +79,7 @@ fn main() -> ExitCode {
         Command::Export(args) => commands::export::run(args, store),
         Command::Rm(args) => commands::manage::rm(args, store),
         Command::Note(args) => commands::manage::note(args, store),
+        Command::GitNote(args) => commands::git_note::run(args, store),
         Command::Name(args) => commands::manage::name(args, store),
         Command::Index(args) => commands::manage::index(args, store),
         Command::Blame(args) => commands::blame::run(args, store),

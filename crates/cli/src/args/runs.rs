@@ -20,11 +20,40 @@ pub const NOTE: &str = "Examples:\n  \
     backstory note 7hx2k9qa 'with the old compiler'\n  \
     backstory note nightly ''                remove the note";
 
+/// The text after the options in the help of `git-note`.
+pub const GIT_NOTE: &str = "Examples:\n  \
+    backstory git-note                       the commit that is checked out\n  \
+    backstory git-note --dry-run HEAD~3      print only\n  \
+    backstory git-note --install             note each new commit\n\n\
+    A run made a file if it wrote the content that the commit has. The notes are in\n\
+    refs/notes/backstory. `git log --notes=backstory` shows them, and `git push\n\
+    origin refs/notes/backstory` passes them on.";
+
 /// The text after the options in the help of `name`.
 pub const NAME: &str = "Examples:\n  \
     backstory name 7hx2k9qa nightly\n  \
     backstory name nightly ''                remove the name\n\n\
     Several runs can have the same name. It then means the newest of them.";
+
+/// `git-note`
+#[derive(Debug, Args)]
+pub struct GitNoteArgs {
+    /// The commit; by default HEAD
+    #[arg(value_name = "COMMIT")]
+    pub revision: Option<String>,
+
+    /// Write a hook that notes each new commit of this repository
+    #[arg(long, conflicts_with_all = ["revision", "dry_run", "quiet"])]
+    pub install: bool,
+
+    /// Print the note, and leave the repository as it is
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print nothing
+    #[arg(long)]
+    pub quiet: bool,
+}
 
 /// One run, and the form of the answer.
 #[derive(Debug, Args)]

@@ -15,6 +15,7 @@ pub mod export;
 mod file_choice;
 pub mod files;
 pub mod generate;
+pub mod git_note;
 pub mod inputs;
 pub mod inspect;
 pub mod lineage;

@@ -28,6 +28,7 @@ mod export;
 mod exported_steps;
 mod exported_workflows;
 mod generated;
+mod git_note;
 mod history;
 mod inspect;
 mod kept;

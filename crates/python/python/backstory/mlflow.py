@@ -30,7 +30,7 @@ from .disclosure import Span
 
 __all__ = ["enable"]
 
-#: What follows a call: it gets the function's result and its arguments by name.
+#: A function that is called after another, with that one's result and arguments by name.
 _Sequel = Callable[[Any, dict[str, Any]], None]
 
 #: The activities of the MLflow runs that this process began.
