@@ -43,7 +43,7 @@ use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{GitNoteArgs, NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
-use shell::{InitArgs, ShellArgs};
+use shell::{ConfigArgs, InitArgs, ShellArgs};
 use store::StoreCommand;
 use watch::WatchArgs;
 
@@ -94,6 +94,18 @@ pub enum Command {
     /// Print a script for a start-up file, so that each interactive shell is recorded
     #[command(after_help = shell::INIT)]
     Init(InitArgs),
+
+    /// Stop recording the lines of this shell
+    #[command(after_help = shell::PAUSE)]
+    Pause,
+
+    /// Record the lines of this shell again
+    #[command(after_help = shell::PAUSE)]
+    Resume,
+
+    /// Print the configuration of recorded shells, and the mistakes in it
+    #[command(after_help = shell::CONFIG)]
+    Config(ConfigArgs),
 
     /// Show a directory at a mount point, and record what any process does there
     #[command(after_help = mount::EXAMPLES)]

@@ -20,6 +20,7 @@ mod recorded_shell;
 mod running_runs;
 mod scope;
 mod sha256_index;
+mod shell_policy;
 mod subject;
 mod text;
 mod tool_file;
@@ -51,6 +52,9 @@ fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(args, store),
         Command::Shell(args) => commands::shell::run(&args, store),
         Command::Init(args) => commands::shell::init(&args),
+        Command::Pause => commands::pause::pause(),
+        Command::Resume => commands::pause::resume(),
+        Command::Config(args) => commands::pause::config(&args),
         Command::Mount(args) => commands::mount::run(args, store),
         Command::Watch(args) => commands::watch::run(args, store),
         Command::Files(args) => commands::files::run(args, store),
@@ -125,6 +129,9 @@ fn uses_tools(command: &Command) -> bool {
         Command::Record(_)
             | Command::Shell(_)
             | Command::Init(_)
+            | Command::Pause
+            | Command::Resume
+            | Command::Config(_)
             | Command::Mount(_)
             | Command::Watch(_)
             | Command::ReplayEnter(_)

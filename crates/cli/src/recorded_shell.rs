@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use crate::shell_policy::PAUSED;
+
 const BASH: &str = include_str!("recorded_shell/bash.sh");
 const ZSH: &str = include_str!("recorded_shell/zsh.zsh");
 const FISH: &str = include_str!("recorded_shell/fish.fish");
@@ -98,6 +100,11 @@ impl Drop for ShellStart {
 }
 
 impl ShellStart {
+    /// The file that stops recording while it exists. `None` for a shell without hooks.
+    pub fn paused_file(&self) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join("paused"))
+    }
+
     /// Prepares the start of a shell with hooks. A shell without hooks, or one that is given a
     /// script or a command, starts as it is: it then has no lines.
     pub fn prepare(session: &str, command: &[OsString]) -> io::Result<ShellStart> {
@@ -111,6 +118,8 @@ impl ShellStart {
         if let Some(kind) = kind.filter(|_| plain) {
             let directory = private_directory(session)?;
             start.directory = Some(directory.clone());
+            let paused = start.paused_file().unwrap_or_default();
+            start.variables.push((PAUSED.into(), paused.into()));
             match kind {
                 ShellKind::Bash => start.add_bash(&directory)?,
                 ShellKind::Zsh => start.add_zsh(&directory)?,

@@ -98,6 +98,10 @@ reasons! {
         says "{error}"
         means "The log could not be written or read back (`cannot append to log …`), mostly because the disk is full. Operations that \
             did not fit are missing.";
+    /// The user's policy for shells says so.
+    OnlyLine {}
+        says "the policy of the shell keeps only the line, not its operations"
+        means "The line is one of the commands that the list `noise` in the user's `config.toml` names. Its files are unknown.";
     /// The log could not be given its name.
     NotFinalized { /** The log. */ path: String, /** Why. */ error: String }
         says "cannot finalize the log {path}: {error}; the next command that may write the store does it"

@@ -47,6 +47,7 @@ pub use clock::Moment;
 pub use error::Error;
 pub use identity_resolver::IdentityResolver;
 pub use library::library_path;
+pub use lines::LinePolicy;
 pub use options::{LineOptions, Options, RecordingResult};
 pub use part_lock::is_recording;
 pub use record::{end_by_signal, record};

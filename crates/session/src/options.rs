@@ -59,6 +59,8 @@ pub struct Options {
 pub struct LineOptions {
     /// Makes the ids of the lines' runs.
     pub new_id: fn() -> String,
+    /// Which lines are not recorded.
+    pub policy: crate::LinePolicy,
     /// Variables that the shell gets in the place of those of the launcher.
     pub variables: Vec<(OsString, OsString)>,
 }

@@ -162,6 +162,7 @@ fn set(
             .parent()
             .map_or_else(Default::default, Path::to_owned),
         new_id: lines.new_id,
+        policy: lines.policy.clone(),
     });
     let tools = WatchResources {
         control,

@@ -24,6 +24,31 @@ pub const INIT: &str = "Examples:\n  \
     backstory init fish | source      the last line of ~/.config/fish/config.fish\n\n\
     The line replaces an interactive shell by a recorded one.";
 
+/// The text after the options in the help of `pause`.
+pub const PAUSE: &str = "Examples:\n  \
+    backstory pause\n  \
+    backstory resume\n\n\
+    The lines in between are not recorded. $BACKSTORY_PAUSED names a file that\n\
+    exists meanwhile, for prompts.";
+
+/// The text after the options in the help of `config`.
+pub const CONFIG: &str = "Examples:\n  \
+    backstory config\n  \
+    backstory config --json | jq .mistakes\n\n\
+    The file is ~/.config/backstory/config.toml:\n\n  \
+    [shell]\n  \
+    private = [\"~/.ssh\", \"pass *\"]     lines that are not recorded\n  \
+    noise = [\"ls\", \"git status\"]      of these, only the line\n\n\
+    Exit status: 0 if the file has no mistake, 1 if it has one.";
+
+/// `config`
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `shell`
 #[derive(Debug, Args)]
 pub struct ShellArgs {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use backstory_eventlog::Reason;
 use backstory_eventlog::event::Time;
 use backstory_eventlog::{self as eventlog, Log};
 use backstory_query::answer::RunSummary;
@@ -182,7 +183,12 @@ fn line(run: &RunSummary, look: &Look) -> String {
         line.add(Role::Subject, one_line(name)).add(None, "  ");
     }
     line.add_flexible(None, &command(run));
-    if !run.complete && !run.running {
+    let only_line = Reason::OnlyLine {}.to_string();
+    let noise = run
+        .incomplete_because
+        .iter()
+        .all(|because| *because == only_line);
+    if !run.complete && !run.running && !noise {
         line.add(Role::Bad, "  (incomplete: see show)");
     }
     if let Some(repeated) = &run.repeats {

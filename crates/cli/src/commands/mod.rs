@@ -24,6 +24,7 @@ pub mod manage;
 pub mod mount;
 mod own_files;
 mod path_log;
+pub mod pause;
 pub mod peers;
 pub mod processes;
 pub mod record;

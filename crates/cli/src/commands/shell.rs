@@ -18,6 +18,7 @@ use crate::args::shell::{InitArgs, ShellArgs};
 use crate::error::{Failure, chain, complain};
 use crate::index;
 use crate::recorded_shell::{NOT_RECORDED, SESSION, ShellStart};
+use crate::shell_policy::ShellPolicy;
 
 /// Starts the shell and returns its exit status.
 pub fn run(args: &ShellArgs, store: Option<&Path>) -> Outcome {
@@ -58,6 +59,8 @@ fn begin(
     let id = home.new_run_id();
     let start = ShellStart::prepare(&id, command)
         .map_err(|error| format!("cannot write the hooks of the shell: {error}"))?;
+    let policy = ShellPolicy::load();
+    policy.warnings.iter().for_each(|warning| complain(warning));
     let options = session::Options {
         command: start.command.clone(),
         name: None,
@@ -79,6 +82,7 @@ fn begin(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         lines: Some(session::LineOptions {
             new_id: random_run_id,
+            policy: policy.of_lines(start.paused_file()),
             variables: start.variables.clone(),
         }),
     };

@@ -7,6 +7,7 @@ mod behaviour;
 mod ends;
 mod lines;
 mod login;
+mod policy;
 mod terminal;
 
 use backstory_testkit::stage::Stage;
@@ -23,17 +24,20 @@ struct RecordedShell {
 
 impl RecordedShell {
     fn start(shell: &str) -> RecordedShell {
-        RecordedShell::with_startup(shell, "")
+        RecordedShell::configured(shell, "")
     }
 
-    /// The same, with more in the user's start-up files.
-    fn with_startup(shell: &str, startup: &str) -> RecordedShell {
+    /// The same, with a configuration file of the user.
+    fn configured(shell: &str, config: &str) -> RecordedShell {
         let stage = Stage::new(env!("CARGO_BIN_EXE_backstory")).unwrap();
         let directory = stage.directory("work").unwrap();
         std::fs::write(directory.join("input.txt"), "hello\n").unwrap();
+        let configuration = stage.path().join("home/.config/backstory");
+        std::fs::create_dir_all(&configuration).unwrap();
+        std::fs::write(configuration.join("config.toml"), config).unwrap();
         let program = stage.path().join("bin/backstory");
         let line = format!("{} shell -- {shell}", program.display());
-        let terminal = Terminal::start(&stage, "recorded", &directory, &line, startup);
+        let terminal = Terminal::start(&stage, "recorded", &directory, &line, "");
         terminal.ready();
         RecordedShell {
             stage,
@@ -52,6 +56,11 @@ impl RecordedShell {
             .unwrap();
         assert!(out.status.success(), "{args:?}: {out:?}");
         String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Waits until all runs are in the database.
+    fn at_rest(&self) {
+        self.ask(&["index", "--wait"]);
     }
 
     /// The texts of the recorded lines, oldest first, with exit statuses.

@@ -8,6 +8,7 @@
 //! - A failure to write never reaches the shell. The log then says so, if it can.
 //! - The log is visible under its name only with its lock, so that no other process finishes it.
 
+use super::policy::LinePolicy;
 use super::process_lines::LineNumber;
 use super::snapshot::ProcessSnapshot;
 use super::splitting::set_header;
@@ -32,6 +33,8 @@ pub(crate) struct LinePlan {
     pub directory: PathBuf,
     /// Makes ids of runs.
     pub new_id: fn() -> String,
+    /// Which lines are not recorded.
+    pub policy: LinePolicy,
 }
 
 impl LinePlan {
@@ -62,8 +65,20 @@ pub(crate) enum LineText {
     Pending,
     /// It is known, or will never be (empty).
     Known(Vec<u8>),
+    /// It is known, and only the line is recorded.
+    Noise(Vec<u8>),
     /// The line is not to be recorded.
     Private,
+}
+
+impl LineText {
+    /// The text, if it is known and may be recorded.
+    fn known(&self) -> Option<&[u8]> {
+        match self {
+            LineText::Known(text) | LineText::Noise(text) => Some(text),
+            LineText::Pending | LineText::Private => None,
+        }
+    }
 }
 
 /// The beginning of a line.
@@ -176,14 +191,17 @@ impl LineLog {
         }
     }
 
-    /// Ends the log and finalizes it. A private line leaves no file. `lost` is the number of
-    /// operations of the session that were lost until now.
-    pub(crate) fn finish(mut self, lost: u64, reasons: &[Reason]) {
+    /// Ends the log and finalizes it. A private line leaves no file, and noise no operations.
+    /// `lost` is the number of operations of the session that were lost until now.
+    pub(crate) fn finish(mut self, plan: &LinePlan, lost: u64, reasons: &[Reason]) {
         if self.beginning.text == LineText::Private {
             // The directory exists only if a content was preserved.
             let _ = std::fs::remove_file(&self.part);
             let _ = std::fs::remove_dir_all(self.log.with_extension("kept"));
             return;
+        }
+        if matches!(self.beginning.text, LineText::Noise(_)) {
+            self.drop_operations(plan);
         }
         for mut chunk in self.supervisors_records() {
             self.chunk(&mut chunk, true);
@@ -199,6 +217,22 @@ impl LineLog {
         drop(self.claim);
     }
 
+    /// Begins the log again, without the operations of the line. The old log stays if that fails.
+    fn drop_operations(&mut self, plan: &LinePlan) {
+        let head = line_header(plan, &self.id, &self.beginning);
+        let (writer, claim) = match claimed_log(&self.part, &head) {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.failed.get_or_insert_with(|| error.to_string());
+                return;
+            }
+        };
+        (self.writer, self.claim) = (writer, claim);
+        (self.sequences, self.undecoded) = (Sequences::default(), Undecoded::default());
+        // The directory exists only if a content was preserved.
+        let _ = std::fs::remove_dir_all(self.log.with_extension("kept"));
+    }
+
     fn end(&self, lost: u64, reasons: &[Reason]) -> RunEnd {
         let (status, at, _) = self.ended.unwrap_or((0, clock::now(), 0));
         let mut because: Vec<String> = reasons.iter().map(Reason::to_string).collect();
@@ -209,10 +243,10 @@ impl LineLog {
         if lost > 0 {
             because.push(Reason::Lost { operations: lost }.to_string());
         }
-        let text = match &self.beginning.text {
-            LineText::Known(text) => Some(text.clone()),
-            LineText::Pending | LineText::Private => None,
-        };
+        let text = self.beginning.text.known().map(<[u8]>::to_vec);
+        if matches!(self.beginning.text, LineText::Noise(_)) {
+            because.push(Reason::OnlyLine {}.to_string());
+        }
         let targets = self.beginning.snapshot.descriptors.iter();
         let targets: Vec<Vec<u8>> = targets.map(|d| d.target.clone()).collect();
         RunEnd {
@@ -271,11 +305,8 @@ impl LineLog {
     }
 
     fn words(&self) -> Vec<Vec<u8>> {
-        let text = match &self.beginning.text {
-            LineText::Known(text) => text.clone(),
-            LineText::Pending | LineText::Private => Vec::new(),
-        };
-        command(&self.beginning.snapshot.program, &text)
+        let text = self.beginning.text.known().unwrap_or_default();
+        command(&self.beginning.snapshot.program, text)
     }
 }
 
@@ -313,10 +344,7 @@ fn command(program: &[u8], text: &[u8]) -> Vec<Vec<u8>> {
 fn line_header(plan: &LinePlan, id: &str, beginning: &LineBeginning) -> RunHeader {
     let (started, since_boot) = clock::both();
     let snapshot = &beginning.snapshot;
-    let text = match &beginning.text {
-        LineText::Known(text) => text.clone(),
-        LineText::Pending | LineText::Private => Vec::new(),
-    };
+    let text = beginning.text.known().unwrap_or_default().to_vec();
     let descriptors = &snapshot.descriptors;
     RunHeader {
         id: id.to_owned(),

@@ -10,12 +10,14 @@
 mod environments;
 mod line_log;
 pub(crate) mod mark;
+mod policy;
 mod process_lines;
 mod router;
 mod snapshot;
 mod splitting;
 
 pub(crate) use line_log::LinePlan;
+pub use policy::LinePolicy;
 pub(crate) use router::LineRouter;
 pub(crate) use splitting::{done_up_to, part_of};
 

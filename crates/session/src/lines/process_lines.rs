@@ -20,6 +20,10 @@ pub(crate) type LineNumber = u64;
 /// Stands for the shell's operations outside of its lines.
 pub(crate) const SESSION: LineNumber = 0;
 
+/// Stands for the shell's look-ups outside of its lines, which are not recorded. A shell looks up
+/// the words that are being typed, also those of a line that turns out to be private.
+pub(crate) const EDITING: LineNumber = LineNumber::MAX;
+
 /// Most changes of the active line that are remembered. Older records of the shell are in the log
 /// already, unless one of its threads has not filled a chunk for so many lines.
 const CHANGES: usize = 1024;

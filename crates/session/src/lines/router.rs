@@ -6,7 +6,7 @@
 //! Invariants:
 //!
 //! - Every record goes into exactly one log. If the log of its line cannot be written or is
-//!   finalized, that is the session's.
+//!   finalized, that is the session's. Look-ups while a line is edited go into none.
 //! - When a line begins or ends, all earlier records of the shell have been routed. So the births
 //!   of the shell's children are known before another line can begin.
 //! - The shell waits for a finalized log for [`PATIENCE`] at most.
@@ -14,7 +14,8 @@
 use super::environments::Environments;
 use super::line_log::{LineBeginning, LineLog, LinePlan, LineText, Sequences};
 use super::mark::{HOOK_OPENS, LineMark, MarkQueue, WaitingMark};
-use super::process_lines::{LineNumber, ProcessLines, SESSION};
+use super::policy::LineVerdict;
+use super::process_lines::{EDITING, LineNumber, ProcessLines, SESSION};
 use super::snapshot::ProcessSnapshot;
 use super::splitting::{for_each_record, split};
 use crate::clock;
@@ -164,7 +165,10 @@ impl LineRouter {
             (_, None) if header.tid == 0 => return SESSION,
             (_, None) => self.processes.shell(),
         };
-        self.processes.line_of(pid, time).unwrap_or(SESSION)
+        match self.processes.line_of(pid, time).unwrap_or(SESSION) {
+            SESSION if header.tid != 0 && is_lookup(raw.head.op) => EDITING,
+            line => line,
+        }
     }
 
     /// Learns from a record about births and ends of processes.
@@ -207,6 +211,9 @@ impl LineRouter {
         let Some(header) = Chunk::read(&piece) else {
             return;
         };
+        if line == EDITING {
+            return;
+        }
         let log = self.lines.get_mut(&line);
         let has = match &log {
             Some(_) => None,
@@ -254,6 +261,10 @@ impl LineRouter {
             (None, None) => {}
         }
     }
+}
+
+fn is_lookup(operation: u16) -> bool {
+    matches!(operation, op::STAT | op::ACCESS | op::READLINK)
 }
 
 /// The thread that made a record.
@@ -317,7 +328,7 @@ impl LineRouter {
                 self.waiting = Some((Instant::now(), self.latest, waiting));
             }
             LineMark::HookEnd(status) => self.end(status, waiting.time),
-            LineMark::Text(text) => self.complete(of_typed(text), waiting),
+            LineMark::Text(text) => self.complete(self.judged(text), waiting),
             LineMark::Private => self.complete(LineText::Private, waiting),
         }
     }
@@ -329,11 +340,15 @@ impl LineRouter {
         let snapshot = ProcessSnapshot::of(shell);
         let time = waiting.time;
         drop(waiting); // the shell goes on
+        let text = match self.plan.policy.excludes(&snapshot.directory) {
+            true => LineText::Private,
+            false => text.map_or(LineText::Pending, |text| self.judged(text)),
+        };
         let beginning = LineBeginning {
             number: self.latest,
             time,
             shell,
-            text: text.map_or(LineText::Pending, of_typed),
+            text,
             snapshot,
             lost,
         };
@@ -342,6 +357,15 @@ impl LineRouter {
             Err(error) => {
                 self.failed.get_or_insert_with(|| error.to_string());
             }
+        }
+    }
+
+    /// The text of a line, by the user's policy.
+    fn judged(&self, text: Vec<u8>) -> LineText {
+        match self.plan.policy.judge(&text) {
+            LineVerdict::Private => LineText::Private,
+            LineVerdict::OnlyLine => LineText::Noise(text),
+            LineVerdict::Whole => LineText::Known(text),
         }
     }
 
@@ -395,7 +419,7 @@ impl LineRouter {
                 continue;
             }
             if let Some(log) = self.lines.remove(&line) {
-                log.finish(lost, &[]);
+                log.finish(&self.plan, lost, &[]);
             }
             self.processes.forget(line);
         }
@@ -417,17 +441,9 @@ impl LineRouter {
             if *log.text() == LineText::Pending {
                 *log.text() = LineText::Known(Vec::new());
             }
-            log.finish(lost, if over { &[] } else { reasons });
+            log.finish(&self.plan, lost, if over { &[] } else { reasons });
         }
         self.waiting = None;
         while self.marks.pop().is_some() {}
-    }
-}
-
-/// The text of a line. A leading space says that the line is not to be recorded.
-fn of_typed(text: Vec<u8>) -> LineText {
-    match text.first() {
-        Some(b' ') => LineText::Private,
-        _ => LineText::Known(text),
     }
 }

@@ -1,0 +1,71 @@
+//! `pause`, `resume` and `config`: what a recorded shell records.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::{Outcome, answer};
+use crate::args::shell::ConfigArgs;
+use crate::error::{Failure, complain};
+use crate::json::{self, Value};
+use crate::shell_policy::{PAUSED, ShellPolicy};
+
+/// Stops recording the lines of this shell, from the next one on.
+pub fn pause() -> Outcome {
+    let file = paused_file()?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    match options.open(&file) {
+        Ok(_) => Ok(0),
+        Err(error) => Err(failed("pause", &file, &error)),
+    }
+}
+
+/// Records the lines of this shell again.
+pub fn resume() -> Outcome {
+    let file = paused_file()?;
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("resume", &file, &error)),
+        _ => Ok(0),
+    }
+}
+
+fn failed(what: &str, file: &Path, error: &std::io::Error) -> Failure {
+    Failure::not_found(format!("cannot {what}: {}: {error}", file.display()))
+}
+
+/// The file of this shell that stops recording while it exists.
+fn paused_file() -> Result<PathBuf, Failure> {
+    let file = std::env::var_os(PAUSED).filter(|file| !file.is_empty());
+    file.map(PathBuf::from).ok_or_else(|| {
+        Failure::misuse("this shell is not recorded; `backstory shell` starts one that is")
+    })
+}
+
+/// Prints the configuration in effect. Its mistakes go to standard error.
+pub fn config(args: &ConfigArgs) -> Outcome {
+    let policy = ShellPolicy::load();
+    policy.warnings.iter().for_each(|warning| complain(warning));
+    let file = policy.file.as_ref().map(|file| file.display().to_string());
+    answer(|out| match args.json {
+        true => json::object(
+            out,
+            vec![
+                ("file", file.as_ref().into()),
+                ("exists", policy.exists.into()),
+                ("private", Value::array(&policy.private)),
+                ("noise", Value::array(&policy.noise)),
+                ("mistakes", Value::array(&policy.warnings)),
+            ],
+        ),
+        false => {
+            let missing = if policy.exists { "" } else { " (missing)" };
+            let file = file.as_deref().unwrap_or("no home directory");
+            writeln!(out, "# {file}{missing}")?;
+            writeln!(out, "[shell]\nprivate = {:?}", policy.private)?;
+            writeln!(out, "noise = {:?}", policy.noise)
+        }
+    })?;
+    Ok(u8::from(!policy.warnings.is_empty()))
+}
