@@ -40,7 +40,7 @@ const NAMED: usize = 20;
 /// Larger files of a commit are not compared, in bytes.
 const MOST: u64 = 64 << 20;
 
-/// What the hook runs.
+/// The hook that notes each commit.
 const HOOK: &str = "#!/bin/sh\n# Notes which recorded runs made the files of the commit.\n\
     command -v backstory >/dev/null && backstory git-note --quiet || true\n";
 
