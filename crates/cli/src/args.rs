@@ -40,7 +40,7 @@ use mount::MountArgs;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
-use runs::{GitNoteArgs, NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
+use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use shell::{ConfigArgs, InitArgs, ShellArgs};
@@ -195,6 +195,10 @@ pub enum Command {
     /// Remove runs from the store
     #[command(after_help = runs::RM)]
     Rm(RmArgs),
+
+    /// Remove runs and contents so that nothing is left of them
+    #[command(after_help = runs::FORGET)]
+    Forget(ForgetArgs),
 
     /// Attach a note to a run
     #[command(after_help = runs::NOTE)]

@@ -24,6 +24,7 @@ mod wanted;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use backstory_contents::{self as contents, Contents};
@@ -34,6 +35,7 @@ use backstory_store::facts::{
     Availability, DirectorySnapshot, Fact, Journal, JournalRecord, Package,
 };
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
+use backstory_workflow::paths::is_history;
 
 use crate::index::{self, Busy, take_lock};
 use crate::text::progress::{Progress, Unit};
@@ -224,6 +226,11 @@ impl ContentsWriter<'_> {
         store: &dyn Store,
         wanted: &Wanted,
     ) -> Result<(Option<Digest>, Availability), Error> {
+        let mut names = wanted.paths.iter();
+        if names.any(|path| is_history(path.as_os_str().as_bytes())) {
+            let why = "the history of a shell is not stored".to_owned();
+            return Ok((None, Availability::Missing(why)));
+        }
         let mut why = String::new();
         for path in &wanted.paths {
             match source::open(path, &wanted.ident, self.ended) {

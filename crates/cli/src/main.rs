@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         Command::ReplayInside(args) => commands::replay::inside(&args.directory),
         Command::Export(args) => commands::export::run(args, store),
         Command::Rm(args) => commands::manage::rm(args, store),
+        Command::Forget(args) => commands::forget::run(args, store),
         Command::Note(args) => commands::manage::note(args, store),
         Command::GitNote(args) => commands::git_note::run(args, store),
         Command::Name(args) => commands::manage::name(args, store),

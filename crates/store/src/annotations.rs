@@ -97,16 +97,68 @@ pub fn append(home: &Home, records: &[AnnotationRecord]) -> Result<()> {
         serde_json::to_writer(&mut text, record).map_err(Error::source_failed)?;
         text.push(b'\n');
     }
-    let mut options = OpenOptions::new();
-    options.create(true).append(true).read(true).mode(0o600);
-    let mut file = regular::open_with(&mut options, &path).map_err(fail("open"))?;
-    file.lock().map_err(fail("lock"))?;
+    let mut file = locked(&path)?;
     // A writer that was killed, or found the disk full, may have left half a line.
     let length = file.metadata().map_err(fail("look at"))?.len();
     if length > 0 && last_byte(&file, length).map_err(fail("read"))? != b'\n' {
         text.insert(0, b'\n');
     }
     file.write_all(&text).map_err(fail("write"))
+}
+
+/// Removes all lines about these runs from the journal, and brings the store up to date. Unlike a
+/// record [`AnnotationRecord::Forgotten`], this leaves no byte of them behind.
+pub fn erase(home: &Home, store: &mut dyn crate::Store, runs: &[&str]) -> Result<()> {
+    let path = home.annotations_path();
+    let fail = |doing| move |e| Error::io(doing, &home.annotations_path(), e);
+    // Until the end, so that no other process adds a line to the journal that goes.
+    let mut file = locked(&path)?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(fail("read"))?;
+    let mut rest = from_lines(&text);
+    let all = rest.len();
+    rest.retain(|record| {
+        let (AnnotationRecord::Set(Annotation { run, .. })
+        | AnnotationRecord::Forgotten { forgotten: run }) = record;
+        !runs.contains(&run.as_str())
+    });
+    if rest.len() == all {
+        return Ok(());
+    }
+    let mut kept = Vec::new();
+    for record in &rest {
+        serde_json::to_writer(&mut kept, record).map_err(Error::source_failed)?;
+        kept.push(b'\n');
+    }
+    let beside = path.with_extension(format!("new.{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let written = regular::open_with(&mut options, &beside).and_then(|mut new| {
+        new.write_all(&kept)?;
+        new.sync_data()
+    });
+    written.map_err(fail("write"))?;
+    std::fs::rename(&beside, &path).map_err(fail("replace"))?;
+    store.annotate(&rest, kept.len() as u64, true)
+}
+
+/// The journal, locked for writing, and created if necessary.
+fn locked(path: &Path) -> Result<File> {
+    use std::os::unix::fs::MetadataExt;
+    let fail = |doing| move |e| Error::io(doing, path, e);
+    loop {
+        let mut options = OpenOptions::new();
+        options.create(true).append(true).read(true).mode(0o600);
+        let file = regular::open_with(&mut options, path).map_err(fail("open"))?;
+        file.lock().map_err(fail("lock"))?;
+        // Another process may have replaced the journal before the lock was free.
+        let held = file.metadata().map_err(fail("look at"))?;
+        match std::fs::metadata(path) {
+            Ok(there) if (there.dev(), there.ino()) == (held.dev(), held.ino()) => return Ok(file),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(fail("look at")(e)),
+            _ => {}
+        }
+    }
 }
 
 fn last_byte(file: &File, length: u64) -> io::Result<u8> {

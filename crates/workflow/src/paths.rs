@@ -106,6 +106,11 @@ pub fn is_cache(path: &[u8]) -> bool {
     ends_with_any(path, &known().cache_endings) || has_any(path, &known().caches) || is_record(path)
 }
 
+/// True for the history of a shell, which has lines that the user may not want to pass on.
+pub fn is_history(path: &[u8]) -> bool {
+    has_any(path, &known().histories)
+}
+
 /// A recorded path for the operating system.
 pub fn to_path(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))

@@ -132,6 +132,8 @@ pub struct PathKnowledge {
     pub caches: Vec<String>,
     /// Endings of the names of such files.
     pub cache_endings: Vec<String>,
+    /// Parts of paths of the histories of shells. Their contents are not stored.
+    pub histories: Vec<String>,
     /// Directories in which programs put files that are not needed later.
     pub temporary_directories: Vec<String>,
     /// Patterns of the names of such files. `*` matches any text, `?` a letter, digit or

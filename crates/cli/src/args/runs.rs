@@ -1,6 +1,9 @@
-//! Arguments of the commands about whole runs: `show`, `rm`, `note`, `name`.
+//! Arguments of the commands about whole runs: `show`, `rm`, `forget`, `note`, `git-note`, `name`.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{ArgGroup, Args};
 
 /// The text after the options in the help of `show`.
 pub const SHOW: &str = "Examples:\n  \
@@ -20,6 +23,14 @@ pub const NOTE: &str = "Examples:\n  \
     backstory note 7hx2k9qa 'with the old compiler'\n  \
     backstory note nightly ''                remove the note";
 
+/// The text after the options in the help of `forget`.
+pub const FORGET: &str = "Examples:\n  \
+    backstory forget --last 10m              all runs of the last ten minutes\n  \
+    backstory forget ~/.ssh                  all runs that name a file there\n  \
+    backstory forget --matching hunter2      all that has the text, contents, too\n\n\
+    The runs go from the database, the logs and the journals, and contents that no\n\
+    other run refers to go with them. `rm` removes a run, and leaves contents.";
+
 /// The text after the options in the help of `git-note`.
 pub const GIT_NOTE: &str = "Examples:\n  \
     backstory git-note                       the commit that is checked out\n  \
@@ -34,6 +45,31 @@ pub const NAME: &str = "Examples:\n  \
     backstory name 7hx2k9qa nightly\n  \
     backstory name nightly ''                remove the name\n\n\
     Several runs can have the same name. It then means the newest of them.";
+
+/// `forget`
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("meant").required(true).multiple(true).args(["last", "paths", "matching"])))]
+pub struct ForgetArgs {
+    /// Runs in which one of these files or directories is named
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Runs that ended at most this long ago: a number and a unit (s, m, h, d, w)
+    #[arg(long, value_name = "TIME", value_parser = super::store::age)]
+    pub last: Option<i64>,
+
+    /// Runs whose record has this text anywhere, and stored contents that have it (repeatable)
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub matching: Vec<String>,
+
+    /// Print only
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
 
 /// `git-note`
 #[derive(Debug, Args)]

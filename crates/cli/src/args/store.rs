@@ -173,7 +173,7 @@ pub struct StoreImportArgs {
 }
 
 /// Seconds, from a number and a unit.
-fn age(text: &str) -> Result<i64, String> {
+pub(super) fn age(text: &str) -> Result<i64, String> {
     let units = [
         ("s", 1),
         ("m", 60),

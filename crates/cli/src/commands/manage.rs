@@ -32,14 +32,14 @@ pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
         }
     }
     for run in runs {
-        forget(&mut current, &run)?;
+        remove(&mut current, &run)?;
     }
     Ok(0)
 }
 
 /// Removes the log first. If the program is killed in between, `rm` can remove the graph without a
 /// log later. A log without a graph would be indexed again.
-pub fn forget(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
+pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
     let log = current.home.log_path(run);
     match fs::remove_file(&log) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -14,6 +14,7 @@ pub mod emit;
 pub mod export;
 mod file_choice;
 pub mod files;
+pub mod forget;
 pub mod generate;
 pub mod git_note;
 pub mod inputs;

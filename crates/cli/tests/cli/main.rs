@@ -27,6 +27,7 @@ mod engines;
 mod export;
 mod exported_steps;
 mod exported_workflows;
+mod forget;
 mod generated;
 mod git_note;
 mod history;

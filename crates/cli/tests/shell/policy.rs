@@ -1,10 +1,10 @@
-//! Lines that the user excludes are in no log, and not in the database.
+//! Lines that the user excludes are nowhere in the store.
 
 use super::RecordedShell;
 use backstory_testkit::need::needs;
 use std::path::Path;
 
-/// True if a log or the database contains the bytes. The contents have the shell's history file.
+/// True if a file of the store contains the bytes.
 fn contains(directory: &Path, wanted: &[u8]) -> bool {
     std::fs::read_dir(directory)
         .unwrap()
@@ -12,7 +12,7 @@ fn contains(directory: &Path, wanted: &[u8]) -> bool {
         .any(|entry| {
             let path = entry.path();
             match path.is_dir() {
-                true => !path.ends_with("contents") && contains(&path, wanted),
+                true => contains(&path, wanted),
                 false => {
                     // A file may be removed meanwhile.
                     let bytes = std::fs::read(&path).unwrap_or_default();

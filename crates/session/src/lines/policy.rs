@@ -25,6 +25,9 @@ pub struct LinePolicy {
     pub paused: Option<PathBuf>,
 }
 
+/// Patterns of commands whose lines are never recorded: they say what the user wants forgotten.
+const ALWAYS_PRIVATE: [&str; 2] = ["backstory forget", "*/backstory forget"];
+
 /// How a line is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineVerdict {
@@ -51,7 +54,10 @@ impl LinePolicy {
     pub(crate) fn judge(&self, text: &[u8]) -> LineVerdict {
         let private = text.first() == Some(&b' ')
             || self.names_private_directory(text)
-            || commands(text).any(|command| matches_any(&self.private_commands, command));
+            || commands(text).any(|command| {
+                matches_any(&self.private_commands, command)
+                    || matches_any(&ALWAYS_PRIVATE, command)
+            });
         if private {
             return LineVerdict::Private;
         }
@@ -125,8 +131,9 @@ fn without_what_stands_before(mut command: &[u8]) -> &[u8] {
 }
 
 /// True if a pattern is the command or its first words.
-fn matches_any(patterns: &[String], command: &[u8]) -> bool {
+fn matches_any(patterns: &[impl AsRef<str>], command: &[u8]) -> bool {
     patterns.iter().any(|pattern| {
+        let pattern = pattern.as_ref();
         let words = format!("{pattern} *");
         matches(pattern.as_bytes(), command) || matches(words.as_bytes(), command)
     })
@@ -170,6 +177,14 @@ mod tests {
 
     fn judged(text: &str) -> LineVerdict {
         policy().judge(text.as_bytes())
+    }
+
+    #[test]
+    fn a_line_that_forgets_is_never_recorded() {
+        let policy = LinePolicy::default();
+        assert_eq!(policy.judge(b"backstory forget --matching x"), Private);
+        assert_eq!(policy.judge(b"cd; backstory forget --last 1m"), Private);
+        assert_eq!(policy.judge(b"backstory of x"), Whole);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use backstory_files::{Digest, VersionId, regular};
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{ContentFacts, GraphStore, RunAnnotations, RunRecord, annotations};
 
-use super::contents;
+use super::open_contents;
 use crate::args::store::StoreExportArgs;
 use crate::commands::Outcome;
 use crate::commands::contents::whole_file;
@@ -37,7 +37,7 @@ pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
         }
     }
     let learned = learned(&current, &runs)?;
-    let contents = contents(&current.home)?;
+    let contents = open_contents(&current.home)?;
     let meter = WorkMeter::default();
     let progress = Progress::metered("writing the export", &meter, Unit::Bytes);
     whole_file(&args.output, |file| {

@@ -15,12 +15,12 @@ use backstory_contents::Reclaimed;
 use backstory_eventlog::Log;
 use backstory_eventlog::event::Op;
 use backstory_files::{Digest, Ident, VersionId};
-use backstory_store::facts::{self, Fact, JournalRecord};
+use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{
     self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunRecord,
 };
 
-use super::{contents, keep_lock};
+use super::{keep_lock, open_contents};
 use crate::args::store::StoreGcArgs;
 use crate::commands::{Outcome, answer, manage};
 use crate::contents_writer;
@@ -49,7 +49,8 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
         }
         None => Vec::new(),
     };
-    let mut given = reclaim(&mut current, &forgotten, args.dry_run)?;
+    let none = HashSet::new();
+    let mut given = reclaim(&mut current, &forgotten, &none, args.dry_run)?;
     if let Some(most) = args.max_size {
         // One run after the other: what only this run refers to is known once the run is removed.
         let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !has(&forgotten, run)).collect();
@@ -57,8 +58,8 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
             let Some(oldest) = rest.pop() else { break };
             forgotten.push(oldest.clone());
             let more = match args.dry_run {
-                true => reclaim(&mut current, &forgotten, true)?,
-                false => reclaim(&mut current, std::slice::from_ref(oldest), false)?,
+                true => reclaim(&mut current, &forgotten, &none, true)?,
+                false => reclaim(&mut current, std::slice::from_ref(oldest), &none, false)?,
             };
             given = match args.dry_run {
                 true => more,
@@ -110,7 +111,7 @@ fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
 }
 
 /// The runs that this user recorded, the newest first.
-fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
+pub fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
     let mut runs = current.store.runs()?;
     if let Some(own) = current.store.own_runs()? {
         runs.retain(|run| own.contains(&run.key));
@@ -120,7 +121,7 @@ fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
 
 /// Bytes of the whole store. The database of a group is not a part of it.
 fn total(current: &CurrentStore) -> Result<u64, Failure> {
-    let contents = match contents(&current.home)? {
+    let contents = match open_contents(&current.home)? {
         Some(contents) => contents.stats()?.disk,
         None => 0,
     };
@@ -132,11 +133,12 @@ fn total(current: &CurrentStore) -> Result<u64, Failure> {
     Ok(contents + logs + database)
 }
 
-/// Removes runs and what no other run refers to. Returns how much space that frees. With `dry`,
-/// space in the database is not counted.
-fn reclaim(
+/// Removes runs and what no other run refers to, and contents that runs refer to. Returns how much
+/// space that frees. With `dry`, space in the database is not counted.
+pub fn reclaim(
     current: &mut CurrentStore,
     runs: &[RunRecord],
+    contents_too: &HashSet<Digest>,
     dry: bool,
 ) -> Result<Reclaimed, Failure> {
     let _lock = keep_lock(&current.home)?;
@@ -144,7 +146,7 @@ fn reclaim(
     let before = current.store.stats()?.bytes;
     if !dry {
         for run in runs {
-            manage::forget(current, &run.header.id)?;
+            manage::remove(current, &run.header.id)?;
         }
         current.store.forget_unreferred()?;
     }
@@ -160,13 +162,14 @@ fn reclaim(
         .iter()
         .filter(|fact| referred.contains(&fact.ident.version_id()))
         .cloned()
+        .map(|fact| without(fact, contents_too))
         .collect();
     let keep: HashSet<Digest> = live
         .iter()
         .filter(|fact| fact.availability.is_stored())
         .filter_map(|fact| fact.digest)
         .collect();
-    if !dry && (live.len() < known.len() || !runs.is_empty()) {
+    if !dry && (live != known || !runs.is_empty()) {
         let mut learned: Vec<JournalRecord> = live.into_iter().map(JournalRecord::Fact).collect();
         for run in &left {
             learned.extend(
@@ -179,7 +182,7 @@ fn reclaim(
         facts::rewrite(&current.home.facts_path(), &learned)?;
         store::catch_up(&current.home, &mut current.store)?;
     }
-    let mut given = match contents(&current.home)? {
+    let mut given = match open_contents(&current.home)? {
         Some(contents) => {
             let all = contents.digests()?.len() as u64;
             let progress = Progress::of("removing contents", all, Unit::Things);
@@ -193,6 +196,18 @@ fn reclaim(
     };
     given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
     Ok(given)
+}
+
+/// The fact, without its content if that is one of these.
+fn without(fact: Fact, contents: &HashSet<Digest>) -> Fact {
+    if !fact.digest.is_some_and(|digest| contents.contains(&digest)) {
+        return fact;
+    }
+    Fact {
+        digest: None,
+        availability: Availability::Missing("`backstory forget` removed it".to_owned()),
+        ..fact
+    }
 }
 
 /// Every version that these runs used, wrote or preserved.

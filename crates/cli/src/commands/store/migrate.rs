@@ -86,6 +86,38 @@ pub fn run(args: StoreMigrateArgs, chosen: Option<&Path>) -> Outcome {
     print(&moved, (from, args.to), kept, args.json)
 }
 
+/// Replaces the database by a copy of its runs. A database keeps the names of files in directories
+/// that other runs use, and the copy has no name of a removed run.
+///
+/// # Errors
+///
+/// If the database is on a server, or the copy fails. The old database then stays.
+pub fn renew(home: &Home) -> Result<(), Failure> {
+    let engine = StoreEngine::of(home)?;
+    if engine == StoreEngine::Postgresql {
+        return Err(Failure::not_found(
+            "the database is on a server and is not copied: it may still have names of files in directories that other runs use",
+        ));
+    }
+    let mut old = open_examined(home)?;
+    let waiting = "waiting for another backstory process to index the newest runs";
+    let _indexes = index::take_lock(home.lock_path(), Busy::Wait, waiting)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    let _keeps = keep_lock(home)?;
+    let database = DatabaseFiles::of(home, engine);
+    let new = database.beside(".new");
+    new.remove()?;
+    let copied = copy(home, &mut old, &new);
+    if copied.is_err() {
+        new.remove()?;
+    }
+    copied?;
+    drop(old);
+    let aside = database.beside(".old");
+    new.replace(&database, &aside)?;
+    Ok(aside.remove()?)
+}
+
 /// The result of a migration.
 struct MovedStore {
     runs: usize,

@@ -1,9 +1,9 @@
 //! `store`: manages the store as a whole: size, integrity, free space, exchange of runs.
 
 mod export;
-mod gc;
+pub mod gc;
 mod import;
-mod migrate;
+pub mod migrate;
 mod rebuild;
 mod stats;
 mod verify;
@@ -33,7 +33,7 @@ pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
 }
 
 /// The directory of contents. `None` if no content was ever stored.
-fn contents(home: &Home) -> Result<Option<Contents>, Failure> {
+pub fn open_contents(home: &Home) -> Result<Option<Contents>, Failure> {
     match Contents::open(&home.contents_dir()) {
         Ok(contents) => Ok(Some(contents)),
         Err(backstory_contents::Error::None(_)) => Ok(None),

@@ -8,7 +8,7 @@ use std::path::Path;
 use backstory_store::facts::Availability;
 use backstory_vocabulary::Word;
 
-use super::contents;
+use super::open_contents;
 use crate::args::store::StoreStatsArgs;
 use crate::commands::{Outcome, answer};
 use crate::current_store::CurrentStore;
@@ -19,7 +19,7 @@ use crate::text::when::size;
 pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let graph = current.store.stats()?;
-    let contents = match contents(&current.home)? {
+    let contents = match open_contents(&current.home)? {
         Some(contents) => contents.stats()?,
         None => backstory_contents::ContentsSize::default(),
     };

@@ -14,7 +14,7 @@ use backstory_store::{
     StoreEngine, broken_rule, examine,
 };
 
-use super::{Outcome, answer, contents};
+use super::{Outcome, answer, open_contents};
 use crate::args::store::StoreVerifyArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, one_line};
@@ -194,7 +194,7 @@ impl Damaged {
     }
 
     fn of_contents(&mut self, home: &Home) -> Result<(), Failure> {
-        let Some(contents) = contents(home)? else {
+        let Some(contents) = open_contents(home)? else {
             return Ok(());
         };
         let size = contents.stats()?.disk;

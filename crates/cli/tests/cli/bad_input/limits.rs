@@ -39,13 +39,13 @@ fn few_descriptors_are_enough() {
 
 #[test]
 fn little_memory_is_enough() {
-    // A build without optimization is itself 40 MB larger.
+    // A build without optimization is itself 50 MB larger, and grows with each dependency.
     let least = if cfg!(debug_assertions) {
-        80_000
+        95_000
     } else {
         40_000
     };
-    for kilobytes in [least, 100_000] {
+    for kilobytes in [least, 110_000] {
         same(
             &format!("ulimit -v {kilobytes};"),
             "cat in >out; ulimit -v; ls | wc -l",
