@@ -1,7 +1,8 @@
 //! `forget`: removes runs so that no byte of the store tells of them.
 //!
-//! In: a time, paths and texts. Out: the runs that any of them means are gone from the database, the
-//! logs, the journals and the contents. With a text, stored contents that have it are gone, too.
+//! In: a time, paths and texts. Out: the runs that any of them means are gone from the database,
+//! the logs, the journals and the contents. With a text, stored contents that have it are gone,
+//! too.
 //!
 //! Invariant: without consent nothing is removed. Absent: runs that are still being recorded, which
 //! stay, and what other programs have stored.
