@@ -23,6 +23,9 @@ use crate::statement_text::{first_words, names_of};
 /// The server undid the whole transaction: a deadlock.
 const DEADLOCK: u32 = 1213;
 
+/// The server's own tables in which it keeps statistics for its optimizer.
+const STATISTICS: [&str; 3] = ["table_stats", "column_stats", "index_stats"];
+
 /// Most statements of a connection that are waited for.
 const MOST_OPENED: usize = 1000;
 
@@ -144,6 +147,11 @@ impl AuditSessions {
 
     fn open_table(&mut self, timed: &TimedLine, table: &str, writes: bool) {
         let line = &timed.line;
+        // The server reads its statistics at any time, also under `LOCK TABLES`, where a statement
+        // opens no table of its own. So they say nothing about what the statement used.
+        if line.database == "mysql" && STATISTICS.contains(&table) {
+            return;
+        }
         let Some(session) = self.sessions.get_mut(&line.connection) else {
             return;
         };
@@ -456,5 +464,34 @@ fn autocommit_of(text: &str) -> Option<bool> {
         "1" | "on" | "true" => Some(true),
         "0" | "off" | "false" => Some(false),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit_line::AuditLine;
+
+    #[test]
+    fn statistics_that_the_server_reads_are_no_tables_of_a_locked_statement() {
+        let mut sessions = AuditSessions {
+            database: "bank".to_owned(),
+            autocommit: true,
+            ..AuditSessions::default()
+        };
+        let lines = [
+            "READ,mysql,table_stats,",
+            "QUERY,bank,'INSERT INTO target SELECT 1 FROM base',0",
+        ];
+        for (time, line) in (1..).zip(lines) {
+            let text = format!("20261123 00:39:23,vm,root,localhost,11,32,{line}");
+            sessions.take(&TimedLine {
+                line: AuditLine::parse(text.as_bytes()).unwrap(),
+                time,
+                after: time,
+            });
+        }
+        let statement = &sessions.units[&1].logged.statements[0];
+        assert_eq!(statement.opened, None);
     }
 }
