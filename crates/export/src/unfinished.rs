@@ -176,6 +176,24 @@ fn remove(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Makes the directories of `path` that are below `root`. `root` itself is not made again if
+/// [`remove_all`] has removed it: `create_dir_all` would.
+///
+/// # Errors
+///
+/// If `root` is gone, or a directory cannot be made.
+pub fn make_below(root: &Path, path: &Path) -> io::Result<()> {
+    let mut made = root.to_owned();
+    for part in path.strip_prefix(root).unwrap_or(path).components() {
+        made.push(part);
+        match fs::create_dir(&made) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// The age at which a temporary file may count as abandoned: its maker locks it only after making
 /// it.
 const SETTLED: Duration = Duration::from_secs(10);
@@ -235,5 +253,18 @@ mod tests {
             .collect();
         assert_eq!(left, ["done"]);
         drop((file, scratch));
+    }
+
+    #[test]
+    fn a_directory_that_a_signal_removed_is_not_made_again() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("scratch");
+        fs::create_dir(&root).unwrap();
+        let blobs = root.join("blobs/sha256");
+        make_below(&root, &blobs).unwrap();
+        make_below(&root, &blobs).unwrap();
+        assert!(blobs.is_dir());
+        fs::remove_dir_all(&root).unwrap();
+        assert!(make_below(&root, &blobs).is_err() && !root.exists());
     }
 }

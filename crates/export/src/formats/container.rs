@@ -15,7 +15,7 @@ use super::notation::{self, moment, text};
 use crate::family::Family;
 use crate::format::{Format, Shape, Target};
 use crate::image_tree::{ImageTree, is_own};
-use crate::unfinished::ScratchDirectory;
+use crate::unfinished::{ScratchDirectory, make_below};
 use crate::{Result, View};
 
 /// `oci`
@@ -326,7 +326,7 @@ fn config(tree: &ImageTree<'_>, layers: &[Layer]) -> Result<Value> {
 /// Writes an image layout (OCI image specification 1.1, `image-layout.md`).
 fn layout(tree: &ImageTree<'_>, directory: &Path) -> Result<()> {
     let blobs = directory.join("blobs/sha256");
-    fs::create_dir_all(&blobs)?;
+    make_below(directory, &blobs)?;
     let layers = layers(tree, &blobs)?;
     let blob = |value: &Value, kind: &str| -> Result<Value> {
         let bytes = serde_json::to_vec(value).map_err(io::Error::from)?;

@@ -18,6 +18,7 @@ use super::ro_crate_run::{PROFILES, WHOLE, WORKFLOW_CRATE, execution, put_workfl
 use crate::family::Family;
 use crate::format::{Format, Shape, Target};
 use crate::inventory::{Inventory, InventoryFile, InventoryStep};
+use crate::unfinished::make_below;
 use crate::{Error, Result, View};
 
 /// `ro-crate`
@@ -125,7 +126,7 @@ fn put(
         advice: "record again with --contents=lazy",
     })?;
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
+        make_below(directory, parent)?;
     }
     io::copy(
         &mut view.contents.open_metered(content)?,
