@@ -119,6 +119,29 @@ pub fn mask(name: &[u8], processes: &HashSet<u32>) -> Option<Vec<u8>> {
     (form != name).then_some(form)
 }
 
+/// The shape of a name: a letter stands for all letters and digits. Two names of which [`is_alike`]
+/// holds have the same shape.
+pub fn shape(name: &[u8]) -> Vec<u8> {
+    let letter = |byte: &u8| {
+        if byte.is_ascii_alphanumeric() {
+            b'a'
+        } else {
+            *byte
+        }
+    };
+    name.iter().map(letter).collect()
+}
+
+/// True for two names that differ only in words of the same length, of which at least one is
+/// random. A random word may happen to have small letters only: one name in 400 of `mktemp` has
+/// eight of them.
+pub fn is_alike(a: &[u8], b: &[u8]) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric();
+    let words = |name| <[u8]>::chunk_by(name, |a, b| is_word(a) == is_word(b));
+    let either = |a, b| is_random(a) || is_random(b);
+    shape(a) == shape(b) && words(a).zip(words(b)).all(|(a, b)| a == b || either(a, b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +183,13 @@ mod tests {
         ] {
             assert_eq!(of(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_random_word_is_alike_a_word_of_its_length() {
+        let of = |a: &str, b: &str| is_alike(a.as_bytes(), b.as_bytes());
+        assert!(of("part.jf33N9A0", "part.homkdczb") && of("part.hxcfthqt", "part.eqS29Dwk"));
+        assert!(!of("part.homkdczb", "part.hxcfthqt"));
+        assert!(!of("part.jf33N9A0", "part.homkdc") && !of("part.jf33N9A0", "list.homkdczb"));
     }
 }
