@@ -92,18 +92,14 @@ pub trait RunAnnotations: GraphStore {
 pub fn append(home: &Home, records: &[AnnotationRecord]) -> Result<()> {
     let path = home.annotations_path();
     let fail = |doing| move |e| Error::io(doing, &home.annotations_path(), e);
-    let mut text = Vec::new();
-    for record in records {
-        serde_json::to_writer(&mut text, record).map_err(Error::source_failed)?;
-        text.push(b'\n');
-    }
+    let mut text = to_lines(records);
     let mut file = locked(&path)?;
     // A writer that was killed, or found the disk full, may have left half a line.
     let length = file.metadata().map_err(fail("look at"))?.len();
     if length > 0 && last_byte(&file, length).map_err(fail("read"))? != b'\n' {
-        text.insert(0, b'\n');
+        text.insert(0, '\n');
     }
-    file.write_all(&text).map_err(fail("write"))
+    file.write_all(text.as_bytes()).map_err(fail("write"))
 }
 
 /// Removes all lines about these runs from the journal, and brings the store up to date. Unlike a
@@ -125,20 +121,8 @@ pub fn erase(home: &Home, store: &mut dyn crate::Store, runs: &[&str]) -> Result
     if rest.len() == all {
         return Ok(());
     }
-    let mut kept = Vec::new();
-    for record in &rest {
-        serde_json::to_writer(&mut kept, record).map_err(Error::source_failed)?;
-        kept.push(b'\n');
-    }
-    let beside = path.with_extension(format!("new.{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true).mode(0o600);
-    let written = regular::open_with(&mut options, &beside).and_then(|mut new| {
-        new.write_all(&kept)?;
-        new.sync_data()
-    });
-    written.map_err(fail("write"))?;
-    std::fs::rename(&beside, &path).map_err(fail("replace"))?;
+    let kept = to_lines(&rest);
+    home.replace_file("annotations.log", &kept, true)?;
     store.annotate(&rest, kept.len() as u64, true)
 }
 
@@ -214,13 +198,13 @@ pub fn from_lines(text: &[u8]) -> Vec<AnnotationRecord> {
         .collect()
 }
 
-/// The lines of records.
-pub fn to_lines(records: &[Annotation]) -> Vec<u8> {
-    let mut text = Vec::new();
+/// The lines of records, in JSON.
+pub fn to_lines(records: &[impl Serialize]) -> String {
+    let mut text = String::new();
     for record in records {
         // A record has only strings, which always have a JSON form.
-        let _ = serde_json::to_writer(&mut text, record);
-        text.push(b'\n');
+        text.push_str(&serde_json::to_string(record).unwrap_or_default());
+        text.push('\n');
     }
     text
 }

@@ -133,7 +133,7 @@ fn write(
             Kind::Annotations,
             id,
             said.len() as u64,
-            &mut said.as_slice(),
+            &mut said.as_bytes(),
         )?;
         let mut log = regular::open(current.home.log_path(id))?;
         let size = log.metadata()?.len();

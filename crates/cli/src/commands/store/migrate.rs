@@ -19,10 +19,9 @@ use backstory_store::{
 };
 use backstory_vocabulary::Word;
 
-use super::{Outcome, answer, keep_lock};
+use super::{Outcome, answer, database_locks};
 use crate::args::store::StoreMigrateArgs;
-use crate::error::{Failure, chain};
-use crate::index::{self, Busy};
+use crate::error::Failure;
 use crate::json;
 use crate::text::progress::{Progress, Unit};
 use crate::text::when::size;
@@ -57,10 +56,7 @@ pub fn run(args: StoreMigrateArgs, chosen: Option<&Path>) -> Outcome {
     // The old database is open until it is replaced: another process may wait for it, and have a
     // lock.
     let mut old = open_examined(&home)?;
-    let waiting = "waiting for another backstory process to index the newest runs";
-    let _indexes = index::take_lock(home.lock_path(), Busy::Wait, waiting)
-        .map_err(|error| Failure::not_found(chain(&error)))?;
-    let _keeps = keep_lock(&home)?;
+    let _locks = database_locks(&home)?;
     let target = DatabaseFiles::of(&home, args.to);
     let new = target.beside(".new");
     new.remove()?;
@@ -100,10 +96,7 @@ pub fn renew(home: &Home) -> Result<(), Failure> {
         ));
     }
     let mut old = open_examined(home)?;
-    let waiting = "waiting for another backstory process to index the newest runs";
-    let _indexes = index::take_lock(home.lock_path(), Busy::Wait, waiting)
-        .map_err(|error| Failure::not_found(chain(&error)))?;
-    let _keeps = keep_lock(home)?;
+    let _locks = database_locks(home)?;
     let database = DatabaseFiles::of(home, engine);
     let new = database.beside(".new");
     new.remove()?;

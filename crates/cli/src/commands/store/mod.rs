@@ -47,3 +47,12 @@ fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
     take_lock(home.keep_lock_path(), Busy::Wait, what)
         .map_err(|error| Failure::not_found(chain(&error)))
 }
+
+/// Takes the locks of the indexer and of the writer of contents: the database is replaced while
+/// both are held.
+fn database_locks(home: &Home) -> Result<(Option<File>, Option<File>), Failure> {
+    let what = "waiting for another backstory process to index the newest runs";
+    let indexes = take_lock(home.lock_path(), Busy::Wait, what)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    Ok((indexes, keep_lock(home)?))
+}

@@ -15,10 +15,10 @@ use backstory_store::{
 };
 
 use super::verify::is_damage;
-use super::{Outcome, answer, keep_lock};
+use super::{Outcome, answer, database_locks};
 use crate::args::store::StoreRebuildArgs;
-use crate::error::{Failure, chain, complain};
-use crate::index::{self, Busy};
+use crate::error::{Failure, complain};
+use crate::index;
 use crate::json;
 use crate::text::progress::{Progress, Unit};
 use crate::text::words::counted;
@@ -35,10 +35,7 @@ pub fn run(args: StoreRebuildArgs, chosen: Option<&Path>) -> Outcome {
     }
     // The database is open until it is replaced: another process may wait for it, and have a lock.
     let mut old = OldDatabase::open(&home, engine)?;
-    let waiting = "waiting for another backstory process to index the newest runs";
-    let _indexes = index::take_lock(home.lock_path(), Busy::Wait, waiting)
-        .map_err(|error| Failure::not_found(chain(&error)))?;
-    let _keeps = keep_lock(&home)?;
+    let _locks = database_locks(&home)?;
     old.read_runs();
     let logs = home.finalized()?;
     let lost: Vec<&str> = old
