@@ -60,6 +60,8 @@ fn target(path: &[u8], link: &OwnedFd) -> Option<Vec<u8>> {
 const LINKS: usize = 40;
 /// Ancestors that are tried when a path is not cached.
 const ANCESTORS: usize = 8;
+/// Repeats of a look-up in the cache that another process disturbed.
+const REPEATS: usize = 4;
 
 impl PathResolver {
     /// With `waits`, the resolver may wait for a file system.
@@ -140,13 +142,22 @@ impl PathResolver {
         let cached = if self.waits { 0 } else { libc::RESOLVE_CACHED };
         let found = match open(root, path, libc::O_PATH | nofollow, resolve | cached) {
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && !self.waits => {
-                match self.look_locally(caller, path, nofollow, now)? {
-                    UncachedLookup::Done(found) => found,
-                    UncachedLookup::Link(_) if links == 0 => {
+                match self.look_locally(caller, path, nofollow, now) {
+                    Ok(UncachedLookup::Done(found)) => found,
+                    Ok(UncachedLookup::Link(_)) if links == 0 => {
                         return Ok(Resolved::Error(libc::ELOOP));
                     }
-                    UncachedLookup::Link(target) => {
+                    Ok(UncachedLookup::Link(target)) => {
                         return self.look_through(caller, &target, follow, now, links - 1);
+                    }
+                    // The file may be where a mount begins, so that only its own path leads to it.
+                    Err(NotCached) => {
+                        match open_cached(root, path, libc::O_PATH | nofollow, resolve) {
+                            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {
+                                return Err(NotCached);
+                            }
+                            found => found,
+                        }
                     }
                 }
             }
@@ -182,7 +193,7 @@ impl PathResolver {
             end = slash;
             let above = if slash == 0 { b"/" } else { &path[..slash] };
             let flags = libc::O_PATH | libc::O_DIRECTORY;
-            let fd = match open(root, above, flags, resolve | libc::RESOLVE_CACHED) {
+            let fd = match open_cached(root, above, flags, resolve) {
                 Ok(fd) => fd,
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && slash > 0 => continue,
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => break,
@@ -303,6 +314,20 @@ fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedF
         flags,
         how,
     )
+}
+
+/// Opens a path from the kernel's cache. A mount or rename anywhere on the machine ends such a
+/// look-up early, so it is repeated a few times before the path counts as not cached.
+fn open_cached(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
+    let mut found = open(root, path, flags, resolve | libc::RESOLVE_CACHED);
+    for _ in 0..REPEATS {
+        match &found {
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
+            _ => break,
+        }
+        found = open(root, path, flags, resolve | libc::RESOLVE_CACHED);
+    }
+    found
 }
 
 /// Where the caller's absolute paths start. In the supervisor's own root, links of `/proc` may be

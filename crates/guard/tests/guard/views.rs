@@ -215,8 +215,9 @@ impl Remounter {
     }
 }
 
-#[test]
-fn a_conclusion_uses_the_read_only_state_of_the_mount_at_the_call() {
+/// Compares the conclusions about a mount that changes with the results. False if the machine does
+/// not allow it.
+fn conclusions_are_right_while_a_mount_changes() -> bool {
     let dir = tempfile::tempdir().unwrap();
     let base = std::fs::canonicalize(dir.path()).unwrap();
     std::fs::write(base.join("file"), "").unwrap();
@@ -243,7 +244,7 @@ fn a_conclusion_uses_the_read_only_state_of_the_mount_at_the_call() {
     let (child, came) = &seen.result;
     if came.is_empty() {
         eprintln!("SKIPPED: remounting in namespaces is not allowed here");
-        return;
+        return false;
     }
     assert_eq!(came.len(), REMOUNTS * 5);
     assert_eq!(came[..2], [libc::EROFS as u8; 2], "{came:?}");
@@ -255,6 +256,61 @@ fn a_conclusion_uses_the_read_only_state_of_the_mount_at_the_call() {
         .map(|s| s.predicted());
     let happened = came.iter().map(|errno| Some(-i32::from(*errno)));
     assert_eq!(predicted.collect::<Vec<_>>(), happened.collect::<Vec<_>>());
+    true
+}
+
+#[test]
+fn a_conclusion_uses_the_read_only_state_of_the_mount_at_the_call() {
+    conclusions_are_right_while_a_mount_changes();
+}
+
+/// Mounts and unmounts as fast as it can in a namespace of its own, until it is dropped.
+struct Mounter {
+    child: libc::pid_t,
+    _place: tempfile::TempDir,
+}
+
+impl Mounter {
+    fn start() -> Mounter {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Remounter::new(dir.path());
+        // SAFETY: the child makes system calls and ends, without unwinding.
+        match unsafe { libc::fork() } {
+            0 => {
+                // SAFETY: the kernel ends this child with its parent.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                let target = place.base.as_ptr() as usize;
+                if place.ready() && call(libc::SYS_umount2, [target, 0, 0, 0, 0]) == 0 {
+                    while place.mount(&place.base, libc::MS_BIND as usize) {
+                        call(libc::SYS_umount2, [target, 0, 0, 0, 0]);
+                    }
+                }
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(0) }
+            }
+            child => Mounter { child, _place: dir },
+        }
+    }
+}
+
+impl Drop for Mounter {
+    fn drop(&mut self) {
+        // SAFETY: ends our own child and waits for it.
+        unsafe {
+            libc::kill(self.child, libc::SIGKILL);
+            libc::waitpid(self.child, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+#[test]
+fn a_mount_elsewhere_leaves_no_outcome_unknown() {
+    let _mounter = Mounter::start();
+    for _ in 0..20 {
+        if !conclusions_are_right_while_a_mount_changes() {
+            return;
+        }
+    }
 }
 
 #[test]
