@@ -29,6 +29,7 @@ from . import progress
 from .measure import become_subreaper, run
 from .mounted import PAPER
 from .report import write_rows
+from .stats import paired
 
 FIELDS = ["workload", "round", "mode", "wall_s"]
 NATIVE = "none"
@@ -107,15 +108,6 @@ def measure(command: Sequence[str], mode: str, base: Path, backstory: str) -> fl
         shutil.rmtree(top, ignore_errors=True)
 
 
-def ratios(rows: Sequence[Mapping[str, object]], workload: str, mode: str, to: str) -> list[float]:
-    """Returns the ratio of two modes in each round, in order of size."""
-    times = {
-        (str(row["round"]), str(row["mode"])): float(str(row["wall_s"])) for row in rows if row["workload"] == workload
-    }
-    rounds = sorted({number for number, _ in times})
-    return sorted(times[number, mode] / times[number, to] for number in rounds)
-
-
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns a table of the medians of the paired ratios, with the smallest and the largest."""
     lines = [
@@ -123,10 +115,11 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
-        native = [float(str(row["wall_s"])) for row in rows if (row["workload"], row["mode"]) == (workload, NATIVE)]
+        own = [row for row in rows if row["workload"] == workload]
+        native = [float(str(row["wall_s"])) for row in own if row["mode"] == NATIVE]
         cells = [workload, f"{statistics.median(native):.2f}"]
         for mode, to in (("after", NATIVE), ("ordered", "after"), ("sync", "after")):
-            found = ratios(rows, workload, mode, to)
+            found = paired(own, "wall_s", mode, to)
             cells.append(f"{statistics.median(found):.2f} ({found[0]:.2f} to {found[-1]:.2f})")
         lines.append("| " + " | ".join(cells) + " |")
     return lines

@@ -59,3 +59,10 @@ def geometric_mean(rows: Mapping[str, Sequence[tuple[float, float]]]) -> Ratio:
         return math.exp(sum(logs) / len(rows))
 
     return Ratio(once(False), *_interval([once(True) for _ in range(RESAMPLES)]))
+
+
+def paired(rows: Sequence[Mapping[str, object]], field: str, mode: str, to: str) -> list[float]:
+    """Returns the ratio of a field of two modes in each round, in order of size."""
+    values = {(str(row["round"]), str(row["mode"])): float(str(row[field])) for row in rows}
+    rounds = sorted({number for number, _ in values})
+    return sorted(values[number, mode] / values[number, to] for number in rounds)

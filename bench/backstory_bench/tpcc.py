@@ -30,6 +30,7 @@ from pathlib import Path
 from . import progress
 from .database_servers import SERVERS, DatabaseServer
 from .report import write_rows
+from .stats import paired
 
 MODES = ("native", "logged", "watched")
 TRANSACTIONS = ("NEW_ORDER", "PAYMENT", "ORDER_STATUS", "DELIVERY", "STOCK_LEVEL")
@@ -120,13 +121,6 @@ def measure(
         shutil.rmtree(top, ignore_errors=True)
 
 
-def ratios(rows: Sequence[Mapping[str, object]], field: str, mode: str, to: str) -> list[float]:
-    """Returns the ratio of two modes in each round, in order of size."""
-    values = {(str(row["round"]), str(row["mode"])): float(str(row[field])) for row in rows}
-    rounds = sorted({number for number, _ in values})
-    return sorted(values[number, mode] / values[number, to] for number in rounds)
-
-
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns a table of medians, and of the paired ratios with the smallest and the largest."""
     lines = [
@@ -138,7 +132,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
         for mode in MODES:
             cells.append(f"{statistics.median(float(str(row[field])) for row in rows if row['mode'] == mode):.1f}")
         for mode in MODES[1:]:
-            found = ratios(rows, field, mode, "native")
+            found = paired(rows, field, mode, "native")
             cells.append(f"{statistics.median(found):.3f} ({found[0]:.3f} to {found[-1]:.3f})")
         lines.append("| " + " | ".join(cells) + " |")
     watched = [row for row in rows if row["mode"] == "watched"]

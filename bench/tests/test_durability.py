@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from backstory_bench.durability import MODES, NATIVE, ratios, recorded, summary
+from backstory_bench.durability import MODES, NATIVE, recorded, summary
+from backstory_bench.stats import paired
 
 
 def _row(number: int, mode: str, wall: float) -> dict[str, object]:
@@ -11,7 +12,7 @@ def _row(number: int, mode: str, wall: float) -> dict[str, object]:
 
 def test_a_ratio_compares_two_modes_of_one_round() -> None:
     rows = [_row(0, "after", 2.0), _row(0, "ordered", 2.2), _row(1, "ordered", 6.0), _row(1, "after", 4.0)]
-    assert ratios(rows, "mail", "ordered", "after") == [1.1, 1.5]
+    assert paired(rows, "wall_s", "ordered", "after") == [1.1, 1.5]
 
 
 def test_the_table_has_the_median_of_the_ratios_and_their_range() -> None:

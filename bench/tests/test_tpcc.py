@@ -2,7 +2,8 @@
 
 import pytest
 
-from backstory_bench.tpcc import MODES, TRANSACTIONS, parsed, ratios, summary
+from backstory_bench.stats import paired
+from backstory_bench.tpcc import MODES, TRANSACTIONS, parsed, summary
 
 PRINTED = """Finished
 [Summary] DELIVERY - Takes(s): 6.0, Count: 11, TPM: 110.5, Sum(ms): 427.1, Avg(ms): 38.8, 50th(ms): 37.7, Max(ms): 52.4
@@ -34,7 +35,7 @@ def _row(number: int, mode: str, tpmc: float) -> dict[str, object]:
 
 def test_a_ratio_compares_two_modes_of_one_round() -> None:
     rows = [_row(0, "watched", 90), _row(0, "native", 100), _row(1, "native", 200), _row(1, "watched", 198)]
-    assert ratios(rows, "tpmc", "watched", "native") == [0.9, 0.99]
+    assert paired(rows, "tpmc", "watched", "native") == [0.9, 0.99]
 
 
 def test_the_table_has_medians_ratios_and_the_complete_records() -> None:
