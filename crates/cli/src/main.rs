@@ -7,6 +7,7 @@
 mod args;
 mod checkout;
 mod commands;
+mod consent;
 mod contents_writer;
 mod current_store;
 mod ending;

@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -21,6 +21,7 @@ use backstory_workflow::paths::absolute;
 use super::store::{gc, migrate, open_contents};
 use super::{Outcome, answer, here};
 use crate::args::runs::ForgetArgs;
+use crate::consent;
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
@@ -228,16 +229,12 @@ fn agreed(runs: &[RunRecord], contents: usize, yes: bool) -> Result<bool, Failur
     if yes {
         return Ok(true);
     }
-    let (stdin, mut stderr) = (io::stdin(), io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
+    if !consent::can_ask() {
         let runs = counted(runs.len(), "run", "runs");
         return Err(Failure::misuse(format!(
             "nothing was removed: give --yes to remove {runs}, or --dry-run to list them"
         )));
     }
-    list(runs, contents, &mut stderr)?;
-    stderr.write_all(b"Remove them for ever? [y/N] ")?;
-    let mut said = String::new();
-    stdin.lock().read_line(&mut said)?;
-    Ok(matches!(said.trim(), "y" | "Y" | "yes"))
+    list(runs, contents, &mut io::stderr())?;
+    Ok(consent::ask("Remove them for ever?")?)
 }

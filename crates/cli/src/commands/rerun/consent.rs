@@ -3,11 +3,10 @@
 //! On a terminal the plan is shown, and only `y` or `yes` agrees. Without a terminal `rerun`
 //! refuses unless `--yes` is given.
 
-use std::io::{BufRead, IsTerminal, Write};
-
 use super::{Plan, plan_text};
 use crate::args::replay::RerunArgs;
 use crate::commands::answer;
+use crate::consent;
 use crate::error::Failure;
 use crate::text::style::Style;
 
@@ -24,8 +23,7 @@ pub fn is_given(plan: &Plan<'_>, args: &RerunArgs) -> Result<bool, Failure> {
     if args.yes {
         return Ok(true);
     }
-    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-    if args.json || !stdin.is_terminal() || !stderr.is_terminal() {
+    if args.json || !consent::can_ask() {
         let more = match kinds.len() - 1 {
             0 => String::new(),
             more => format!(" (and {more} more)"),
@@ -35,8 +33,5 @@ pub fn is_given(plan: &Plan<'_>, args: &RerunArgs) -> Result<bool, Failure> {
         )));
     }
     answer(|out| plan_text::print(plan, Style::of_stdout(), out))?;
-    stderr.lock().write_all(b"Run it? [y/N] ")?;
-    let mut line = String::new();
-    stdin.lock().read_line(&mut line)?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    Ok(consent::ask("Run it?")?)
 }
