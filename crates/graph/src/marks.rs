@@ -13,6 +13,8 @@
 //!
 //! Invariant: a path that is no mark is never taken for one.
 
+use std::collections::BTreeMap;
+
 use backstory_eventlog::event::{Bytes, Pid, ResourceAccess};
 use backstory_eventlog::percent::decoded;
 
@@ -26,11 +28,38 @@ pub const RESERVED: &[&str] = &[
 pub const ATTRIBUTE: &[u8] = b"attribute";
 
 /// The name and the value of an attribute's record.
-pub fn attribute(payload: &[u8]) -> (Bytes, Bytes) {
+fn attribute(payload: &[u8]) -> (Bytes, Bytes) {
     let end = payload.iter().position(|&byte| byte == 0);
     let end = end.unwrap_or(payload.len());
     let value = payload.get(end + 1..).unwrap_or_default();
     (payload[..end].into(), value.into())
+}
+
+/// Attributes and extended records that a program gave an activity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// The attributes by name. Of one name the last value counts.
+    pub attributes: BTreeMap<Bytes, Bytes>,
+    /// The type and the payload of each extended record, in the order of the statements.
+    pub records: Vec<(Bytes, Bytes)>,
+}
+
+impl Notes {
+    /// Takes in an extended record of the activity. Records of backstory itself are left out.
+    pub fn add(&mut self, kind: &[u8], payload: &[u8]) {
+        if kind == ATTRIBUTE {
+            let (name, value) = attribute(payload);
+            self.attributes.insert(name, value);
+        } else if is_record_type(kind) {
+            self.records.push((kind.into(), payload.into()));
+        }
+    }
+
+    /// Takes in those of another activity.
+    pub fn extend(&mut self, other: Notes) {
+        self.attributes.extend(other.attributes);
+        self.records.extend(other.records);
+    }
 }
 
 /// The extended record about a derivation: the names of the new thing, a NUL, and of the old one.

@@ -1,10 +1,11 @@
 //! Answers to questions: plain data, ready to be printed or serialized. Paths are bytes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use backstory_eventlog::event::{Bytes, Time, Via};
 use backstory_files::Digest;
 use backstory_files::Ident;
+use backstory_graph::marks::Notes;
 use backstory_graph::model::Activity;
 use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
 use backstory_store::RunKey;
@@ -191,10 +192,8 @@ pub struct ProcessLine {
     /// Processor time of its process from the start of the process to its exit, in ns. Only the
     /// last activity of a process has it, and only if a recorder was in the process.
     pub processor_time: Option<i64>,
-    /// The attributes that its program gave it, by name. Of one name the last value counts.
-    pub attributes: BTreeMap<Bytes, Bytes>,
-    /// The extended records that its program added: their types and payloads.
-    pub records: Vec<(Bytes, Bytes)>,
+    /// The statements of its program about it.
+    pub notes: Notes,
 }
 
 /// A node of a lineage.

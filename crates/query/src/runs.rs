@@ -1,11 +1,12 @@
 //! Runs, and the processes of one run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
+use backstory_graph::marks::Notes;
 use backstory_graph::model::{Activity, ActivityId, EntityKind};
-use backstory_graph::{marks, nested, processor_time};
+use backstory_graph::{nested, processor_time};
 use backstory_store::{
     ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store, records_newest_first,
 };
@@ -272,18 +273,14 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     let activities = store.activities(key)?;
     let mut marked = HashSet::new();
     let mut processor_times = HashMap::new();
-    let mut attributes: HashMap<ActivityId, BTreeMap<Bytes, Bytes>> = HashMap::new();
-    let mut records: HashMap<ActivityId, Vec<(Bytes, Bytes)>> = HashMap::new();
+    let mut notes: HashMap<ActivityId, Notes> = HashMap::new();
     for (activity, _, kind, payload) in store.extended(key)? {
         if *kind == *nested::KIND {
             marked.insert(activity);
-        } else if *kind == *marks::ATTRIBUTE {
-            let (name, value) = marks::attribute(&payload);
-            attributes.entry(activity).or_default().insert(name, value);
-        } else if marks::is_record_type(&kind) {
-            records.entry(activity).or_default().push((kind, payload));
         } else if let Some(time) = processor_time::decode(&kind, &payload) {
             processor_times.insert(activity, time);
+        } else {
+            notes.entry(activity).or_default().add(&kind, &payload);
         }
     }
     let mut lines: Vec<ProcessLine> = activities
@@ -296,8 +293,7 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
             parent_pid: parent_pid(&activities, activity),
             marked: marked.contains(&activity.id),
             processor_time: processor_times.get(&activity.id).copied(),
-            attributes: attributes.remove(&activity.id).unwrap_or_default(),
-            records: records.remove(&activity.id).unwrap_or_default(),
+            notes: notes.remove(&activity.id).unwrap_or_default(),
             activity: activity.clone(),
         })
         .collect();

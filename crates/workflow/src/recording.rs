@@ -3,12 +3,13 @@
 //! In: a store and a run's id. Out: a [`Recording`], from which steps and views are made. The ids
 //! of activities and entities are dense, and are indexes here.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
+use backstory_graph::marks::{self, Notes};
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform, Relation};
+use backstory_graph::nested;
 use backstory_graph::standard::{self, StandardDescriptors};
-use backstory_graph::{marks, nested};
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, RunKey, Store};
 
@@ -53,35 +54,13 @@ pub struct MarkedActivities {
     notes: HashMap<usize, Notes>,
 }
 
-/// Attributes and extended records that a program gave an activity.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// The last value of each attribute, by its name.
-    pub attributes: BTreeMap<Bytes, Bytes>,
-    /// The type and the payload of each extended record, in the order of the statements.
-    pub records: Vec<(Bytes, Bytes)>,
-}
-
-impl Notes {
-    /// Takes in those of another activity.
-    pub fn extend(&mut self, other: Notes) {
-        self.attributes.extend(other.attributes);
-        self.records.extend(other.records);
-    }
-}
-
 impl MarkedActivities {
     /// Takes in an extended record of an activity.
     pub(crate) fn add(&mut self, activity: usize, kind: &[u8], payload: &[u8]) {
         if kind == nested::KIND {
             self.all.insert(activity, payload == nested::NESTED);
-        } else if kind == marks::ATTRIBUTE {
-            let (name, value) = marks::attribute(payload);
-            let notes = self.notes.entry(activity).or_default();
-            notes.attributes.insert(name, value);
-        } else if marks::is_record_type(kind) {
-            let notes = self.notes.entry(activity).or_default();
-            notes.records.push((kind.into(), payload.into()));
+        } else if kind == marks::ATTRIBUTE || marks::is_record_type(kind) {
+            self.notes.entry(activity).or_default().add(kind, payload);
         }
     }
 

@@ -86,7 +86,7 @@ fn json(line: &ProcessLine) -> Value {
 
 /// The attributes that the program gave the activity.
 fn attributes(line: &ProcessLine) -> Value {
-    let pairs = line.attributes.iter();
+    let pairs = line.notes.attributes.iter();
     let named = pairs.map(|(name, value)| {
         let name = String::from_utf8_lossy(name).into_owned();
         (name, Value::Bytes(value.to_vec()))
@@ -96,7 +96,7 @@ fn attributes(line: &ProcessLine) -> Value {
 
 /// The extended records that the program added.
 fn records(line: &ProcessLine) -> Value {
-    let all = line.records.iter().map(|(kind, payload)| {
+    let all = line.notes.records.iter().map(|(kind, payload)| {
         let fields = vec![("type", kind.into()), ("payload", payload.into())];
         Value::Object(fields)
     });
@@ -255,7 +255,7 @@ impl Processes {
             (None, None, false) if line.marked => String::new(),
             (None, None, false) => ", end not observed".to_owned(),
         };
-        let said = line.attributes.iter().take(SAID);
+        let said = line.notes.attributes.iter().take(SAID);
         let said: String = said
             .map(|(name, value)| {
                 let pair = [&**name, b"=", &**value].concat();

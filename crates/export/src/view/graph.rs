@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 
+use backstory_graph::marks::Notes;
 use backstory_graph::model::{Certainty, Entity, Interval, Relation};
 use backstory_query::Globs;
 use backstory_query::answer::Flow;
 use backstory_store::{ActivityKey, EntityKey};
 use backstory_workflow::paths::is_tool;
-use backstory_workflow::recording::{Notes, Recording};
+use backstory_workflow::recording::Recording;
 use backstory_workflow::selection::NodeKey;
 use backstory_workflow::{Selection, shell};
 

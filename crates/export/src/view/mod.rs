@@ -10,9 +10,10 @@ mod request;
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::Ident;
+use backstory_graph::marks::Notes;
 use backstory_graph::model::{Certainty, EntityKind, Interval};
 use backstory_query::answer::{Flow, RunDetails};
-use backstory_workflow::recording::{Notes, split};
+use backstory_workflow::recording::split;
 use backstory_workflow::shell;
 use backstory_workflow::steps::{SharedEnvironment, Workflow};
 

@@ -147,10 +147,10 @@ impl From<&ProcessLine> for ProcessRow {
             processor_seconds: line.processor_time.map(seconds),
             lookups_known: activity.lookups_known,
             via: activity.via.word(),
-            attributes: (line.attributes.iter())
+            attributes: (line.notes.attributes.iter())
                 .map(|(name, value)| NoteRow::new(name, value))
                 .collect(),
-            records: (line.records.iter())
+            records: (line.notes.records.iter())
                 .map(|(kind, payload)| NoteRow::new(kind, payload))
                 .collect(),
             env_set: PathText::list(&activity.env_set),

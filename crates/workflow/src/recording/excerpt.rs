@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::{Activity, ActivityId, Edge, Entity, EntityId, Relation};
 use backstory_graph::standard::{self, StandardDescriptors, StandardEnd};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
@@ -53,8 +54,9 @@ impl Recording {
             edges.push(reader.edges(*old, counts)?);
         }
         let activities: Vec<Activity> = activities.into_values().collect();
-        let (recorded, given) = reader.descriptors()?;
-        let marked = reader.marked()?;
+        let extended = store.extended(run)?;
+        let (recorded, given) = reader.descriptors(&extended)?;
+        let marked = reader.marked(&extended);
         let mut recording = Recording {
             key: run,
             details: backstory_query::facts(store, &id)?,
@@ -95,6 +97,9 @@ type DescriptorRecords = (
     HashMap<usize, StandardDescriptors>,
     HashSet<(usize, EntityId)>,
 );
+
+/// An activity, a time, the type of a record and its payload.
+type ExtendedRecord = (ActivityId, Time, Bytes, Bytes);
 
 struct ExcerptReader<'s> {
     store: &'s dyn Store,
@@ -159,32 +164,32 @@ impl ExcerptReader<'_> {
     }
 
     /// Statements of programs about the activities.
-    fn marked(&self) -> Result<MarkedActivities> {
+    fn marked(&self, records: &[ExtendedRecord]) -> MarkedActivities {
         let mut marked = MarkedActivities::default();
-        for (activity, _, kind, payload) in self.store.extended(self.run)? {
-            if let Some(&at) = self.ids.activities.get(&activity) {
-                marked.add(at, &kind, &payload);
+        for (activity, _, kind, payload) in records {
+            if let Some(&at) = self.ids.activities.get(activity) {
+                marked.add(at, kind, payload);
             }
         }
-        Ok(marked)
+        marked
     }
 
     /// The standard descriptors that were recorded, and the files that were opened for children.
-    fn descriptors(&mut self) -> Result<DescriptorRecords> {
+    fn descriptors(&mut self, records: &[ExtendedRecord]) -> Result<DescriptorRecords> {
         let (mut recorded, mut given) = (HashMap::new(), HashSet::new());
-        for (activity, _, kind, payload) in self.store.extended(self.run)? {
-            let Some(&at) = self.ids.activities.get(&activity) else {
+        for (activity, _, kind, payload) in records {
+            let Some(&at) = self.ids.activities.get(activity) else {
                 continue;
             };
-            if &*kind == standard::GIVEN {
-                for entity in standard::decode_given(&payload) {
+            if **kind == *standard::GIVEN {
+                for entity in standard::decode_given(payload) {
                     if let Some(&entity) = self.ids.entities.get(&entity) {
                         given.insert((at, entity));
                     }
                 }
             }
-            if &*kind == standard::KIND
-                && let Some(found) = standard::decode(&payload)
+            if **kind == *standard::KIND
+                && let Some(found) = standard::decode(payload)
             {
                 let mut ends = [None; 3];
                 for (end, old) in ends.iter_mut().zip(found.all()) {
