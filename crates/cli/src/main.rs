@@ -18,6 +18,7 @@ mod json;
 mod pager;
 mod parameter_file;
 mod recorded_shell;
+mod recording_options;
 mod running_runs;
 mod scope;
 mod sha256_index;

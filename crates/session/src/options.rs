@@ -54,6 +54,34 @@ pub struct Options {
     pub lines: Option<LineOptions>,
 }
 
+impl Options {
+    /// Every mode has its default, no content is preserved, and nothing happens after the
+    /// recording. The command is still to be set.
+    pub fn new(id: String, part: PathBuf, log: PathBuf, library_dir: PathBuf) -> Options {
+        Options {
+            command: Vec::new(),
+            id,
+            name: None,
+            repeats: None,
+            part,
+            log,
+            guard: GuardMode::On,
+            lookups: LookupsMode::Library,
+            io_uring: IoUringMode::Decode,
+            contents: ContentsMode::Off,
+            self_contained: false,
+            suppress: SuppressMode::On,
+            durability: DurabilityMode::After,
+            redact: Vec::new(),
+            detach_after: None,
+            library_dir,
+            after: Vec::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            lines: None,
+        }
+    }
+}
+
 /// The options for a shell whose marks say when a command line begins and ends.
 #[derive(Debug, Clone)]
 pub struct LineOptions {

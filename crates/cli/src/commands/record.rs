@@ -4,7 +4,6 @@
 //! command's output.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,9 +18,9 @@ use crate::args::record::RecordArgs;
 use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
-use crate::index;
 use crate::json::{self, Value};
 use crate::parameter_file;
+use crate::recording_options;
 use crate::text::when;
 use crate::text::words::{counted, grouped};
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode};
@@ -124,9 +123,6 @@ fn prepare(
         command: args.command,
         name: args.name.clone(),
         repeats: args.repeats,
-        part: home.part_path(&id),
-        log: home.log_path(&id),
-        id,
         guard: args.guard,
         lookups: args.lookups,
         io_uring: args.io_uring,
@@ -136,10 +132,7 @@ fn prepare(
         durability: args.durability,
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),
-        library_dir: library_dir(&home),
-        after: index::in_background(&home),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        lines: None,
+        ..recording_options::of_command(&home, id)
     };
     let prepared = Prepared {
         name: args.name,
@@ -289,29 +282,6 @@ fn check_summary(path: &Path) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// The directory of the recorder's library. Commands of root often continue as other users (`su`,
-/// `runuser`). These users could not read the library in root's private store, and their loader
-/// would print an error.
-pub(super) fn library_dir(home: &Home) -> PathBuf {
-    let own = home.dir().join("lib");
-    if !rustix::process::geteuid().is_root() {
-        return own;
-    }
-    let shared = PathBuf::from("/run/backstory");
-    // The mode does not depend on the umask: a user who can write there decides what the programs
-    // of root execute.
-    let made = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(&shared);
-    let private = fs::symlink_metadata(&shared)
-        .is_ok_and(|m| m.is_dir() && m.uid() == 0 && m.permissions().mode() & 0o022 == 0);
-    match made {
-        Ok(()) if private => shared,
-        _ => own,
-    }
 }
 
 /// Writes the summary. It is written in place, because FILE may be a pipe or `/dev/fd/3`.

@@ -10,14 +10,12 @@ use std::process::Command;
 
 use backstory_session as session;
 use backstory_store::{Home, random_run_id};
-use backstory_vocabulary::{DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 
-use super::record::library_dir;
 use super::{Outcome, answer};
 use crate::args::shell::{InitArgs, ShellArgs};
 use crate::error::{Failure, chain, complain};
-use crate::index;
 use crate::recorded_shell::{NOT_RECORDED, SESSION, ShellStart};
+use crate::recording_options;
 use crate::shell_policy::ShellPolicy;
 
 /// Starts the shell and returns its exit status.
@@ -63,28 +61,14 @@ fn begin(
     policy.warnings.iter().for_each(|warning| complain(warning));
     let options = session::Options {
         command: start.command.clone(),
-        name: None,
-        repeats: None,
-        part: home.part_path(&id),
-        log: home.log_path(&id),
-        id,
-        guard: GuardMode::On,
-        lookups: LookupsMode::Library,
-        io_uring: IoUringMode::Decode,
         contents: args.contents,
-        self_contained: false,
-        suppress: SuppressMode::On,
-        durability: DurabilityMode::After,
         redact: args.redact.clone(),
-        detach_after: None,
-        library_dir: library_dir(&home),
-        after: index::in_background(&home),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
         lines: Some(session::LineOptions {
             new_id: random_run_id,
             policy: policy.of_lines(start.paused_file()),
             variables: start.variables.clone(),
         }),
+        ..recording_options::of_command(&home, id)
     };
     Ok((start, options))
 }

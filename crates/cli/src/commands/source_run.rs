@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use backstory_session as session;
 use backstory_store::Home;
-use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
-};
+use backstory_vocabulary::{GuardMode, LookupsMode};
+
+use crate::recording_options;
 
 /// The options of a run of a source, which has no command of its own.
 pub(super) fn source_options(
@@ -20,23 +20,10 @@ pub(super) fn source_options(
     session::Options {
         command: std::env::args_os().collect(),
         name,
-        repeats: None,
-        part: home.part_path(&id),
-        log: home.log_path(&id),
-        id,
         guard: GuardMode::Off,
         lookups: LookupsMode::All,
-        io_uring: IoUringMode::Decode,
-        contents: ContentsMode::Off,
-        self_contained: false,
-        suppress: SuppressMode::On,
-        durability: DurabilityMode::After,
         redact,
-        detach_after: None,
-        library_dir: home.dir().join("lib"),
-        after: Vec::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        lines: None,
+        ..recording_options::of_store(home, id)
     }
 }
 

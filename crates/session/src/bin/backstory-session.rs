@@ -10,9 +10,6 @@
 //! text in `DIR/ID.recorded`.
 
 use backstory_session::{Options, record};
-use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
-};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,27 +20,11 @@ fn options() -> Option<Options> {
     let mut words = std::env::args_os().skip(1);
     let dir = PathBuf::from(words.next()?);
     let id = words.next()?.into_string().ok()?;
-    let mut options = Options {
-        command: Vec::new(),
-        name: None,
-        repeats: None,
-        part: dir.join(format!("{id}.log.part")),
-        log: dir.join(format!("{id}.log")),
-        guard: GuardMode::On,
-        lookups: LookupsMode::Library,
-        io_uring: IoUringMode::Decode,
-        contents: ContentsMode::Off,
-        self_contained: false,
-        suppress: SuppressMode::On,
-        durability: DurabilityMode::After,
-        redact: Vec::new(),
-        detach_after: None,
-        library_dir: dir.join("lib"),
-        after: Vec::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        lines: None,
-        id,
-    };
+    let (part, log) = (
+        dir.join(format!("{id}.log.part")),
+        dir.join(format!("{id}.log")),
+    );
+    let mut options = Options::new(id, part, log, dir.join("lib"));
     while let Some(word) = words.next() {
         match word.to_str()? {
             "--guard" => options.guard = words.next()?.to_str()?.parse().ok()?,

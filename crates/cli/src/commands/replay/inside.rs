@@ -1,8 +1,6 @@
 //! The two processes of a replay that run in namespaces of their own.
 
-use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
-};
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -21,6 +19,7 @@ use super::{PLAN, Played, RESULT, ReplayRequest, STORE};
 use crate::commands::Outcome;
 use crate::error::{Failure, chain};
 use crate::index::{self, Busy};
+use crate::recording_options;
 use crate::text::progress::{Progress, Unit};
 
 /// The first process: leaves the machine's namespaces and starts the second in them.
@@ -144,31 +143,11 @@ fn record(job: &ReplayRequest) -> Result<Played, Failure> {
     let home = Home::locate(Some(&Path::new(OWN).join(STORE))).map_err(Failure::not_found)?;
     let id = home.new_run_id();
     let began = Instant::now();
+    let argv = job.plan.argv.iter();
     let recorded = session::record(session::Options {
-        command: job
-            .plan
-            .argv
-            .iter()
-            .map(|arg| std::ffi::OsString::from_vec(arg.clone()))
-            .collect(),
+        command: argv.map(|arg| OsString::from_vec(arg.clone())).collect(),
         name: Some(format!("replay-of-{}", job.plan.run)),
-        repeats: None,
-        part: home.part_path(&id),
-        log: home.log_path(&id),
-        id,
-        guard: GuardMode::On,
-        lookups: LookupsMode::Library,
-        io_uring: IoUringMode::Decode,
-        contents: ContentsMode::Off,
-        self_contained: false,
-        suppress: SuppressMode::On,
-        durability: DurabilityMode::After,
-        redact: Vec::new(),
-        detach_after: None,
-        library_dir: home.dir().join("lib"),
-        after: Vec::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        lines: None,
+        ..recording_options::of_store(&home, id)
     })
     .map_err(Failure::not_found)?;
     let took = began.elapsed().as_nanos() as u64;
