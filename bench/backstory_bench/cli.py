@@ -1,6 +1,6 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `durability`, `engines` and `tpcc` are of the same kind.
+The commands `durability`, `engines`, `prompt` and `tpcc` are of the same kind.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
 from .mounted import main_mounted
 from .paired import run_paired
+from .prompt import STARTUP, main_prompt
 from .questions import main_questions
 from .replay import run_replay
 from .tpcc import main_tpcc
@@ -250,6 +251,12 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write")
     p.add_argument("--keep", help="directory in which the recorded stores stay, for the comparison by memory")
     p.set_defaults(do=main_engines)
+    p = commands.add_parser("prompt", help="measure the time to the next prompt in `backstory shell`")
+    p.add_argument("--shells", default=",".join(STARTUP), help="comma-separated: bash, zsh, fish")
+    p.add_argument("--rounds", type=int, default=200)
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the shells' home and store")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_prompt)
     p = commands.add_parser("tpcc", help="measure TPC-C on a database that `backstory watch` records")
     p.add_argument("--server", choices=list(SERVERS), default="postgres")
     p.add_argument("--warehouses", type=int, default=1)

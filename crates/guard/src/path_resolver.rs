@@ -316,8 +316,8 @@ fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedF
     )
 }
 
-/// Opens a path from the kernel's cache. A mount or rename anywhere on the machine ends such a
-/// look-up early, so it is repeated a few times before the path counts as not cached.
+/// Opens a path from the kernel's cache. A mount or rename anywhere on the machine can end such a
+/// look-up early. So the path counts as not cached only after some repeats.
 fn open_cached(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
     let mut found = open(root, path, flags, resolve | libc::RESOLVE_CACHED);
     for _ in 0..REPEATS {

@@ -1,0 +1,165 @@
+"""Measures what `backstory shell` adds to the time from Enter to the next prompt.
+
+A bare and a recorded shell run side by side, each on a pseudo-terminal of its own. Each round types
+`true` into both, in turns, and compares the two times. Both shells have the same start-up file and
+an environment without the user's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import select
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import progress
+from .report import write_rows
+
+FIELDS = ["shell", "round", "bare_ms", "recorded_ms"]
+
+STARTUP = {
+    "bash": (".bashrc", "typed=0 PS1='ready $((typed++))>'\n"),
+    "zsh": (".zshrc", "typed=0 PS1='ready $((typed++))>'\nsetopt prompt_subst\nunsetopt prompt_sp prompt_cr zle\n"),
+    "fish": (
+        ".config/fish/config.fish",
+        """set -g typed 0
+function count_line --on-event fish_postexec; set -g typed (math $typed + 1); end
+function fish_prompt; printf 'ready %s>' $typed; end
+""",
+    ),
+}
+"""The start-up file of each shell: its name in the home directory, and its text.
+
+The prompt has the number of lines that were typed, because fish draws it more than once.
+"""
+
+PATIENCE = 30
+"""Seconds after which a shell without a prompt counts as hanging."""
+
+PAUSE = 0.02
+"""Seconds before a line is typed. A person is slower."""
+
+
+class Terminal:
+    """A shell on a pseudo-terminal."""
+
+    def __init__(self, argv: Sequence[str], home: Path) -> None:
+        """Starts the shell and waits for its first prompt."""
+        self.name = argv[0]
+        self.typed = 0
+        environment = {
+            "HOME": str(home),
+            "PATH": os.environ["PATH"],
+            "TERM": "dumb",
+            "BACKSTORY_STORE": str(home / "store"),
+        }
+        self.process, self.master = pty.fork()
+        if self.process == 0:
+            os.chdir(home)
+            os.execve(self.name, list(argv), environment)
+        self.wait()
+
+    def wait(self) -> None:
+        """Reads until the prompt is there."""
+        said = b""
+        while b"ready %d>" % self.typed not in said:
+            if not select.select([self.master], [], [], PATIENCE)[0]:
+                raise SystemExit(f"backstory-bench: {self.name} shows no prompt: {said[-300:]!r}")
+            try:
+                said += os.read(self.master, 4096)
+            except OSError as error:
+                raise SystemExit(f"backstory-bench: {self.name} ended: {said[-300:]!r}") from error
+
+    def type(self, line: str) -> float:
+        """Types a line. Returns the milliseconds until the next prompt."""
+        self.typed += 1
+        began = time.perf_counter()
+        os.write(self.master, line.encode() + b"\n")
+        self.wait()
+        return (time.perf_counter() - began) * 1e3
+
+    def close(self) -> None:
+        """Ends the shell as the end of a terminal does."""
+        os.close(self.master)
+        end = time.monotonic() + PATIENCE
+        while os.waitpid(self.process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(self.process, signal.SIGKILL)
+            time.sleep(PAUSE)
+
+
+def measure(shell: str, rounds: int, backstory: str, base: Path) -> list[dict[str, object]]:
+    """Returns a row for each round."""
+    home = Path(tempfile.mkdtemp(prefix="bench-prompt-", dir=base))
+    terminals: list[Terminal] = []
+    try:
+        name, text = STARTUP[shell]
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+        program = shutil.which(shell) or shell
+        for argv in ([program], [backstory, "shell", "--", program]):
+            terminals.append(Terminal(argv, home))
+        rows: list[dict[str, object]] = []
+        for number in range(rounds):
+            times = [0.0, 0.0]
+            # None of the two is always the first.
+            for which in (0, 1) if number % 2 else (1, 0):
+                time.sleep(PAUSE)
+                times[which] = terminals[which].type("true")
+            rows.append({"shell": shell, "round": number, "bare_ms": times[0], "recorded_ms": times[1]})
+        return rows
+    finally:
+        for terminal in terminals:
+            terminal.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """Returns the smallest value that at least this part of all values does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
+
+
+def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Returns a table of the times in ms, and of what recording adds in each round."""
+    lines = [
+        "| Shell | bare, median | recorded, median | added, median | added, 99 % |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for shell in dict.fromkeys(str(row["shell"]) for row in rows):
+        own = [row for row in rows if row["shell"] == shell]
+        bare = [float(str(row["bare_ms"])) for row in own]
+        recorded = [float(str(row["recorded_ms"])) for row in own]
+        added = [with_it - without for with_it, without in zip(recorded, bare, strict=True)]
+        values = [*map(statistics.median, (bare, recorded, added)), percentile(added, 0.99)]
+        lines.append(f"| {shell} | " + " | ".join(f"{value:.2f}" for value in values) + " |")
+    return lines
+
+
+def main_prompt(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
+    if backstory is None:
+        raise SystemExit("backstory-bench: no program backstory: set BACKSTORY to its path")
+    rows: list[dict[str, object]] = []
+    for shell in args.shells.split(","):
+        if shell not in STARTUP:
+            raise SystemExit(f"backstory-bench: {shell} is none of {', '.join(STARTUP)}")
+        if shutil.which(shell) is None:
+            print(f"SKIPPED: {shell} is not installed", file=sys.stderr)
+            continue
+        progress.show(f"{shell}: {args.rounds} rounds")
+        rows += measure(shell, args.rounds, os.path.abspath(backstory), Path(args.workdir))
+    progress.show("")
+    if args.out:
+        write_rows(Path(args.out), FIELDS, rows)
+    print("\n".join(summary(rows)))
+    return 0
