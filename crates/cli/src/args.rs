@@ -14,6 +14,7 @@ use clap::{Parser, Subcommand};
 mod documented;
 pub mod emit;
 pub mod export;
+pub mod import;
 pub mod inputs;
 pub mod inspect;
 pub mod lineage;
@@ -33,6 +34,7 @@ pub mod watch;
 
 use emit::EmitArgs;
 use export::{ContentsArgs, ExportArgs};
+use import::ImportArgs;
 use inputs::InputsArgs;
 use inspect::{InspectArgs, UndoArgs};
 use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
@@ -191,6 +193,10 @@ pub enum Command {
     /// Write a run, or all that a file came from, in a format of other tools
     #[command(after_help = export::EXPORT)]
     Export(ExportArgs),
+
+    /// Make a run of what another tool recorded, or list the formats
+    #[command(after_help = import::EXAMPLES)]
+    Import(ImportArgs),
 
     /// Remove runs from the store
     #[command(after_help = runs::RM)]

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::Pause => commands::pause::pause(),
         Command::Resume => commands::pause::resume(),
         Command::Config(args) => commands::pause::config(&args),
+        Command::Import(args) => commands::import::run(args, store),
         Command::Mount(args) => commands::mount::run(args, store),
         Command::Watch(args) => commands::watch::run(args, store),
         Command::Files(args) => commands::files::run(args, store),

@@ -178,6 +178,15 @@ reasons! {
         says "the record of the file system has a gap: {what}"
         means "`watch --filesystem` could not keep up with the operations, or could not find the paths of files that were removed at \
             once. The programs themselves went on. Raise `/proc/sys/fs/fanotify/max_queued_events`. The rest of the run is complete.";
+    /// The log of another tool does not have everything.
+    ImportGap { /** What is missing. */ what: String }
+        says "the imported log has a gap: {what}"
+        means "The other tool did not log everything, or its log was cut. The sentence names the tool's option that changes this. The \
+            rest of the log is in the graph.";
+    /// A warning: times of an imported log were concluded.
+    ImportedTimes { /** How. */ what: &'static str }
+        says "{what}"
+        means "*A warning*: no operation is missing. The order of the operations is that of the log, and their times may be wrong.";
     /// Something that can't be decoded was used.
     Undecoded { /** A name in [`UNDECODED`]. */ what: String }
         says "{what} was used, which cannot be decoded"
@@ -225,6 +234,7 @@ impl Reason {
             self,
             Reason::NotFinalized { .. }
                 | Reason::ClockSet { .. }
+                | Reason::ImportedTimes { .. }
                 | Reason::PrivilegeLost { .. }
                 | Reason::ListenerRefused { .. }
         )

@@ -24,6 +24,9 @@ pub struct RunHeader {
     /// The source that wrote the records, if it is not a recorded command: `mount`, `postgres`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The log of another tool that the run was made from. `None` for every other run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedLog>,
     /// The line of a recorded shell that this run is. `None` for every other run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<ShellLine>,
@@ -97,6 +100,28 @@ impl RunHeader {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(number: &i64) -> bool {
     *number == 0
+}
+
+/// The log of another tool, from which a run was made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImportedLog {
+    /// The format: `strace`.
+    pub format: String,
+    /// The files of the log, in the order in which they were given.
+    pub files: Vec<ImportedFile>,
+}
+
+/// One file of an imported log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImportedFile {
+    /// Its absolute path at the import.
+    pub path: Vec<u8>,
+    /// The BLAKE3 digest of its content, in hexadecimal digits.
+    pub digest: String,
+    /// Its size in bytes.
+    pub bytes: u64,
 }
 
 /// A command line that was typed in a recorded shell.

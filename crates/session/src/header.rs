@@ -42,6 +42,7 @@ pub(crate) fn header(
         name: options.name.clone(),
         repeats: options.repeats.clone(),
         source: None,
+        imported: None,
         line: None,
         command: secrets.command(&command),
         environment: secrets.environment(environment),

@@ -52,6 +52,6 @@ pub use options::{LineOptions, Options, RecordingResult};
 pub use part_lock::is_recording;
 pub use record::{end_by_signal, record};
 pub use recover::recover;
-pub use redact::redacted_value;
+pub use redact::{Secrets, redacted_value};
 pub use source_run::SourceRun;
 pub use sweep::sweep;

@@ -35,7 +35,7 @@ type Owner = (u32, u32);
 
 /// The patterns of one run, and the secrets that are being read.
 #[derive(Debug, Default)]
-pub(crate) struct Secrets {
+pub struct Secrets {
     more: Vec<String>,
     /// Threads whose last `ENV` record ended within the value of a secret.
     within: HashSet<Owner>,
@@ -52,7 +52,7 @@ pub(crate) struct ReadingState {
 
 impl Secrets {
     /// The built-in patterns and these.
-    pub(crate) fn new(more: &[String]) -> Secrets {
+    pub fn new(more: &[String]) -> Secrets {
         Secrets {
             more: more.to_vec(),
             ..Secrets::default()
@@ -80,12 +80,12 @@ impl Secrets {
     }
 
     /// An environment with the values of secrets replaced.
-    pub(crate) fn environment(&self, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    pub fn environment(&self, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
         all.iter().map(|entry| self.redact(entry)).collect()
     }
 
     /// A command with the secrets among its arguments replaced.
-    pub(crate) fn command(&self, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    pub fn command(&self, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut reading = Reading::default();
         let mut next = |argument: &Vec<u8>| {
             let (kept, then) = self.argument(argument, reading, false);

@@ -330,7 +330,11 @@ pub fn random_run_id() -> String {
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .to_be_bytes();
     }
-    let bits = u64::from_be_bytes(bytes);
+    run_id_of(u64::from_be_bytes(bytes))
+}
+
+/// The id that the first 40 of these bits make.
+pub fn run_id_of(bits: u64) -> String {
     (0..8)
         .map(|i| ALPHABET[(bits >> (59 - 5 * i)) as usize & 31] as char)
         .collect()

@@ -81,7 +81,7 @@ pub use graph_rules::broken_rule;
 pub use graph_store::{
     GraphStore, Label, ReadGuard, Stream, VersionMatch, records_newest_first, same_version,
 };
-pub use home::{FORMAT, Home, random_run_id};
+pub use home::{FORMAT, Home, random_run_id, run_id_of};
 #[cfg(feature = "berkeleydb")]
 pub use key_value::BerkeleyDbStore;
 #[cfg(feature = "key-value")]

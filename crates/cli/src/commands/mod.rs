@@ -17,6 +17,7 @@ pub mod files;
 pub mod forget;
 pub mod generate;
 pub mod git_note;
+pub mod import;
 pub mod inputs;
 pub mod inspect;
 pub mod lineage;

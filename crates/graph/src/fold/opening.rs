@@ -179,7 +179,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         held.doubtful = call.certainty() == Certainty::Possible;
         // The recorder logs a listing. A process without a recorder may list the directory unseen
         // after the guard saw the open.
-        held.may_be_listed = directory && call.via == Via::Kernel && flags & O_PATH == 0;
+        // An imported log that has every call of the process has its listings, too.
+        let has_listings = self.header.imported.is_some()
+            && self.epochs[call.epoch as usize]
+                .as_ref()
+                .is_some_and(|epoch| epoch.recorded);
+        held.may_be_listed =
+            directory && call.via == Via::Kernel && flags & O_PATH == 0 && !has_listings;
         held.location = place;
         self.install_result(call, held)
     }

@@ -1,0 +1,59 @@
+//! Arguments of `import`.
+
+use std::path::PathBuf;
+
+use backstory_import::MachineMode;
+use clap::Args;
+
+use super::record::words;
+
+/// The text after the options in the help of `import`.
+pub const EXAMPLES: &str = "Examples:\n  \
+    backstory import                          list the formats\n  \
+    strace -f -y -ttt -s 4096 -o trace.log make\n  \
+    backstory import strace trace.log         make a run of the log\n  \
+    backstory of build/app                    ... and ask about it\n  \
+    backstory import strace trace.*           the logs of strace -ff\n\n\
+    The same log gives the same run: a second import changes nothing.\n\
+    Exit status: 0 if the log was imported, or had been before, 1 if it cannot be read\n\
+    or is in another format, 2 if there is no such format.";
+
+/// `import`
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The format of the log; without one, the formats are listed
+    #[arg(value_name = "FORMAT")]
+    pub format: Option<String>,
+
+    /// The file of the log; several files if the tool wrote one for each process
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+
+    /// Name the run; other commands accept the name instead of the id
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The directory in which the command began, if the log does not have it. Without this option,
+    /// it is then taken to be the directory of the log
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub cwd: Option<PathBuf>,
+
+    /// The directory of this machine that the command had as its root directory: that of a
+    /// container, or of a machine whose disk is mounted here
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+
+    /// Whether the files that the log names are looked up on this machine. `auto` looks them up if
+    /// the file of the log was written here while the command ran; `other` uses only their paths
+    #[arg(long, value_name = "MODE", value_parser = words::<MachineMode>(), default_value_t = MachineMode::Auto)]
+    pub machine: MachineMode,
+
+    /// Also redact the values of environment variables and options with this name (`*` and `?`
+    /// match; repeatable)
+    #[arg(long, value_name = "PATTERN")]
+    pub redact: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

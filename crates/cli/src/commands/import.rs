@@ -1,0 +1,172 @@
+//! `import`: makes a run of what another tool recorded.
+//!
+//! The id of the run comes from the digests of the log's files. So a second import finds the run,
+//! and stores that exchange runs agree about it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use backstory_eventlog::Log;
+use backstory_import::{
+    self as import, FORMATS, ImportFormat, ImportOptions, ImportedRun, LogFiles,
+};
+use backstory_session::RecordingResult;
+use backstory_store::{Home, open_store, run_id_of};
+
+use super::record::check_name;
+use super::{Outcome, answer};
+use crate::args::import::ImportArgs;
+use crate::error::{Failure, chain, complain};
+use crate::index::{self, Busy};
+use crate::json::{self, Value};
+use crate::text::progress::{Progress, Unit};
+
+/// Imports a log, or lists the formats.
+pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
+    let Some(name) = &args.format else {
+        return list(args.json);
+    };
+    let format = import::format(name).ok_or_else(|| unknown_format(name))?;
+    if args.files.is_empty() {
+        return Err(Failure::misuse(format!(
+            "the file is missing: backstory import {name} FILE"
+        )));
+    }
+    if let Some(name) = &args.name {
+        check_name(name)?;
+    }
+    let home = Home::locate(store).map_err(Failure::not_found)?;
+    let (cwd, root) = (
+        absolute(args.cwd.as_deref())?,
+        absolute(args.root.as_deref())?,
+    );
+    let files = read(&args.files)?;
+    let options = import::options_number(cwd.as_ref(), root.as_ref(), args.machine);
+    let number = files.number(format.name(), &options);
+    let (id, known) = run_id(&home, number.as_bytes());
+    let run = match known {
+        true => None,
+        false => Some(write(
+            format,
+            &files,
+            ImportOptions {
+                log: home.log_path(&id),
+                id: id.clone(),
+                name: args.name.clone(),
+                cwd,
+                root,
+                machine: args.machine,
+                redact: args.redact.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+        )?),
+    };
+    let mut database = open_store(&home)?;
+    index::bring_up_to_date(&home, &mut database, Busy::Wait, false)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    report(&args, &id, run)
+}
+
+/// Lists the formats.
+fn list(as_json: bool) -> Outcome {
+    answer(|out| match as_json {
+        true => {
+            let one = |format: &&dyn ImportFormat| {
+                Value::Object(vec![
+                    ("format", format.name().into()),
+                    ("about", format.about().into()),
+                ])
+            };
+            json::object(
+                out,
+                vec![("formats", Value::Array(FORMATS.iter().map(one).collect()))],
+            )
+        }
+        false => {
+            for format in FORMATS {
+                writeln!(out, "{:<12} {}", format.name(), format.about())?;
+            }
+            Ok(())
+        }
+    })
+}
+
+fn unknown_format(name: &str) -> Failure {
+    let known: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    Failure::misuse(format!(
+        "there is no import format {name:?}; the formats are: {}",
+        known.join(", ")
+    ))
+}
+
+fn absolute(path: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    let fail = |path: &Path, error| {
+        Failure::not_found(format!("cannot tell where {} is: {error}", path.display()))
+    };
+    path.map(|path| path.canonicalize().map_err(|error| fail(path, error)))
+        .transpose()
+}
+
+/// Reads the files for their digests.
+fn read(paths: &[PathBuf]) -> Result<LogFiles, Failure> {
+    let bytes = paths.iter().filter_map(|path| path.metadata().ok());
+    let bytes = bytes.map(|meta| meta.len()).sum();
+    let progress = Progress::of("reading the log", bytes, Unit::Bytes);
+    let read = LogFiles::read(paths, &|bytes| progress.done.add(bytes));
+    progress.end();
+    read.map_err(Failure::not_found)
+}
+
+/// Examines the log and writes the run.
+fn write(
+    format: &dyn ImportFormat,
+    files: &LogFiles,
+    options: ImportOptions,
+) -> Result<ImportedRun, Failure> {
+    // Each byte is read twice: to examine the log, and to write the records.
+    let progress = Progress::of("importing the log", 2 * files.bytes(), Unit::Bytes);
+    let done = import::import(format, files, &options, &|bytes| progress.done.add(bytes));
+    progress.end();
+    done.map_err(Failure::not_found)
+}
+
+/// The id of the run, and whether it is in the store already. Two logs whose digests begin alike
+/// get different ids.
+fn run_id(home: &Home, number: &[u8; 32]) -> (String, bool) {
+    let mut id = String::new();
+    for part in number.chunks_exact(8) {
+        let mut bits = [0; 8];
+        bits.copy_from_slice(part);
+        id = run_id_of(u64::from_be_bytes(bits));
+        match Log::open(home.log_path(&id)) {
+            Ok(log) if log.header().imported.is_some() => return (id, true),
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    (id, false)
+}
+
+fn report(args: &ImportArgs, id: &str, run: Option<ImportedRun>) -> Outcome {
+    let is_new = run.is_some();
+    let run = run.unwrap_or(ImportedRun {
+        incomplete_because: Vec::new(),
+        warnings: Vec::new(),
+        is_of_this_machine: false,
+    });
+    let recorded = RecordingResult {
+        run: id.to_owned(),
+        complete: Some(run.incomplete_because.is_empty()),
+        reasons: run.incomplete_because,
+        warnings: run.warnings,
+        ..RecordingResult::default()
+    };
+    if let Some(line) = recorded.warning() {
+        complain(&line);
+    }
+    answer(|out| match (args.json, is_new) {
+        (true, _) => json::object(out, vec![("run", id.into()), ("new", is_new.into())]),
+        (false, true) => writeln!(out, "imported as run {id}"),
+        (false, false) => writeln!(out, "in the store already: run {id}"),
+    })
+}

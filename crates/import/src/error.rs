@@ -1,0 +1,73 @@
+//! Why a log could not be imported.
+
+use std::path::PathBuf;
+
+/// Why a log could not be imported. Nothing is left in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the log could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no log of the tool.
+    #[error("{}, line {line}, column {column}: this is no log of {tool}: {expected} was expected", path.display())]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// The tool.
+        tool: &'static str,
+        /// The line, from 1.
+        line: u64,
+        /// The byte of the line, from 1.
+        column: usize,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// The files cannot be of one run.
+    #[error("{}: {why}", path.display())]
+    NotOfOneRun {
+        /// The first file that does not fit.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
+    /// The log of the run could not be written.
+    #[error("cannot write the log of the run: {0}")]
+    Log(#[from] backstory_eventlog::Error),
+    /// The log of the run could not be made or finalized.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Write {
+        /// Verb.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Of a file of the log that could not be read.
+    pub(crate) fn read(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+        move |source| Error::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Of a file of the store that could not be written.
+    pub(crate) fn write<'a>(
+        what: &'static str,
+        path: &'a std::path::Path,
+    ) -> impl FnOnce(std::io::Error) -> Error + 'a {
+        move |source| Error::Write {
+            what,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The formats, and what each gives.
+
+use crate::{Error, LogFiles, RecordLog};
+use backstory_eventlog::Reason;
+use backstory_eventlog::event::Time;
+use std::path::PathBuf;
+
+/// All formats, in the order in which they are listed.
+pub const FORMATS: &[&dyn ImportFormat] = &[&crate::strace::StraceFormat];
+
+/// A log format of another tool.
+pub trait ImportFormat: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// One line about it.
+    fn about(&self) -> &'static str;
+
+    /// Reads the log, and passes its operations to `records`. The log is read twice: at the second
+    /// time, `known` are the findings of the first.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or is no log of this format.
+    fn read(
+        &self,
+        job: &ImportJob<'_>,
+        known: Option<&Findings>,
+        records: &mut RecordLog,
+    ) -> Result<Findings, Error>;
+}
+
+/// A log that is imported.
+pub struct ImportJob<'a> {
+    /// Its files.
+    pub files: &'a LogFiles,
+    /// The directory in which the command began, if the user knows better than the log.
+    pub cwd: Option<PathBuf>,
+    /// The directory of this machine that the command had as its root.
+    pub root: Option<PathBuf>,
+    /// Takes the number of bytes of each piece that was read.
+    pub done: &'a dyn Fn(u64),
+}
+
+/// The facts about a run that its log gives.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    /// The command of the first process.
+    pub command: Vec<Vec<u8>>,
+    /// Its environment, if the log has it.
+    pub environment: Vec<Vec<u8>>,
+    /// Its directory.
+    pub cwd: Vec<u8>,
+    /// The files of the descriptors that it began with.
+    pub descriptors: Vec<(i32, Vec<u8>)>,
+    /// The time of the first record, in ns since 1970.
+    pub started: Time,
+    /// The time of the last one.
+    pub ended: Time,
+    /// Exit status of the first process.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The parts of the run that the log does not have.
+    pub gaps: Vec<Reason>,
+    /// Facts about the run that were concluded, and are not in the log.
+    pub warnings: Vec<Reason>,
+    /// Whether the log was written on this machine while the command ran: files that are here now
+    /// may be those that the log names.
+    pub is_of_this_machine: bool,
+    /// The time to add to each time of the log, if it has no dates.
+    pub time_base: Time,
+    /// The id of the first process, if the log has it in later lines only.
+    pub first_pid: Option<u32>,
+    /// The log has every call of its processes. So a file that no call used was not used.
+    pub has_every_call: bool,
+}
+
+/// The format with this name.
+pub fn format(name: &str) -> Option<&'static dyn ImportFormat> {
+    FORMATS.iter().copied().find(|format| format.name() == name)
+}

@@ -1,0 +1,152 @@
+//! The files of a log that is imported: their sizes, times and digests.
+
+use crate::Error;
+use backstory_eventlog::run::{ImportedFile, ImportedLog};
+use backstory_files::regular;
+use rustix::fs::{AtFlags, StatxFlags, statx};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A file of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    /// Its path, as the user gave it.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The BLAKE3 digest of its content.
+    pub digest: blake3::Hash,
+    /// Its birth on this file system, in ns since 1970, if the file system knows it.
+    pub born: Option<i64>,
+    /// Its last change, in ns since 1970.
+    pub changed: i64,
+    /// Its owner's user id.
+    pub owner: u32,
+}
+
+/// The files of a log, each of which was read once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFiles {
+    /// The files, in the order in which the user gave them.
+    pub files: Vec<LogFile>,
+}
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 16;
+
+impl LogFiles {
+    /// Reads the files once, and passes the number of bytes of each piece to `done`.
+    ///
+    /// # Errors
+    ///
+    /// A file is no regular file, or cannot be read.
+    pub fn read(paths: &[PathBuf], done: &dyn Fn(u64)) -> Result<LogFiles, Error> {
+        let files = paths.iter().map(|path| LogFile::read(path, done));
+        Ok(LogFiles {
+            files: files.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The number that the format, the contents of the files and the options have together. Equal
+    /// imports have equal numbers.
+    pub fn number(&self, format: &str, options: &[u8]) -> blake3::Hash {
+        let mut all = blake3::Hasher::new();
+        for part in [format.as_bytes(), options] {
+            all.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        for file in &self.files {
+            all.update(file.digest.as_bytes());
+        }
+        all.finalize()
+    }
+
+    /// What the header of the run says of the files.
+    pub fn imported(&self, format: &str) -> ImportedLog {
+        let file = |file: &LogFile| {
+            let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+            ImportedFile {
+                path: path.as_os_str().as_bytes().to_vec(),
+                digest: file.digest.to_hex().to_string(),
+                bytes: file.bytes,
+            }
+        };
+        ImportedLog {
+            format: format.to_owned(),
+            files: self.files.iter().map(file).collect(),
+        }
+    }
+
+    /// Checks that no file changed since it was read first.
+    ///
+    /// # Errors
+    ///
+    /// One did: a tool may still be writing it.
+    pub fn unchanged(&self) -> Result<(), Error> {
+        for file in &self.files {
+            let now = std::fs::metadata(&file.path).map_err(Error::read(&file.path))?;
+            use std::os::unix::fs::MetadataExt;
+            let changed = now.mtime() * 1_000_000_000 + now.mtime_nsec();
+            if (now.len(), changed) != (file.bytes, file.changed) {
+                return Err(Error::NotOfOneRun {
+                    path: file.path.clone(),
+                    why: "the file changed while it was read; import it when its tool has ended",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The size of all files together, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// The last change of any of the files, in ns since 1970.
+    pub fn changed(&self) -> i64 {
+        let all = self.files.iter().map(|file| file.changed);
+        all.max().unwrap_or_default()
+    }
+
+    /// The first birth of any of the files, in ns since 1970, if that of all is known.
+    pub fn born(&self) -> Option<i64> {
+        let all: Option<Vec<i64>> = self.files.iter().map(|file| file.born).collect();
+        all?.into_iter().min()
+    }
+}
+
+impl LogFile {
+    fn read(path: &Path, done: &dyn Fn(u64)) -> Result<LogFile, Error> {
+        let mut file = open(path)?;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let stat = statx(&file, "", AtFlags::EMPTY_PATH, wanted)
+            .map_err(|error| Error::read(path)(error.into()))?;
+        let has_birth = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let ns = |seconds: i64, part: u32| seconds * 1_000_000_000 + i64::from(part);
+        let mut hasher = blake3::Hasher::new();
+        let (mut piece, mut bytes) = (vec![0; PIECE], 0);
+        loop {
+            let read = file.read(&mut piece).map_err(Error::read(path))?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&piece[..read]);
+            bytes += read as u64;
+            done(read as u64);
+        }
+        Ok(LogFile {
+            path: path.to_owned(),
+            bytes,
+            digest: hasher.finalize(),
+            born: has_birth.then(|| ns(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
+            changed: ns(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+            owner: stat.stx_uid,
+        })
+    }
+}
+
+/// Opens a file of a log. Only a regular file is opened, so that this never waits.
+pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    regular::open(path).map_err(Error::read(path))
+}

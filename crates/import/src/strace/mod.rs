@@ -1,0 +1,151 @@
+//! Logs of `strace`.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `lines` | reads lines in the order of time, of one file or of those of `-ff` |
+//! | `line` | splits a line: thread, time, kind |
+//! | `moments` | converts times |
+//! | `tracer` | joins interrupted calls, and finds the parents of processes |
+//! | `text`, `constants`, `address` | read arguments and results |
+//! | `translation` | turns calls into records |
+//! | `gaps` | says what the log does not hold |
+//!
+//! The tests' oracle has another reader of strace's text (`crates/testkit/src/strace`). It reads
+//! one set of options only, and shares no code with this crate, because it is the judge of this one.
+
+mod address;
+mod constants;
+mod gaps;
+mod line;
+mod lines;
+mod moments;
+mod processes;
+mod system_call;
+mod text;
+mod tracer;
+mod translation;
+
+use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
+use lines::{LineSource, LogLine};
+use moments::{Moments, TimeKind};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use tracer::Tracer;
+
+/// A log of another format is given up after this many lines.
+const PATIENCE: usize = 1_000;
+/// strace makes its log and starts the command within this time, in ns.
+const START: i64 = 2_000_000_000;
+/// A log is complete within this time after its last call, in ns.
+const END: i64 = 60_000_000_000;
+const EXPECTED: &str = "a system call such as `openat(AT_FDCWD, \"file\", O_RDONLY) = 3`";
+
+/// `strace`
+pub(crate) struct StraceFormat;
+
+impl ImportFormat for StraceFormat {
+    fn name(&self) -> &'static str {
+        "strace"
+    }
+
+    fn about(&self) -> &'static str {
+        "a log of `strace -f`, or all logs of `strace -ff`; best with -y -ttt -s 4096"
+    }
+
+    fn read(
+        &self,
+        job: &ImportJob<'_>,
+        known: Option<&Findings>,
+        records: &mut RecordLog,
+    ) -> Result<Findings, Error> {
+        let moments = Moments::from(known.map_or(0, |known| known.time_base));
+        let mut tracer = Tracer::new(records, moments, known, root(job));
+        if known.is_none()
+            && let Some(cwd) = &job.cwd
+        {
+            tracer.findings.cwd = cwd.as_os_str().as_bytes().to_vec();
+        }
+        let mut source = LineSource::open(job.files)?;
+        let mut line = LogLine::default();
+        loop {
+            let read = source.next(&mut line)?;
+            if read == 0 || tracer.records.has_failed() {
+                break;
+            }
+            (job.done)(read);
+            tracer.gaps.cut_lines += usize::from(line.is_cut);
+            tracer.gaps.is_cut_off |= line.is_last;
+            if !line.is_cut {
+                tracer.line(&line);
+            }
+            for made in tracer.take_made() {
+                source.made(made)?;
+            }
+            let is_other = tracer.gaps.recognized == 0 && tracer.gaps.foreign >= PATIENCE;
+            if is_other {
+                break;
+            }
+        }
+        tracer.end();
+        match known {
+            Some(known) => Ok(known.clone()),
+            None => found(job, tracer, source.is_without_order()),
+        }
+    }
+}
+
+fn root(job: &ImportJob<'_>) -> Option<Vec<u8>> {
+    job.root
+        .as_ref()
+        .map(|root| root.as_os_str().as_bytes().to_vec())
+}
+
+/// The findings of the first reading.
+fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Findings, Error> {
+    let gaps = &tracer.gaps;
+    if gaps.recognized == 0 {
+        let (file, line, column) = gaps.first_foreign.unwrap_or((0, 1, 1));
+        return Err(Error::OtherFormat {
+            path: job
+                .files
+                .files
+                .get(file)
+                .map_or_else(PathBuf::new, |file| file.path.clone()),
+            tool: "strace",
+            line,
+            column,
+            expected: EXPECTED,
+        });
+    }
+    let mut findings = tracer.findings.clone();
+    let moments = tracer.moments();
+    let changed = job.files.changed();
+    findings.time_base = moments.base_before(changed);
+    findings.started += findings.time_base;
+    findings.ended += findings.time_base;
+    findings.has_every_call = gaps.has_every_call();
+    if !findings.has_every_call {
+        // A descriptor may have been opened by a call that was left out.
+        findings.descriptors.clear();
+    }
+    if findings.cwd.is_empty() {
+        findings.cwd = directory_of(job).as_os_str().as_bytes().to_vec();
+    }
+    let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&findings.cwd));
+    findings.gaps = gaps.reasons(&directory, unordered);
+    findings.warnings = gaps::time_warnings(moments.kind());
+    let born_here = |born: i64| born <= findings.started + START;
+    let written_here = (findings.ended - START..=findings.ended + END).contains(&changed);
+    findings.is_of_this_machine = moments.kind() != TimeKind::Unknown
+        && written_here
+        && job.files.born().is_some_and(born_here);
+    Ok(findings)
+}
+
+/// The directory of the log.
+fn directory_of(job: &ImportJob<'_>) -> PathBuf {
+    let path = job.files.files.first().map(|file| file.path.as_path());
+    let path = path.and_then(|path| std::path::absolute(path).ok());
+    let parent = path.as_deref().and_then(Path::parent);
+    parent.unwrap_or(Path::new("/")).to_owned()
+}

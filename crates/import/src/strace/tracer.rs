@@ -1,0 +1,679 @@
+//! The threads of a trace: joins calls that other lines cut short, and finds the parent of each
+//! process.
+//!
+//! In: lines in the order of the log. Out: whole calls, in the order in which they ended.
+//!
+//! Invariant: a process exists before its first call. strace may print calls of a child before the
+//! call that made it has returned. If one such call is open, it made the child. If there are more,
+//! the child's lines wait until one of them returns.
+
+use super::gaps::TraceGaps;
+use super::line::{Body, attached, body, prefix};
+use super::lines::LogLine;
+use super::moments::Moments;
+use super::processes::TracedProcess;
+use super::system_call::SystemCall;
+use super::text::{Returned, TextReader};
+use super::{constants, translation};
+use crate::{CallingThread, Findings, RecordLog};
+use backstory_abi::op;
+use backstory_eventlog::event::{Pid, Time, UNNUMBERED};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The thread of lines that name none, if no line ever has its number.
+const UNNAMED: Pid = UNNUMBERED + 1;
+/// Most lines that wait for the birth of their thread.
+const MOST_DELAYED: usize = 100_000;
+const CLONE_FILES: u32 = 0x400;
+const CLONE_THREAD: u32 = 0x1_0000;
+
+/// A thread of the trace.
+#[derive(Debug)]
+struct TracedThread {
+    pid: Pid,
+    open: Option<OpenCall>,
+    /// The log has a line of it.
+    spoke: bool,
+}
+
+/// A call that has not returned.
+#[derive(Debug, Clone)]
+struct OpenCall {
+    name: String,
+    text: Vec<u8>,
+    time: Time,
+    /// The child that it made, if the child was met before the call returned.
+    child: Option<Pid>,
+    /// The line ended without strace's mark: a program's own output may have cut it short.
+    is_bare: bool,
+    /// An exec that replaces the first thread of its process, which succeeds.
+    replaces: bool,
+}
+
+/// A line that waits: its time and its text after the prefix.
+type DelayedLine = (Time, Vec<u8>);
+
+/// The state of a trace.
+pub(super) struct Tracer<'a> {
+    pub(super) records: &'a mut RecordLog,
+    /// Every call is in the log, so that a use without a call did not happen.
+    pub(super) has_every_call: bool,
+    pub(super) root: Option<Vec<u8>>,
+    pub(super) findings: Findings,
+    pub(super) gaps: TraceGaps,
+    pub(super) processes: HashMap<Pid, TracedProcess>,
+    /// The first process.
+    pub(super) first: Option<Pid>,
+    moments: Moments,
+    has_begun: bool,
+    threads: HashMap<Pid, TracedThread>,
+    delayed: BTreeMap<Pid, Vec<DelayedLine>>,
+    delayed_lines: usize,
+    /// The thread of lines that name none.
+    unnamed: Pid,
+    /// Its number, once a line has it.
+    alias: Option<Pid>,
+    /// Threads that strace said it attached to.
+    attached: HashSet<Pid>,
+    /// The thread whose line ended without a mark.
+    bare: Option<Pid>,
+    /// An exec by another thread than the first, by the id that the thread gets.
+    renamed: HashMap<Pid, OpenCall>,
+    /// Threads that were made since this was last taken.
+    made: Vec<Pid>,
+}
+
+impl<'a> Tracer<'a> {
+    /// A trace that begins, with what its first reading found.
+    pub(super) fn new(
+        records: &'a mut RecordLog,
+        moments: Moments,
+        known: Option<&Findings>,
+        root: Option<Vec<u8>>,
+    ) -> Tracer<'a> {
+        Tracer {
+            records,
+            has_every_call: known.is_some_and(|known| known.has_every_call),
+            root,
+            findings: known.cloned().unwrap_or_default(),
+            gaps: TraceGaps::default(),
+            processes: HashMap::new(),
+            first: None,
+            moments,
+            has_begun: false,
+            threads: HashMap::new(),
+            delayed: BTreeMap::new(),
+            delayed_lines: 0,
+            unnamed: known.and_then(|known| known.first_pid).unwrap_or(UNNAMED),
+            alias: None,
+            attached: HashSet::new(),
+            bare: None,
+            renamed: HashMap::new(),
+            made: Vec::new(),
+        }
+    }
+
+    /// The conversion of times, after the last line.
+    pub(super) fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// Threads that were made since the last call of this.
+    pub(super) fn take_made(&mut self) -> Vec<Pid> {
+        std::mem::take(&mut self.made)
+    }
+
+    /// Takes the next line.
+    pub(super) fn line(&mut self, line: &LogLine) {
+        let prefix = prefix(&line.bytes);
+        let time = self.moments.next(prefix.stamp);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.findings.started = time;
+        }
+        self.findings.ended = self.findings.ended.max(time);
+        let said = body(prefix.body);
+        match said {
+            Body::Nothing => return,
+            Body::Attached(tid) => {
+                self.attached.insert(tid);
+                return;
+            }
+            Body::Foreign if !self.is_rest_of_bare(prefix.body) => {
+                self.foreign(line, prefix.column);
+                return;
+            }
+            _ => {}
+        }
+        let named = prefix.tid.or(line.tid);
+        let tid = match named {
+            Some(tid) => self.without_alias(tid, &said),
+            None => self.unnamed_thread(),
+        };
+        if !self.is_met(tid, &said) {
+            self.delayed
+                .entry(tid)
+                .or_default()
+                .push((time, prefix.body.to_vec()));
+            self.delayed_lines += 1;
+            if self.delayed_lines > MOST_DELAYED {
+                self.release_delayed();
+            }
+            return;
+        }
+        if !self.said(tid, time, said, prefix.body) {
+            self.foreign(line, prefix.column);
+        }
+        self.release_born();
+    }
+
+    fn foreign(&mut self, line: &LogLine, column: usize) {
+        self.gaps.foreign += 1;
+        let position = (line.file, line.number, column);
+        self.gaps.first_foreign.get_or_insert(position);
+    }
+
+    /// The thread of a line without a number: the only live one, or the first.
+    fn unnamed_thread(&mut self) -> Pid {
+        if let (1, Some(tid)) = (self.threads.len(), self.threads.keys().next()) {
+            return *tid;
+        }
+        match self.bare.or(self.first) {
+            Some(tid) if self.threads.contains_key(&tid) => tid,
+            _ => self.unnamed,
+        }
+    }
+
+    /// strace prints the number of the first thread only once there is a second one.
+    fn without_alias(&mut self, tid: Pid, said: &Body<'_>) -> Pid {
+        if self.alias == Some(tid) {
+            return self.unnamed;
+        }
+        let Some(unnamed) = self.threads.get(&self.unnamed) else {
+            return tid;
+        };
+        if tid == self.unnamed
+            || self.alias.is_some()
+            || self.threads.contains_key(&tid)
+            || self.attached.contains(&tid)
+        {
+            return tid;
+        }
+        let open = unnamed.open.as_ref();
+        let continues = match said {
+            Body::Resumed { name, .. } => open.is_some_and(|open| open.name == *name),
+            _ => open.is_none_or(|open| !makes_thread(&open.name)),
+        };
+        if !continues {
+            return tid;
+        }
+        self.alias = Some(tid);
+        self.unnamed
+    }
+
+    /// True once the thread has a process. Else its lines have to wait.
+    fn is_met(&mut self, tid: Pid, said: &Body<'_>) -> bool {
+        if self.threads.contains_key(&tid) {
+            return true;
+        }
+        if matches!(said, Body::Exited(_) | Body::Killed(_)) && !self.delayed.contains_key(&tid) {
+            // The thread was replaced by an exec, or nothing of it is in the log.
+            return true;
+        }
+        let open = self.threads.iter().filter(|(_, thread)| {
+            let call = thread.open.as_ref();
+            call.is_some_and(|call| makes_thread(&call.name) && call.child.is_none())
+        });
+        let makers: Vec<Pid> = open.map(|(tid, _)| *tid).collect();
+        match makers[..] {
+            [] => {
+                self.appear(tid);
+                true
+            }
+            [maker] => self.born_in_open_call(maker, tid),
+            _ => false,
+        }
+    }
+
+    /// Takes the open call of `maker` for the one that made `tid`. False if the call does not say
+    /// whether it makes a thread or a process.
+    fn born_in_open_call(&mut self, maker: Pid, tid: Pid) -> bool {
+        let Some(thread) = self.threads.get_mut(&maker) else {
+            return false;
+        };
+        let pid = thread.pid;
+        let Some(call) = &mut thread.open else {
+            return false;
+        };
+        let is_told = !call.name.starts_with("clone")
+            || memchr::memmem::find(&call.text, b"flags=").is_some();
+        if !is_told {
+            return false;
+        }
+        call.child = Some(tid);
+        let (args, _) = TextReader::new(&call.text).arguments();
+        let made = SystemCall {
+            thread: CallingThread { pid, tid: maker },
+            time: call.time,
+            name: &call.name.clone(),
+            args,
+            returned: Returned::default(),
+        };
+        let flags = clone_flags(&made);
+        self.birth(made.thread, made.time, tid, flags);
+        true
+    }
+
+    /// A process whose maker is not in the log.
+    fn appear(&mut self, tid: Pid) {
+        let (is_first, time) = (self.first.is_none(), self.findings.ended);
+        let thread = CallingThread { pid: tid, tid };
+        self.threads.insert(
+            tid,
+            TracedThread {
+                pid: tid,
+                open: None,
+                spoke: false,
+            },
+        );
+        let mut process = TracedProcess {
+            threads: 1,
+            is_at_start: true,
+            is_orphan: !is_first,
+            ..TracedProcess::default()
+        };
+        if is_first {
+            self.first = Some(tid);
+            for (fd, _) in &self.findings.descriptors {
+                process.opened(*fd, false);
+            }
+        } else {
+            self.gaps.orphans += 1;
+            self.records.add(op::BORN, thread, time, |record| {
+                record.process(tid, 0, b"");
+            });
+        }
+        self.processes.insert(tid, process);
+        self.started(thread, time, true);
+        if let Some(root) = self.root.clone().filter(|_| is_first) {
+            self.records.add(op::CHROOT, thread, time, |record| {
+                record.resolved().result(0).string(&root);
+            });
+        }
+    }
+
+    /// A fork: the child exists from now on.
+    fn birth(&mut self, maker: CallingThread, time: Time, child: Pid, flags: u32) {
+        self.made.push(child);
+        let is_thread = flags & CLONE_THREAD != 0;
+        let pid = if is_thread { maker.pid } else { child };
+        self.threads.insert(
+            child,
+            TracedThread {
+                pid,
+                open: None,
+                spoke: false,
+            },
+        );
+        let shares = flags & CLONE_FILES != 0;
+        let Some(process) = self.processes.get_mut(&maker.pid) else {
+            return;
+        };
+        if is_thread {
+            process.threads += 1;
+            return;
+        }
+        process.shares_descriptors |= shares;
+        let forked = process.forked(shares);
+        self.processes.insert(child, forked);
+        self.records.add(op::FORK, maker, time, |record| {
+            record.aux(flags).result(child.cast_signed());
+        });
+        let thread = CallingThread {
+            pid: child,
+            tid: child,
+        };
+        self.started(thread, time, true);
+    }
+
+    /// Notes that all calls of the process's program are in the log.
+    pub(super) fn started(&mut self, thread: CallingThread, time: Time, forked: bool) {
+        if self.has_every_call {
+            self.records.add(op::START, thread, time, |record| {
+                record
+                    .fd(thread.pid.cast_signed())
+                    .aux(u32::from(forked))
+                    .result(0);
+            });
+        }
+    }
+
+    /// Takes what a line says of a thread that was met. False if it cannot be decoded.
+    fn said(&mut self, tid: Pid, time: Time, said: Body<'_>, text: &[u8]) -> bool {
+        let is_bare = self.bare.take_if(|bare| *bare == tid).is_some();
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.spoke = true;
+        }
+        match said {
+            Body::Call { name, rest, open } => {
+                self.abandon(tid, time);
+                self.gaps.met(name);
+                self.begun(tid, time, name, rest, open)
+            }
+            Body::Resumed { name, rest, open } => {
+                let Some(mut call) = self.take_open(tid).filter(|call| call.name == name) else {
+                    // The beginning is not in the log.
+                    return true;
+                };
+                self.gaps.recognized += 1;
+                call.text.extend_from_slice(rest);
+                if open {
+                    self.keep_open(tid, call);
+                } else {
+                    self.complete(tid, time, call);
+                }
+                true
+            }
+            Body::Unfinished => {
+                if let Some(thread) = self.threads.get_mut(&tid)
+                    && let Some(call) = &mut thread.open
+                {
+                    call.is_bare = false;
+                }
+                true
+            }
+            Body::Foreign => {
+                let Some(mut call) = self.take_open(tid).filter(|_| is_bare) else {
+                    return false;
+                };
+                let from = rest_of_call(text).unwrap_or(0);
+                call.text.extend_from_slice(&text[from..]);
+                self.complete(tid, time, call);
+                true
+            }
+            Body::Renamed { name, rest, to } => {
+                self.abandon(tid, time);
+                let call = OpenCall::new(name, rest, time);
+                self.renamed.insert(
+                    to,
+                    OpenCall {
+                        replaces: true,
+                        ..call
+                    },
+                );
+                true
+            }
+            Body::Superseded(by) => {
+                self.superseded(tid, by, time);
+                true
+            }
+            Body::Exited(status) => {
+                self.gaps.recognized += 1;
+                self.ended(tid, time, Some((status & 0xff) << 8));
+                true
+            }
+            Body::Killed(signal) => {
+                self.gaps.recognized += 1;
+                let number = constants::flags(signal) as i32;
+                self.ended(tid, time, (number != 0).then_some(number & 0x7f));
+                true
+            }
+            Body::Attached(_) | Body::Nothing => true,
+        }
+    }
+
+    /// A call begins. `open`: strace says that it goes on later.
+    fn begun(&mut self, tid: Pid, time: Time, name: &str, rest: &[u8], open: bool) -> bool {
+        if let Some(at) = memchr::memmem::find(rest, b"strace: Process ")
+            && let Some(child) = attached(&rest[at..])
+        {
+            self.attached.insert(child);
+            self.keep_open(tid, OpenCall::new(name, &rest[..at], time));
+            return true;
+        }
+        if open {
+            self.gaps.recognized += 1;
+            self.keep_open(tid, OpenCall::new(name, rest, time));
+            return true;
+        }
+        let mut reader = TextReader::new(rest);
+        let (args, closed) = reader.arguments();
+        match reader.result().filter(|_| closed) {
+            Some(returned) => {
+                self.gaps.recognized += 1;
+                self.call(tid, time, name, (args, returned), None);
+                true
+            }
+            None => {
+                let call = OpenCall::new(name, rest, time);
+                self.keep_open(
+                    tid,
+                    OpenCall {
+                        is_bare: true,
+                        ..call
+                    },
+                );
+                self.bare = Some(tid);
+                // It counts as decoded once its rest is found.
+                true
+            }
+        }
+    }
+
+    fn is_rest_of_bare(&self, text: &[u8]) -> bool {
+        self.bare.is_some() && rest_of_call(text).is_some()
+    }
+
+    fn take_open(&mut self, tid: Pid) -> Option<OpenCall> {
+        self.threads.get_mut(&tid)?.open.take()
+    }
+
+    fn keep_open(&mut self, tid: Pid, call: OpenCall) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.open = Some(call);
+        }
+    }
+
+    /// A call whose text is whole.
+    fn complete(&mut self, tid: Pid, time: Time, open: OpenCall) {
+        let mut reader = TextReader::new(&open.text);
+        let (args, _) = reader.arguments();
+        let mut returned = reader.result().unwrap_or_default();
+        if open.replaces {
+            // strace 6.13 prints an error for such an exec.
+            returned.value = Some(0);
+        }
+        if open.is_bare {
+            self.gaps.recognized += 1;
+        }
+        self.call(tid, time, &open.name, (args, returned), open.child);
+    }
+
+    /// A thread goes on although its call has not returned in the log.
+    fn abandon(&mut self, tid: Pid, time: Time) {
+        let Some(open) = self.take_open(tid) else {
+            return;
+        };
+        if open.is_bare {
+            self.gaps.foreign += 1;
+        }
+        let (args, _) = TextReader::new(&open.text).arguments();
+        self.call(
+            tid,
+            time,
+            &open.name,
+            (args, Returned::default()),
+            open.child,
+        );
+    }
+
+    /// Takes a whole call. `child`: the child that was already met.
+    fn call(
+        &mut self,
+        tid: Pid,
+        time: Time,
+        name: &str,
+        (args, returned): (Vec<super::text::Arg>, Returned),
+        child: Option<Pid>,
+    ) {
+        let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else {
+            return;
+        };
+        let call = SystemCall {
+            thread: CallingThread { pid, tid },
+            time,
+            name,
+            args,
+            returned,
+        };
+        if makes_thread(name) {
+            let made = call
+                .returned
+                .outer
+                .or(call.number().map(i32::cast_unsigned));
+            let made = made.filter(|made| *made > 0 && child.is_none());
+            if let Some(made) = made.filter(|made| !self.threads.contains_key(made)) {
+                self.birth(call.thread, time, made, clone_flags(&call));
+            }
+            return;
+        }
+        translation::translate(self, &call);
+    }
+
+    /// An exec by thread `by` took over the first thread of the process.
+    fn superseded(&mut self, tid: Pid, by: Pid, time: Time) {
+        self.abandon(tid, time);
+        self.threads.remove(&by);
+        if let Some(call) = self.renamed.remove(&tid) {
+            self.keep_open(tid, call);
+        }
+    }
+
+    fn ended(&mut self, tid: Pid, time: Time, status: Option<i32>) {
+        self.abandon(tid, time);
+        let Some(thread) = self.threads.remove(&tid) else {
+            return;
+        };
+        self.attached.remove(&tid);
+        let Some(process) = self.processes.get_mut(&thread.pid) else {
+            return;
+        };
+        process.threads = process.threads.saturating_sub(1);
+        if tid == thread.pid || process.status.is_none() {
+            process.status = status;
+        }
+        let lives = process.threads > 0 && self.threads.values().any(|of| of.pid == thread.pid);
+        if lives {
+            return;
+        }
+        let status = process.status;
+        self.processes.remove(&thread.pid);
+        self.records.gone(thread.pid, time, status);
+        if self.first == Some(thread.pid)
+            && let Some(status) = status
+        {
+            let signal = status & 0x7f;
+            self.findings.exit = (signal == 0).then_some(status >> 8 & 0xff);
+            self.findings.signal = (signal != 0).then_some(signal);
+        }
+    }
+
+    /// Takes the lines that waited for threads that exist now.
+    fn release_born(&mut self) {
+        while let Some(tid) = self
+            .delayed
+            .keys()
+            .copied()
+            .find(|tid| self.threads.contains_key(tid))
+        {
+            self.replay(tid);
+        }
+    }
+
+    fn replay(&mut self, tid: Pid) {
+        let lines = self.delayed.remove(&tid).unwrap_or_default();
+        self.delayed_lines = self.delayed_lines.saturating_sub(lines.len());
+        for (time, text) in lines {
+            self.said(tid, time, body(&text), &text);
+        }
+    }
+
+    /// No call that returns tells the makers of waiting threads: each gets one of the open calls.
+    fn release_delayed(&mut self) {
+        while let Some(tid) = self.delayed.keys().next().copied() {
+            let mut makers: Vec<Pid> = self
+                .threads
+                .iter()
+                .filter(|(_, thread)| {
+                    let call = thread.open.as_ref();
+                    call.is_some_and(|call| makes_thread(&call.name) && call.child.is_none())
+                })
+                .map(|(tid, _)| *tid)
+                .collect();
+            makers.sort_unstable();
+            let made = makers
+                .first()
+                .is_some_and(|maker| self.born_in_open_call(*maker, tid));
+            if !made {
+                self.appear(tid);
+            }
+            self.replay(tid);
+        }
+    }
+
+    /// The log is over.
+    pub(super) fn end(&mut self) {
+        self.release_delayed();
+        let time = self.findings.ended;
+        let mut open: Vec<Pid> = self.threads.keys().copied().collect();
+        open.sort_unstable();
+        for tid in open {
+            self.abandon(tid, time);
+        }
+        let silent = self.threads.iter().filter(|(_, thread)| !thread.spoke);
+        self.gaps.unfollowed = silent.count();
+        let speaking = self.threads.values().filter(|thread| thread.spoke);
+        let living: HashSet<Pid> = speaking.map(|thread| thread.pid).collect();
+        self.gaps.living = living.len();
+        self.findings.first_pid = self.alias;
+    }
+}
+
+impl OpenCall {
+    fn new(name: &str, text: &[u8], time: Time) -> OpenCall {
+        OpenCall {
+            name: name.to_owned(),
+            text: text.to_vec(),
+            time,
+            child: None,
+            is_bare: false,
+            replaces: false,
+        }
+    }
+}
+
+fn makes_thread(name: &str) -> bool {
+    matches!(name, "clone" | "clone3" | "fork" | "vfork" | "__clone2")
+}
+
+/// The flags of a call that makes a thread or a process.
+fn clone_flags(call: &SystemCall<'_>) -> u32 {
+    match call.name {
+        "vfork" => (libc::CLONE_VM | libc::CLONE_VFORK) as u32,
+        "fork" => 0,
+        // The lowest byte of `flags` is the signal of the child's end.
+        _ => (call.field("flags").map_or(0, constants::flags) & !0xff) as u32,
+    }
+}
+
+/// The position at which the rest of a call begins in a line after a program's own output.
+fn rest_of_call(text: &[u8]) -> Option<usize> {
+    let mut from = text.len();
+    loop {
+        let at = memchr::memrchr(b')', &text[..from])?;
+        let after = text[at + 1..].trim_ascii_start();
+        if after.starts_with(b"= ") {
+            return Some(at);
+        }
+        from = at;
+    }
+}

@@ -1,0 +1,39 @@
+//! The records that each system call becomes. A call that is in no table changes nothing that the
+//! graph knows.
+//!
+//! In: a call with its arguments and its result. Out: records as the recorder writes them: paths as
+//! the program gave them, descriptors by number. The graph follows both.
+//!
+//! A call that never returned becomes a record without a result: its effect is possible.
+
+mod channels;
+mod descriptors;
+mod files;
+mod processes;
+
+use super::system_call::{SystemCall, Unprinted};
+use super::tracer::Tracer;
+
+/// The result of a translation: some argument could not be read.
+type Translated = Result<(), Unprinted>;
+
+/// Passes the records of a call on.
+pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
+    let tables = [
+        descriptors::translate,
+        files::translate,
+        processes::translate,
+        channels::translate,
+    ];
+    for table in tables {
+        match table(tracer, call) {
+            None => {}
+            Some(Ok(())) => return,
+            // A failed call often has a pointer that leads nowhere.
+            Some(Err(Unprinted)) => {
+                tracer.gaps.unprinted += usize::from(call.ok());
+                return;
+            }
+        }
+    }
+}
