@@ -156,7 +156,9 @@ impl RecordLog {
     }
 
     fn next_counter(&mut self, time: Time) -> u64 {
-        let counter = u64::try_from(time).unwrap_or(0).max(self.last + 1);
+        let counter = u64::try_from(time)
+            .unwrap_or(0)
+            .max(self.last.saturating_add(1));
         self.last = counter;
         counter
     }

@@ -60,6 +60,8 @@ pub struct RunDetails {
     pub annotations: Vec<backstory_store::Annotation>,
     /// Bytes of the finalized log.
     pub log_bytes: u64,
+    /// The log of another tool that the run was made from, if it was.
+    pub imported: Option<backstory_eventlog::run::ImportedLog>,
     /// The resources that the run used. `None` if unknown.
     pub usage: Option<backstory_eventlog::run::ResourceUsage>,
 }

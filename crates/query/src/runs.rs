@@ -152,6 +152,7 @@ fn stated(record: &RunRecord) -> RunDetails {
         annotations: Vec::new(),
         warnings: record.end.warnings.clone(),
         machine: record.header.machine.clone(),
+        imported: record.header.imported.clone(),
         modes: record.header.modes.clone(),
         environment: environment.map(|v| v.as_slice().into()).collect(),
         peers: Vec::new(),

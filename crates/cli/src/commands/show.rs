@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
-use backstory_eventlog::run::Modes;
+use backstory_eventlog::run::{ImportedFile, ImportedLog, Modes};
 use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
 use backstory_store::{Annotation, GraphStore};
@@ -118,6 +118,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
+        ("imported", imported(details.imported.as_ref())),
         ("usage", usage(details.usage.as_ref())),
         ("own_inputs", Value::array(&shown.own.inputs)),
         ("own_outputs", Value::array(&shown.own.outputs)),
@@ -127,6 +128,23 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
         ),
     ]);
     fields
+}
+
+/// The log of another tool that a run was made from; null for other runs.
+fn imported(log: Option<&ImportedLog>) -> Value {
+    log.map_or(Value::Null, |log| {
+        let file = |file: &ImportedFile| {
+            Value::Object(vec![
+                ("path", file.path.as_slice().into()),
+                ("digest", (&file.digest).into()),
+                ("bytes", file.bytes.into()),
+            ])
+        };
+        Value::Object(vec![
+            ("format", (&log.format).into()),
+            ("files", Value::Array(log.files.iter().map(file).collect())),
+        ])
+    })
 }
 
 /// Prints lines of a name and a value.
@@ -176,6 +194,15 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     }
     if let Some(repeated) = &run.repeats {
         lines.line("repeats", &one_line(&format!("run {repeated}")))?;
+    }
+    if let Some(log) = &shown.details.imported {
+        let paths: Vec<Bytes> = log
+            .files
+            .iter()
+            .map(|file| file.path.as_slice().into())
+            .collect();
+        let text = format!("{}: {}", log.format, named(&paths, &run.cwd));
+        lines.line("imported", &one_line(&text))?;
     }
     lines.line("inputs", &named(&shown.own.inputs, &run.cwd))?;
     lines.line("outputs", &named(&shown.own.outputs, &run.cwd))?;

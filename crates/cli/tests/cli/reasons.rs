@@ -77,6 +77,8 @@ const PROVOKED: &[(&str, fn())] = &[
         "DatabaseGap",
         databases::a_gap_of_a_watched_database_is_reported,
     ),
+    ("ImportGap", logs::gaps_of_an_imported_log_are_reported),
+    ("ImportedTimes", logs::gaps_of_an_imported_log_are_reported),
     (
         "Undecoded",
         programs::an_interface_that_cannot_be_decoded_is_reported_by_name,

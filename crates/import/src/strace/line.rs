@@ -75,6 +75,9 @@ const LARGEST_PID: u64 = 1 << 22;
 /// A smaller number of seconds is no time since 1970.
 const FIRST_EPOCH: u64 = 100_000_000;
 
+/// The latest time, in ns since 1970. A line with a later one was damaged.
+const LATEST: i64 = 4_000_000_000_000_000_000;
+
 /// The longest name of a system call, with room.
 const LONGEST_NAME: usize = 48;
 
@@ -166,7 +169,7 @@ fn ns(seconds: u64, fraction: u64) -> i64 {
     let all = seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(fraction);
-    i64::try_from(all).unwrap_or(i64::MAX)
+    i64::try_from(all).unwrap_or(LATEST).min(LATEST)
 }
 
 /// The ns of `.123`, and the text after it.

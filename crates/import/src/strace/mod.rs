@@ -121,8 +121,8 @@ fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Fin
     let moments = tracer.moments();
     let changed = job.files.changed();
     findings.time_base = moments.base_before(changed);
-    findings.started += findings.time_base;
-    findings.ended += findings.time_base;
+    findings.started = findings.started.saturating_add(findings.time_base);
+    findings.ended = findings.ended.saturating_add(findings.time_base);
     findings.has_every_call = gaps.has_every_call();
     if !findings.has_every_call {
         // A descriptor may have been opened by a call that was left out.

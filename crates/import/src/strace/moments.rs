@@ -58,14 +58,14 @@ impl Moments {
     /// The time of the next line.
     pub(super) fn next(&mut self, stamp: Option<Stamp>) -> i64 {
         self.last = match stamp {
-            None => self.last + STEP,
+            None => self.last.saturating_add(STEP),
             Some(Stamp::Epoch(time)) => {
                 self.kind = TimeKind::Epoch;
                 time.max(self.last)
             }
             Some(Stamp::Since(passed)) => {
                 self.kind = TimeKind::Since;
-                self.last + passed
+                self.last.saturating_add(passed)
             }
             Some(Stamp::Day(time)) => {
                 self.kind = TimeKind::Day;
@@ -75,14 +75,14 @@ impl Moments {
                 (self.days * DAY + time).max(self.last)
             }
         };
-        self.base + self.last
+        self.base.saturating_add(self.last)
     }
 
     /// The base for the second reading, if the last line was written at `changed`.
     pub(super) fn base_before(&self, changed: i64) -> i64 {
         match self.kind {
             TimeKind::Epoch => 0,
-            TimeKind::Since | TimeKind::Unknown => changed - self.last,
+            TimeKind::Since | TimeKind::Unknown => changed.saturating_sub(self.last),
             TimeKind::Day => {
                 let midnight = midnight_before(changed) - self.days * DAY;
                 // The last change is stored with less precision than the times.

@@ -46,6 +46,8 @@ struct OpenCall {
     child: Option<Pid>,
     /// The line ended without strace's mark: a program's own output may have cut it short.
     is_bare: bool,
+    /// A message of strace cut it short: all of the next line belongs to it.
+    by_message: bool,
     /// An exec that replaces the first thread of its process, which succeeds.
     replaces: bool,
 }
@@ -66,6 +68,8 @@ pub(super) struct Tracer<'a> {
     pub(super) first: Option<Pid>,
     moments: Moments,
     has_begun: bool,
+    /// The time of the line.
+    now: Time,
     threads: HashMap<Pid, TracedThread>,
     delayed: BTreeMap<Pid, Vec<DelayedLine>>,
     delayed_lines: usize,
@@ -101,6 +105,7 @@ impl<'a> Tracer<'a> {
             first: None,
             moments,
             has_begun: false,
+            now: 0,
             threads: HashMap::new(),
             delayed: BTreeMap::new(),
             delayed_lines: 0,
@@ -130,6 +135,7 @@ impl<'a> Tracer<'a> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.findings.started = time;
         }
+        self.now = time;
         self.findings.ended = self.findings.ended.max(time);
         let said = body(prefix.body);
         match said {
@@ -145,7 +151,9 @@ impl<'a> Tracer<'a> {
             _ => {}
         }
         let named = prefix.tid.or(line.tid);
-        let tid = match named {
+        let is_rest = matches!(said, Body::Foreign | Body::Unfinished);
+        let tid = match named.or(self.bare.filter(|_| is_rest)) {
+            Some(tid) if is_rest => tid,
             Some(tid) => self.without_alias(tid, &said),
             None => self.unnamed_thread(),
         };
@@ -265,7 +273,7 @@ impl<'a> Tracer<'a> {
 
     /// A process whose maker is not in the log.
     fn appear(&mut self, tid: Pid) {
-        let (is_first, time) = (self.first.is_none(), self.findings.ended);
+        let (is_first, time) = (self.first.is_none(), self.now);
         let thread = CallingThread { pid: tid, tid };
         self.threads.insert(
             tid,
@@ -385,7 +393,10 @@ impl<'a> Tracer<'a> {
                 let Some(mut call) = self.take_open(tid).filter(|_| is_bare) else {
                     return false;
                 };
-                let from = rest_of_call(text).unwrap_or(0);
+                let from = match call.by_message {
+                    true => 0,
+                    false => rest_of_call(text).unwrap_or(0),
+                };
                 call.text.extend_from_slice(&text[from..]);
                 self.complete(tid, time, call);
                 true
@@ -427,7 +438,13 @@ impl<'a> Tracer<'a> {
             && let Some(child) = attached(&rest[at..])
         {
             self.attached.insert(child);
-            self.keep_open(tid, OpenCall::new(name, &rest[..at], time));
+            let call = OpenCall {
+                is_bare: true,
+                by_message: true,
+                ..OpenCall::new(name, &rest[..at], time)
+            };
+            self.keep_open(tid, call);
+            self.bare = Some(tid);
             return true;
         }
         if open {
@@ -623,7 +640,7 @@ impl<'a> Tracer<'a> {
     /// The log is over.
     pub(super) fn end(&mut self) {
         self.release_delayed();
-        let time = self.findings.ended;
+        let time = self.now;
         let mut open: Vec<Pid> = self.threads.keys().copied().collect();
         open.sort_unstable();
         for tid in open {
@@ -646,6 +663,7 @@ impl OpenCall {
             time,
             child: None,
             is_bare: false,
+            by_message: false,
             replaces: false,
         }
     }

@@ -123,3 +123,19 @@ pub(super) fn a_log_that_was_cut_is_reported() {
     }
     place.is_complete_without_reasons();
 }
+
+#[test]
+pub(super) fn gaps_of_an_imported_log_are_reported() {
+    let place = Place::new();
+    let lines = "1 execve(\"/bin/x\", [\"x\"], 0x7f /* 1 var */) = 0\n\
+        1 brk(NULL) = 0x1000\n1 +++ exited with 0 +++\n";
+    place.write("whole.log", lines);
+    assert_eq!(place.run(&["import", "strace", "whole.log"]).status, 0);
+    place.has_warning("the log has no times (-ttt)");
+    place.write(
+        "cut.log",
+        lines.strip_suffix("1 +++ exited with 0 +++\n").unwrap(),
+    );
+    assert_eq!(place.run(&["import", "strace", "cut.log"]).status, 0);
+    place.is_reported("the imported log has a gap: the log ends before 1 process of the run");
+}

@@ -1,0 +1,60 @@
+//! A large log is imported in bounded memory.
+
+use super::Desk;
+use std::io::{BufWriter, Write};
+
+/// Writes a log of this many bytes: one shell that runs many compilers.
+fn write_log(path: &std::path::Path, size: usize) -> u64 {
+    let mut out = BufWriter::new(std::fs::File::create(path).unwrap());
+    writeln!(
+        out,
+        "100 1700000000.0 execve(\"/bin/sh\", [\"sh\"], 0x7f /* 3 vars */) = 0"
+    )
+    .unwrap();
+    writeln!(out, "100 1700000000.1 brk(NULL) = 0x1000").unwrap();
+    let (mut written, mut children) = (0, 0);
+    while written < size {
+        let (pid, second) = (101 + children % 30_000, 1_700_000_001 + children);
+        let mut text = format!(
+            "100 {second}.0 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD) = {pid}\n\
+             {pid} {second}.1 execve(\"/usr/bin/cc\", [\"cc\", \"-c\", \"f{pid}.c\"], 0x7f) = 0\n"
+        );
+        for header in 0..40 {
+            text += &format!(
+                "{pid} {second}.2 openat(AT_FDCWD</w>, \"h/{header}.h\", O_RDONLY|O_CLOEXEC) = 3</w/h/{header}.h>\n\
+                 {pid} {second}.2 read(3</w/h/{header}.h>, \"\\177ELF\\2\\1\\1\\0\\0\\0\\0\"..., 832) = 832\n\
+                 {pid} {second}.2 close(3</w/h/{header}.h>) = 0\n"
+            );
+        }
+        text += &format!("{pid} {second}.3 +++ exited with 0 +++\n");
+        written += text.len();
+        children += 1;
+        out.write_all(text.as_bytes()).unwrap();
+    }
+    writeln!(out, "100 1800000000.0 +++ exited with 0 +++").unwrap();
+    out.flush().unwrap();
+    children
+}
+
+#[test]
+fn a_log_of_100_megabytes_is_imported_within_60_megabytes_of_memory() {
+    let desk = Desk::new();
+    let log = desk.work().join("trace.log");
+    let children = write_log(&log, 100 << 20);
+    desk.stage.user().owns(&log).unwrap();
+    let mut shell = desk.stage.command("sh");
+    // The mapped pages of the run's log do not count.
+    let line = "ulimit -d 61440 && exec \"$0\" import strace trace.log";
+    shell
+        .args(["-c", line])
+        .arg(desk.stage.path().join("bin/backstory"));
+    shell
+        .env("BACKSTORY_STORE", desk.stage.store())
+        .current_dir(desk.work());
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let show = desk.json(&["show", "--json"]);
+    assert_eq!(show["processes"], children + 1, "{show}");
+    assert_eq!(show["files_read"], 42, "{show}");
+    assert_eq!(desk.reasons(), "[]");
+}

@@ -1,0 +1,94 @@
+//! A log of strace that is cut at any byte, or changed at any byte, is imported or refused. It never
+//! ends the program.
+
+// A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
+#![allow(clippy::unwrap_used)]
+
+use backstory_eventlog::Log;
+use backstory_import::{Error, ImportOptions, LogFiles, MachineMode, format, import};
+use std::path::Path;
+
+/// Lines of many kinds.
+const TEXT: &str = r#"7 1700000000.000001 execve("/bin/sh", ["sh", "-c", "a\nb\377"...], ["A=b"] /* 1 var */) = 0 <0.000123>
+7 1700000000.000002 openat(AT_FDCWD</w\74>, "in", O_RDONLY|O_CLOEXEC) = 3</w/in>
+7 1700000000.000003 clone3({flags=CLONE_VM|CLONE_VFORK, exit_signal=SIGCHLD, stack=0x7f, stack_size=0x9000}, 88 <unfinished ...>
+8 1700000000.000004 connect(4<TCP:[127.0.0.1:1->127.0.0.1:2]>, {sa_family=AF_INET6, sin6_port=htons(443), inet_pton(AF_INET6, "::1", &sin6_addr), sin6_scope_id=0}, 28) = -1 EINPROGRESS (Operation now in progress)
+8 1700000000.000005 recvmsg(3, {msg_name=NULL, msg_control=[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[5, 6]}], msg_flags=0}, 0) = 1
+8 1700000000.000006 execve("/bin/x", ["x"], 0x7f /* 3 vars */ <unfinished ...>
+7 1700000000.000007 <... clone3 resumed> => {parent_tid=[0]}, 88) = 8
+8 1700000000.000008 <... execve resumed>) = 0
+8 1700000000.000009 --- SIGTERM {si_signo=SIGTERM, si_code=SI_USER} ---
+8 1700000000.000010 +++ killed by SIGTERM +++
+7 1700000000.000011 wait4(-1, [{WIFSIGNALED(s) && WTERMSIG(s) == SIGTERM}], 0, NULL) = 8
+7 1700000000.000012 pipe2([3<pipe:[1]>, 4<pipe:[1]>], 0) = 0
+7 1700000000.000013 renameat2(3</w>, "a", AT_FDCWD</w>, "b", RENAME_NOREPLACE) = 0
+7 1700000000.000014 write(1, "x", 1x
+)                       = 1
+7 1700000000.000015 exit_group(3) = ?
+7 1700000000.000016 +++ exited with 3 +++
+"#;
+
+/// Imports a file. Returns the number of events of the run.
+fn imported(dir: &Path, bytes: &[u8]) -> Result<usize, Error> {
+    let path = dir.join("trace.log");
+    std::fs::write(&path, bytes).unwrap();
+    let files = LogFiles::read(&[path], &|_| ())?;
+    let log = dir.join("aaaaaaaa.log");
+    let options = ImportOptions {
+        id: "aaaaaaaa".to_owned(),
+        name: None,
+        log: log.clone(),
+        cwd: None,
+        root: None,
+        machine: MachineMode::Other,
+        redact: Vec::new(),
+        version: "0".to_owned(),
+    };
+    import(format("strace").unwrap(), &files, &options, &|_| ())?;
+    let read = Log::open(&log).unwrap();
+    assert_eq!(read.damage().reason(), None);
+    assert!(read.resolved() && read.end().is_some());
+    let events = read.events().count();
+    std::fs::remove_file(&log).unwrap();
+    Ok(events)
+}
+
+fn others(dir: &Path) -> Vec<String> {
+    let all = std::fs::read_dir(dir).unwrap();
+    let names = all.map(|one| one.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "trace.log").collect()
+}
+
+#[test]
+fn a_log_cut_at_any_byte_is_imported_as_far_as_it_goes_or_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = imported(dir.path(), TEXT.as_bytes()).unwrap();
+    assert!(whole > 12, "{whole}");
+    let first_line = TEXT.find('\n').unwrap();
+    let mut last = 0;
+    for end in 0..TEXT.len() {
+        match imported(dir.path(), &TEXT.as_bytes()[..end]) {
+            Ok(events) => {
+                assert!(events <= whole, "{end}: {events}");
+                last = events;
+            }
+            Err(Error::OtherFormat { line: 1, .. }) => assert!(end <= first_line, "{end}"),
+            Err(error) => panic!("{end}: {error}"),
+        }
+        assert_eq!(others(dir.path()), Vec::<String>::new(), "{end}");
+    }
+    assert!(last + 3 >= whole, "{last} of {whole}");
+}
+
+#[test]
+fn a_log_with_any_byte_changed_is_imported_or_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..TEXT.len() {
+        let with = [b'"', b'(', b'\n', 0, 0xff, b'9'][at % 6];
+        let mut bytes = TEXT.as_bytes().to_vec();
+        bytes[at] = with;
+        if let Err(error) = imported(dir.path(), &bytes) {
+            panic!("{at}: {error}");
+        }
+    }
+}
