@@ -27,6 +27,7 @@ fn header() -> RunHeader {
         name: Some("golden".to_owned()),
         repeats: None,
         source: None,
+        imported: None,
         line: None,
         command: ["sh", "-c", "cp a b"].map(|a| a.as_bytes().to_vec()).into(),
         environment: vec![b"PATH=/bin".to_vec(), b"ODD=\xff".to_vec()],

@@ -24,7 +24,7 @@ pub enum Error {
         line: u64,
         /// The byte of the line, from 1.
         column: usize,
-        /// What should be there.
+        /// The text that should be there.
         expected: &'static str,
     },
     /// The files cannot be of one run.

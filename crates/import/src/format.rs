@@ -1,12 +1,9 @@
-//! The formats, and what each gives.
+//! A format, and the facts that a log of it gives.
 
 use crate::{Error, LogFiles, RecordLog};
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::Time;
 use std::path::PathBuf;
-
-/// All formats, in the order in which they are listed.
-pub const FORMATS: &[&dyn ImportFormat] = &[&crate::strace::StraceFormat];
 
 /// A log format of another tool.
 pub trait ImportFormat: Sync {
@@ -74,9 +71,4 @@ pub struct Findings {
     pub first_pid: Option<u32>,
     /// The log has every call of its processes. So a file that no call used was not used.
     pub has_every_call: bool,
-}
-
-/// The format with this name.
-pub fn format(name: &str) -> Option<&'static dyn ImportFormat> {
-    FORMATS.iter().copied().find(|format| format.name() == name)
 }

@@ -62,7 +62,7 @@ impl LogFiles {
         all.finalize()
     }
 
-    /// What the header of the run says of the files.
+    /// The files, as the header of the run names them.
     pub fn imported(&self, format: &str) -> ImportedLog {
         let file = |file: &LogFile| {
             let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());

@@ -3,17 +3,18 @@
 //! In: the log of another tool. Out: the log of a run, like any other in the store, whose header
 //! says from which file it was made.
 //!
-//! A log is read three times: for its digest, to examine it, and to write the records. So the log of
-//! a run is begun only if the file is in the right format, and memory does not grow with the log.
+//! A log is read three times: for its digest, to examine it, and to write the records. So the log
+//! of a run is begun only if the file is in the right format. Memory does not grow with the log.
 //!
 //! Invariants:
 //!
 //! - Nothing is left in the store if an import fails.
 //! - The same files with the same options give the same run id.
-//! - What the other tool left out is a reason why the run is incomplete.
+//! - Each gap of the other tool's log is a reason why the run is incomplete.
 //!
 //! Absent: stores, and the meaning of records, which belongs to the graph.
 
+mod catalogue;
 mod error;
 mod format;
 mod importing;
@@ -21,8 +22,9 @@ mod inputs;
 mod record_log;
 mod strace;
 
+pub use catalogue::{FORMATS, format};
 pub use error::Error;
-pub use format::{FORMATS, Findings, ImportFormat, ImportJob, format};
+pub use format::{Findings, ImportFormat, ImportJob};
 pub use importing::{ImportOptions, ImportedRun, MachineMode, import, options_number};
 pub use inputs::{LogFile, LogFiles};
 pub use record_log::{CallingThread, RecordLog};

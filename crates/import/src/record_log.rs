@@ -215,7 +215,7 @@ impl RecordLog {
 fn empty_chunk(seq: u32, taken: u64) -> ChunkBuilder {
     ChunkBuilder::new(Chunk {
         seq,
-        // Chunks with the time 0 are told apart by their first record, which is slower.
+        // Chunks with the time 0 are distinguished by their first record, which is slower.
         taken: taken.max(1),
         ..Chunk::default()
     })

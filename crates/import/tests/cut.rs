@@ -1,5 +1,5 @@
-//! A log of strace that is cut at any byte, or changed at any byte, is imported or refused. It never
-//! ends the program.
+//! A log of strace that is cut at any byte, or changed at any byte, is imported or refused. The
+//! program never panics.
 
 // A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]

@@ -38,8 +38,8 @@ pub struct ImportArgs {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub cwd: Option<PathBuf>,
 
-    /// The directory of this machine that the command had as its root directory: that of a
-    /// container, or of a machine whose disk is mounted here
+    /// The directory of this machine that the command had as its root directory. It is that of a
+    /// container, or of another machine's disk that is mounted here
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub root: Option<PathBuf>,
 

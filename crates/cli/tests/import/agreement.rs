@@ -167,7 +167,7 @@ fn an_archive_and_links_agree() {
     agree("an archive", &["tar", "gzip"], BEST, "true", line);
 }
 
-/// The results of one line are the same, whatever strace was told to print.
+/// The results of one line are the same, with any option of strace.
 #[test]
 fn every_option_of_strace_gives_the_same_files_and_programs() {
     let Some(desk) = Desk::with_strace("the options of strace") else {

@@ -32,6 +32,7 @@ pub fn header(command: &[&str]) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        imported: None,
         line: None,
         command: command.iter().map(|a| a.as_bytes().to_vec()).collect(),
         environment: vec![b"PATH=/bin".to_vec()],

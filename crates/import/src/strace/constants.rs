@@ -2,8 +2,6 @@
 //!
 //! A part of flags may also be a number, with its names in a comment (`-X raw`, `-X verbose`).
 
-use super::text::number;
-
 /// The number behind a name. `None` if the name is not known here.
 type Named = (&'static str, i64);
 
@@ -61,6 +59,22 @@ pub(super) fn error_number(text: &str) -> i32 {
         .and_then(|value| i32::try_from(value).ok())
         .filter(|value| *value > 0)
         .unwrap_or(libc::EIO)
+}
+
+/// A number as strace prints it: decimal, `0x` hexadecimal, or octal with a leading `0`.
+pub(super) fn number(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok()?.cast_signed(),
+        None if digits.len() > 1 && digits.starts_with('0') => {
+            i64::from_str_radix(digits, 8).ok()?
+        }
+        None => digits.parse().ok()?,
+    };
+    Some(value.wrapping_mul(sign))
 }
 
 /// The number behind a name, or a number.

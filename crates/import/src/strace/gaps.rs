@@ -1,4 +1,4 @@
-//! What a trace does not hold. In: facts that are met while it is read. Out: reasons, in sentences.
+//! The gaps of a trace. In: facts that are met while it is read. Out: reasons, in sentences.
 
 use super::moments::TimeKind;
 use backstory_eventlog::Reason;
@@ -6,8 +6,8 @@ use backstory_vocabulary::counted;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-/// Calls that nearly every program makes at its start. If a trace has none, strace was told to
-/// leave calls out.
+/// Calls that nearly every program makes at its start. If a trace has none, an option of strace
+/// left calls out.
 const OF_EVERY_PROGRAM: [&str; 9] = [
     "brk",
     "arch_prctl",
@@ -82,7 +82,7 @@ impl TraceGaps {
         names.iter().any(|name| self.names.contains(*name))
     }
 
-    /// True unless strace was told to leave calls out.
+    /// True unless an option of strace left calls out.
     pub(super) fn has_every_call(&self) -> bool {
         self.has_any(&OF_EVERY_PROGRAM)
     }

@@ -32,7 +32,7 @@ pub(super) struct Prefix<'a> {
     pub(super) column: usize,
 }
 
-/// What a line says.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body<'a> {
     /// A system call: its name, and the text after the parenthesis. `open`: another thread's line

@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest line that is taken, in bytes. strace prints none of this length, unless it was told
-/// to print all data.
+/// The longest line that is taken, in bytes. strace prints one of this length only if
+/// its options print all data.
 const LONGEST: u64 = 16 << 20;
 
 /// A line and its position.

@@ -5,23 +5,26 @@
 //! | `lines` | reads lines in the order of time, of one file or of those of `-ff` |
 //! | `line` | splits a line: thread, time, kind |
 //! | `moments` | converts times |
-//! | `tracer` | joins interrupted calls, and finds the parents of processes |
+//! | `tracer`, `births` | join interrupted calls, and find the parents of processes |
 //! | `text`, `constants`, `address` | read arguments and results |
 //! | `translation` | turns calls into records |
 //! | `gaps` | says what the log does not hold |
 //!
 //! The tests' oracle has another reader of strace's text (`crates/testkit/src/strace`). It reads
-//! one set of options only, and shares no code with this crate, because it is the judge of this one.
+//! one set of options only. It shares no code with this crate, because it judges this one, too.
 
 mod address;
+mod births;
 mod constants;
 mod gaps;
 mod line;
 mod lines;
 mod moments;
+mod open_calls;
 mod processes;
 mod system_call;
 mod text;
+mod trace_state;
 mod tracer;
 mod translation;
 
@@ -63,25 +66,26 @@ impl ImportFormat for StraceFormat {
         if known.is_none()
             && let Some(cwd) = &job.cwd
         {
-            tracer.findings.cwd = cwd.as_os_str().as_bytes().to_vec();
+            tracer.state.findings.cwd = cwd.as_os_str().as_bytes().to_vec();
         }
         let mut source = LineSource::open(job.files)?;
         let mut line = LogLine::default();
         loop {
             let read = source.next(&mut line)?;
-            if read == 0 || tracer.records.has_failed() {
+            if read == 0 || tracer.state.records.has_failed() {
                 break;
             }
             (job.done)(read);
-            tracer.gaps.cut_lines += usize::from(line.is_cut);
-            tracer.gaps.is_cut_off |= line.is_last;
+            tracer.state.gaps.cut_lines += usize::from(line.is_cut);
+            tracer.state.gaps.is_cut_off |= line.is_last;
             if !line.is_cut {
                 tracer.line(&line);
             }
             for made in tracer.take_made() {
                 source.made(made)?;
             }
-            let is_other = tracer.gaps.recognized == 0 && tracer.gaps.foreign >= PATIENCE;
+            let is_other =
+                tracer.state.gaps.recognized == 0 && tracer.state.gaps.foreign >= PATIENCE;
             if is_other {
                 break;
             }
@@ -102,7 +106,7 @@ fn root(job: &ImportJob<'_>) -> Option<Vec<u8>> {
 
 /// The findings of the first reading.
 fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Findings, Error> {
-    let gaps = &tracer.gaps;
+    let gaps = &tracer.state.gaps;
     if gaps.recognized == 0 {
         let (file, line, column) = gaps.first_foreign.unwrap_or((0, 1, 1));
         return Err(Error::OtherFormat {
@@ -117,7 +121,7 @@ fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Fin
             expected: EXPECTED,
         });
     }
-    let mut findings = tracer.findings.clone();
+    let mut findings = tracer.state.findings.clone();
     let moments = tracer.moments();
     let changed = job.files.changed();
     findings.time_base = moments.base_before(changed);

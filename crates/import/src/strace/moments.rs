@@ -69,7 +69,7 @@ impl Moments {
             }
             Some(Stamp::Day(time)) => {
                 self.kind = TimeKind::Day;
-                // Midnight has passed. A clock that was set back a little is none.
+                // Midnight has passed. A clock may have been set back a little.
                 self.days += i64::from(time < self.last_of_day - DAY / 2);
                 self.last_of_day = time;
                 (self.days * DAY + time).max(self.last)

@@ -1,8 +1,8 @@
 //! The processes of a trace, and their descriptors, as far as records need them.
 //!
-//! The graph follows descriptors, directories and names itself. Here it is only known which
-//! descriptors exist, so that those from before the log are found. And it is known which of them were
-//! used, because a record of each read would make a log as large as the trace.
+//! The graph follows descriptors, directories and names itself. This module knows which descriptors
+//! exist, so that those from before the log are found. It also knows which of them were used,
+//! because a record of each read would make a log as large as the trace.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl TracedProcess {
         }
     }
 
-    /// An exec closes descriptors. What the next program does with the others is a use of its own.
+    /// An exec closes descriptors. The next program uses the others anew.
     pub(super) fn executed(&mut self) {
         self.descriptors.retain(|_, marks| *marks & CLOEXEC == 0);
         self.descriptors.values_mut().for_each(|marks| *marks = 0);

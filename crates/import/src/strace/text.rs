@@ -5,6 +5,8 @@
 //! Invariant: any bytes are read to their end, and each byte once. A text that is cut gives the
 //! arguments that are whole.
 
+use super::constants::{error_number, number};
+
 /// An argument of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Arg {
@@ -267,9 +269,7 @@ impl<'a> TextReader<'a> {
         }
         let after = lossy(self.rest());
         if value < 0 {
-            returned.value = Some(-i64::from(super::constants::error_number(
-                after.trim_start(),
-            )));
+            returned.value = Some(-i64::from(error_number(after.trim_start())));
         } else if let Some((_, note)) = after.split_once("/* ") {
             let first = note.split(' ').next().and_then(|first| first.parse().ok());
             returned.outer = first.filter(|_| note.contains("strace's PID NS"));
@@ -286,22 +286,6 @@ fn restarted(text: &[u8]) -> Option<i64> {
 
 fn is_of_number(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || byte == b'-' || byte == b'x'
-}
-
-/// A number as strace prints it: decimal, `0x` hexadecimal, or octal with a leading `0`.
-pub(super) fn number(text: &str) -> Option<i64> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text),
-    };
-    let value = match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok()?.cast_signed(),
-        None if digits.len() > 1 && digits.starts_with('0') => {
-            i64::from_str_radix(digits, 8).ok()?
-        }
-        None => digits.parse().ok()?,
-    };
-    Some(value.wrapping_mul(sign))
 }
 
 /// `AT_FDCWD`, or a number that can be a descriptor.

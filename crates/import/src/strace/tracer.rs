@@ -7,16 +7,15 @@
 //! call that made it has returned. If one such call is open, it made the child. If there are more,
 //! the child's lines wait until one of them returns.
 
-use super::gaps::TraceGaps;
 use super::line::{Body, attached, body, prefix};
 use super::lines::LogLine;
 use super::moments::Moments;
-use super::processes::TracedProcess;
+use super::open_calls::{OpenCall, clone_flags, makes_thread, rest_of_call};
 use super::system_call::SystemCall;
 use super::text::{Returned, TextReader};
+use super::trace_state::TraceState;
 use super::{constants, translation};
 use crate::{CallingThread, Findings, RecordLog};
-use backstory_abi::op;
 use backstory_eventlog::event::{Pid, Time, UNNUMBERED};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,32 +23,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 const UNNAMED: Pid = UNNUMBERED + 1;
 /// Most lines that wait for the birth of their thread.
 const MOST_DELAYED: usize = 100_000;
-const CLONE_FILES: u32 = 0x400;
-const CLONE_THREAD: u32 = 0x1_0000;
 
 /// A thread of the trace.
 #[derive(Debug)]
-struct TracedThread {
-    pid: Pid,
-    open: Option<OpenCall>,
+pub(super) struct TracedThread {
+    pub(super) pid: Pid,
+    pub(super) open: Option<OpenCall>,
     /// The log has a line of it.
-    spoke: bool,
-}
-
-/// A call that has not returned.
-#[derive(Debug, Clone)]
-struct OpenCall {
-    name: String,
-    text: Vec<u8>,
-    time: Time,
-    /// The child that it made, if the child was met before the call returned.
-    child: Option<Pid>,
-    /// The line ended without strace's mark: a program's own output may have cut it short.
-    is_bare: bool,
-    /// A message of strace cut it short: all of the next line belongs to it.
-    by_message: bool,
-    /// An exec that replaces the first thread of its process, which succeeds.
-    replaces: bool,
+    pub(super) spoke: bool,
 }
 
 /// A line that waits: its time and its text after the prefix.
@@ -57,22 +38,14 @@ type DelayedLine = (Time, Vec<u8>);
 
 /// The state of a trace.
 pub(super) struct Tracer<'a> {
-    pub(super) records: &'a mut RecordLog,
-    /// Every call is in the log, so that a use without a call did not happen.
-    pub(super) has_every_call: bool,
-    pub(super) root: Option<Vec<u8>>,
-    pub(super) findings: Findings,
-    pub(super) gaps: TraceGaps,
-    pub(super) processes: HashMap<Pid, TracedProcess>,
-    /// The first process.
-    pub(super) first: Option<Pid>,
-    moments: Moments,
+    pub(super) state: TraceState<'a>,
+    pub(super) moments: Moments,
     has_begun: bool,
     /// The time of the line.
-    now: Time,
-    threads: HashMap<Pid, TracedThread>,
-    delayed: BTreeMap<Pid, Vec<DelayedLine>>,
-    delayed_lines: usize,
+    pub(super) now: Time,
+    pub(super) threads: HashMap<Pid, TracedThread>,
+    pub(super) delayed: BTreeMap<Pid, Vec<DelayedLine>>,
+    pub(super) delayed_lines: usize,
     /// The thread of lines that name none.
     unnamed: Pid,
     /// Its number, once a line has it.
@@ -84,7 +57,7 @@ pub(super) struct Tracer<'a> {
     /// An exec by another thread than the first, by the id that the thread gets.
     renamed: HashMap<Pid, OpenCall>,
     /// Threads that were made since this was last taken.
-    made: Vec<Pid>,
+    pub(super) made: Vec<Pid>,
 }
 
 impl<'a> Tracer<'a> {
@@ -96,13 +69,7 @@ impl<'a> Tracer<'a> {
         root: Option<Vec<u8>>,
     ) -> Tracer<'a> {
         Tracer {
-            records,
-            has_every_call: known.is_some_and(|known| known.has_every_call),
-            root,
-            findings: known.cloned().unwrap_or_default(),
-            gaps: TraceGaps::default(),
-            processes: HashMap::new(),
-            first: None,
+            state: TraceState::new(records, known, root),
             moments,
             has_begun: false,
             now: 0,
@@ -133,10 +100,10 @@ impl<'a> Tracer<'a> {
         let prefix = prefix(&line.bytes);
         let time = self.moments.next(prefix.stamp);
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.findings.started = time;
+            self.state.findings.started = time;
         }
         self.now = time;
-        self.findings.ended = self.findings.ended.max(time);
+        self.state.findings.ended = self.state.findings.ended.max(time);
         let said = body(prefix.body);
         match said {
             Body::Nothing => return,
@@ -175,9 +142,9 @@ impl<'a> Tracer<'a> {
     }
 
     fn foreign(&mut self, line: &LogLine, column: usize) {
-        self.gaps.foreign += 1;
+        self.state.gaps.foreign += 1;
         let position = (line.file, line.number, column);
-        self.gaps.first_foreign.get_or_insert(position);
+        self.state.gaps.first_foreign.get_or_insert(position);
     }
 
     /// The thread of a line without a number: the only live one, or the first.
@@ -185,7 +152,7 @@ impl<'a> Tracer<'a> {
         if let (1, Some(tid)) = (self.threads.len(), self.threads.keys().next()) {
             return *tid;
         }
-        match self.bare.or(self.first) {
+        match self.bare.or(self.state.first) {
             Some(tid) if self.threads.contains_key(&tid) => tid,
             _ => self.unnamed,
         }
@@ -218,145 +185,8 @@ impl<'a> Tracer<'a> {
         self.unnamed
     }
 
-    /// True once the thread has a process. Else its lines have to wait.
-    fn is_met(&mut self, tid: Pid, said: &Body<'_>) -> bool {
-        if self.threads.contains_key(&tid) {
-            return true;
-        }
-        if matches!(said, Body::Exited(_) | Body::Killed(_)) && !self.delayed.contains_key(&tid) {
-            // The thread was replaced by an exec, or nothing of it is in the log.
-            return true;
-        }
-        let open = self.threads.iter().filter(|(_, thread)| {
-            let call = thread.open.as_ref();
-            call.is_some_and(|call| makes_thread(&call.name) && call.child.is_none())
-        });
-        let makers: Vec<Pid> = open.map(|(tid, _)| *tid).collect();
-        match makers[..] {
-            [] => {
-                self.appear(tid);
-                true
-            }
-            [maker] => self.born_in_open_call(maker, tid),
-            _ => false,
-        }
-    }
-
-    /// Takes the open call of `maker` for the one that made `tid`. False if the call does not say
-    /// whether it makes a thread or a process.
-    fn born_in_open_call(&mut self, maker: Pid, tid: Pid) -> bool {
-        let Some(thread) = self.threads.get_mut(&maker) else {
-            return false;
-        };
-        let pid = thread.pid;
-        let Some(call) = &mut thread.open else {
-            return false;
-        };
-        let is_told = !call.name.starts_with("clone")
-            || memchr::memmem::find(&call.text, b"flags=").is_some();
-        if !is_told {
-            return false;
-        }
-        call.child = Some(tid);
-        let (args, _) = TextReader::new(&call.text).arguments();
-        let made = SystemCall {
-            thread: CallingThread { pid, tid: maker },
-            time: call.time,
-            name: &call.name.clone(),
-            args,
-            returned: Returned::default(),
-        };
-        let flags = clone_flags(&made);
-        self.birth(made.thread, made.time, tid, flags);
-        true
-    }
-
-    /// A process whose maker is not in the log.
-    fn appear(&mut self, tid: Pid) {
-        let (is_first, time) = (self.first.is_none(), self.now);
-        let thread = CallingThread { pid: tid, tid };
-        self.threads.insert(
-            tid,
-            TracedThread {
-                pid: tid,
-                open: None,
-                spoke: false,
-            },
-        );
-        let mut process = TracedProcess {
-            threads: 1,
-            is_at_start: true,
-            is_orphan: !is_first,
-            ..TracedProcess::default()
-        };
-        if is_first {
-            self.first = Some(tid);
-            for (fd, _) in &self.findings.descriptors {
-                process.opened(*fd, false);
-            }
-        } else {
-            self.gaps.orphans += 1;
-            self.records.add(op::BORN, thread, time, |record| {
-                record.process(tid, 0, b"");
-            });
-        }
-        self.processes.insert(tid, process);
-        self.started(thread, time, true);
-        if let Some(root) = self.root.clone().filter(|_| is_first) {
-            self.records.add(op::CHROOT, thread, time, |record| {
-                record.resolved().result(0).string(&root);
-            });
-        }
-    }
-
-    /// A fork: the child exists from now on.
-    fn birth(&mut self, maker: CallingThread, time: Time, child: Pid, flags: u32) {
-        self.made.push(child);
-        let is_thread = flags & CLONE_THREAD != 0;
-        let pid = if is_thread { maker.pid } else { child };
-        self.threads.insert(
-            child,
-            TracedThread {
-                pid,
-                open: None,
-                spoke: false,
-            },
-        );
-        let shares = flags & CLONE_FILES != 0;
-        let Some(process) = self.processes.get_mut(&maker.pid) else {
-            return;
-        };
-        if is_thread {
-            process.threads += 1;
-            return;
-        }
-        process.shares_descriptors |= shares;
-        let forked = process.forked(shares);
-        self.processes.insert(child, forked);
-        self.records.add(op::FORK, maker, time, |record| {
-            record.aux(flags).result(child.cast_signed());
-        });
-        let thread = CallingThread {
-            pid: child,
-            tid: child,
-        };
-        self.started(thread, time, true);
-    }
-
-    /// Notes that all calls of the process's program are in the log.
-    pub(super) fn started(&mut self, thread: CallingThread, time: Time, forked: bool) {
-        if self.has_every_call {
-            self.records.add(op::START, thread, time, |record| {
-                record
-                    .fd(thread.pid.cast_signed())
-                    .aux(u32::from(forked))
-                    .result(0);
-            });
-        }
-    }
-
     /// Takes what a line says of a thread that was met. False if it cannot be decoded.
-    fn said(&mut self, tid: Pid, time: Time, said: Body<'_>, text: &[u8]) -> bool {
+    pub(super) fn said(&mut self, tid: Pid, time: Time, said: Body<'_>, text: &[u8]) -> bool {
         let is_bare = self.bare.take_if(|bare| *bare == tid).is_some();
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.spoke = true;
@@ -364,7 +194,7 @@ impl<'a> Tracer<'a> {
         match said {
             Body::Call { name, rest, open } => {
                 self.abandon(tid, time);
-                self.gaps.met(name);
+                self.state.gaps.met(name);
                 self.begun(tid, time, name, rest, open)
             }
             Body::Resumed { name, rest, open } => {
@@ -372,7 +202,7 @@ impl<'a> Tracer<'a> {
                     // The beginning is not in the log.
                     return true;
                 };
-                self.gaps.recognized += 1;
+                self.state.gaps.recognized += 1;
                 call.text.extend_from_slice(rest);
                 if open {
                     self.keep_open(tid, call);
@@ -418,12 +248,12 @@ impl<'a> Tracer<'a> {
                 true
             }
             Body::Exited(status) => {
-                self.gaps.recognized += 1;
+                self.state.gaps.recognized += 1;
                 self.ended(tid, time, Some((status & 0xff) << 8));
                 true
             }
             Body::Killed(signal) => {
-                self.gaps.recognized += 1;
+                self.state.gaps.recognized += 1;
                 let number = constants::flags(signal) as i32;
                 self.ended(tid, time, (number != 0).then_some(number & 0x7f));
                 true
@@ -448,7 +278,7 @@ impl<'a> Tracer<'a> {
             return true;
         }
         if open {
-            self.gaps.recognized += 1;
+            self.state.gaps.recognized += 1;
             self.keep_open(tid, OpenCall::new(name, rest, time));
             return true;
         }
@@ -456,7 +286,7 @@ impl<'a> Tracer<'a> {
         let (args, closed) = reader.arguments();
         match reader.result().filter(|_| closed) {
             Some(returned) => {
-                self.gaps.recognized += 1;
+                self.state.gaps.recognized += 1;
                 self.call(tid, time, name, (args, returned), None);
                 true
             }
@@ -500,7 +330,7 @@ impl<'a> Tracer<'a> {
             returned.value = Some(0);
         }
         if open.is_bare {
-            self.gaps.recognized += 1;
+            self.state.gaps.recognized += 1;
         }
         self.call(tid, time, &open.name, (args, returned), open.child);
     }
@@ -511,7 +341,7 @@ impl<'a> Tracer<'a> {
             return;
         };
         if open.is_bare {
-            self.gaps.foreign += 1;
+            self.state.gaps.foreign += 1;
         }
         let (args, _) = TextReader::new(&open.text).arguments();
         self.call(
@@ -553,7 +383,7 @@ impl<'a> Tracer<'a> {
             }
             return;
         }
-        translation::translate(self, &call);
+        translation::translate(&mut self.state, &call);
     }
 
     /// An exec by thread `by` took over the first thread of the process.
@@ -571,7 +401,7 @@ impl<'a> Tracer<'a> {
             return;
         };
         self.attached.remove(&tid);
-        let Some(process) = self.processes.get_mut(&thread.pid) else {
+        let Some(process) = self.state.processes.get_mut(&thread.pid) else {
             return;
         };
         process.threads = process.threads.saturating_sub(1);
@@ -583,57 +413,14 @@ impl<'a> Tracer<'a> {
             return;
         }
         let status = process.status;
-        self.processes.remove(&thread.pid);
-        self.records.gone(thread.pid, time, status);
-        if self.first == Some(thread.pid)
+        self.state.processes.remove(&thread.pid);
+        self.state.records.gone(thread.pid, time, status);
+        if self.state.first == Some(thread.pid)
             && let Some(status) = status
         {
             let signal = status & 0x7f;
-            self.findings.exit = (signal == 0).then_some(status >> 8 & 0xff);
-            self.findings.signal = (signal != 0).then_some(signal);
-        }
-    }
-
-    /// Takes the lines that waited for threads that exist now.
-    fn release_born(&mut self) {
-        while let Some(tid) = self
-            .delayed
-            .keys()
-            .copied()
-            .find(|tid| self.threads.contains_key(tid))
-        {
-            self.replay(tid);
-        }
-    }
-
-    fn replay(&mut self, tid: Pid) {
-        let lines = self.delayed.remove(&tid).unwrap_or_default();
-        self.delayed_lines = self.delayed_lines.saturating_sub(lines.len());
-        for (time, text) in lines {
-            self.said(tid, time, body(&text), &text);
-        }
-    }
-
-    /// No call that returns tells the makers of waiting threads: each gets one of the open calls.
-    fn release_delayed(&mut self) {
-        while let Some(tid) = self.delayed.keys().next().copied() {
-            let mut makers: Vec<Pid> = self
-                .threads
-                .iter()
-                .filter(|(_, thread)| {
-                    let call = thread.open.as_ref();
-                    call.is_some_and(|call| makes_thread(&call.name) && call.child.is_none())
-                })
-                .map(|(tid, _)| *tid)
-                .collect();
-            makers.sort_unstable();
-            let made = makers
-                .first()
-                .is_some_and(|maker| self.born_in_open_call(*maker, tid));
-            if !made {
-                self.appear(tid);
-            }
-            self.replay(tid);
+            self.state.findings.exit = (signal == 0).then_some(status >> 8 & 0xff);
+            self.state.findings.signal = (signal != 0).then_some(signal);
         }
     }
 
@@ -647,51 +434,10 @@ impl<'a> Tracer<'a> {
             self.abandon(tid, time);
         }
         let silent = self.threads.iter().filter(|(_, thread)| !thread.spoke);
-        self.gaps.unfollowed = silent.count();
+        self.state.gaps.unfollowed = silent.count();
         let speaking = self.threads.values().filter(|thread| thread.spoke);
         let living: HashSet<Pid> = speaking.map(|thread| thread.pid).collect();
-        self.gaps.living = living.len();
-        self.findings.first_pid = self.alias;
-    }
-}
-
-impl OpenCall {
-    fn new(name: &str, text: &[u8], time: Time) -> OpenCall {
-        OpenCall {
-            name: name.to_owned(),
-            text: text.to_vec(),
-            time,
-            child: None,
-            is_bare: false,
-            by_message: false,
-            replaces: false,
-        }
-    }
-}
-
-fn makes_thread(name: &str) -> bool {
-    matches!(name, "clone" | "clone3" | "fork" | "vfork" | "__clone2")
-}
-
-/// The flags of a call that makes a thread or a process.
-fn clone_flags(call: &SystemCall<'_>) -> u32 {
-    match call.name {
-        "vfork" => (libc::CLONE_VM | libc::CLONE_VFORK) as u32,
-        "fork" => 0,
-        // The lowest byte of `flags` is the signal of the child's end.
-        _ => (call.field("flags").map_or(0, constants::flags) & !0xff) as u32,
-    }
-}
-
-/// The position at which the rest of a call begins in a line after a program's own output.
-fn rest_of_call(text: &[u8]) -> Option<usize> {
-    let mut from = text.len();
-    loop {
-        let at = memchr::memrchr(b')', &text[..from])?;
-        let after = text[at + 1..].trim_ascii_start();
-        if after.starts_with(b"= ") {
-            return Some(at);
-        }
-        from = at;
+        self.state.gaps.living = living.len();
+        self.state.findings.first_pid = self.alias;
     }
 }

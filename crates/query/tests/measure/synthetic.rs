@@ -309,6 +309,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        imported: None,
         line: None,
         command: vec![b"make".to_vec()],
         environment: vec![vec![b'A'; 60]; 40],

@@ -21,6 +21,7 @@ fn header(id: &str) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        imported: None,
         line: None,
         command: Vec::new(),
         environment: Vec::new(),

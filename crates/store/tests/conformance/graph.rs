@@ -17,6 +17,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        imported: None,
         line: None,
         command: vec![b"make".to_vec(), b"\xff".to_vec()],
         environment: vec![b"A=1".to_vec(), b"B=\xfe".to_vec()],

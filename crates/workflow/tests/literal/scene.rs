@@ -89,6 +89,7 @@ impl Scene {
                 name: None,
                 repeats: None,
                 source: None,
+                imported: None,
                 line: None,
                 command: command
                     .iter()

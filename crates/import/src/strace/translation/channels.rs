@@ -4,56 +4,56 @@ use super::Translated;
 use crate::strace::address::socket_address;
 use crate::strace::system_call::SystemCall;
 use crate::strace::text::Arg;
-use crate::strace::tracer::Tracer;
+use crate::strace::trace_state::TraceState;
 use backstory_abi::op;
 
 /// Translates a call of this table. `None` for any other call.
-pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) -> Option<Translated> {
+pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
     Some(match call.name {
-        "pipe" => pair(tracer, call, op::PIPE, (0, 0), 0),
-        "pipe2" => pair(tracer, call, op::PIPE, (0, 1), call.flags_i32(1)),
+        "pipe" => pair(trace, call, op::PIPE, (0, 0), 0),
+        "pipe2" => pair(trace, call, op::PIPE, (0, 1), call.flags_i32(1)),
         "socketpair" => {
             let kind = call.flags_i32(1);
             let cloexec = kind & libc::SOCK_CLOEXEC;
-            pair(tracer, call, op::SOCKETPAIR, (3, 1), cloexec)
+            pair(trace, call, op::SOCKETPAIR, (3, 1), cloexec)
         }
         "socket" => {
             let (domain, kind) = (call.flags_i32(0), call.flags_i32(1));
-            tracer
+            trace
                 .records
                 .add(op::SOCKET, call.thread, call.time, |record| {
                     call.finish(record);
                     record.fd(domain).arg(kind);
                 });
-            tracer.opened(call, call.number(), kind & libc::SOCK_CLOEXEC != 0);
+            trace.opened(call, call.number(), kind & libc::SOCK_CLOEXEC != 0);
             Ok(())
         }
-        "connect" => addressed(tracer, call, op::CONNECT, 1),
-        "bind" => addressed(tracer, call, op::BIND, 1),
-        "accept" => accepted(tracer, call, 0),
-        "accept4" => accepted(tracer, call, call.flags_i32(3)),
+        "connect" => addressed(trace, call, op::CONNECT, 1),
+        "bind" => addressed(trace, call, op::BIND, 1),
+        "accept" => accepted(trace, call, 0),
+        "accept4" => accepted(trace, call, call.flags_i32(3)),
         "listen" => {
-            if let Some(fd) = tracer.descriptor(call, 0) {
-                tracer.add(call, op::LISTEN, |record| {
+            if let Some(fd) = trace.descriptor(call, 0) {
+                trace.add(call, op::LISTEN, |record| {
                     record.fd(fd);
                 });
             }
             Ok(())
         }
-        "sendto" => datagram(tracer, call, false),
-        "recvfrom" => datagram(tracer, call, true),
-        "sendmsg" => passed(tracer, call, false),
-        "recvmsg" => passed(tracer, call, true),
+        "sendto" => datagram(trace, call, false),
+        "recvfrom" => datagram(trace, call, true),
+        "sendmsg" => passed(trace, call, false),
+        "recvmsg" => passed(trace, call, true),
         "memfd_create" => {
             let name = match call.path(0) {
                 Ok(name) => name,
                 Err(unprinted) => return Some(Err(unprinted)),
             };
             let cloexec = call.raw(1).contains("MFD_CLOEXEC") || call.flags(1) & 1 != 0;
-            tracer.add(call, op::MEMFD, |record| {
+            trace.add(call, op::MEMFD, |record| {
                 record.string(name);
             });
-            tracer.opened(call, call.number(), cloexec);
+            trace.opened(call, call.number(), cloexec);
             Ok(())
         }
         "eventfd"
@@ -74,8 +74,8 @@ pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) -> Optio
         | "fspick"
         | "fsmount"
         | "landlock_create_ruleset" => {
-            tracer.add(call, op::EVENTFD, |_| {});
-            tracer.opened(
+            trace.add(call, op::EVENTFD, |_| {});
+            trace.opened(
                 call,
                 call.number(),
                 call.raw(call.args.len().saturating_sub(1))
@@ -89,7 +89,7 @@ pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) -> Optio
 
 /// A pair of descriptors in a list, and the argument of its flags or type.
 fn pair(
-    tracer: &mut Tracer<'_>,
+    trace: &mut TraceState<'_>,
     call: &SystemCall<'_>,
     op: u16,
     (list, kind): (usize, usize),
@@ -105,48 +105,48 @@ fn pair(
         } else {
             call.flags_u32(kind)
         };
-        tracer.add(call, op, |record| {
+        trace.add(call, op, |record| {
             record.fd(a).arg(b).aux(aux);
         });
         for end in [a, b] {
-            tracer.opened(call, Some(end), cloexec & libc::O_CLOEXEC != 0);
+            trace.opened(call, Some(end), cloexec & libc::O_CLOEXEC != 0);
         }
     }
     Ok(())
 }
 
 /// A call with a descriptor and an address.
-fn addressed(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, op: u16, at: usize) -> Translated {
+fn addressed(trace: &mut TraceState<'_>, call: &SystemCall<'_>, op: u16, at: usize) -> Translated {
     let (Some(fd), Some(address)) = (
-        tracer.descriptor_or_failed(call),
+        trace.descriptor_or_failed(call),
         socket_address(call.raw(at)),
     ) else {
         return Ok(());
     };
-    tracer.add(call, op, |record| {
+    trace.add(call, op, |record| {
         record.fd(fd).address(&address);
     });
     Ok(())
 }
 
-fn accepted(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, flags: i32) -> Translated {
-    if let Some(fd) = tracer.descriptor(call, 0) {
+fn accepted(trace: &mut TraceState<'_>, call: &SystemCall<'_>, flags: i32) -> Translated {
+    if let Some(fd) = trace.descriptor(call, 0) {
         let address = socket_address(call.raw(1)).unwrap_or_default();
-        tracer.add(call, op::ACCEPT, |record| {
+        trace.add(call, op::ACCEPT, |record| {
             record.fd(fd).address(&address);
         });
-        tracer.opened(call, call.number(), flags & libc::SOCK_CLOEXEC != 0);
+        trace.opened(call, call.number(), flags & libc::SOCK_CLOEXEC != 0);
     }
     Ok(())
 }
 
 /// A datagram to an address, or from one.
-fn datagram(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, received: bool) -> Translated {
+fn datagram(trace: &mut TraceState<'_>, call: &SystemCall<'_>, received: bool) -> Translated {
     if let Some(fd) = call.descriptor(0)
         && let Some(address) = socket_address(call.raw(4))
         && call.ok()
     {
-        tracer.add(call, op::DATAGRAM, |record| {
+        trace.add(call, op::DATAGRAM, |record| {
             record.fd(fd).arg(i32::from(received)).address(&address);
         });
     }
@@ -154,7 +154,7 @@ fn datagram(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, received: bool) -> T
 }
 
 /// Descriptors in a message.
-fn passed(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, received: bool) -> Translated {
+fn passed(trace: &mut TraceState<'_>, call: &SystemCall<'_>, received: bool) -> Translated {
     let message = call.raw(1);
     let Some(socket) = call.descriptor(0).filter(|_| call.ok()) else {
         return Ok(());
@@ -165,19 +165,19 @@ fn passed(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, received: bool) -> Tra
     let numbers = data.split(']').next().unwrap_or_default().split(',');
     let numbers = numbers.filter_map(|one| one.trim().split('<').next()?.parse().ok());
     for fd in numbers.collect::<Vec<i32>>() {
-        tracer
+        trace
             .records
             .add(op::PASS, call.thread, call.time, |record| {
                 record.fd(socket).arg(fd).aux(u32::from(received)).result(0);
             });
         if received {
-            tracer.opened(call, Some(fd), message.contains("MSG_CMSG_CLOEXEC"));
+            trace.opened(call, Some(fd), message.contains("MSG_CMSG_CLOEXEC"));
         }
     }
     Ok(())
 }
 
-impl Tracer<'_> {
+impl TraceState<'_> {
     /// The first argument's descriptor, also of a call that failed: an attempt to connect.
     fn descriptor_or_failed(&mut self, call: &SystemCall<'_>) -> Option<i32> {
         match call.ok() {

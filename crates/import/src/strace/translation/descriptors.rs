@@ -4,15 +4,15 @@ use super::Translated;
 use crate::strace::processes::{LISTED, READ, WRITTEN};
 use crate::strace::system_call::SystemCall;
 use crate::strace::text::Arg;
-use crate::strace::tracer::Tracer;
+use crate::strace::trace_state::TraceState;
 use backstory_abi::op;
 
 /// Translates a call of this table. `None` for any other call.
-pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) -> Option<Translated> {
+pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
     match call.name {
         "open" => {
             return Some(open(
-                tracer,
+                trace,
                 call,
                 None,
                 0,
@@ -21,11 +21,11 @@ pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) -> Optio
         }
         "creat" => {
             let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
-            return Some(open(tracer, call, None, 0, (flags, call.flags_u32(1))));
+            return Some(open(trace, call, None, 0, (flags, call.flags_u32(1))));
         }
         "openat" => {
             return Some(open(
-                tracer,
+                trace,
                 call,
                 Some(0),
                 1,
@@ -35,19 +35,19 @@ pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) -> Optio
         "openat2" => {
             let part = |name| call.field(name).map_or(0, crate::strace::constants::flags);
             let how = (part("flags") as i32, part("mode") as u32);
-            return Some(open(tracer, call, Some(0), 1, how));
+            return Some(open(trace, call, Some(0), 1, how));
         }
-        "close" => close(tracer, call),
-        "close_range" => close_range(tracer, call),
+        "close" => close(trace, call),
+        "close_range" => close_range(trace, call),
         "read" | "pread64" | "pread" | "readv" | "preadv" | "preadv2" | "recv" | "recvfrom"
         | "recvmsg" | "recvmmsg" | "recvmmsg_time64" => {
-            used(tracer, call, 0, op::READ, call.ok());
+            used(trace, call, 0, op::READ, call.ok());
             return None;
         }
         "write" | "pwrite64" | "pwrite" | "writev" | "pwritev" | "pwritev2" | "send" | "sendto"
         | "sendmsg" | "sendmmsg" | "vmsplice" => {
             used(
-                tracer,
+                trace,
                 call,
                 0,
                 op::WRITE,
@@ -55,61 +55,61 @@ pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) -> Optio
             );
             return None;
         }
-        "fallocate" => used(tracer, call, 0, op::WRITE, call.ok()),
+        "fallocate" => used(trace, call, 0, op::WRITE, call.ok()),
         "ftruncate" | "ftruncate64" => {
-            if let Some(fd) = tracer.descriptor(call, 0) {
-                tracer.add(call, op::TRUNCATE, |record| {
+            if let Some(fd) = trace.descriptor(call, 0) {
+                trace.add(call, op::TRUNCATE, |record| {
                     record.fd(fd).string(b"");
                 });
             }
         }
-        "getdents" | "getdents64" | "readdir" => used(tracer, call, 0, op::LIST, call.ok()),
-        "mmap" | "mmap2" | "old_mmap" => map(tracer, call),
-        "dup" => duplicated(tracer, call, false, false),
-        "dup2" => duplicated(tracer, call, false, true),
-        "dup3" => duplicated(tracer, call, call.flags_i32(2) & libc::O_CLOEXEC != 0, true),
-        "fcntl" | "fcntl64" => control(tracer, call),
-        "ioctl" => device(tracer, call),
-        "sendfile" | "sendfile64" => copied(tracer, call, 1, 0),
-        "copy_file_range" | "splice" => copied(tracer, call, 0, 2),
-        "tee" => copied(tracer, call, 0, 1),
+        "getdents" | "getdents64" | "readdir" => used(trace, call, 0, op::LIST, call.ok()),
+        "mmap" | "mmap2" | "old_mmap" => map(trace, call),
+        "dup" => duplicated(trace, call, false, false),
+        "dup2" => duplicated(trace, call, false, true),
+        "dup3" => duplicated(trace, call, call.flags_i32(2) & libc::O_CLOEXEC != 0, true),
+        "fcntl" | "fcntl64" => control(trace, call),
+        "ioctl" => device(trace, call),
+        "sendfile" | "sendfile64" => copied(trace, call, 1, 0),
+        "copy_file_range" | "splice" => copied(trace, call, 0, 2),
+        "tee" => copied(trace, call, 0, 1),
         _ => return None,
     }
     Some(Ok(()))
 }
 
 fn open(
-    tracer: &mut Tracer<'_>,
+    trace: &mut TraceState<'_>,
     call: &SystemCall<'_>,
     dir: Option<usize>,
     path: usize,
     (flags, mode): (i32, u32),
 ) -> Translated {
     let name = call.path(path)?;
-    let dir = tracer.directory(call, dir, name);
-    tracer.learn_directory(call, name, call.returned.note.as_deref());
-    tracer.add(call, op::OPEN, |record| {
+    let dir = trace.directory(call, dir, name);
+    trace.learn_directory(call, name, call.returned.note.as_deref());
+    trace.add(call, op::OPEN, |record| {
         record.fd(dir).arg(flags).aux(mode).string(name);
     });
-    tracer.opened(call, call.number(), flags & libc::O_CLOEXEC != 0);
+    trace.opened(call, call.number(), flags & libc::O_CLOEXEC != 0);
     Ok(())
 }
 
-fn close(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
+fn close(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
     let Some(fd) = call.descriptor(0) else {
         return;
     };
     // A close that fails with EINTR or EIO has closed the descriptor all the same.
     let failed = call.result() == Some(-libc::EBADF);
     if !failed {
-        tracer.add(call, op::CLOSE, |record| {
+        trace.add(call, op::CLOSE, |record| {
             record.fd(fd);
         });
-        tracer.forget_descriptors(call, |open| open == fd);
+        trace.forget_descriptors(call, |open| open == fd);
     }
 }
 
-fn close_range(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
+fn close_range(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
     const CLOSE_RANGE_CLOEXEC: i32 = 4;
     let (first, last) = (call.flags(0), call.flags(1) as u32);
     // The constants have no names in records.
@@ -118,120 +118,120 @@ fn close_range(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
         "CLOSE_RANGE_UNSHARE" => 2,
         _ => call.flags_i32(2),
     };
-    tracer.add(call, op::CLOSE_RANGE, |record| {
+    trace.add(call, op::CLOSE_RANGE, |record| {
         record.fd(first as i32).aux(last).arg(flags);
     });
     if call.ok() && flags & CLOSE_RANGE_CLOEXEC == 0 {
-        tracer.forget_descriptors(call, |open| {
+        trace.forget_descriptors(call, |open| {
             (first..=i64::from(last)).contains(&i64::from(open))
         });
     }
 }
 
 /// A use of the descriptor at an argument. Only the first of its kind becomes a record.
-fn used(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, at: usize, op: u16, happened: bool) {
+fn used(trace: &mut TraceState<'_>, call: &SystemCall<'_>, at: usize, op: u16, happened: bool) {
     let kind = match op {
         op::READ => READ,
         op::WRITE => WRITTEN,
         _ => LISTED,
     };
-    let Some(fd) = tracer.descriptor(call, at) else {
+    let Some(fd) = trace.descriptor(call, at) else {
         return;
     };
     // Without a result, the call may have moved data.
     let may_have = happened || call.returned.value.is_none();
-    if may_have && tracer.is_first_use(call, fd, kind) {
-        tracer.add(call, op, |record| {
+    if may_have && trace.is_first_use(call, fd, kind) {
+        trace.add(call, op, |record| {
             record.fd(fd);
         });
     }
 }
 
-fn map(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
+fn map(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
     let flags = call.flags_u32(3);
     if flags & libc::MAP_ANONYMOUS as u32 != 0 || !call.ok() {
         return;
     }
-    let Some(fd) = tracer.descriptor(call, 4) else {
+    let Some(fd) = trace.descriptor(call, 4) else {
         return;
     };
     let prot = call.flags_i32(2);
-    tracer.add(call, op::MAP, |record| {
+    trace.add(call, op::MAP, |record| {
         // The result is an address.
         record.fd(fd).arg(prot).aux(flags).result(0);
     });
 }
 
-fn duplicated(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, cloexec: bool, replaced: bool) {
-    let Some(old) = tracer.descriptor(call, 0) else {
+fn duplicated(trace: &mut TraceState<'_>, call: &SystemCall<'_>, cloexec: bool, replaced: bool) {
+    let Some(old) = trace.descriptor(call, 0) else {
         return;
     };
     let new = call.number().filter(|new| *new != old);
-    tracer.add(call, op::DUP, |record| {
+    trace.add(call, op::DUP, |record| {
         record
             .fd(old)
             .arg(if cloexec { libc::O_CLOEXEC } else { 0 })
             .aux(u32::from(replaced));
     });
-    tracer.opened(call, new, cloexec);
+    trace.opened(call, new, cloexec);
 }
 
-fn control(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
+fn control(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
     let command = call.flags_i32(1);
     match command {
         // strace prints `F_GETFD` and others by names that are not known here.
         libc::F_DUPFD if call.raw(1).contains("F_DUPFD") || call.raw(1).starts_with('0') => {
-            duplicated(tracer, call, false, false);
+            duplicated(trace, call, false, false);
         }
-        libc::F_DUPFD_CLOEXEC => duplicated(tracer, call, true, false),
-        libc::F_SETFD => cloexec(tracer, call, call.flags_i32(2) & libc::FD_CLOEXEC != 0),
+        libc::F_DUPFD_CLOEXEC => duplicated(trace, call, true, false),
+        libc::F_SETFD => cloexec(trace, call, call.flags_i32(2) & libc::FD_CLOEXEC != 0),
         _ => {}
     }
 }
 
-fn cloexec(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, on: bool) {
-    let Some(fd) = tracer.descriptor(call, 0) else {
+fn cloexec(trace: &mut TraceState<'_>, call: &SystemCall<'_>, on: bool) {
+    let Some(fd) = trace.descriptor(call, 0) else {
         return;
     };
     if call.ok() {
-        tracer.add(call, op::CLOEXEC, |record| {
+        trace.add(call, op::CLOEXEC, |record| {
             record.fd(fd).arg(i32::from(on));
         });
-        tracer.set_cloexec(call, fd, on);
+        trace.set_cloexec(call, fd, on);
     }
 }
 
-fn device(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
+fn device(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
     let command = call.raw(1);
     let is = |name: &str| command.split(['|', ' ']).any(|part| part == name);
     match () {
-        () if is("FIOCLEX") => cloexec(tracer, call, true),
-        () if is("FIONCLEX") => cloexec(tracer, call, false),
+        () if is("FIOCLEX") => cloexec(trace, call, true),
+        () if is("FIONCLEX") => cloexec(trace, call, false),
         () if is("FICLONE") || is("BTRFS_IOC_CLONE") => {
             let cloned = call.ok();
-            copy(tracer, call, (2, 0), cloned);
+            copy(trace, call, (2, 0), cloned);
         }
         () => {}
     }
 }
 
-fn copied(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, from: usize, to: usize) {
+fn copied(trace: &mut TraceState<'_>, call: &SystemCall<'_>, from: usize, to: usize) {
     let moved = call.result().is_none_or(|moved| moved > 0);
-    copy(tracer, call, (from, to), moved);
+    copy(trace, call, (from, to), moved);
 }
 
-fn copy(tracer: &mut Tracer<'_>, call: &SystemCall<'_>, at: (usize, usize), happened: bool) {
-    let ends = (tracer.descriptor(call, at.0), tracer.descriptor(call, at.1));
+fn copy(trace: &mut TraceState<'_>, call: &SystemCall<'_>, at: (usize, usize), happened: bool) {
+    let ends = (trace.descriptor(call, at.0), trace.descriptor(call, at.1));
     if let (Some(from), Some(to)) = ends
         && happened
     {
-        tracer.add(call, op::COPY, |record| {
+        trace.add(call, op::COPY, |record| {
             record.fd(from).arg(to);
         });
     }
 }
 
-impl Tracer<'_> {
+impl TraceState<'_> {
     /// Appends a record of a call, with the call's result.
     pub(super) fn add(
         &mut self,

@@ -11,14 +11,14 @@ mod descriptors;
 mod files;
 mod processes;
 
-use super::system_call::{SystemCall, Unprinted};
-use super::tracer::Tracer;
+use crate::strace::system_call::{SystemCall, Unprinted};
+use crate::strace::trace_state::TraceState;
 
 /// The result of a translation: some argument could not be read.
 type Translated = Result<(), Unprinted>;
 
 /// Passes the records of a call on.
-pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
+pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
     let tables = [
         descriptors::translate,
         files::translate,
@@ -26,12 +26,12 @@ pub(super) fn translate(tracer: &mut Tracer<'_>, call: &SystemCall<'_>) {
         channels::translate,
     ];
     for table in tables {
-        match table(tracer, call) {
+        match table(trace, call) {
             None => {}
             Some(Ok(())) => return,
             // A failed call often has a pointer that leads nowhere.
             Some(Err(Unprinted)) => {
-                tracer.gaps.unprinted += usize::from(call.ok());
+                trace.gaps.unprinted += usize::from(call.ok());
                 return;
             }
         }

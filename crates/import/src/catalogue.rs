@@ -1,0 +1,11 @@
+//! The list of all formats.
+
+use crate::ImportFormat;
+
+/// All formats, in the order in which they are listed.
+pub const FORMATS: &[&dyn ImportFormat] = &[&crate::strace::StraceFormat];
+
+/// The format with this name.
+pub fn format(name: &str) -> Option<&'static dyn ImportFormat> {
+    FORMATS.iter().copied().find(|format| format.name() == name)
+}
