@@ -1,7 +1,8 @@
-//! The user's policy for recorded shells: `config.toml` beside `tools.toml`.
+//! The user's policy for recorded shells and for stores: `config.toml` beside `tools.toml`.
 //!
-//! In: the table `[shell]` with the lists `private` and `noise`. Out: the policy, and one warning
-//! for each mistake. A missing file is no error. The rest of a file with a mistake counts.
+//! In: the table `[shell]` with the lists `private` and `noise`, and the table `[limits]` with
+//! sizes. Out: the policy, and one warning for each mistake. A missing file is no error. The rest
+//! of a file with a mistake counts.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use backstory_files::regular;
 use backstory_session::LinePolicy;
 use toml::de::{DeTable, DeValue};
 
+use crate::args::store::size;
 use crate::tool_file::in_configuration;
 
 /// The variable with the path of a file that stops recording while it exists.
@@ -26,8 +28,19 @@ pub struct ShellPolicy {
     pub private: Vec<String>,
     /// The entries of `noise`.
     pub noise: Vec<String>,
+    /// The entries of `[limits]`.
+    pub limits: StoreLimits,
     /// The mistakes, each one line that begins with `PATH:LINE:`.
     pub warnings: Vec<String>,
+}
+
+/// The most bytes that stores take. `None` for no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// A whole store: logs, contents and database.
+    pub store: Option<u64>,
+    /// The runs of one day: their logs, and their part of the database.
+    pub day: Option<u64>,
 }
 
 impl ShellPolicy {
@@ -64,9 +77,10 @@ impl ShellPolicy {
                 for (name, table) in file.get_ref() {
                     match (&**name.get_ref(), table.get_ref()) {
                         ("shell", DeValue::Table(table)) => policy.add(table, &mut warnings),
-                        ("shell", _) => {
-                            let what = "shell is not a table: it is ignored";
-                            warnings.push((name.span().start, what.to_owned()));
+                        ("limits", DeValue::Table(table)) => policy.limit(table, &mut warnings),
+                        (known @ ("shell" | "limits"), _) => {
+                            let what = format!("{known} is not a table: it is ignored");
+                            warnings.push((name.span().start, what));
                         }
                         (other, _) => warnings.push((name.span().start, unknown(other))),
                     }
@@ -107,6 +121,30 @@ impl ShellPolicy {
                         entry.span().start,
                         "an entry is not a string, or is empty: it is ignored".to_owned(),
                     )),
+                }
+            }
+        }
+    }
+
+    fn limit(&mut self, table: &DeTable<'_>, warnings: &mut Vec<(usize, String)>) {
+        for (key, value) in table {
+            let limit = match &**key.get_ref() {
+                "store" => &mut self.limits.store,
+                "day" => &mut self.limits.day,
+                other => {
+                    warnings.push((key.span().start, unknown(&format!("limits.{other}"))));
+                    continue;
+                }
+            };
+            let bytes = match value.get_ref() {
+                DeValue::String(text) => size(text),
+                _ => Err("it is not a string such as \"5G\"".to_owned()),
+            };
+            match bytes {
+                Ok(bytes) => *limit = Some(bytes),
+                Err(why) => {
+                    let what = format!("{} is ignored: {why}", key.get_ref());
+                    warnings.push((value.span().start, what));
                 }
             }
         }
@@ -153,6 +191,15 @@ mod tests {
         assert_eq!(lines.private_directories, [Path::new("/secret")]);
         assert_eq!(lines.private_commands, ["pass *"]);
         assert_eq!(lines.noise, ["ls"]);
+    }
+
+    #[test]
+    fn the_limits_have_units() {
+        let limits = parsed("[limits]\nstore = \"5G\"\nday = \"200M\"\n").limits;
+        assert_eq!((limits.store, limits.day), (Some(5 << 30), Some(200 << 20)));
+        let wrong = parsed("[limits]\nstore = 5\nday = \"much\"\nweek = \"1G\"\n");
+        assert_eq!(wrong.limits, StoreLimits::default());
+        assert_eq!(wrong.warnings.len(), 3, "{:?}", wrong.warnings);
     }
 
     #[test]

@@ -38,7 +38,10 @@ pub const CONFIG: &str = "Examples:\n  \
     The file is ~/.config/backstory/config.toml:\n\n  \
     [shell]\n  \
     private = [\"~/.ssh\", \"pass *\"]     lines that are not recorded\n  \
-    noise = [\"ls\", \"git status\"]      of these, only the line\n\n\
+    noise = [\"ls\", \"git status\"]      of these, only the line\n  \
+    [limits]\n  \
+    store = \"5G\"                       noise, old and large runs go first\n  \
+    day = \"500M\"                       the same, for the runs of one day\n\n\
     Exit status: 0 if the file has no mistake, 1 if it has one.";
 
 /// `config`

@@ -135,8 +135,13 @@ pub struct StoreGcArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<u64>,
 
-    /// Remove no run, only contents that no run refers to (the default)
+    /// Keep to the limits in config.toml: noise, and what is large and old, goes first. What an
+    /// existing file came from stays
     #[arg(long, conflicts_with_all = ["older_than", "max_size"])]
+    pub limits: bool,
+
+    /// Remove no run, only contents that no run refers to (the default)
+    #[arg(long, conflicts_with_all = ["older_than", "max_size", "limits"])]
     pub unreferenced: bool,
 
     /// Print what would be removed, and remove nothing
@@ -191,7 +196,7 @@ pub(super) fn age(text: &str) -> Result<i64, String> {
 }
 
 /// Bytes, from a number and perhaps a unit.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text[digits.len()..].trim_end_matches(['i', 'B']) {
         "" => 0,

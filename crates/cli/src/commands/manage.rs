@@ -9,6 +9,7 @@ use backstory_store::{EngineControl, GraphStore, Home, Label, RunAnnotations, op
 
 use super::Outcome;
 use super::record::check_name;
+use super::store::limits;
 use crate::args::program::IndexArgs;
 use crate::args::runs::{NameArgs, NoteArgs, RmArgs};
 use crate::checkout;
@@ -16,6 +17,7 @@ use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
+use crate::shell_policy::ShellPolicy;
 
 /// Removes runs: their graphs and their logs.
 pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
@@ -121,5 +123,7 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     if store.has_long_log() {
         store.bring_in_log()?;
     }
+    drop(store);
+    limits::keep_in_background(&home, ShellPolicy::load().limits)?;
     Ok(u8::from(!failed.is_empty()))
 }

@@ -10,6 +10,7 @@ use crate::args::shell::ConfigArgs;
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
 use crate::shell_policy::{PAUSED, ShellPolicy};
+use crate::text::when::size;
 
 /// Stops recording the lines of this shell, from the next one on.
 pub fn pause() -> Outcome {
@@ -56,6 +57,8 @@ pub fn config(args: &ConfigArgs) -> Outcome {
                 ("exists", policy.exists.into()),
                 ("private", Value::array(&policy.private)),
                 ("noise", Value::array(&policy.noise)),
+                ("store_limit", policy.limits.store.into()),
+                ("day_limit", policy.limits.day.into()),
                 ("mistakes", Value::array(&policy.warnings)),
             ],
         ),
@@ -64,7 +67,17 @@ pub fn config(args: &ConfigArgs) -> Outcome {
             let file = file.as_deref().unwrap_or("no home directory");
             writeln!(out, "# {file}{missing}")?;
             writeln!(out, "[shell]\nprivate = {:?}", policy.private)?;
-            writeln!(out, "noise = {:?}", policy.noise)
+            writeln!(out, "noise = {:?}", policy.noise)?;
+            let limits = [("store", policy.limits.store), ("day", policy.limits.day)];
+            if limits.iter().any(|(_, limit)| limit.is_some()) {
+                writeln!(out, "[limits]")?;
+            }
+            for (name, limit) in limits {
+                if let Some(bytes) = limit {
+                    writeln!(out, "{name} = \"{bytes}\"  # {}", size(bytes))?;
+                }
+            }
+            Ok(())
         }
     })?;
     Ok(u8::from(!policy.warnings.is_empty()))

@@ -16,6 +16,13 @@ pub fn moment(time: Time) -> String {
     }
 }
 
+/// `2026-11-20` in local time.
+pub fn date(time: Time) -> String {
+    let mut text = moment(time);
+    text.truncate(text.find(' ').unwrap_or(text.len()));
+    text
+}
+
 /// How long before `now`: `12 s ago`, `3 h ago`, `6 days ago`; from a week on the date,
 /// `2026-11-20`.
 pub fn ago(time: Time, now: Time) -> String {
@@ -23,21 +30,13 @@ pub fn ago(time: Time, now: Time) -> String {
     match seconds {
         _ if time <= 0 => "unknown".to_owned(),
         // The clock was set back.
-        i64::MIN..0 => moment(time)
-            .split(' ')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        i64::MIN..0 => date(time),
         0..60 => format!("{seconds} s ago"),
         60..3600 => format!("{} min ago", seconds / 60),
         3600..86_400 => format!("{} h ago", seconds / 3600),
         86_400..172_800 => "1 day ago".to_owned(),
         172_800..604_800 => format!("{} days ago", seconds / 86_400),
-        _ => moment(time)
-            .split(' ')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        _ => date(time),
     }
 }
 

@@ -35,6 +35,7 @@ mod inspect;
 mod kept;
 mod kinds;
 mod launchers;
+mod limits;
 mod migrate;
 mod names;
 mod orphans;

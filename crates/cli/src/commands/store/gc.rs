@@ -20,14 +20,15 @@ use backstory_store::{
     self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunRecord,
 };
 
-use super::{keep_lock, open_contents};
+use super::{keep_lock, limits, open_contents};
 use crate::args::store::StoreGcArgs;
 use crate::commands::{Outcome, answer, manage};
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, chain};
+use crate::error::{Failure, chain, complain};
 use crate::index::Busy;
 use crate::json::{self, Value};
+use crate::shell_policy::{ShellPolicy, StoreLimits};
 use crate::text::progress::{Progress, Unit};
 use crate::text::when::size;
 
@@ -37,43 +38,10 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     // Pending runs may refer to contents that no indexed run refers to.
     contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
-    let all = own_runs(&current)?;
-    let mut forgotten: Vec<RunRecord> = match args.older_than {
-        Some(seconds) => {
-            let age = seconds.saturating_mul(1_000_000_000);
-            let now = backstory_session::Moment::now();
-            all.iter()
-                .filter(|run| now.age_of(&run.header) > age)
-                .cloned()
-                .collect()
-        }
-        None => Vec::new(),
+    let (forgotten, given) = match args.limits {
+        true => limits::keep(&mut current, configured_limits()?, 0, args.dry_run)?,
+        false => old_runs(&mut current, &args)?,
     };
-    let none = HashSet::new();
-    let mut given = reclaim(&mut current, &forgotten, &none, args.dry_run)?;
-    if let Some(most) = args.max_size {
-        // One run after the other: what only this run refers to is known once the run is removed.
-        let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !has(&forgotten, run)).collect();
-        while total(&current)? > most.saturating_add(if args.dry_run { given.bytes } else { 0 }) {
-            let Some(oldest) = rest.pop() else { break };
-            forgotten.push(oldest.clone());
-            let more = match args.dry_run {
-                true => reclaim(&mut current, &forgotten, &none, true)?,
-                false => reclaim(&mut current, std::slice::from_ref(oldest), &none, false)?,
-            };
-            given = match args.dry_run {
-                true => more,
-                false => Reclaimed {
-                    objects: given.objects + more.objects,
-                    bytes: given.bytes + more.bytes,
-                },
-            };
-        }
-    }
-    if !args.dry_run {
-        // Also for runs that `rm` removed, and after a `gc` that was killed.
-        current.store.compact()?;
-    }
     let ids: Vec<&str> = forgotten.iter().map(|run| run.header.id.as_str()).collect();
     answer(|out| match args.json {
         true => json::object(
@@ -106,6 +74,65 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     })
 }
 
+/// The limits of the user's `config.toml`.
+fn configured_limits() -> Result<StoreLimits, Failure> {
+    let policy = ShellPolicy::load();
+    policy.warnings.iter().for_each(|warning| complain(warning));
+    if policy.limits == StoreLimits::default() {
+        let file = policy.file.map(|file| format!(" in {}", file.display()));
+        return Err(Failure::misuse(format!(
+            "there are no limits{}: `backstory config --help` has an example",
+            file.unwrap_or_default()
+        )));
+    }
+    Ok(policy.limits)
+}
+
+/// Removes the runs that the options mean, and what no run refers to.
+fn old_runs(
+    current: &mut CurrentStore,
+    args: &StoreGcArgs,
+) -> Result<(Vec<RunRecord>, Reclaimed), Failure> {
+    let all = own_runs(current)?;
+    let mut forgotten: Vec<RunRecord> = match args.older_than {
+        Some(seconds) => {
+            let age = seconds.saturating_mul(1_000_000_000);
+            let now = backstory_session::Moment::now();
+            all.iter()
+                .filter(|run| now.age_of(&run.header) > age)
+                .cloned()
+                .collect()
+        }
+        None => Vec::new(),
+    };
+    let none = HashSet::new();
+    let mut given = reclaim(current, &forgotten, &none, args.dry_run)?;
+    if let Some(most) = args.max_size {
+        // One run after the other: what only this run refers to is known once the run is removed.
+        let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !has(&forgotten, run)).collect();
+        while total(current)? > most.saturating_add(if args.dry_run { given.bytes } else { 0 }) {
+            let Some(oldest) = rest.pop() else { break };
+            forgotten.push(oldest.clone());
+            let more = match args.dry_run {
+                true => reclaim(current, &forgotten, &none, true)?,
+                false => reclaim(current, std::slice::from_ref(oldest), &none, false)?,
+            };
+            given = match args.dry_run {
+                true => more,
+                false => Reclaimed {
+                    objects: given.objects + more.objects,
+                    bytes: given.bytes + more.bytes,
+                },
+            };
+        }
+    }
+    if !args.dry_run {
+        // Also for runs that `rm` removed, and after a `gc` that was killed.
+        current.store.compact()?;
+    }
+    Ok((forgotten, given))
+}
+
 fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
     runs.iter().any(|other| other.key == run.key)
 }
@@ -120,7 +147,7 @@ pub fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
 }
 
 /// Bytes of the whole store. The database of a group is not a part of it.
-fn total(current: &CurrentStore) -> Result<u64, Failure> {
+pub fn total(current: &CurrentStore) -> Result<u64, Failure> {
     let contents = match open_contents(&current.home)? {
         Some(contents) => contents.stats()?.disk,
         None => 0,

@@ -3,6 +3,7 @@
 mod export;
 pub mod gc;
 mod import;
+pub mod limits;
 pub mod migrate;
 mod rebuild;
 mod stats;
