@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod behaviour;
+mod crowd;
 mod ends;
 mod lines;
 mod login;

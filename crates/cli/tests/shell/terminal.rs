@@ -174,8 +174,11 @@ fn write_startup_files(stage: &Stage, more: &str) {
         ),
     ];
     for (file, content) in files {
-        std::fs::write(home.join(file), format!("{content}{more}\n")).unwrap();
-        stage.user().owns(&home.join(file)).unwrap();
+        // Another shell of the stage may be reading it.
+        let new = home.join(format!("{file}.new"));
+        std::fs::write(&new, format!("{content}{more}\n")).unwrap();
+        stage.user().owns(&new).unwrap();
+        std::fs::rename(new, home.join(file)).unwrap();
     }
     let above = [".config", ".local", ".local/share", ".local/share/fish"];
     for directory in fish.iter().chain(&above) {

@@ -34,8 +34,7 @@ use crate::text::when;
 /// In the background younger runs stay, in ns: their files may be about to be used.
 const YOUNG: i64 = 600 * 1_000_000_000;
 
-/// A store that is too large becomes this much smaller than its limit, in percent of the limit, so
-/// that it is not too large again at once.
+/// Percent of the limit that are free afterwards. So the store is not too large again at once.
 const ROOM: u64 = 10;
 
 /// Time between two looks at the size of a store.
@@ -197,8 +196,8 @@ impl ContentNumbers {
     }
 }
 
-/// The indexes of the runs to remove, so that the store becomes `over` bytes smaller and no day has
-/// more than its limit, as far as runs are superfluous. Runs that began after `until` stay.
+/// The indexes of the runs to remove, as far as runs are superfluous. The store becomes `over`
+/// bytes smaller, and no day has more than its limit. Runs that began after `until` stay.
 fn superfluous(runs: &[WeighedRun], over: u64, day: Option<u64>, until: i64) -> Vec<usize> {
     let needed = needed(runs);
     let mut candidates: Vec<usize> = (0..runs.len())
@@ -351,9 +350,9 @@ mod tests {
         assert_eq!(superfluous(&runs, 60, None, NOW), [0]);
     }
 
-    /// A day of a developer: edits of a source, builds of it, experiments with the build. The newest
-    /// source and build exist, and one experiment of each of the last seven days. Half of the lines
-    /// are noise.
+    /// A developer edits a source, builds it, and makes experiments with the build. The newest
+    /// source and build exist, and one experiment of each of the last seven days. Half of the
+    /// lines are noise.
     struct Developer {
         runs: Vec<WeighedRun>,
         contents: u32,
