@@ -15,8 +15,8 @@ pub const EXAMPLES: &str = "Examples:\n  \
     backstory of build/app                    ... and ask about it\n  \
     backstory import strace trace.*           the logs of strace -ff\n\n\
     The same log gives the same run: a second import changes nothing.\n\
-    Exit status: 0 if the log was imported, or had been before, 1 if it cannot be read\n\
-    or is in another format, 2 if there is no such format.";
+    Exit status: 0 if the log was imported now or before, 1 if it cannot be read or\n\
+    is in another format, 2 if there is no such format.";
 
 /// `import`
 #[derive(Debug, Args)]

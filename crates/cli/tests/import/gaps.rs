@@ -111,3 +111,15 @@ fn a_log_that_ends_early_is_not_complete() {
     has(&desk, "the log ends before");
     assert!(desk.json(&["show", "--json"])["exit"].is_null());
 }
+
+#[test]
+fn a_directory_that_the_log_has_later_holds_from_the_beginning() {
+    let Some(desk) = Desk::with_strace("a program with a relative path") else {
+        return;
+    };
+    desk.shell("cp /bin/cat own; echo x > in");
+    desk.shell("strace -f -y -ttt -s 4096 -o ../trace.log ./own in > /dev/null");
+    desk.import(&[desk.stage.path().join("trace.log")], &[]);
+    assert_eq!(desk.reasons(), "[]");
+    assert_eq!(certainty(&desk, "work/own", "exec"), ["seen"]);
+}

@@ -119,3 +119,29 @@ fn values_of_secrets_do_not_get_into_the_log_of_the_run() {
         assert!(bytes.windows(3).any(|part| part == b"A=b"));
     }
 }
+
+#[test]
+fn of_leads_from_an_imported_run_to_recorded_runs_and_back() {
+    let Some(desk) = Desk::with_strace("a recorded run between imported runs") else {
+        return;
+    };
+    desk.write("first", b"x");
+    let best = "-f -y -ttt -s 4096";
+    let log = desk.trace(best, "cat first > second");
+    desk.import(&[log], &[]);
+    let recorded = desk.backstory(&["record", "--wait", "--", "cp", "second", "third"]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let log = desk.trace(best, "cat third > fourth");
+    desk.import(&[log], &[]);
+    let answer = |args: &[&str]| String::from_utf8(desk.backstory(args).stdout).unwrap();
+    let of = answer(&["of", "fourth"]);
+    let uses = answer(&["uses", "first"]);
+    for step in [
+        "cat first > second",
+        "cp second third",
+        "cat third > fourth",
+    ] {
+        assert!(of.contains(step), "no {step} in {of}");
+        assert!(uses.contains(step), "no {step} in {uses}");
+    }
+}

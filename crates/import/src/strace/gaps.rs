@@ -4,7 +4,7 @@ use super::moments::TimeKind;
 use backstory_eventlog::Reason;
 use backstory_vocabulary::counted;
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Calls that nearly every program makes at its start. If a trace has none, an option of strace
 /// left calls out.
@@ -87,8 +87,9 @@ impl TraceGaps {
         self.has_any(&OF_EVERY_PROGRAM)
     }
 
-    /// The reasons. `directory` is that in which relative paths begin.
-    pub(super) fn reasons(&self, directory: &Path, unordered: bool) -> Vec<Reason> {
+    /// The reasons. `guess`: the directory in which relative paths are taken to begin, if the log
+    /// does not have it.
+    pub(super) fn reasons(&self, guess: Option<&PathBuf>, unordered: bool) -> Vec<Reason> {
         let mut all = Vec::new();
         if !self.has_every_call() {
             let missing = GROUPS.iter().filter(|(names, _)| !self.has_any(names));
@@ -121,7 +122,7 @@ impl TraceGaps {
                 "the files of descriptors that were open before the log began are unknown (-y): {numbers}"
             ));
         }
-        if self.guessed_directory {
+        if let Some(directory) = guess.filter(|_| self.guessed_directory) {
             all.push(format!(
                 "the log does not have the directory in which the command began, and relative paths \
                  are taken to begin at {}",

@@ -132,11 +132,13 @@ fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Fin
         // A descriptor may have been opened by a call that was left out.
         findings.descriptors.clear();
     }
+    // A later call may have shown the directory.
+    let is_guess = findings.cwd.is_empty();
     if findings.cwd.is_empty() {
         findings.cwd = directory_of(job).as_os_str().as_bytes().to_vec();
     }
     let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&findings.cwd));
-    findings.gaps = gaps.reasons(&directory, unordered);
+    findings.gaps = gaps.reasons(is_guess.then_some(&directory), unordered);
     findings.warnings = gaps::time_warnings(moments.kind());
     let born_here = |born: i64| born <= findings.started + START;
     let written_here = (findings.ended - START..=findings.ended + END).contains(&changed);
