@@ -6,7 +6,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
 
 use crate::Result;
-use crate::environment::environment;
+use crate::environment::environment_of;
 use crate::planned_step::PlannedStep;
 use crate::reason::Reason;
 use crate::step_group::StepGroup;
@@ -92,7 +92,7 @@ fn described(group: &StepGroup<'_>, at: usize) -> Result<PlannedStep> {
         name: step.name.clone(),
         script,
         headline: headlines.collect::<Vec<_>>().join("; "),
-        env: environment(&recording.details.environment, group.env),
+        env: environment_of(&recording.details, group.env),
         cwd: base,
         run: recording.details.summary.id.clone(),
         members: step

@@ -145,3 +145,23 @@ fn of_leads_from_an_imported_run_to_recorded_runs_and_back() {
         assert!(uses.contains(step), "no {step} in {uses}");
     }
 }
+
+#[test]
+fn a_step_of_an_imported_run_runs_again_in_the_callers_environment() {
+    let Some(desk) = Desk::with_strace("rerun of an imported run") else {
+        return;
+    };
+    desk.write("in", b"1");
+    desk.write("tool", b"{ cat in; printf %s \"$HOME\"; } > out\n");
+    let log = desk.trace("-f -y -ttt -s 4096", "sh tool");
+    desk.import(&[log], &[]);
+    desk.write("in", b"2");
+    let rerun = desk.backstory(&["rerun", "--yes", "out"]);
+    assert!(rerun.status.success(), "{rerun:?}");
+    let home = desk.stage.path().join("home");
+    let wanted = format!("2{}", home.display());
+    assert_eq!(
+        std::fs::read_to_string(desk.work().join("out")).unwrap(),
+        wanted
+    );
+}
