@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use backstory_files::regular;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,19 @@ impl AnnotationKind {
         AnnotationKind::Checkout,
         AnnotationKind::Replay,
     ];
+}
+
+impl AnnotationKind {
+    /// Its word in the journal.
+    pub fn word(self) -> &'static str {
+        match self {
+            AnnotationKind::Tag => "tag",
+            AnnotationKind::Parameter => "parameter",
+            AnnotationKind::Metric => "metric",
+            AnnotationKind::Checkout => "checkout",
+            AnnotationKind::Replay => "replay",
+        }
+    }
 }
 
 /// One annotation of a run.
@@ -91,12 +105,15 @@ pub trait RunAnnotations: GraphStore {
 /// Appends records to the journal of a store. Needs no lock of the store and no database.
 pub fn append(home: &Home, records: &[AnnotationRecord]) -> Result<()> {
     let path = home.annotations_path();
-    let fail = |doing| move |e| Error::io(doing, &home.annotations_path(), e);
-    let mut text = to_lines(records);
-    let mut file = locked(&path)?;
+    append_text(&mut locked(&path)?, &path, stamped_lines(records))
+}
+
+/// Appends lines to the journal, which the caller has locked.
+pub(crate) fn append_text(file: &mut File, path: &Path, mut text: String) -> Result<()> {
+    let fail = |doing| move |e| Error::io(doing, path, e);
     // A writer that was killed, or found the disk full, may have left half a line.
     let length = file.metadata().map_err(fail("look at"))?.len();
-    if length > 0 && last_byte(&file, length).map_err(fail("read"))? != b'\n' {
+    if length > 0 && last_byte(file, length).map_err(fail("read"))? != b'\n' {
         text.insert(0, '\n');
     }
     file.write_all(text.as_bytes()).map_err(fail("write"))
@@ -111,23 +128,32 @@ pub fn erase(home: &Home, store: &mut dyn crate::Store, runs: &[&str]) -> Result
     let mut file = locked(&path)?;
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(fail("read"))?;
-    let mut rest = from_lines(&text);
-    let all = rest.len();
-    rest.retain(|record| {
-        let (AnnotationRecord::Set(Annotation { run, .. })
-        | AnnotationRecord::Forgotten { forgotten: run }) = record;
-        !runs.contains(&run.as_str())
-    });
-    if rest.len() == all {
+    // Other lines stay as they are, with their times and origins.
+    #[derive(Deserialize)]
+    struct AboutRun {
+        #[serde(alias = "forgotten")]
+        run: String,
+    }
+    let is_about = |line: &[u8]| {
+        let line: Option<AboutRun> = serde_json::from_slice(line).ok();
+        line.is_some_and(|line| runs.contains(&line.run.as_str()))
+    };
+    let mut kept = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        if !is_about(line) {
+            kept.extend(line);
+        }
+    }
+    if kept.len() == text.len() {
         return Ok(());
     }
-    let kept = to_lines(&rest);
+    let rest = from_lines(&kept);
     home.replace_file("annotations.log", &kept, true)?;
     store.annotate(&rest, kept.len() as u64, true)
 }
 
 /// The journal, locked for writing, and created if necessary.
-fn locked(path: &Path) -> Result<File> {
+pub(crate) fn locked(path: &Path) -> Result<File> {
     use std::os::unix::fs::MetadataExt;
     let fail = |doing| move |e| Error::io(doing, path, e);
     loop {
@@ -207,6 +233,40 @@ pub fn to_lines(records: &[impl Serialize]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The records as lines with the present time and origin.
+fn stamped_lines(records: &[AnnotationRecord]) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        record: &'a AnnotationRecord,
+        at: i64,
+        by: &'a str,
+    }
+    let (at, by) = (now(), origin());
+    let lines: Vec<Line<'_>> = records
+        .iter()
+        .map(|record| Line {
+            record,
+            at,
+            by: &by,
+        })
+        .collect();
+    to_lines(&lines)
+}
+
+/// The present time in ns since 1970.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(1, |since| i64::try_from(since.as_nanos()).unwrap_or(1))
+}
+
+/// The user id and the host name of this process.
+pub(crate) fn origin() -> String {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy().into_owned();
+    format!("{}@{host}", rustix::process::geteuid().as_raw())
 }
 
 #[cfg(test)]

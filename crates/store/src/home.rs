@@ -179,12 +179,12 @@ impl Home {
     }
 
     fn write_format(&self) -> Result<()> {
-        self.replace_file("format", &format!("{FORMAT}\n"), false)
+        self.replace_file("format", format!("{FORMAT}\n").as_bytes(), false)
     }
 
     /// Writes a small file of the directory beside and renames it, so that no process ever reads
     /// half of it. With `synced`, a power cut does not change that.
-    pub(crate) fn replace_file(&self, name: &str, text: &str, synced: bool) -> Result<()> {
+    pub(crate) fn replace_file(&self, name: &str, text: &[u8], synced: bool) -> Result<()> {
         let path = self.dir.join(name);
         let beside = self.dir.join(format!("{name}.{}", std::process::id()));
         let _ = fs::remove_file(&beside);
@@ -194,7 +194,7 @@ impl Home {
             .mode(0o600)
             .open(&beside)
             .and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
+                file.write_all(text)?;
                 if synced { file.sync_all() } else { Ok(()) }
             })
             .and_then(|()| fs::rename(&beside, &path))
@@ -314,6 +314,19 @@ impl Home {
         found.sort();
         Ok(found.into_iter().map(|(_, id)| id).collect())
     }
+}
+
+/// True if the text has the form of a run's id: 8 characters of Crockford's base 32 in lower case.
+/// Such a text is the name of one file in a directory, and no other path.
+pub fn is_run_id(text: &str) -> bool {
+    text.len() == 8 && text.bytes().all(|byte| ALPHABET.contains(&byte))
+}
+
+/// True if the text can be the name of a run: 1 to 200 bytes, without spaces, and not like an
+/// option.
+pub fn is_run_name(text: &str) -> bool {
+    let odd = |c: char| c.is_control() || c.is_whitespace();
+    (1..=200).contains(&text.len()) && !text.starts_with('-') && !text.chars().any(odd)
 }
 
 /// An id for a run, of 40 random bits. If the kernel has none: bits of the clock and the process

@@ -33,6 +33,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod annotation_history;
 pub mod annotations;
 mod appender;
 mod block_tables;
@@ -81,7 +82,7 @@ pub use graph_rules::broken_rule;
 pub use graph_store::{
     GraphStore, Label, ReadGuard, Stream, VersionMatch, records_newest_first, same_version,
 };
-pub use home::{FORMAT, Home, random_run_id, run_id_of};
+pub use home::{FORMAT, Home, is_run_id, is_run_name, random_run_id, run_id_of};
 #[cfg(feature = "berkeleydb")]
 pub use key_value::BerkeleyDbStore;
 #[cfg(feature = "key-value")]

@@ -53,7 +53,7 @@ impl StoreEngine {
     /// Makes this the engine of a store from now on, at once. The databases stay as they are. A
     /// power cut after that does not bring the old engine back.
     pub fn choose(self, home: &Home) -> crate::Result<()> {
-        home.replace_file("engine", &format!("{}\n", self.word()), true)
+        home.replace_file("engine", format!("{}\n", self.word()).as_bytes(), true)
     }
 
     /// True if this program was built with the engine.

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use backstory_store::annotations::{self, Annotation, AnnotationRecord};
-use backstory_store::{AnnotationKind, RunAnnotations};
+use backstory_store::annotation_history::{self, StampedAnnotation};
+use backstory_store::{Annotation, AnnotationKind, RunAnnotations};
 
 use super::{Outcome, answer};
 use crate::args::search::TagArgs;
@@ -26,14 +26,14 @@ pub fn run(args: TagArgs, store: Option<&Path>) -> Outcome {
         });
     }
     let set = |(key, value): (String, String)| {
-        AnnotationRecord::Set(Annotation {
+        StampedAnnotation::of(Annotation {
             run: run.clone(),
             kind: AnnotationKind::Tag,
             key,
             value: Some(value).filter(|value| !value.is_empty()),
         })
     };
-    let records: Vec<_> = args.tags.into_iter().map(set).collect();
-    annotations::append(&current.home, &records)?;
+    let records = args.tags.into_iter().map(set).collect();
+    annotation_history::append_newest(&current.home, records)?;
     Ok(0)
 }

@@ -227,13 +227,7 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
         environment: details.environment.iter().map(variable).collect(),
         annotations: annotations
             .map(|one| AnnotationRow {
-                kind: match one.kind {
-                    AnnotationKind::Tag => "tag",
-                    AnnotationKind::Parameter => "parameter",
-                    AnnotationKind::Metric => "metric",
-                    AnnotationKind::Checkout => "checkout",
-                    AnnotationKind::Replay => "replay",
-                },
+                kind: one.kind.word(),
                 key: one.key,
                 value: one.value,
             })
