@@ -10,9 +10,11 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub mod amounts;
 #[cfg(test)]
 mod documented;
 pub mod emit;
+pub mod exchange;
 pub mod export;
 pub mod import;
 pub mod inputs;

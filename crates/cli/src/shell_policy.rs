@@ -11,7 +11,7 @@ use backstory_files::regular;
 use backstory_session::LinePolicy;
 use toml::de::{DeTable, DeValue};
 
-use crate::args::store::size;
+use crate::args::amounts::size;
 use crate::tool_file::in_configuration;
 
 /// The variable with the path of a file that stops recording while it exists.

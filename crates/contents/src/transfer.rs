@@ -31,17 +31,20 @@ pub enum Kind {
     Content,
     /// The owner's name for a run, and the owner's note. The section's name is the run's id.
     Label,
-    /// Tags, parameters, metrics and checkouts of runs, as lines of JSON.
+    /// Annotations of a run with their history, as lines of JSON.
     Annotations,
+    /// SSH signatures of a run. The section's name is the run's id.
+    Signatures,
 }
 
 /// Every kind by its number.
-const KINDS: [(u8, Kind); 5] = [
+const KINDS: [(u8, Kind); 6] = [
     (1, Kind::Log),
     (2, Kind::Facts),
     (3, Kind::Content),
     (4, Kind::Label),
     (5, Kind::Annotations),
+    (6, Kind::Signatures),
 ];
 
 /// Writes an export.

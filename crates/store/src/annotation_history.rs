@@ -70,7 +70,7 @@ pub struct StampedAnnotation {
     pub value: Option<String>,
 }
 
-/// What a record is about: run, kind and key.
+/// The subject of a record: run, kind and key.
 type Subject = (String, String, String);
 
 impl StampedAnnotation {

@@ -20,6 +20,7 @@ pub mod postgres;
 pub mod procs;
 pub mod program;
 pub mod snapshot;
+pub mod ssh_server;
 pub mod stage;
 pub mod strace;
 pub mod user;

@@ -55,7 +55,7 @@ pub struct ForgetArgs {
     pub paths: Vec<PathBuf>,
 
     /// Runs that ended at most this long ago: a number and a unit (s, m, h, d, w)
-    #[arg(long, value_name = "TIME", value_parser = super::store::age)]
+    #[arg(long, value_name = "TIME", value_parser = super::amounts::age)]
     pub last: Option<i64>,
 
     /// Runs whose record has this text anywhere, and stored contents that have it (repeatable)

@@ -4,8 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use backstory_exchange::signature;
+use backstory_store::annotation_history::{self, AnnotationHistory, StampedAnnotation};
 use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::{EngineControl, GraphStore, Home, Label, RunAnnotations, open_store};
+use backstory_store::{EngineControl, GraphStore, Home, Label, open_store};
 
 use super::Outcome;
 use super::record::check_name;
@@ -53,6 +55,7 @@ pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
         _ => {}
     }
     index::forget_mark(&current.home, run);
+    let _ = fs::remove_file(signature::path(&current.home, run));
     // `store gc` removes contents, because other runs may refer to them. Preserved files that wait
     // to be stored belong to this run only.
     match fs::remove_dir_all(current.home.kept_dir(run)) {
@@ -64,8 +67,8 @@ pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
         }
         _ => {}
     }
-    let said = current.store.annotations(run)?;
-    if !said.is_empty() {
+    let history = AnnotationHistory::of(&current.home)?;
+    if history.of_run(run).next().is_some() {
         let forgotten = run.to_owned();
         annotations::append(&current.home, &[AnnotationRecord::Forgotten { forgotten }])?;
     }
@@ -80,23 +83,23 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
     }
     let mut current = CurrentStore::open(store)?;
     let run = current.run(Some(&args.run))?;
-    current.store.set_label(
-        &run,
-        Label::Name,
-        Some(args.name.as_str()).filter(|name| !name.is_empty()),
-    )?;
-    Ok(0)
+    label(&mut current, &run, Label::Name, &args.name)
 }
 
 /// Attaches a note to a run.
 pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     let run = current.run(Some(&args.run))?;
-    current.store.set_label(
-        &run,
-        Label::Note,
-        Some(args.text.as_str()).filter(|text| !text.is_empty()),
-    )?;
+    label(&mut current, &run, Label::Note, &args.text)
+}
+
+/// Sets a label, or removes it if the text is empty. The database comes first: it refuses the run
+/// of another user of a group. The journal keeps the history, for other stores.
+fn label(current: &mut CurrentStore, run: &str, label: Label, text: &str) -> Outcome {
+    let text = Some(text).filter(|text| !text.is_empty());
+    current.store.set_label(run, label, text)?;
+    let record = StampedAnnotation::label(run, label, text);
+    annotation_history::append_newest(&current.home, vec![record])?;
     Ok(0)
 }
 

@@ -260,8 +260,7 @@ fn seconds(ns: i64) -> String {
 
 /// Checks the name of a run: it must not look like an option or like two words.
 pub fn check_name(name: &str) -> Result<(), Failure> {
-    let odd = |c: char| c.is_control() || c.is_whitespace();
-    if name.is_empty() || name.starts_with('-') || name.chars().any(odd) || name.len() > 200 {
+    if !backstory_store::is_run_name(name) {
         return Err(Failure::misuse(format!(
             "{name:?} cannot be the name of a run: give 1 to 200 characters, without spaces and without `-` at the beginning"
         )));

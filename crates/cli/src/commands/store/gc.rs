@@ -14,6 +14,7 @@ use std::path::Path;
 use backstory_contents::Reclaimed;
 use backstory_eventlog::Log;
 use backstory_eventlog::event::Op;
+use backstory_exchange::remove_left_files;
 use backstory_files::{Digest, Ident, VersionId};
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{
@@ -127,6 +128,7 @@ fn old_runs(
         }
     }
     if !args.dry_run {
+        remove_left_files(&current.home);
         // Also for runs that `rm` removed, and after a `gc` that was killed.
         current.store.compact()?;
     }

@@ -1,5 +1,6 @@
 //! `store`: manages the store as a whole: size, integrity, free space, exchange of runs.
 
+mod exchange;
 mod export;
 pub mod gc;
 mod import;
@@ -30,6 +31,9 @@ pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
         StoreCommand::Gc(args) => gc::run(args, store),
         StoreCommand::Export(args) => export::run(args, store),
         StoreCommand::Import(args) => import::run(args, store),
+        StoreCommand::Push(args) => exchange::push(args, store),
+        StoreCommand::Pull(args) => exchange::pull(args, store),
+        StoreCommand::ServePeer(args) => exchange::serve_peer(args, store),
     }
 }
 

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use backstory_store::annotation_history;
 use backstory_store::{
     self as store, DatabaseFiles, EngineControl, EngineOptions, GraphStore, Home, Label, RunRecord,
     Store, StoreEngine, open_examined,
@@ -154,6 +155,8 @@ fn build(home: &Home, database: &DatabaseFiles, old: &OldDatabase) -> Result<usi
             new.set_label(id, Label::Note, run.note.as_deref())?;
         }
     }
+    // Names and notes that this version gave are in the journal, too.
+    annotation_history::apply_labels(home, &mut new)?;
     store::catch_up(home, &mut new)?;
     new.bring_in_log()?;
     Ok(indexed)
