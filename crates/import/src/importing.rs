@@ -115,6 +115,11 @@ pub fn import(
     })
 }
 
+/// The files of an import that is not finished: the log of the run, and its lock.
+pub fn unfinished_paths(log: &Path) -> [PathBuf; 2] {
+    ["import", "import.lock"].map(|extension| log.with_extension(extension))
+}
+
 /// The log of a run while it is written. No other command takes it for the log of a run. An import
 /// of the same log that was killed leaves it, and the next one begins it again.
 struct UnfinishedLog {
@@ -125,8 +130,7 @@ struct UnfinishedLog {
 
 impl UnfinishedLog {
     fn claim(options: &ImportOptions) -> Result<UnfinishedLog, Error> {
-        let path = options.log.with_extension("import");
-        let lock_path = options.log.with_extension("import.lock");
+        let [path, lock_path] = unfinished_paths(&options.log);
         let fail = |source| Error::Write {
             what: "make",
             path: lock_path.clone(),

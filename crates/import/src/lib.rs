@@ -25,6 +25,8 @@ mod strace;
 pub use catalogue::{FORMATS, format};
 pub use error::Error;
 pub use format::{Findings, ImportFormat, ImportJob};
-pub use importing::{ImportOptions, ImportedRun, MachineMode, import, options_number};
+pub use importing::{
+    ImportOptions, ImportedRun, MachineMode, import, options_number, unfinished_paths,
+};
 pub use inputs::{LogFile, LogFiles};
 pub use record_log::{CallingThread, RecordLog};

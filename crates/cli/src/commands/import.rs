@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use backstory_eventlog::Log;
+use backstory_export::unfinished::CleanupPath;
 use backstory_import::{
     self as import, FORMATS, ImportFormat, ImportOptions, ImportedRun, LogFiles,
 };
@@ -16,6 +17,7 @@ use backstory_store::{Home, open_store, run_id_of};
 use super::record::check_name;
 use super::{Outcome, answer};
 use crate::args::import::ImportArgs;
+use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
 use crate::json::{self, Value};
@@ -123,6 +125,10 @@ fn write(
     files: &LogFiles,
     options: ImportOptions,
 ) -> Result<ImportedRun, Failure> {
+    // A signal that ends the program removes what it has written.
+    ending::watch(Workers::Killed);
+    let unfinished = import::unfinished_paths(&options.log);
+    let _cleanup = unfinished.each_ref().map(|path| CleanupPath::at(path));
     // Each byte is read twice: to examine the log, and to write the records.
     let progress = Progress::of("importing the log", 2 * files.bytes(), Unit::Bytes);
     let done = import::import(format, files, &options, &|bytes| progress.done.add(bytes));
