@@ -389,8 +389,13 @@ impl<'a> Tracer<'a> {
     /// An exec by thread `by` took over the first thread of the process.
     fn superseded(&mut self, tid: Pid, by: Pid, time: Time) {
         self.abandon(tid, time);
+        // Older versions of strace print nothing special where the exec begins.
+        let plain = self.take_open(by).map(|call| OpenCall {
+            replaces: true,
+            ..call
+        });
         self.threads.remove(&by);
-        if let Some(call) = self.renamed.remove(&tid) {
+        if let Some(call) = self.renamed.remove(&tid).or(plain) {
             self.keep_open(tid, call);
         }
     }
