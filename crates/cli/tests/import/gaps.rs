@@ -123,3 +123,23 @@ fn a_directory_that_the_log_has_later_holds_from_the_beginning() {
     assert_eq!(desk.reasons(), "[]");
     assert_eq!(certainty(&desk, "work/own", "exec"), ["seen"]);
 }
+
+#[test]
+fn a_log_of_a_process_that_ran_before_strace_came_is_not_complete() {
+    let Some(desk) = Desk::with_strace("a log of strace -p") else {
+        return;
+    };
+    // A pipe holds the shell until strace is there.
+    desk.shell(
+        "mkfifo go; sh -c 'read x < go; cat /dev/null > out; true' & \
+         strace -f -y -ttt -s 4096 -p $! -o ../trace.log & \
+         while ! grep -q . ../trace.log; do sleep 0.01; done; echo > go; wait",
+    );
+    let log = desk.stage.path().join("trace.log");
+    if std::fs::read(&log).is_ok_and(|text| text.is_empty()) {
+        return backstory_testkit::need::skipped("strace -p", "no process may be attached to");
+    }
+    desk.import(&[log], &[]);
+    has(&desk, "the beginning of 1 process is not in the log");
+    assert_eq!(certainty(&desk, "work/out", "write"), ["seen"]);
+}

@@ -134,7 +134,7 @@ fn a_log_that_begins_in_the_middle_keeps_what_it_has() {
     ]);
     assert!(
         desk.reasons()
-            .contains("the beginning of 1 process is not in the log")
+            .contains("the beginning of 2 processes is not in the log")
     );
     assert_eq!(paths(&desk, "read"), ["/five"]);
     assert_eq!(paths(&desk, "write"), ["/four"]);

@@ -40,6 +40,8 @@ type DelayedLine = (Time, Vec<u8>);
 pub(super) struct Tracer<'a> {
     pub(super) state: TraceState<'a>,
     pub(super) moments: Moments,
+    /// A call of the first process was met.
+    has_called: bool,
     has_begun: bool,
     /// The time of the line.
     pub(super) now: Time,
@@ -71,6 +73,7 @@ impl<'a> Tracer<'a> {
         Tracer {
             state: TraceState::new(records, known, root),
             moments,
+            has_called: false,
             has_begun: false,
             now: 0,
             threads: HashMap::new(),
@@ -372,6 +375,11 @@ impl<'a> Tracer<'a> {
             args,
             returned,
         };
+        let is_exec = name.starts_with("execve");
+        if !std::mem::replace(&mut self.has_called, true) && !is_exec {
+            // strace came when the process ran already.
+            self.state.gaps.orphans += 1;
+        }
         if makes_thread(name) {
             let made = call
                 .returned
