@@ -19,10 +19,16 @@ fn many_contents(place: &Place, files: usize) -> u64 {
         .unwrap()
 }
 
-/// Passes `$LIMIT` bytes on as they come, then ends.
-const CUT: &str = "perl -e '$n = $LIMIT; \
+/// Passes `$LIMIT` bytes to the other side as they come, then ends its input.
+const CUT_SENT: &str = "perl -e '$n = $LIMIT; \
     while ($n > 0 && ($r = sysread STDIN, $b, $n < 65536 ? $n : 65536)) \
-    { syswrite STDOUT, $b; $n -= $r }'";
+    { syswrite STDOUT, $b; $n -= $r }' | sh -c \"$4\"";
+
+/// Passes `$LIMIT` bytes of the other side on as they come, then is killed, as a lost `ssh` is. No
+/// other process has its output.
+const CUT_RECEIVED: &str = "exec perl -e '$n = $LIMIT; open F, \"-|\", \"sh\", \"-c\", $ARGV[0]; \
+    while ($n > 0 && ($r = sysread F, $b, $n < 65536 ? $n : 65536)) \
+    { syswrite STDOUT, $b; $n -= $r } kill 9, $$' \"$4\"";
 
 #[test]
 fn a_cut_connection_leaves_whole_runs_and_the_next_exchange_goes_on() {
@@ -31,10 +37,7 @@ fn a_cut_connection_leaves_whole_runs_and_the_next_exchange_goes_on() {
     }
     let here = Place::new();
     let all = many_contents(&here, 24);
-    for (command, line) in [
-        ("push", format!("{CUT} | sh -c \"$4\"")),
-        ("pull", format!("sh -c \"$4\" | {CUT}")),
-    ] {
+    for (command, line) in [("push", CUT_SENT), ("pull", CUT_RECEIVED)] {
         let there = Place::new();
         there.record("true");
         // The side whose output is cut sends the runs.
