@@ -4,17 +4,22 @@
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use crate::need::{find, skipped};
 use crate::stage::Stage;
 use crate::user::{User, suite_is_root};
 
-/// A running server. It ends when this value is dropped.
+/// A port whose every connection gets a process of `sshd`, as `inetd` does it. All end when this
+/// value is dropped.
 pub struct SshServer {
-    child: Child,
+    connections: Option<JoinHandle<Vec<Child>>>,
+    ends: Arc<AtomicBool>,
     port: u16,
     key: PathBuf,
 }
@@ -43,38 +48,30 @@ impl SshServer {
         let keys = dir.join("authorized");
         fs::copy(key.with_extension("pub"), &keys)?;
         stage.user().owns(&key)?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-            .local_addr()?
-            .port();
         let settings = dir.join("settings");
         fs::write(
             &settings,
             format!(
-                "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\n\
-                 PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n\
-                 PermitRootLogin yes\nMaxStartups 100\n",
+                "HostKey {}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\n\
+                 PasswordAuthentication no\nPermitRootLogin yes\n",
                 host.display(),
                 keys.display()
             ),
         )?;
-        let child = Command::new(program)
-            .args(["-D", "-f"])
-            .arg(&settings)
-            .arg("-E")
-            .arg(dir.join("log"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let server = SshServer { child, port, key };
-        let begun = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if begun.elapsed() > Duration::from_secs(30) {
-                return Err(io::Error::other("sshd does not listen"));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(Some(server))
+        let mut sshd = Command::new(program);
+        sshd.args(["-i", "-f"]).arg(&settings);
+        sshd.arg("-E").arg(dir.join("log"));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = listener.local_addr()?.port();
+        let ends = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&ends);
+        let connections = std::thread::spawn(move || serve(&listener, &mut sshd, &ended));
+        Ok(Some(SshServer {
+            connections: Some(connections),
+            ends,
+            port,
+            key,
+        }))
     }
 
     /// The command line of an ssh client that reaches the server.
@@ -97,9 +94,36 @@ impl SshServer {
 
 impl Drop for SshServer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.ends.store(true, Ordering::Release);
+        // Wakes the thread that waits for a connection.
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        let children = self.connections.take().map(JoinHandle::join);
+        for mut child in children.and_then(Result::ok).unwrap_or_default() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
+}
+
+/// Starts a process for each connection, until `ends` is set. Returns the processes.
+fn serve(listener: &TcpListener, sshd: &mut Command, ends: &AtomicBool) -> Vec<Child> {
+    let mut children = Vec::new();
+    for connection in listener.incoming() {
+        if ends.load(Ordering::Acquire) {
+            break;
+        }
+        let Ok(connection) = connection.map(OwnedFd::from) else {
+            continue;
+        };
+        let Ok(second) = connection.try_clone() else {
+            continue;
+        };
+        sshd.stdin(connection).stdout(second).stderr(Stdio::null());
+        children.extend(sshd.spawn());
+        // The command keeps its descriptors, so that the client would not see the end.
+        sshd.stdin(Stdio::null()).stdout(Stdio::null());
+    }
+    children
 }
 
 /// Makes a key without a passphrase, and its public half beside it.

@@ -18,7 +18,7 @@ use backstory_files::Digest;
 use backstory_store::{AnnotationKind, GraphStore, Home, RunAnnotations, RunRecord, annotations};
 use backstory_workflow::paths::absolute;
 
-use super::store::{gc, migrate, open_contents};
+use super::store::{migrate, open_contents, reclaim};
 use super::{Outcome, answer, here};
 use crate::args::runs::ForgetArgs;
 use crate::consent;
@@ -65,7 +65,7 @@ pub fn run(args: ForgetArgs, store: Option<&Path>) -> Outcome {
         };
     }
     let ids: Vec<&str> = runs.iter().map(|run| run.header.id.as_str()).collect();
-    gc::reclaim(&mut current, &runs, &contents, false)?;
+    reclaim::reclaim(&mut current, &runs, &contents, false)?;
     annotations::erase(&current.home, &mut current.store, &ids)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     // A database with files of its own is copied, which leaves its free room behind.
@@ -87,7 +87,7 @@ pub fn run(args: ForgetArgs, store: Option<&Path>) -> Outcome {
 
 /// The runs that a condition means, the newest first.
 fn meant(current: &CurrentStore, args: &ForgetArgs) -> Result<Vec<RunRecord>, Failure> {
-    let mut runs = gc::own_runs(current)?;
+    let mut runs = reclaim::own_runs(current)?;
     let mut meant: HashSet<_> = HashSet::new();
     if let Some(seconds) = args.last {
         let since = when::now().saturating_sub(seconds.saturating_mul(1_000_000_000));

@@ -1,17 +1,13 @@
 //! `rm`, `name`, `note` and `index`: change a store.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
-use backstory_exchange::signature;
-use backstory_store::annotation_history::{self, AnnotationHistory, StampedAnnotation};
-use backstory_store::annotations::{self, AnnotationRecord};
+use backstory_store::annotation_history::{self, StampedAnnotation};
 use backstory_store::{EngineControl, GraphStore, Home, Label, open_store};
 
 use super::Outcome;
 use super::record::check_name;
-use super::store::limits;
+use super::store::{limits, reclaim};
 use crate::args::program::IndexArgs;
 use crate::args::runs::{NameArgs, NoteArgs, RmArgs};
 use crate::checkout;
@@ -36,44 +32,9 @@ pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
         }
     }
     for run in runs {
-        remove(&mut current, &run)?;
+        reclaim::remove(&mut current, &run)?;
     }
     Ok(0)
-}
-
-/// Removes the log first. If the program is killed in between, `rm` can remove the graph without a
-/// log later. A log without a graph would be indexed again.
-pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
-    let log = current.home.log_path(run);
-    match fs::remove_file(&log) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(Failure::not_found(format!(
-                "cannot remove {}: {error}",
-                log.display()
-            )));
-        }
-        _ => {}
-    }
-    index::forget_mark(&current.home, run);
-    let _ = fs::remove_file(signature::path(&current.home, run));
-    // `store gc` removes contents, because other runs may refer to them. Preserved files that wait
-    // to be stored belong to this run only.
-    match fs::remove_dir_all(current.home.kept_dir(run)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(Failure::not_found(format!(
-                "cannot remove {}: {error}",
-                current.home.kept_dir(run).display()
-            )));
-        }
-        _ => {}
-    }
-    let history = AnnotationHistory::of(&current.home)?;
-    if history.of_run(run).next().is_some() {
-        let forgotten = run.to_owned();
-        annotations::append(&current.home, &[AnnotationRecord::Forgotten { forgotten }])?;
-    }
-    current.store.remove(run)?;
-    Ok(())
 }
 
 /// Names a run.

@@ -40,7 +40,8 @@ fn shells_on_one_store(number: usize) {
         .filter(|text| text.starts_with("seq"))
         .collect();
     let mut wanted: Vec<&str> = typed.iter().map(String::as_str).collect();
-    (found.sort_unstable(), wanted.sort_unstable());
+    found.sort_unstable();
+    wanted.sort_unstable();
     assert_eq!(found, wanted);
     let lines = runs.iter().filter(|run| run["line"].is_object());
     assert!(lines.clone().all(|run| run["complete"] == true), "{runs:?}");

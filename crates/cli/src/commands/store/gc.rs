@@ -1,36 +1,25 @@
 //! `store gc`: frees space.
 //!
 //! In the database of a group, it removes runs of this user only.
-//!
-//! Invariant: `gc` removes facts without a reference before the contents that they refer to. If it
-//! is killed at any moment, no fact refers to a removed content.
 
-use backstory_vocabulary::ContentsMode;
 use std::collections::HashSet;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use backstory_contents::Reclaimed;
-use backstory_eventlog::Log;
-use backstory_eventlog::event::Op;
 use backstory_exchange::remove_left_files;
-use backstory_files::{Digest, Ident, VersionId};
-use backstory_store::facts::{self, Availability, Fact, JournalRecord};
-use backstory_store::{
-    self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunRecord,
-};
+use backstory_store::RunRecord;
 
-use super::{keep_lock, limits, open_contents};
+use super::limits;
+use super::reclaim::{has, own_runs, reclaim, total};
 use crate::args::store::StoreGcArgs;
-use crate::commands::{Outcome, answer, manage};
+use crate::commands::{Outcome, answer};
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
 use crate::index::Busy;
 use crate::json::{self, Value};
 use crate::shell_policy::{ShellPolicy, StoreLimits};
-use crate::text::progress::{Progress, Unit};
 use crate::text::when::size;
 
 /// Removes runs, then what no run refers to.
@@ -133,135 +122,4 @@ fn old_runs(
         current.store.compact()?;
     }
     Ok((forgotten, given))
-}
-
-fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
-    runs.iter().any(|other| other.key == run.key)
-}
-
-/// The runs that this user recorded, the newest first.
-pub fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
-    let mut runs = current.store.runs()?;
-    if let Some(own) = current.store.own_runs()? {
-        runs.retain(|run| own.contains(&run.key));
-    }
-    Ok(runs)
-}
-
-/// Bytes of the whole store. The database of a group is not a part of it.
-pub fn total(current: &CurrentStore) -> Result<u64, Failure> {
-    let contents = match open_contents(&current.home)? {
-        Some(contents) => contents.stats()?.disk,
-        None => 0,
-    };
-    let logs: u64 = own_runs(current)?.iter().map(|run| run.log_bytes).sum();
-    let database = match current.store.is_shared() {
-        true => 0,
-        false => current.store.stats()?.bytes,
-    };
-    Ok(contents + logs + database)
-}
-
-/// Removes runs and what no other run refers to, and contents that runs refer to. Returns how much
-/// space that frees. With `dry`, space in the database is not counted.
-pub fn reclaim(
-    current: &mut CurrentStore,
-    runs: &[RunRecord],
-    contents_too: &HashSet<Digest>,
-    dry: bool,
-) -> Result<Reclaimed, Failure> {
-    let _lock = keep_lock(&current.home)?;
-    let logs: u64 = runs.iter().map(|run| run.log_bytes).sum();
-    let before = current.store.stats()?.bytes;
-    if !dry {
-        for run in runs {
-            manage::remove(current, &run.header.id)?;
-        }
-        current.store.forget_unreferred()?;
-    }
-    let left: Vec<RunRecord> = current
-        .store
-        .runs()?
-        .into_iter()
-        .filter(|run| !has(runs, run))
-        .collect();
-    let referred = referred(current, &left)?;
-    let known = current.store.facts()?;
-    let live: Vec<Fact> = known
-        .iter()
-        .filter(|fact| referred.contains(&fact.ident.version_id()))
-        .cloned()
-        .map(|fact| without(fact, contents_too))
-        .collect();
-    let keep: HashSet<Digest> = live
-        .iter()
-        .filter(|fact| fact.availability.is_stored())
-        .filter_map(|fact| fact.digest)
-        .collect();
-    if !dry && (live != known || !runs.is_empty()) {
-        let mut learned: Vec<JournalRecord> = live.into_iter().map(JournalRecord::Fact).collect();
-        for run in &left {
-            learned.extend(
-                current
-                    .store
-                    .directory_snapshot(&run.header.id)?
-                    .map(JournalRecord::Run),
-            );
-        }
-        facts::rewrite(&current.home.facts_path(), &learned)?;
-        store::catch_up(&current.home, &mut current.store)?;
-    }
-    let mut given = match open_contents(&current.home)? {
-        Some(contents) => {
-            let all = contents.digests()?.len() as u64;
-            let progress = Progress::of("removing contents", all, Unit::Things);
-            let keeps = |digest: &Digest| {
-                progress.done.add(1);
-                keep.contains(digest)
-            };
-            contents.gc(&keeps, dry)?
-        }
-        None => Reclaimed::default(),
-    };
-    given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
-    Ok(given)
-}
-
-/// The fact, without its content if that is one of these.
-fn without(fact: Fact, contents: &HashSet<Digest>) -> Fact {
-    if !fact.digest.is_some_and(|digest| contents.contains(&digest)) {
-        return fact;
-    }
-    Fact {
-        digest: None,
-        availability: Availability::Missing("`backstory forget` removed it".to_owned()),
-        ..fact
-    }
-}
-
-/// Every version that these runs used, wrote or preserved.
-fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<VersionId>, Failure> {
-    let mut found = HashSet::new();
-    let what = "finding the contents that runs refer to";
-    let progress = Progress::of(what, runs.len() as u64, Unit::Things);
-    for run in runs {
-        progress.done.add(1);
-        let entities = current.store.entities(run.key)?;
-        found.extend(
-            entities
-                .iter()
-                .filter_map(|entity| entity.ident.as_ref().map(Ident::version_id)),
-        );
-        if run.header.modes.contents == Some(ContentsMode::All)
-            && fs::exists(current.home.log_path(&run.header.id)).unwrap_or(false)
-        {
-            let log = Log::open(current.home.log_path(&run.header.id))
-                .map_err(|error| Failure::not_found(chain(&error)))?;
-            let kept = log
-                .events()
-                .filter(|event| matches!(event.op, Op::Preserved { .. }));
-            found.extend(kept.filter_map(|event| event.ident.as_ref().map(Ident::version_id)));
-        }
-    }
-    Ok(found)
 }

@@ -24,7 +24,7 @@ use backstory_store::{
     ContentFacts, EngineControl, GraphStore, Home, RunKey, RunRecord, same_version,
 };
 
-use super::gc;
+use super::reclaim;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::shell_policy::StoreLimits;
@@ -72,7 +72,7 @@ pub fn keep(
     dry: bool,
 ) -> Result<(Vec<RunRecord>, Reclaimed), Failure> {
     let all = current.store.runs()?;
-    let size = gc::total(current)?;
+    let size = reclaim::total(current)?;
     let over = |size: u64| match limits.store {
         Some(most) if size > most => size - (most - most / 100 * ROOM),
         _ => 0,
@@ -84,17 +84,17 @@ pub fn keep(
         .map(|at| all[at].clone())
         .collect();
     let none = HashSet::new();
-    let mut freed = gc::reclaim(current, &gone, &none, dry)?;
+    let mut freed = reclaim::reclaim(current, &gone, &none, dry)?;
     if dry {
         return Ok((gone, freed));
     }
     if !gone.is_empty() {
         current.store.compact()?;
     }
-    let rest = over(gc::total(current)?);
+    let rest = over(reclaim::total(current)?);
     if rest > 0 {
         let contents = large_and_old(current, rest)?;
-        let more = gc::reclaim(current, &[], &contents, false)?;
+        let more = reclaim::reclaim(current, &[], &contents, false)?;
         freed = Reclaimed {
             objects: freed.objects + more.objects,
             bytes: freed.bytes + more.bytes,
@@ -118,7 +118,10 @@ pub fn keep_in_background(home: &Home, limits: StoreLimits) -> Result<(), Failur
 
 /// Reads what decides about the runs.
 fn weigh(current: &CurrentStore, all: &[RunRecord]) -> Result<Vec<WeighedRun>, Failure> {
-    let own: HashSet<RunKey> = gc::own_runs(current)?.iter().map(|run| run.key).collect();
+    let own: HashSet<RunKey> = reclaim::own_runs(current)?
+        .iter()
+        .map(|run| run.key)
+        .collect();
     let logs: u64 = all.iter().map(|run| run.log_bytes).sum();
     let database = match current.store.is_shared() {
         true => 0,

@@ -2,11 +2,12 @@
 
 mod exchange;
 mod export;
-pub mod gc;
+mod gc;
 mod import;
 pub mod limits;
 pub mod migrate;
 mod rebuild;
+pub mod reclaim;
 mod stats;
 mod verify;
 

@@ -1,0 +1,196 @@
+//! Removes runs, and what no other run refers to.
+//!
+//! Invariant: facts without a reference are removed before the contents that they refer to. If the
+//! program is killed at any moment, no fact refers to a removed content.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::ErrorKind;
+
+use backstory_contents::Reclaimed;
+use backstory_eventlog::Log;
+use backstory_eventlog::event::Op;
+use backstory_exchange::signature;
+use backstory_files::{Digest, Ident, VersionId};
+use backstory_store::annotation_history::AnnotationHistory;
+use backstory_store::annotations::{self, AnnotationRecord};
+use backstory_store::facts::{self, Availability, Fact, JournalRecord};
+use backstory_store::{
+    self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunRecord,
+};
+use backstory_vocabulary::ContentsMode;
+
+use super::{keep_lock, open_contents};
+use crate::current_store::CurrentStore;
+use crate::error::{Failure, chain};
+use crate::index;
+use crate::text::progress::{Progress, Unit};
+
+/// True if one of the runs is this one.
+pub fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
+    runs.iter().any(|other| other.key == run.key)
+}
+
+/// The runs that this user recorded, the newest first.
+pub fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
+    let mut runs = current.store.runs()?;
+    if let Some(own) = current.store.own_runs()? {
+        runs.retain(|run| own.contains(&run.key));
+    }
+    Ok(runs)
+}
+
+/// Bytes of the whole store. The database of a group is not a part of it.
+pub fn total(current: &CurrentStore) -> Result<u64, Failure> {
+    let contents = match open_contents(&current.home)? {
+        Some(contents) => contents.stats()?.disk,
+        None => 0,
+    };
+    let logs: u64 = own_runs(current)?.iter().map(|run| run.log_bytes).sum();
+    let database = match current.store.is_shared() {
+        true => 0,
+        false => current.store.stats()?.bytes,
+    };
+    Ok(contents + logs + database)
+}
+
+/// Removes runs and what no other run refers to, and contents that runs refer to. Returns how much
+/// space that frees. With `dry`, space in the database is not counted.
+pub fn reclaim(
+    current: &mut CurrentStore,
+    runs: &[RunRecord],
+    contents_too: &HashSet<Digest>,
+    dry: bool,
+) -> Result<Reclaimed, Failure> {
+    let _lock = keep_lock(&current.home)?;
+    let logs: u64 = runs.iter().map(|run| run.log_bytes).sum();
+    let before = current.store.stats()?.bytes;
+    if !dry {
+        for run in runs {
+            remove(current, &run.header.id)?;
+        }
+        current.store.forget_unreferred()?;
+    }
+    let left: Vec<RunRecord> = current
+        .store
+        .runs()?
+        .into_iter()
+        .filter(|run| !has(runs, run))
+        .collect();
+    let referred = referred(current, &left)?;
+    let known = current.store.facts()?;
+    let live: Vec<Fact> = known
+        .iter()
+        .filter(|fact| referred.contains(&fact.ident.version_id()))
+        .cloned()
+        .map(|fact| without(fact, contents_too))
+        .collect();
+    let keep: HashSet<Digest> = live
+        .iter()
+        .filter(|fact| fact.availability.is_stored())
+        .filter_map(|fact| fact.digest)
+        .collect();
+    if !dry && (live != known || !runs.is_empty()) {
+        let mut learned: Vec<JournalRecord> = live.into_iter().map(JournalRecord::Fact).collect();
+        for run in &left {
+            learned.extend(
+                current
+                    .store
+                    .directory_snapshot(&run.header.id)?
+                    .map(JournalRecord::Run),
+            );
+        }
+        facts::rewrite(&current.home.facts_path(), &learned)?;
+        store::catch_up(&current.home, &mut current.store)?;
+    }
+    let mut given = match open_contents(&current.home)? {
+        Some(contents) => {
+            let all = contents.digests()?.len() as u64;
+            let progress = Progress::of("removing contents", all, Unit::Things);
+            let keeps = |digest: &Digest| {
+                progress.done.add(1);
+                keep.contains(digest)
+            };
+            contents.gc(&keeps, dry)?
+        }
+        None => Reclaimed::default(),
+    };
+    given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
+    Ok(given)
+}
+
+/// The fact, without its content if that is one of these.
+fn without(fact: Fact, contents: &HashSet<Digest>) -> Fact {
+    if !fact.digest.is_some_and(|digest| contents.contains(&digest)) {
+        return fact;
+    }
+    Fact {
+        digest: None,
+        availability: Availability::Missing("`backstory forget` removed it".to_owned()),
+        ..fact
+    }
+}
+
+/// Removes a run: its graph and its log.
+///
+/// Removes the log first. If the program is killed in between, `rm` can remove the graph without a
+/// log later. A log without a graph would be indexed again.
+pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
+    let log = current.home.log_path(run);
+    match fs::remove_file(&log) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Failure::not_found(format!(
+                "cannot remove {}: {error}",
+                log.display()
+            )));
+        }
+        _ => {}
+    }
+    index::forget_mark(&current.home, run);
+    let _ = fs::remove_file(signature::path(&current.home, run));
+    // `store gc` removes contents, because other runs may refer to them. Preserved files that wait
+    // to be stored belong to this run only.
+    match fs::remove_dir_all(current.home.kept_dir(run)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Failure::not_found(format!(
+                "cannot remove {}: {error}",
+                current.home.kept_dir(run).display()
+            )));
+        }
+        _ => {}
+    }
+    let history = AnnotationHistory::of(&current.home)?;
+    if history.of_run(run).next().is_some() {
+        let forgotten = run.to_owned();
+        annotations::append(&current.home, &[AnnotationRecord::Forgotten { forgotten }])?;
+    }
+    current.store.remove(run)?;
+    Ok(())
+}
+
+/// Every version that these runs used, wrote or preserved.
+fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<VersionId>, Failure> {
+    let mut found = HashSet::new();
+    let what = "finding the contents that runs refer to";
+    let progress = Progress::of(what, runs.len() as u64, Unit::Things);
+    for run in runs {
+        progress.done.add(1);
+        let entities = current.store.entities(run.key)?;
+        found.extend(
+            entities
+                .iter()
+                .filter_map(|entity| entity.ident.as_ref().map(Ident::version_id)),
+        );
+        if run.header.modes.contents == Some(ContentsMode::All)
+            && fs::exists(current.home.log_path(&run.header.id)).unwrap_or(false)
+        {
+            let log = Log::open(current.home.log_path(&run.header.id))
+                .map_err(|error| Failure::not_found(chain(&error)))?;
+            let kept = log
+                .events()
+                .filter(|event| matches!(event.op, Op::Preserved { .. }));
+            found.extend(kept.filter_map(|event| event.ident.as_ref().map(Ident::version_id)));
+        }
+    }
+    Ok(found)
+}
