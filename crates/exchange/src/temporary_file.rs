@@ -5,6 +5,7 @@
 //! that a killed process left is not locked, and the next exchange or `store gc` removes it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,8 +71,8 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Removes files that killed exchanges left, and signatures of runs that are gone. Returns how many
-/// were removed.
+/// Removes files that killed exchanges and imports left, and signatures of runs that are gone.
+/// Returns how many were removed.
 pub fn remove_left_files(home: &Home) -> u64 {
     let mut removed = 0;
     for entry in fs::read_dir(home.runs_dir())
@@ -83,7 +84,7 @@ pub fn remove_left_files(home: &Home) -> u64 {
         let Some(name) = name.to_str() else { continue };
         let left = match name.strip_suffix(".sig") {
             Some(run) => !home.log_path(run).exists() && !home.part_path(run).exists(),
-            None => (name.starts_with(PREFIX) || name.starts_with("import.")) && is_unused(&path),
+            None => is_temporary(name) && is_unused(&path),
         };
         if left && fs::remove_file(&path).is_ok() {
             removed += 1;
@@ -92,11 +93,27 @@ pub fn remove_left_files(home: &Home) -> u64 {
     removed
 }
 
+/// True for a name that only files of an exchange or an import have.
+fn is_temporary(name: &str) -> bool {
+    let begins = [PREFIX, "import."]
+        .iter()
+        .any(|begin| name.starts_with(begin));
+    begins
+        || [".import", ".import.lock"]
+            .iter()
+            .any(|end| name.ends_with(end))
+}
+
+/// True if no process has the lock of the file. The log of an import has a lock file beside it.
 fn is_unused(path: &Path) -> bool {
-    let Ok(file) = regular::open(path) else {
-        return false;
+    let lock = match path.extension() {
+        Some(end) if end == "import" => &path.with_extension("import.lock"),
+        _ => path,
     };
-    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    match regular::open(lock) {
+        Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+        Err(error) => lock != path && error.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 #[cfg(test)]

@@ -165,3 +165,23 @@ fn a_step_of_an_imported_run_runs_again_in_the_callers_environment() {
         wanted
     );
 }
+
+#[test]
+fn gc_removes_what_a_killed_import_left_and_nothing_of_a_running_one() {
+    let (desk, ..) = imported();
+    let runs = desk.stage.store().join("runs");
+    for name in ["aaaaaaaa", "bbbbbbbb"] {
+        for end in ["import", "import.lock"] {
+            let file = runs.join(format!("{name}.{end}"));
+            std::fs::write(&file, "").unwrap();
+            desk.stage.user().owns(&file).unwrap();
+        }
+    }
+    let running = std::fs::File::open(runs.join("bbbbbbbb.import.lock")).unwrap();
+    running.lock().unwrap();
+    assert!(desk.backstory(&["store", "gc"]).status.success());
+    let mut left = desk.runs();
+    left.retain(|name| name.contains(".import"));
+    left.sort();
+    assert_eq!(left, ["bbbbbbbb.import", "bbbbbbbb.import.lock"]);
+}
