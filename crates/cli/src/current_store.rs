@@ -128,10 +128,7 @@ impl CurrentStore {
             },
             (Err(error), Some(wanted)) => {
                 if let Some(bad) = index::bad(&self.home, wanted) {
-                    return Err(Failure::not_found(format!(
-                        "run {} could not be indexed: {}",
-                        bad.run, bad.reason
-                    )));
+                    return Err(Failure::not_found(bad));
                 }
                 let meant = |header: &RunHeader| {
                     header.id == wanted || header.name.as_deref() == Some(wanted)

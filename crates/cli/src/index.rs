@@ -16,6 +16,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -50,6 +51,12 @@ pub struct Bad {
     pub run: String,
     /// Why, in one line.
     pub reason: String,
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "run {} could not be indexed: {}", self.run, self.reason)
+    }
 }
 
 /// Why indexing stopped.

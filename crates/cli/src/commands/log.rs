@@ -222,10 +222,7 @@ fn mention_the_rest(home: &Home) {
         .iter()
         .filter_map(|run| index::bad(home, run))
     {
-        complain(&format!(
-            "run {} could not be indexed: {}",
-            bad.run, bad.reason
-        ));
+        complain(&bad.to_string());
     }
 }
 

@@ -73,10 +73,7 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let failed = index::bring_up_to_date(&home, &mut store, busy, args.wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     for bad in &failed {
-        complain(&format!(
-            "run {} could not be indexed: {}",
-            bad.run, bad.reason
-        ));
+        complain(&bad.to_string());
     }
     // The state of a work tree changes soon, so that it comes before the contents.
     checkout::complete(&home, &mut store)?;

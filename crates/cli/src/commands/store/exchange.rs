@@ -267,6 +267,5 @@ fn counted(number: u64, thing: &str) -> String {
 fn index_new(home: &Home, store: &mut dyn Store) -> Result<Vec<String>, String> {
     let failed = index::bring_up_to_date(home, store, Busy::Wait, false);
     let failed = failed.map_err(|error| chain(&error))?;
-    let line = |bad: index::Bad| format!("run {} could not be indexed: {}", bad.run, bad.reason);
-    Ok(failed.into_iter().map(line).collect())
+    Ok(failed.iter().map(index::Bad::to_string).collect())
 }
