@@ -49,13 +49,6 @@ fn recorded() -> (Place, String, String) {
     (place, secret, other)
 }
 
-fn runs(place: &Place) -> Vec<String> {
-    let log = place.json(&["log", "--json"]);
-    let all = log.as_array().unwrap().iter();
-    all.map(|run| run["run"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 #[test]
 fn what_matches_a_text_leaves_no_byte_in_the_store() {
     let (place, _, other) = recorded();
@@ -63,7 +56,7 @@ fn what_matches_a_text_leaves_no_byte_in_the_store() {
     assert_eq!(answer.status, 0, "{answer:?}");
     assert!(answer.out.starts_with("forgot 1 run"), "{answer:?}");
     assert_eq!(holders(&place, SECRET), Vec::<PathBuf>::new());
-    assert_eq!(runs(&place), std::slice::from_ref(&other));
+    assert_eq!(place.runs(), std::slice::from_ref(&other));
     let of = place.run(&["of", "out.txt"]).out;
     assert!(of.contains("sort in.txt"), "{of}");
     assert_eq!(place.run(&["contents", "out.txt"]).out, "harmless\n");
@@ -83,7 +76,7 @@ fn a_path_or_a_time_means_the_runs_that_are_forgotten() {
         let (place, ..) = recorded();
         let answer = place.run(&["forget", what, "--yes"]);
         assert_eq!(answer.status, i32::from(gone == 0), "{what}: {answer:?}");
-        assert_eq!(runs(&place).len(), 2 - gone, "{what}: {answer:?}");
+        assert_eq!(place.runs().len(), 2 - gone, "{what}: {answer:?}");
         if gone > 0 {
             assert_eq!(holders(&place, SECRET), Vec::<PathBuf>::new(), "{what}");
         }
@@ -101,7 +94,7 @@ fn nothing_is_forgotten_without_consent() {
     assert!(dry.status == 0 && dry.out.contains(&secret), "{dry:?}");
     assert!(dry.out.contains("1 content with the text"), "{dry:?}");
     assert_eq!(
-        (runs(&place).len(), holders(&place, SECRET).len()),
+        (place.runs().len(), holders(&place, SECRET).len()),
         (2, before)
     );
     place.run(&["forget"]).is_error(2, &["--matching"]);

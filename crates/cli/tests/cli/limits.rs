@@ -32,13 +32,6 @@ fn recorded() -> (Place, [String; 4]) {
     (place, [lost, first, second, third])
 }
 
-fn runs(place: &Place) -> Vec<String> {
-    let log = place.json(&["log", "--json"]);
-    let all = log.as_array().unwrap().iter();
-    all.map(|run| run["run"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 #[test]
 fn what_an_existing_file_came_from_stays() {
     let (place, [_, first, second, _]) = recorded();
@@ -46,10 +39,10 @@ fn what_an_existing_file_came_from_stays() {
     let before = place.run(&["of", "report"]).out;
     let would = gc(&place, &["--limits", "--dry-run"]);
     assert!(would.out.starts_with("would forget 2 runs"), "{would:?}");
-    assert_eq!(runs(&place).len(), 4);
+    assert_eq!(place.runs().len(), 4);
     let answer = gc(&place, &["--limits"]);
     assert_eq!(answer.status, 0, "{answer:?}");
-    assert_eq!(runs(&place), [second, first], "{answer:?}");
+    assert_eq!(place.runs(), [second, first], "{answer:?}");
     assert_eq!(place.run(&["of", "report"]).out, before);
     assert_eq!(place.run(&["store", "verify"]).status, 0);
 }
@@ -61,7 +54,7 @@ fn a_run_with_a_name_or_a_note_stays() {
     assert_eq!(place.run(&["note", &third, "look here"]).status, 0);
     limit(&place, "day = \"1\"");
     gc(&place, &["--limits"]);
-    assert_eq!(runs(&place).len(), 4);
+    assert_eq!(place.runs().len(), 4);
 }
 
 #[test]
@@ -69,7 +62,7 @@ fn a_store_within_its_limits_loses_nothing() {
     let (place, _) = recorded();
     limit(&place, "store = \"1G\"\nday = \"1G\"");
     gc(&place, &["--limits"]);
-    assert_eq!(runs(&place).len(), 4);
+    assert_eq!(place.runs().len(), 4);
 }
 
 #[test]
@@ -85,6 +78,6 @@ fn the_indexer_keeps_to_the_limits_and_spares_new_runs() {
     let mut command = place.command(&["index", "--wait"]);
     command.env("XDG_CONFIG_HOME", place.path("config"));
     assert_eq!(Answer::of(command.output().unwrap()).status, 0);
-    assert_eq!(runs(&place).len(), 4);
+    assert_eq!(place.runs().len(), 4);
     assert!(place.stage.store().join("limits.looked").exists());
 }

@@ -90,6 +90,14 @@ impl Place {
         Place { stage }
     }
 
+    /// The ids of all runs, the newest first.
+    fn runs(&self) -> Vec<String> {
+        let log = self.json(&["log", "--json"]);
+        let all = log.as_array().unwrap().iter();
+        all.map(|run| run["run"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     /// A stage for root, if the suite runs as root.
     fn of_root() -> Option<Place> {
         use backstory_testkit::user::User;
