@@ -8,10 +8,10 @@ use std::path::Path;
 
 use backstory_contents::Reclaimed;
 use backstory_exchange::remove_left_files;
-use backstory_store::RunRecord;
+use backstory_store::{RunKey, RunRecord};
 
 use super::limits;
-use super::reclaim::{has, own_runs, reclaim, total};
+use super::reclaim::{own_runs, reclaim, total};
 use crate::args::store::StoreGcArgs;
 use crate::commands::{Outcome, answer};
 use crate::contents_writer;
@@ -99,7 +99,8 @@ fn old_runs(
     let mut given = reclaim(current, &forgotten, &none, args.dry_run)?;
     if let Some(most) = args.max_size {
         // One run after the other: what only this run refers to is known once the run is removed.
-        let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !has(&forgotten, run)).collect();
+        let gone: HashSet<RunKey> = forgotten.iter().map(|run| run.key).collect();
+        let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !gone.contains(&run.key)).collect();
         while total(current)? > most.saturating_add(if args.dry_run { given.bytes } else { 0 }) {
             let Some(oldest) = rest.pop() else { break };
             forgotten.push(oldest.clone());

@@ -73,10 +73,7 @@ pub fn keep(
 ) -> Result<(Vec<RunRecord>, Reclaimed), Failure> {
     let all = current.store.runs()?;
     let size = reclaim::total(current)?;
-    let over = |size: u64| match limits.store {
-        Some(most) if size > most => size - (most - most / 100 * ROOM),
-        _ => 0,
-    };
+    let over = |size| excess(size, limits.store);
     let weighed = weigh(current, &all)?;
     let old_enough = when::now().saturating_sub(spared);
     let gone: Vec<RunRecord> = superfluous(&weighed, over(size), limits.day, old_enough)
@@ -113,7 +110,49 @@ pub fn keep_in_background(home: &Home, limits: StoreLimits) -> Result<(), Failur
     }
     File::create(&looked)?;
     let mut current = CurrentStore::open(Some(home.dir()))?;
-    keep(&mut current, limits, YOUNG, false).map(drop)
+    match is_over(&current, limits)? {
+        true => keep(&mut current, limits, YOUNG, false).map(drop),
+        false => Ok(()),
+    }
+}
+
+/// The bytes that a store of this size has to lose.
+fn excess(size: u64, limit: Option<u64>) -> u64 {
+    match limit {
+        Some(most) if size > most => size - (most - most / 100 * ROOM),
+        _ => 0,
+    }
+}
+
+/// True if the store or one of its days is over its limit. Needs the records of runs only, not
+/// their files.
+fn is_over(current: &CurrentStore, limits: StoreLimits) -> Result<bool, Failure> {
+    if excess(reclaim::total(current)?, limits.store) > 0 {
+        return Ok(true);
+    }
+    let Some(most) = limits.day else {
+        return Ok(false);
+    };
+    let all = current.store.runs()?;
+    let mut days: BTreeMap<String, u64> = BTreeMap::new();
+    for (run, bytes) in all.iter().zip(sizes(current, &all)?) {
+        *days.entry(when::date(run.header.started)).or_default() += bytes;
+    }
+    Ok(days.values().any(|bytes| *bytes > most))
+}
+
+/// The bytes of each run: of its log, and its part of the database.
+fn sizes(current: &CurrentStore, all: &[RunRecord]) -> Result<Vec<u64>, Failure> {
+    let logs: u64 = all.iter().map(|run| run.log_bytes).sum();
+    let database = match current.store.is_shared() {
+        true => 0,
+        false => current.store.stats()?.bytes,
+    };
+    let of_run = |run: &RunRecord| {
+        let part = u128::from(database) * u128::from(run.log_bytes) / u128::from(logs.max(1));
+        run.log_bytes + u64::try_from(part).unwrap_or(u64::MAX)
+    };
+    Ok(all.iter().map(of_run).collect())
 }
 
 /// Reads what decides about the runs.
@@ -122,23 +161,17 @@ fn weigh(current: &CurrentStore, all: &[RunRecord]) -> Result<Vec<WeighedRun>, F
         .iter()
         .map(|run| run.key)
         .collect();
-    let logs: u64 = all.iter().map(|run| run.log_bytes).sum();
-    let database = match current.store.is_shared() {
-        true => 0,
-        false => current.store.stats()?.bytes,
-    };
     let noise = Reason::OnlyLine {}.to_string();
     let mut contents = ContentNumbers::default();
     let what = "finding the runs that files came from";
     let progress = Progress::of(what, all.len() as u64, Unit::Things);
     let mut weighed = Vec::with_capacity(all.len());
-    for run in all {
+    for (run, bytes) in all.iter().zip(sizes(current, all)?) {
         progress.done.add(1);
-        let part = u128::from(database) * u128::from(run.log_bytes) / u128::from(logs.max(1));
         let mut one = WeighedRun {
             started: run.header.started,
             day: when::date(run.header.started),
-            bytes: run.log_bytes + u64::try_from(part).unwrap_or(u64::MAX),
+            bytes,
             noise: run.end.incomplete_because.contains(&noise),
             stays: run.name.is_some() || run.note.is_some() || !own.contains(&run.key),
             ..WeighedRun::default()
@@ -416,10 +449,7 @@ mod tests {
             developer.day(ago);
             let size = developer.size();
             unlimited += size - before;
-            let over = match size > LIMIT {
-                true => size - (LIMIT - LIMIT / 100 * ROOM),
-                false => 0,
-            };
+            let over = excess(size, Some(LIMIT));
             let gone = superfluous(&developer.runs, over, Some(200_000), NOW - ago * DAY);
             let needed = needed(&developer.runs);
             assert!(gone.iter().all(|&at| !needed[at]));

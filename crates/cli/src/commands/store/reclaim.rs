@@ -16,7 +16,7 @@ use backstory_store::annotation_history::AnnotationHistory;
 use backstory_store::annotations::{self, AnnotationRecord};
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{
-    self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunRecord,
+    self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunKey, RunRecord,
 };
 use backstory_vocabulary::ContentsMode;
 
@@ -25,11 +25,6 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::index;
 use crate::text::progress::{Progress, Unit};
-
-/// True if one of the runs is this one.
-pub fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
-    runs.iter().any(|other| other.key == run.key)
-}
 
 /// The runs that this user recorded, the newest first.
 pub fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
@@ -71,12 +66,9 @@ pub fn reclaim(
         }
         current.store.forget_unreferred()?;
     }
-    let left: Vec<RunRecord> = current
-        .store
-        .runs()?
-        .into_iter()
-        .filter(|run| !has(runs, run))
-        .collect();
+    let gone: HashSet<RunKey> = runs.iter().map(|run| run.key).collect();
+    let mut left = current.store.runs()?;
+    left.retain(|run| !gone.contains(&run.key));
     let referred = referred(current, &left)?;
     let known = current.store.facts()?;
     let live: Vec<Fact> = known
