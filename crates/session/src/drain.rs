@@ -144,7 +144,11 @@ impl Drainer {
 
     /// Gaps that the drained records report, in sentences.
     pub(crate) fn undecoded(&self) -> impl Iterator<Item = String> {
-        self.undecoded.reasons()
+        let mut undecoded = self.undecoded.clone();
+        for chunk in self.pieces.iter().flat_map(LoggedPieces::chunks) {
+            undecoded.look_for_unfinished(chunk);
+        }
+        undecoded.reasons().collect::<Vec<_>>().into_iter()
     }
 
     /// Programs that lost a privilege, in sentences.
@@ -257,6 +261,7 @@ impl Drainer {
         );
         if last {
             pieces.forget(index);
+            self.undecoded.look_for_unfinished(bytes);
         }
         let Some(offset) = news else {
             return;
@@ -266,7 +271,7 @@ impl Drainer {
         self.secrets.scrub_again(bytes, &before);
         let piece = [&bytes[..abi::Chunk::SIZE], &bytes[offset..]].concat();
         self.look_for_programs(&piece);
-        self.undecoded.look(&piece);
+        self.undecoded.look_at_piece(&piece);
         let result = match offset {
             abi::Chunk::SIZE => self.log.chunk(&piece),
             _ => self.log.more(&piece, offset),

@@ -58,6 +58,11 @@ impl LoggedPieces {
         self.chunks.remove(&index);
     }
 
+    /// The unfinished chunks, each as the log has it.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &[u8]> {
+        self.chunks.values().map(|chunk| &*chunk.bytes)
+    }
+
     fn of(&self, index: usize, bytes: &[u8]) -> Option<&LoggedChunk> {
         let key = |bytes: &[u8]| {
             let head = abi::Chunk::read(bytes)?;

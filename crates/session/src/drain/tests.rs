@@ -105,6 +105,46 @@ fn everything_written_is_in_the_log_however_long() {
 }
 
 #[test]
+fn a_record_that_is_whole_in_a_later_piece_is_no_damage() {
+    let mut place = place();
+    place.drainer.append_pieces();
+    let (mut builder, arena) = (RecordBuilder::new(), &place.stock.arena);
+    let index = take(&place, std::process::id(), std::process::id(), 1, 7);
+    let record = kill_record(&mut builder, 8).to_vec();
+    let mut header = arena.chunk_header(index);
+    let end = header.next as usize;
+    header.next += record.len() as u64;
+    // Only the size is there yet.
+    arena.write(index, end, &record[..2]);
+    arena.write(index, 0, &header.to_bytes());
+    place.drainer.drain_all().unwrap();
+    assert_eq!(place.drainer.undecoded().count(), 1, "it may stay so");
+    place.stock.arena.write(index, end, &record);
+    place.drainer.drain_all().unwrap();
+    assert_eq!(place.drainer.undecoded().next(), None);
+}
+
+#[test]
+fn a_record_that_its_owner_never_finished_is_damage_once() {
+    let mut place = place();
+    place.drainer.append_pieces();
+    let (pid, arena) = (dead(), &place.stock.arena);
+    let index = take(&place, pid, pid, 1, 7);
+    let mut header = arena.chunk_header(index);
+    let end = header.next as usize;
+    header.next += abi::Record::SIZE as u64;
+    arena.write(index, end, &[abi::Record::SIZE as u8, 0]);
+    arena.write(index, 0, &header.to_bytes());
+    place.drainer.drain_all().unwrap();
+    place.drainer.drain_all().unwrap();
+    let said: Vec<String> = place.drainer.undecoded().collect();
+    assert!(
+        said.len() == 1 && said[0].contains("1 operations"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn a_dead_owners_chunk_is_drained_and_free_again() {
     let mut place = place();
     let pid = dead();

@@ -12,20 +12,44 @@ use backstory_eventlog::record::RawRecord;
 use backstory_eventlog::{Damage, Reason};
 
 /// The gaps found so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Undecoded {
     sentences: Vec<String>,
     skipped: SkippedRecords,
 }
 
 impl Undecoded {
-    /// Examines the records of a chunk.
+    /// Examines the records of a chunk whose owner appends no more.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
-        let Some((head, view)) = ChunkView::new(chunk) else {
+        let mut skipped = self.skipped;
+        self.walk(chunk, &mut skipped);
+        self.skipped = skipped;
+    }
+
+    /// Examines a piece of a chunk that may grow. A record that its owner has only begun may be
+    /// whole in the next piece, so it counts only in [`Undecoded::look_for_unfinished`].
+    pub(crate) fn look_at_piece(&mut self, piece: &[u8]) {
+        self.walk(piece, &mut SkippedRecords::default());
+    }
+
+    /// Counts the unfinished records of a chunk whose pieces were examined. Its owner appends no
+    /// more.
+    pub(crate) fn look_for_unfinished(&mut self, chunk: &[u8]) {
+        let Some((_, view)) = ChunkView::new(chunk) else {
             return;
         };
         let mut at = abi::Chunk::SIZE;
         while let Some((found, record)) = view.next(at, &mut self.skipped) {
+            at = found + usize::from(record.size);
+        }
+    }
+
+    fn walk(&mut self, chunk: &[u8], skipped: &mut SkippedRecords) {
+        let Some((head, view)) = ChunkView::new(chunk) else {
+            return;
+        };
+        let mut at = abi::Chunk::SIZE;
+        while let Some((found, record)) = view.next(at, skipped) {
             at = found + usize::from(record.size);
             let failed = record.state == abi::DONE && record.result < 0;
             if record.op != op::OPAQUE && (record.op != op::OPEN || failed) {

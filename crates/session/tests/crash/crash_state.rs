@@ -85,6 +85,14 @@ impl<'a> CrashPoint<'a> {
         let ended: HashSet<usize> = ended.collect();
         let mut of_file: HashMap<u64, Barriers> = HashMap::new();
         let mut of_names: HashMap<u64, Barriers> = HashMap::new();
+        // A flush of a directory is no commit of the log.
+        let written: HashSet<u64> = ops
+            .iter()
+            .filter_map(|listed| match listed.op {
+                DiskOp::Write { inode, .. } => Some(inode),
+                _ => None,
+            })
+            .collect();
         let mut commits = Vec::new();
         for (at, listed) in ops.iter().enumerate() {
             let DiskOp::BarrierBegins { inode, names } = listed.op else {
@@ -95,7 +103,7 @@ impl<'a> CrashPoint<'a> {
             if names {
                 of_names.entry(listed.disk).or_default().add(at, over);
             }
-            if over && listed.disk == LOG {
+            if over && listed.disk == LOG && written.contains(&inode) {
                 commits.push(at);
             }
         }

@@ -172,7 +172,12 @@ int main(int count, char **words)
         char name[32], names[128];
         unsigned kind = below(KINDS), form = below(4);
         now = step;
-        snprintf(name, sizeof name, "out%u", below(4) ? step : below(step + 1));
+        unsigned output = below(4) ? step : below(step + 1);
+        snprintf(name, sizeof name, "out%u", output);
+        /* A flush of one writer writes back what another has just written to the same file. No mode
+         * promises an order for that, so a file has one writer at a time. */
+        while (output != step && wait(0) > 0) {
+        }
         if (form == 0) {
             read_some(step, names, sizeof names);
             write_output(kind, name, names);
