@@ -14,6 +14,7 @@ const OWN: &[(&str, &str)] = &[
     ("text", "a.py"),
     ("csv", "a.csv"),
     ("ipynb", "a.ipynb"),
+    ("sqlite-wal", "a.db-wal"),
 ];
 
 /// Inspects the content, and compares it with its first half.

@@ -46,6 +46,12 @@ impl FileChanges {
         self.details.insert(name.to_owned(), visible::value(value));
     }
 
+    /// Adds all changes of another kind.
+    pub(crate) fn append(&mut self, other: FileChanges) {
+        self.sentences.extend(other.sentences);
+        self.details.extend(other.details);
+    }
+
     /// Adds settings that have another value.
     pub(crate) fn settings(&mut self, settings: &[ChangedSetting]) {
         for one in settings.iter().take(NAMED) {

@@ -23,6 +23,9 @@ mod pickle_opcodes;
 mod plain_text;
 mod raster_image;
 mod sql_dump;
+mod sqlite_database;
+mod sqlite_log;
+mod sqlite_rows;
 mod tar_archive;
 mod tensors;
 mod word;
@@ -52,6 +55,8 @@ const ALL: &[(&str, &dyn Inspector)] = &[
     ("pickle", &pickle::PickleFile),
     ("safetensors", &tensors::TensorFile),
     ("sql", &sql_dump::SqlDump),
+    ("sqlite", &sqlite_database::SqliteDatabase),
+    ("sqlite-wal", &sqlite_log::SqliteLog),
     ("tar", &tar_archive::TarArchive),
     ("text", &plain_text::PlainText),
     ("xlsx", &workbook::Workbook),

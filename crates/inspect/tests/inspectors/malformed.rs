@@ -122,7 +122,16 @@ fn a_reader_that_this_project_wrote_survives_any_bytes() {
     let Some(samples) = Samples::made() else {
         return;
     };
-    let own = ["pickle", "sql", "git", "pack", "text", "csv", "ipynb"];
+    let own = [
+        "pickle",
+        "sql",
+        "sqlite-wal",
+        "git",
+        "pack",
+        "text",
+        "csv",
+        "ipynb",
+    ];
     for sample in samples.each() {
         let name = sample.format.split(' ').next().unwrap();
         if !own.contains(&name) {

@@ -42,6 +42,7 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 
 from array_samples import climate, hierarchies
+from database_samples import databases, logs
 from expectation import EXPECTED, expect
 from hostile_samples import hostile
 
@@ -468,6 +469,8 @@ def main():
         climate,
         pictures,
         dumps,
+        databases,
+        logs,
         git,
         packs,
         documents,
