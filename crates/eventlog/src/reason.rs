@@ -178,6 +178,16 @@ reasons! {
         says "the record of the file system has a gap: {what}"
         means "`watch --filesystem` could not keep up with the operations, or could not find the paths of files that were removed at \
             once. The programs themselves went on. Raise `/proc/sys/fs/fanotify/max_queued_events`. The rest of the run is complete.";
+    /// A command on another machine is not recorded.
+    RemoteUnrecorded { /** The machine. */ machine: String, /** Why. */ why: String }
+        says "what ssh started on {machine} is not recorded: {why}"
+        means "The run was recorded with `--remote`. The command on the other machine ran as without recording, and its files \
+            are unknown. The rest of the run is complete.";
+    /// The run of another machine is not in the store.
+    RemoteAbsent { /** Its id. */ run: String, /** The machine. */ machine: String, /** Why. */ why: String }
+        says "run {run} of {machine} is not in this store: {why}"
+        means "ssh started a command that was recorded on the other machine. The run stays there, and `backstory index` asks for \
+            it again. It can be fetched with `backstory store pull`, too.";
     /// The log of another tool does not have everything.
     ImportGap { /** What is missing. */ what: String }
         says "the imported log has a gap: {what}"

@@ -30,6 +30,10 @@ pub struct RunHeader {
     /// The line of a recorded shell that this run is. `None` for every other run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<ShellLine>,
+    /// The connection of ssh through which another recorded machine started the command: the
+    /// destination, a slash, and the id of this run. `None` for every other run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssh_connection: Option<String>,
     /// The command and its arguments. A line of a shell is the argument of the shell's `-c`.
     pub command: Vec<Vec<u8>>,
     /// Environment, secrets redacted (`NAME=<redacted>`).

@@ -21,7 +21,7 @@ use backstory_eventlog::percent::decoded;
 /// The schemes of names that backstory itself gives: to files, channels, and the things of sources
 /// that it watches.
 pub const RESERVED: &[&str] = &[
-    "file", "mariadb", "memory", "mysql", "pipe", "postgres", "tcp", "udp", "unix",
+    "file", "mariadb", "memory", "mysql", "pipe", "postgres", "ssh", "tcp", "udp", "unix",
 ];
 
 /// The extended record with an attribute of an activity: its name, a NUL, its value.
@@ -87,6 +87,11 @@ pub enum Statement {
     Note(Bytes, Bytes),
     /// An extended record of the activity: its type, which has a dot, and its payload.
     Record(Bytes, Bytes),
+    /// The process is about to execute a program that connects to another machine. The name of the
+    /// connection is the same in the run that it starts there.
+    Connect(Bytes),
+    /// A command on another machine is not recorded: the machine, and the reason.
+    Unrecorded(Bytes, Bytes),
 }
 
 /// A mark, read.
@@ -157,6 +162,14 @@ fn statement(verb: &[u8], words: Vec<Bytes>) -> Option<Statement> {
         b"record" => {
             let [kind, payload] = pair(words)?;
             is_record_type(&kind).then_some(Statement::Record(kind, payload))
+        }
+        b"connect" => {
+            let [name] = <[Bytes; 1]>::try_from(words).ok()?;
+            (!name.is_empty()).then_some(Statement::Connect(name))
+        }
+        b"unrecorded" => {
+            let [machine, why] = pair(words)?;
+            Some(Statement::Unrecorded(machine, why))
         }
         _ => None,
     }

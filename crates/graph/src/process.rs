@@ -144,6 +144,9 @@ pub struct ProcessState {
     /// The version of its memory that one marked activity left to the next, and their number.
     pub memory: Option<EntityId>,
     pub memories: u32,
+    /// The connection to another machine that its next program is the client of, and the arguments
+    /// that the user gave the client.
+    pub connects: Option<(Bytes, Vec<Bytes>)>,
     /// Its status as `wait` reports it.
     pub status: Option<i32>,
 }
@@ -172,6 +175,7 @@ impl ProcessState {
             outer: Vec::new(),
             memory: None,
             memories: 0,
+            connects: None,
             status: None,
         }
     }

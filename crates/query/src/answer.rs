@@ -36,6 +36,8 @@ pub struct RunSummary {
     pub files_written: u64,
     /// The name of the machine.
     pub host: String,
+    /// The connection of ssh through which a run of another machine started this one.
+    pub ssh_connection: Option<String>,
     /// Its tags by key. Only lists of runs and `details` have them.
     pub tags: Vec<(String, String)>,
     /// True while the run is being recorded. Its verdict is open then.
@@ -54,6 +56,8 @@ pub struct RunDetails {
     pub environment: Vec<Bytes>,
     /// Socket names of peers outside the run: daemons that may have worked for it.
     pub peers: Vec<String>,
+    /// Runs at the other ends of connections of ssh.
+    pub remote: Vec<crate::RemoteEnd>,
     /// Processes whose look-ups are not known: id and path of the program.
     pub lookups_unknown: Vec<(u64, Option<Bytes>)>,
     /// Its tags, parameters, metrics and git work trees.

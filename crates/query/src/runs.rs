@@ -14,7 +14,7 @@ use backstory_store::{
 use crate::answer::{Lineage, ProcessLine, RunDetails, RunSummary};
 use crate::file_pattern::FileUsers;
 use crate::run_filter::RunFilter;
-use crate::{Error, Result};
+use crate::{Error, Result, remote_runs};
 
 /// The runs that a filter accepts, newest first.
 pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummary>> {
@@ -25,6 +25,7 @@ pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummar
     let at_commit = at_commit.map(|commit| crate::runs_at_commit(store, commit));
     let at_commit = at_commit.transpose()?;
     let mut tags = tags_by_run(store)?;
+    let mut absent = remote_runs::reasons(store)?;
     let mut found = Vec::new();
     for record in records_newest_first(store)? {
         if filter.most.is_some_and(|most| found.len() >= most) {
@@ -33,6 +34,7 @@ pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummar
         let record = record?;
         let mut run = summary(&record);
         run.tags = tags.remove(&run.id).unwrap_or_default();
+        run.add_reasons(absent.remove(&run.id).unwrap_or_default());
         if at_commit
             .as_ref()
             .is_some_and(|runs| !runs.contains(&run.id))
@@ -111,7 +113,10 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     let _one_state = store.reading()?;
     let record = record(store, run)?;
     let activities = store.activities(record.key)?;
-    let peers = peers(store, record.key)?;
+    let (ssh, peers) = peers(store, record.key)?
+        .into_iter()
+        .partition(|peer| peer.starts_with(remote_runs::SSH));
+    let remote = remote_runs::ends(store, &record, ssh)?;
     let mut unknown = Vec::new();
     for activity in activities {
         // Between fork and exec a process is an image of its parent, and what is known of the
@@ -125,6 +130,12 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     }
     let annotations = store.annotations(run)?;
     let mut stated = stated(&record);
+    for annotation in &annotations {
+        if annotation.kind == AnnotationKind::Remote {
+            let reason = remote_runs::reason(store, annotation)?;
+            stated.summary.add_reasons(reason);
+        }
+    }
     let tags = annotations
         .iter()
         .filter(|one| one.kind == AnnotationKind::Tag);
@@ -133,6 +144,7 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
         .collect();
     Ok(RunDetails {
         peers,
+        remote,
         lookups_unknown: unknown,
         annotations,
         ..stated
@@ -156,6 +168,7 @@ fn stated(record: &RunRecord) -> RunDetails {
         modes: record.header.modes.clone(),
         environment: environment.map(|v| v.as_slice().into()).collect(),
         peers: Vec::new(),
+        remote: Vec::new(),
         lookups_unknown: Vec::new(),
         usage: record.end.usage,
         log_bytes: record.log_bytes,
@@ -198,6 +211,14 @@ fn address(name: &[u8]) -> String {
     name.strip_suffix(" (reply)").unwrap_or(&name).to_owned()
 }
 
+impl RunSummary {
+    /// Adds reasons that are not in the run's own record.
+    fn add_reasons(&mut self, reasons: impl IntoIterator<Item = String>) {
+        self.incomplete_because.extend(reasons);
+        self.complete &= self.incomplete_because.is_empty();
+    }
+}
+
 pub(crate) fn summary(record: &RunRecord) -> RunSummary {
     let end = &record.end;
     let mut because = end.incomplete_because.clone();
@@ -232,6 +253,7 @@ pub(crate) fn summary(record: &RunRecord) -> RunSummary {
         files_read: record.counts.files_read,
         files_written: record.counts.files_written,
         host: record.header.machine.host.clone(),
+        ssh_connection: record.header.ssh_connection.clone(),
         tags: Vec::new(),
         running: false,
     }
@@ -262,6 +284,7 @@ pub fn running(header: &RunHeader) -> RunSummary {
         files_read: 0,
         files_written: 0,
         host: header.machine.host.clone(),
+        ssh_connection: header.ssh_connection.clone(),
         tags: Vec::new(),
         running: true,
     }

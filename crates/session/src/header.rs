@@ -44,6 +44,7 @@ pub(crate) fn header(
         source: None,
         imported: None,
         line: None,
+        ssh_connection: options.ssh_connection.clone(),
         command: secrets.command(&command),
         environment: secrets.environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),

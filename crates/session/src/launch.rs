@@ -20,12 +20,20 @@ use std::{io, mem};
 /// Search path for a command without a slash if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
+/// The search path of the command.
+pub(crate) fn search_path(variables: &[(OsString, OsString)]) -> Vec<u8> {
+    let own = variables.iter().find(|(name, _)| name == "PATH");
+    let path = own.map(|(_, value)| value.clone());
+    let path = path.or_else(|| std::env::var_os("PATH"));
+    path.map_or(DEFAULT_PATH.to_vec(), OsStringExt::into_vec)
+}
+
 /// Finds the program as a shell does.
 ///
 /// # Errors
 ///
 /// `ENOENT` or `EACCES`.
-pub(crate) fn search(name: &OsStr) -> Result<CString, i32> {
+pub(crate) fn search(name: &OsStr, path: Vec<u8>) -> Result<CString, i32> {
     let bytes = name.as_bytes();
     let exact = |bytes: &[u8]| CString::new(bytes).map_err(|_| libc::ENOENT);
     if bytes.contains(&b'/') {
@@ -34,7 +42,6 @@ pub(crate) fn search(name: &OsStr) -> Result<CString, i32> {
     if bytes.is_empty() {
         return Err(libc::ENOENT);
     }
-    let path = std::env::var_os("PATH").map_or(DEFAULT_PATH.to_vec(), OsStringExt::into_vec);
     let mut why = libc::ENOENT;
     for directory in path.split(|&b| b == b':') {
         let mut candidate = directory.to_vec();
@@ -78,12 +85,22 @@ pub(crate) fn environment() -> Vec<Vec<u8>> {
     all
 }
 
-/// Sets variables of an environment.
+/// Sets variables of an environment. A variable that it has stays where it is.
 pub(crate) fn set_variables(environment: &mut Vec<Vec<u8>>, variables: &[(OsString, OsString)]) {
     for (name, value) in variables {
         let name = [name.as_bytes(), b"="].concat();
-        environment.retain(|entry| !entry.starts_with(&name));
-        environment.push([&name, value.as_bytes()].concat());
+        let entry = [&name, value.as_bytes()].concat();
+        match environment.iter().position(|one| one.starts_with(&name)) {
+            Some(first) => {
+                let mut at = 0;
+                environment.retain(|one| {
+                    at += 1;
+                    at - 1 <= first || !one.starts_with(&name)
+                });
+                environment[first] = entry;
+            }
+            None => environment.push(entry),
+        }
     }
 }
 

@@ -49,6 +49,12 @@ pub struct Options {
     pub after: Vec<OsString>,
     /// The program's version, for the header of the log.
     pub version: String,
+    /// The connection of ssh through which another recorded machine starts the command, for the
+    /// header of the log.
+    pub ssh_connection: Option<String>,
+    /// Variables that the command gets in the place of the launcher's. With `PATH` among them, the
+    /// command is searched there.
+    pub variables: Vec<(OsString, OsString)>,
     /// The command is a shell each of whose command lines is a run of its own. `None` for every
     /// other command.
     pub lines: Option<LineOptions>,
@@ -77,6 +83,8 @@ impl Options {
             library_dir,
             after: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            ssh_connection: None,
+            variables: Vec::new(),
             lines: None,
         }
     }
@@ -89,8 +97,6 @@ pub struct LineOptions {
     pub new_id: fn() -> String,
     /// Which lines are not recorded.
     pub policy: crate::LinePolicy,
-    /// Variables that the shell gets in the place of those of the launcher.
-    pub variables: Vec<(OsString, OsString)>,
 }
 
 /// The result of a recording, at the end of the command.

@@ -45,7 +45,7 @@ pub fn record(mut options: Options) -> Result<RecordingResult, Error> {
             needed: DESCRIPTORS,
         });
     }
-    let end = match launch::search(&name) {
+    let end = match launch::search(&name, launch::search_path(&options.variables)) {
         Ok(program) => start(options, program, inherited_state)?,
         Err(errno) => not_found(&options, errno)?,
     };
@@ -117,9 +117,7 @@ fn set(
     mut inherited_state: InheritedState,
 ) -> Result<RunSetup, Error> {
     let mut environment = launch::environment();
-    if let Some(lines) = &options.lines {
-        launch::set_variables(&mut environment, &lines.variables);
-    }
+    launch::set_variables(&mut environment, &options.variables);
     let mut inherited = header::inherited();
     inherited.retain(|d| d.fd > 2 || inherited_state.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());

@@ -34,16 +34,20 @@ pub enum AnnotationKind {
     /// The verdict of a replay of the run: the key is when it ended, in nanoseconds since 1970; the
     /// value is JSON.
     Replay = 4,
+    /// A run that ssh started on another machine, and that is not in the store: the key is its id;
+    /// the value is JSON.
+    Remote = 5,
 }
 
 impl AnnotationKind {
     /// All kinds, each at the index of its number.
-    pub const ALL: [AnnotationKind; 5] = [
+    pub const ALL: [AnnotationKind; 6] = [
         AnnotationKind::Tag,
         AnnotationKind::Parameter,
         AnnotationKind::Metric,
         AnnotationKind::Checkout,
         AnnotationKind::Replay,
+        AnnotationKind::Remote,
     ];
 }
 
@@ -56,6 +60,7 @@ impl AnnotationKind {
             AnnotationKind::Metric => "metric",
             AnnotationKind::Checkout => "checkout",
             AnnotationKind::Replay => "replay",
+            AnnotationKind::Remote => "remote",
         }
     }
 }

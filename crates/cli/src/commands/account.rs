@@ -19,7 +19,7 @@ use super::{Outcome, answer, here};
 use crate::args::lineage::{LineageArgs, SourceList};
 use crate::error::Failure;
 use crate::json::{self, Fields};
-use crate::text::account::{self as text, Sheet};
+use crate::text::account::{self as text, RemoteStart, Sheet};
 use crate::text::style::Style;
 use crate::text::words::Direction;
 
@@ -66,11 +66,12 @@ pub fn print(
     }
     let tally = packages(&account, &mut ownership);
     let git = work_trees(store, &account)?;
+    let starts = remote_starts(store, &account)?;
     answer(|out| match list {
         _ if args.json => object(&account, &tally, &git, out),
         Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
         Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
-        None => text::write(&account, &tally, &git, sheet, out),
+        None => text::write(&account, &tally, (&git, &starts), sheet, out),
     })
 }
 
@@ -99,6 +100,30 @@ fn work_trees(store: &dyn Store, account: &Account) -> Result<Vec<Checkout>, Fai
                 found.push(checkout);
             }
         }
+    }
+    Ok(found)
+}
+
+/// The runs of an account that ssh started on other machines.
+fn remote_starts(store: &dyn Store, account: &Account) -> Result<Vec<RemoteStart>, Failure> {
+    let mut found = Vec::new();
+    for run in &account.runs {
+        let summary = &run.details.summary;
+        let Some(connection) = &summary.ssh_connection else {
+            continue;
+        };
+        let starter = match query::starter(store, connection)? {
+            Some(id) => Some((id.clone(), query::facts(store, &id)?.summary.command)),
+            None => None,
+        };
+        let machine = connection
+            .rsplit_once('/')
+            .map_or("", |(machine, _)| machine);
+        found.push(RemoteStart {
+            run: summary.id.clone(),
+            machine: machine.to_owned(),
+            starter,
+        });
     }
     Ok(found)
 }
@@ -194,6 +219,8 @@ fn object(
     json::objects(out, &account.runs, |run, fields| {
         let summary = &run.details.summary;
         fields.bytes("run", Some(&summary.id));
+        fields.bytes("host", Some(&summary.host));
+        fields.bytes("ssh_connection", summary.ssh_connection.as_ref());
         fields.list("command", &summary.command);
         fields.bool("complete", summary.complete);
         fields.list("incomplete_because", &summary.incomplete_because);

@@ -108,7 +108,7 @@ fn rows(current: &CurrentStore, runs: &[RunSummary]) -> Result<Vec<Row>, Failure
                 AnnotationKind::Parameter => set(1, one.key, value),
                 AnnotationKind::Tag => set(2, one.key, value),
                 // It is about the run's repetition, and no property of the run.
-                AnnotationKind::Replay => {}
+                AnnotationKind::Replay | AnnotationKind::Remote => {}
                 AnnotationKind::Checkout => {
                     if let Some(checkout) = query::Checkout::of(&one) {
                         set(

@@ -63,10 +63,10 @@ fn begin(
         command: start.command.clone(),
         contents: args.contents,
         redact: args.redact.clone(),
+        variables: start.variables.clone(),
         lines: Some(session::LineOptions {
             new_id: random_run_id,
             policy: policy.of_lines(start.paused_file()),
-            variables: start.variables.clone(),
         }),
         ..recording_options::of_command(&home, id)
     };

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::{ImportedFile, ImportedLog, Modes};
-use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
+use backstory_query::{self as query, RemoteEnd};
 use backstory_store::{Annotation, GraphStore};
 
 use super::file_choice::OwnFilter;
@@ -92,6 +92,10 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
     fields.extend([
         ("warnings", Value::array(&details.warnings)),
         ("peers", Value::array(&details.peers)),
+        (
+            "remote",
+            Value::Array(details.remote.iter().map(remote_fields).collect()),
+        ),
         ("lookups_unknown", Value::Array(unknown.collect())),
         ("environment", Value::array(&details.environment)),
         (
@@ -210,6 +214,9 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     for (key, value) in annotated(shown.details) {
         lines.line(key, &one_line(&value))?;
     }
+    for end in &shown.details.remote {
+        lines.line("remote", &one_line(&remote(end)))?;
+    }
     for peer in &shown.details.peers {
         lines.line(
             "peer",
@@ -225,6 +232,25 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
         rest(shown.details, &mut lines)?;
     }
     Ok(())
+}
+
+fn remote_fields(end: &RemoteEnd) -> Value {
+    Value::Object(vec![
+        ("machine", (&end.machine).into()),
+        ("run", end.run.as_ref().into()),
+        ("started_by_this_run", end.is_started.into()),
+    ])
+}
+
+/// The run at the other end of a connection of ssh.
+fn remote(end: &RemoteEnd) -> String {
+    let machine = &end.machine;
+    match (&end.run, end.is_started) {
+        (Some(run), true) => format!("started run {run} on {machine}"),
+        (Some(run), false) => format!("started on {machine} by run {run}"),
+        (None, true) => format!("started a run on {machine}, which is not in this store"),
+        (None, false) => format!("started on {machine} by a run that is not in this store"),
+    }
 }
 
 /// Whether the record is complete, and why not.

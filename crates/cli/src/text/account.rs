@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use backstory_account::{Account, Direction, Siblings, siblings, weights};
+use backstory_eventlog::event::Bytes;
 use backstory_packages::PackageTally;
 use backstory_query::Checkout;
 use backstory_workflow::paths::base_name;
@@ -67,13 +68,18 @@ const NAMES: usize = 6;
 pub fn write(
     account: &Account,
     packages: &PackageTally,
-    git: &[Checkout],
+    (git, starts): (&[Checkout], &[RemoteStart]),
     sheet: Sheet<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let screen = Screen { account, sheet };
     let heading = screen.heading();
     let mut tail: Vec<String> = screen.starters().into_iter().collect();
+    tail.extend(
+        starts
+            .iter()
+            .map(|start| line::excerpt(&remote_start(start), sheet.width)),
+    );
     tail.extend(screen.packages(packages));
     tail.extend(screen.git(git));
     tail.extend(screen.doubts());
@@ -94,6 +100,28 @@ pub fn write(
         writeln!(out, "{}", screen.dim(&line))?;
     }
     Ok(())
+}
+
+/// A run of another machine that ssh started.
+#[derive(Debug)]
+pub struct RemoteStart {
+    /// Its id.
+    pub run: String,
+    /// The machine, as the user named it.
+    pub machine: String,
+    /// The run that started it, and its command. `None` if the store does not have it.
+    pub starter: Option<(String, Vec<Bytes>)>,
+}
+
+fn remote_start(start: &RemoteStart) -> String {
+    let RemoteStart { run, machine, .. } = start;
+    match &start.starter {
+        Some((starter, command)) => {
+            let command = shell::words(command.iter().map(|word| &**word));
+            format!("on {machine}: run {run}, started by run {starter} ({command})")
+        }
+        None => format!("on {machine}: run {run}, started by a run that is not in this store"),
+    }
 }
 
 /// The text behind `lead`, in lines of at most `width` columns. The later lines are indented as far

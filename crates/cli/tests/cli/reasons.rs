@@ -80,6 +80,14 @@ const PROVOKED: &[(&str, fn())] = &[
     ("ImportGap", logs::gaps_of_an_imported_log_are_reported),
     ("ImportedTimes", logs::gaps_of_an_imported_log_are_reported),
     (
+        "RemoteUnrecorded",
+        super::remote_failures::a_machine_that_cannot_keep_the_program_runs_the_command_plainly,
+    ),
+    (
+        "RemoteAbsent",
+        super::remote_failures::a_run_that_does_not_come_back_is_a_reason_until_it_comes,
+    ),
+    (
         "Undecoded",
         programs::an_interface_that_cannot_be_decoded_is_reported_by_name,
     ),

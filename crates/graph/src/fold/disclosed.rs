@@ -195,6 +195,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 self.told(call, ATTRIBUTE, &[&*key, b"\0", &*value].concat())
             }
             Statement::Record(kind, payload) => self.told(call, &kind, &payload),
+            Statement::Connect(name) => {
+                self.connect_by_ssh(call, name);
+                Ok(())
+            }
+            Statement::Unrecorded(machine, why) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (machine, why) = (text(&machine), text(&why));
+                self.sink
+                    .unknown(&Reason::RemoteUnrecorded { machine, why }.to_string())
+            }
             Statement::Begin(_) | Statement::Next(_) | Statement::End => Ok(()),
         }
     }

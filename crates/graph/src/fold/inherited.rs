@@ -2,6 +2,7 @@
 
 use super::descriptors::O_CLOEXEC;
 use super::opening::{O_ACCMODE, O_PATH, O_RDONLY, O_WRONLY};
+use super::ssh_channels::is_of_ssh;
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
@@ -37,37 +38,42 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Opens the descriptors that the command inherits.
     pub(super) fn inherit_from_header(&mut self, call: CallContext) -> Result<(), S::Error> {
         let header = self.header;
+        let ssh = self.ssh_of_command(call);
+        let call = CallContext {
+            via: Via::Library,
+            ..call
+        };
         for (index, (fd, text)) in header.descriptors.iter().enumerate() {
+            let mode = self.inherited_mode(index, *fd);
+            if let Some(ssh) = ssh.filter(|_| *fd <= 2 && is_of_ssh(text)) {
+                self.is_called(if *fd == 0 { ssh.0 } else { ssh.1 }, text);
+                let held = self.ssh_end(call, ssh, *fd, (mode.reads, mode.writes));
+                self.install(call, *fd, held)?;
+                continue;
+            }
             let (object, path) = if text.starts_with(b"/") {
                 let path = self.walk(ROOT, ROOT, text);
                 (self.lookup(path, call, None)?, path)
             } else {
                 (self.channel_outside(text, call.time), ROOT)
             };
-            let flags = header
-                .descriptor_flags
-                .get(index)
-                .copied()
-                .filter(|&f| f >= 0);
-            let mut mode = OpenMode::of(flags);
-            if flags.is_none() {
-                // The flags of the open are not known. But the use mostly is: 0 for reading, 1 and
-                // 2 for writing.
-                (mode.reads, mode.writes) = (*fd != 1 && *fd != 2, *fd != 0);
-            }
             self.object_mut(object).inherited = self.inherited_file(index);
-            let held = self.inherited_open(
-                CallContext {
-                    via: Via::Library,
-                    ..call
-                },
-                object,
-                path,
-                mode,
-            )?;
+            let held = self.inherited_open(call, object, path, mode)?;
             self.install(call, *fd, held)?;
         }
         Ok(())
+    }
+
+    fn inherited_mode(&self, index: usize, fd: i32) -> OpenMode {
+        let flags = self.header.descriptor_flags.get(index).copied();
+        let flags = flags.filter(|&flags| flags >= 0);
+        let mut mode = OpenMode::of(flags);
+        if flags.is_none() {
+            // The flags of the open are not known. But the use mostly is: 0 for reading, 1 and 2
+            // for writing.
+            (mode.reads, mode.writes) = (fd != 1 && fd != 2, fd != 0);
+        }
+        mode
     }
 
     /// The file behind an inherited descriptor, before the command and at the end, if its name

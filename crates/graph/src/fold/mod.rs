@@ -24,7 +24,7 @@
 //! | names | `Link`, `Symlink`, `Unlink`, `Mkdir`, `Mknod`; `Rename` | [`naming`]; [`renames`], [`moving`] |
 //! | processes | `Start`, `Born`, `Fork`, `Kill`; `Wait`, `Exit`, `Gone`; `Exec` | [`life`]; [`endings`]; [`programs`], [`next_epoch`], [`interpreters`], [`epochs`], [`standard`] |
 //! | activities, things and attributes that a program names | – | [`disclosed`], [`nesting`] |
-//! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`] |
+//! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`], [`ssh_channels`] |
 //! | a source's own activities and entities | `Work`, `Resource` | [`resources`] |
 //! | the network | `Datagram`, `Traffic`, `Resolve` | [`network`] |
 //!
@@ -63,6 +63,7 @@ mod removed_links;
 mod renames;
 mod resources;
 mod socket_address;
+mod ssh_channels;
 mod standard;
 mod status;
 mod symbolic_links;

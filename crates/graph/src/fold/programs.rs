@@ -102,6 +102,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.executed(call, place)?;
             self.run_with(call, place)?;
         }
+        self.begin_ssh(call)?;
         self.announce(epoch)?;
         Ok(())
     }

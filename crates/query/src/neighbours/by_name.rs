@@ -15,8 +15,11 @@ use backstory_graph::model::{Activity, Certainty, EntityKind, Interval};
 use backstory_store::{ActivityKey, EntityKey, Store};
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
-use crate::Result;
 use crate::answer::Flow;
+use crate::{Result, remote_runs};
+
+/// The end of the name of a connection's direction towards the process that connected.
+const REPLY: &[u8] = b" (reply)";
 
 /// Clocks of one boot differ by less than this between runs, in ns.
 const DRIFT: i64 = 10_000_000;
@@ -35,6 +38,9 @@ impl NeighbourFinder<'_> {
             return Ok(());
         }
         let mut found = match (seen.kind, self.direction) {
+            (EntityKind::Socket, _) if is_of_ssh(&self.store.entity(key)?.path) => {
+                return self.to_other_machine(key, time, steps);
+            }
             (EntityKind::Socket, _) => {
                 same_connection(self.store, key, |of| self.header(of.run()))?
             }
@@ -68,6 +74,54 @@ impl NeighbourFinder<'_> {
         }
         Ok(())
     }
+
+    /// Adds the steps to the run at the other end of a connection of ssh. Its name has the id of
+    /// the run that it started, so no other connection has it. Data flows to the started run, and
+    /// the other direction of the connection brings replies. The clocks of two machines differ by
+    /// an unknown time, so no time restricts the step.
+    fn to_other_machine(
+        &self,
+        key: EntityKey,
+        time: Time,
+        steps: &mut Vec<Neighbour>,
+    ) -> Result<()> {
+        let here = self.header(key.run())?;
+        let path = self.store.entity(key)?.path;
+        let started = here.ssh_connection.as_deref().unwrap_or_default();
+        let is_reply = path.ends_with(REPLY);
+        let is_started = path.strip_suffix(REPLY).unwrap_or(&path)
+            == [remote_runs::SSH, started].concat().as_bytes();
+        let receives = is_reply != is_started;
+        if receives != (self.direction == Direction::Back) {
+            return Ok(());
+        }
+        for other in self.store.at_path(&path)? {
+            if other.run() == key.run() || !self.is_in_scope(other) {
+                continue;
+            }
+            let there = self.header(other.run())?;
+            let one_clock = !here.boot_id.is_empty() && here.boot_id == there.boot_id;
+            steps.push(Neighbour {
+                to: Key::Entity(other),
+                flow: Flow::Same,
+                certainty: Certainty::Seen,
+                interval: Interval {
+                    start: time,
+                    end: time,
+                },
+                time: match one_clock {
+                    true => time.saturating_add(here.to_clock_of(&there)),
+                    false => self.direction.always(),
+                },
+            });
+        }
+        Ok(())
+    }
+}
+
+/// True for a connection that ssh made between two recorded machines.
+fn is_of_ssh(name: &[u8]) -> bool {
+    name.starts_with(remote_runs::SSH.as_bytes())
 }
 
 fn surely(key: EntityKey) -> (EntityKey, Certainty) {

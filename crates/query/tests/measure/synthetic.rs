@@ -311,6 +311,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         source: None,
         imported: None,
         line: None,
+        ssh_connection: None,
         command: vec![b"make".to_vec()],
         environment: vec![vec![b'A'; 60]; 40],
         cwd: b"/home/user/src".to_vec(),

@@ -188,6 +188,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         source: None,
         imported: None,
         line: None,
+        ssh_connection: None,
         command: vec![b"make".to_vec()],
         environment: vec![b"A=1".to_vec()],
         cwd: b"/w".to_vec(),

@@ -205,7 +205,8 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
     let mut replays: Vec<ReplayVerdict> = replays.filter_map(ReplayVerdict::of).collect();
     replays.sort_by_key(|verdict| Reverse(verdict.ended));
     let annotations = details.annotations.into_iter();
-    let annotations = annotations.filter(|one| one.kind != AnnotationKind::Replay);
+    let annotations = annotations
+        .filter(|one| !matches!(one.kind, AnnotationKind::Replay | AnnotationKind::Remote));
     let modes = details.modes;
     RunView {
         reasons: reasons.collect(),

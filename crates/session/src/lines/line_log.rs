@@ -357,6 +357,7 @@ fn line_header(plan: &LinePlan, id: &str, beginning: &LineBeginning) -> RunHeade
             text,
             terminal: snapshot.terminal(),
         }),
+        ssh_connection: None,
         cwd: snapshot.directory.clone(),
         descriptors: descriptors
             .iter()

@@ -23,6 +23,7 @@ fn header(id: &str) -> RunHeader {
         source: None,
         imported: None,
         line: None,
+        ssh_connection: None,
         command: Vec::new(),
         environment: Vec::new(),
         cwd: Vec::new(),

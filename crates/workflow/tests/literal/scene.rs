@@ -91,6 +91,7 @@ impl Scene {
                 source: None,
                 imported: None,
                 line: None,
+                ssh_connection: None,
                 command: command
                     .iter()
                     .map(|word| word.as_bytes().to_vec())
