@@ -28,6 +28,12 @@ impl SshServer {
     /// Starts a server whose files are in the stage. The stage's user has the key. `None`, with a
     /// notice, where none is installed.
     pub fn start(what: &str, stage: &Stage) -> io::Result<Option<SshServer>> {
+        SshServer::start_with(what, stage, "")
+    }
+
+    /// The same, with further lines of sshd_config(5).
+    pub fn start_with(what: &str, stage: &Stage, settings: &str) -> io::Result<Option<SshServer>> {
+        let more = settings;
         let program = Path::new("/usr/sbin/sshd");
         if !program.exists() || find("ssh").is_none() || find("ssh-keygen").is_none() {
             skipped(
@@ -53,7 +59,8 @@ impl SshServer {
             &settings,
             format!(
                 "HostKey {}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\n\
-                 PasswordAuthentication no\nPermitRootLogin yes\n",
+                 PasswordAuthentication no\nPermitRootLogin yes\n\
+                 Subsystem sftp /usr/lib/openssh/sftp-server\n{more}\n",
                 host.display(),
                 keys.display()
             ),
@@ -82,6 +89,23 @@ impl SshServer {
             self.port,
             self.key.display()
         )
+    }
+
+    /// Writes a configuration of ssh(1) in which `box` is the server. Returns its path.
+    pub fn write_client_config(&self, stage: &Stage) -> io::Result<PathBuf> {
+        let path = stage.path().join("sshd/client");
+        let host = self.host();
+        let (user, address) = host.split_once('@').unwrap_or(("", &host));
+        let text = format!(
+            "Host box\n HostName {address}\n User {user}\n Port {}\n IdentityFile {}\n \
+             IdentitiesOnly yes\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n \
+             LogLevel ERROR\n",
+            self.port,
+            self.key.display()
+        );
+        fs::write(&path, text)?;
+        stage.user().owns(&path)?;
+        Ok(path)
     }
 
     /// `USER@HOST`
