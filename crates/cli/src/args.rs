@@ -23,6 +23,7 @@ pub mod lineage;
 pub mod mount;
 pub mod program;
 pub mod record;
+pub mod remote;
 pub mod replay;
 pub mod runs;
 pub mod scope;
@@ -43,6 +44,7 @@ use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
 use mount::MountArgs;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
+use remote::RemoteSideArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
@@ -179,6 +181,10 @@ pub enum Command {
     /// Bring a file up to date: run those recorded steps again whose inputs have changed
     #[command(after_help = replay::RERUN)]
     Rerun(RerunArgs),
+
+    /// Record what ssh starts on this machine, for `record --remote` on another one
+    #[command(hide = true, after_help = remote::REMOTE_SIDE)]
+    RemoteSide(RemoteSideArgs),
 
     /// The first process of a replay
     #[command(hide = true, after_help = replay::REPLAY_PROCESS)]

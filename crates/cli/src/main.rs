@@ -19,6 +19,7 @@ mod pager;
 mod parameter_file;
 mod recorded_shell;
 mod recording_options;
+mod remote;
 mod running_runs;
 mod scope;
 mod sha256_index;
@@ -41,6 +42,9 @@ use text::words::Direction;
 fn main() -> ExitCode {
     report_damage_found_by_panics();
     let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some(status) = remote::wrapper::run(&args) {
+        return status;
+    }
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => return misused(&error, &args),
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Redo(args) => commands::undo::run(&args, HistoryMove::Forward, store),
         Command::Replay(args) => commands::replay::run(args, store),
         Command::Rerun(args) => commands::rerun::run(args, store),
+        Command::RemoteSide(args) => commands::remote_side::run(args, store),
         Command::ReplayEnter(args) => commands::replay::enter(&args.directory),
         Command::ReplayInside(args) => commands::replay::inside(&args.directory),
         Command::Export(args) => commands::export::run(args, store),
@@ -138,6 +143,7 @@ fn uses_tools(command: &Command) -> bool {
             | Command::Config(_)
             | Command::Mount(_)
             | Command::Watch(_)
+            | Command::RemoteSide(_)
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
             | Command::RehearseContent(_)

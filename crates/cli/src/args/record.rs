@@ -16,7 +16,8 @@ pub const EXAMPLES: &str = "Examples:\n  \
     backstory record -- sh -c 'sort words.txt | uniq -c > counts.txt'\n  \
     backstory record --param-from p.yaml --metric-from m.json -- ./train.py\n  \
     backstory record --json-summary run.json --wait -- ./configure\n  \
-    backstory record --stats -- make\n\n\
+    backstory record --stats -- make\n  \
+    backstory record --remote -- ssh box 'sort in > out'\n\n\
     The command keeps its input, output and signals.\n\
     Exit status: that of the command; 128+n if signal n ended it; 127 if the command\n\
     was not found; 126 if it could not be executed; 125 if record itself was misused\n\
@@ -104,6 +105,12 @@ pub struct RecordArgs {
     /// (repeatable; `*` matches anything)
     #[arg(long, value_name = "PATTERN")]
     pub redact: Vec<String>,
+
+    /// Also record what the command starts on other machines through ssh, scp, sftp, rsync and git.
+    /// The runs come into this store when the command has ended. backstory is copied there, if it
+    /// is missing (to ~/.cache/backstory)
+    #[arg(long)]
+    pub remote: bool,
 
     /// Stop recording the processes that outlive the command after SECONDS. By default they are
     /// recorded until they end

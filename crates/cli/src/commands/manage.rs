@@ -15,6 +15,7 @@ use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
+use crate::remote;
 use crate::shell_policy::ShellPolicy;
 
 /// Removes runs: their graphs and their logs.
@@ -85,6 +86,7 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
         store.bring_in_log()?;
     }
     drop(store);
+    remote::returning::fetch(&home, busy)?;
     limits::keep_in_background(&home, ShellPolicy::load().limits)?;
     Ok(u8::from(!failed.is_empty()))
 }

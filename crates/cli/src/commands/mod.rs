@@ -31,6 +31,7 @@ pub mod peers;
 pub mod processes;
 pub mod record;
 mod reference;
+pub mod remote_side;
 pub mod replay;
 pub mod rerun;
 mod run_summary;

@@ -18,9 +18,11 @@ use crate::args::record::RecordArgs;
 use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
+use crate::index::Busy;
 use crate::json::{self, Value};
 use crate::parameter_file;
 use crate::recording_options;
+use crate::remote;
 use crate::text::when;
 use crate::text::words::{counted, grouped};
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode};
@@ -41,10 +43,16 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     let took = began.elapsed();
     // The next command may write them anew.
     let metrics = add_metrics(&prepared);
-    if prepared.wait
+    // The exit status stays the command's.
+    if prepared.remote
+        && let Err(failure) = remote::returning::fetch(&prepared.home, Busy::Wait)
+    {
+        complain(&failure.line);
+    }
+    let decided = prepared.remote && !recorded.still_recording;
+    if (prepared.wait || decided)
         && let Err(failure) = wait_for_verdict(&prepared.home, &mut recorded)
     {
-        // The exit status stays the command's.
         complain(&failure.line);
     }
     let mut line = recorded.warning();
@@ -77,6 +85,8 @@ struct Prepared {
     name: Option<String>,
     summary: Option<PathBuf>,
     wait: bool,
+    /// Fetch the runs of other machines.
+    remote: bool,
     stats: bool,
     home: Home,
     /// The id of the run.
@@ -119,7 +129,12 @@ fn prepare(
     let said = said_before(&id, &args)?;
     let absolute = |path: &PathBuf| std::path::absolute(path);
     let metrics: Result<Vec<PathBuf>, _> = args.metric_from.iter().map(absolute).collect();
+    let variables = match args.remote {
+        true => remote::variables(&home, args.contents).map_err(Failure::not_found)?,
+        false => Vec::new(),
+    };
     let options = session::Options {
+        variables,
         command: args.command,
         name: args.name.clone(),
         repeats: args.repeats,
@@ -138,6 +153,7 @@ fn prepare(
         name: args.name,
         summary: args.json_summary,
         wait: args.wait,
+        remote: args.remote,
         stats: args.stats,
         home,
         run,

@@ -48,6 +48,8 @@ mod peers;
 mod pipeline;
 mod reasons;
 mod record;
+mod remote;
+mod remote_failures;
 mod replay;
 mod rerun;
 mod rerun_hazards;

@@ -23,10 +23,11 @@ use crate::index::{self, Busy};
 use crate::json::{self, Value};
 use crate::text::progress::{Progress, Unit};
 use crate::text::when::size;
-use selection::{Selector, options};
+pub use selection::Selector;
+use selection::options;
 
 /// The version that both sides name.
-const PROGRAM: &str = env!("CARGO_PKG_VERSION");
+pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 /// Sends runs.
 pub fn push(args: StorePushArgs, store: Option<&Path>) -> Outcome {

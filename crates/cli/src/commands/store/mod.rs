@@ -11,6 +11,8 @@ pub mod reclaim;
 mod stats;
 mod verify;
 
+pub use exchange::{PROGRAM, Selector};
+
 use std::fs::File;
 use std::path::Path;
 
