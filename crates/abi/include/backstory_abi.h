@@ -376,7 +376,12 @@ struct bs_ident {
     X(RESOURCE, 97, 1, \
       "source: the caller used a thing that the source itself names; aux BS_RESOURCE_*; fd tells " \
       "things of one name apart; ident: the version that it wrote") \
-    X(FACT, 98, 2, "source: a fact about the caller: its kind, and a payload")
+    X(FACT, 98, 2, "source: a fact about the caller: its kind, and a payload") \
+    X(DESCRIBED, 99, 2, \
+      "importer: a statement of a description about activities and entities, which the " \
+      "describing " \
+      "tool numbered from 0; aux BS_DESCRIBED_*. What fd, arg, result and the strings mean is in " \
+      "docs/formats/log.md")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -409,6 +414,24 @@ enum {
     BS_RESOURCE_WRITE = 2,
     BS_RESOURCE_CHANGE = 3,
     BS_RESOURCE_DELETE = 4
+};
+/*
+ * The first byte of the aux of a DESCRIBED is the kind of statement. The second one is a number of
+ * the graph: a relation, a kind of entity, or a reason of information. The flags follow.
+ */
+enum {
+    BS_DESCRIBED_ACTIVITY = 1,
+    BS_DESCRIBED_WORD = 2,
+    BS_DESCRIBED_ENTITY = 3,
+    BS_DESCRIBED_EDGE = 4,
+    BS_DESCRIBED_INFORM = 5,
+    BS_DESCRIBED_DERIVED = 6,
+    BS_DESCRIBED_NOTE = 7,
+    BS_DESCRIBED_CERTAIN = 0x10000, /* EDGE: it happened; otherwise it can have happened */
+    BS_DESCRIBED_LAST = 0x20000,    /* ENTITY: the last version of its name */
+    BS_DESCRIBED_PART = 0x40000,    /* ACTIVITY: a part of a program's work */
+    BS_DESCRIBED_ENDED = 0x80000,   /* ACTIVITY: result is its status as wait(2) reports it */
+    BS_DESCRIBED_EXECED = 0x100000  /* ACTIVITY: it ended by an exec */
 };
 enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 

@@ -149,6 +149,31 @@ pub const RESOURCE_CHANGE: u32 = 3;
 /// `RESOURCE`: it was removed.
 pub const RESOURCE_DELETE: u32 = 4;
 
+/// `DESCRIBED`: an activity.
+pub const DESCRIBED_ACTIVITY: u32 = 1;
+/// `DESCRIBED`: a word of an activity's command.
+pub const DESCRIBED_WORD: u32 = 2;
+/// `DESCRIBED`: an entity.
+pub const DESCRIBED_ENTITY: u32 = 3;
+/// `DESCRIBED`: a relation of an activity and an entity.
+pub const DESCRIBED_EDGE: u32 = 4;
+/// `DESCRIBED`: an activity informed another.
+pub const DESCRIBED_INFORM: u32 = 5;
+/// `DESCRIBED`: an entity was made from another.
+pub const DESCRIBED_DERIVED: u32 = 6;
+/// `DESCRIBED`: an attribute of an activity.
+pub const DESCRIBED_NOTE: u32 = 7;
+/// `DESCRIBED`: the relation happened. Otherwise it can have happened.
+pub const DESCRIBED_CERTAIN: u32 = 0x10000;
+/// `DESCRIBED`: the entity is the last version of its name.
+pub const DESCRIBED_LAST: u32 = 0x20000;
+/// `DESCRIBED`: the activity is a part of a program's work.
+pub const DESCRIBED_PART: u32 = 0x40000;
+/// `DESCRIBED`: the status of the activity is known.
+pub const DESCRIBED_ENDED: u32 = 0x80000;
+/// `DESCRIBED`: the activity ended by an exec.
+pub const DESCRIBED_EXECED: u32 = 0x10_0000;
+
 /// `VFORK`: the child was made by `vfork`.
 pub const SPAWN_VFORK: i32 = 1;
 /// `VFORK`: the child was made by `posix_spawn`.

@@ -91,6 +91,7 @@ ops! {
     WORK 96 2
     RESOURCE 97 1
     FACT 98 2
+    DESCRIBED 99 2
 }
 
 const LAST: usize = 128;

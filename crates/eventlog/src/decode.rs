@@ -348,6 +348,7 @@ fn stated(raw: &RawRecord<'_>) -> Option<Op> {
             let [kind, payload] = two();
             Op::Extended { kind, payload }
         }
+        op::DESCRIBED => Op::Described(crate::statement::statement(raw)?),
         _ => return None,
     })
 }

@@ -6,6 +6,8 @@
 
 use backstory_files::Ident;
 
+pub use crate::described::{Described, WordRole};
+
 /// Nanoseconds since 1970-01-01 UTC, converted from the log's time-stamp counter with the run's
 /// clock frames.
 pub type Time = i64;
@@ -25,6 +27,9 @@ backstory_vocabulary::vocabulary! {
         Library = "library",
         /// The guard's supervisor, through a notification.
         Kernel = "kernel",
+        /// Another tool, whose log was imported. No log and no store has this word: it is the
+        /// answer for all events of such a run ([`crate::run::RunHeader::observer`]).
+        Import = "import",
     }
 }
 
@@ -446,4 +451,6 @@ pub enum Op {
         kind: Bytes,
         payload: Bytes,
     },
+    /// A statement of an imported description.
+    Described(Described),
 }

@@ -79,6 +79,15 @@ impl RunHeader {
         }
     }
 
+    /// The observer of an event of this run. An imported run has no observer of its own: its
+    /// records are in the form of the guard's.
+    pub fn observer(&self, via: crate::event::Via) -> crate::event::Via {
+        match self.imported {
+            Some(_) => crate::event::Via::Import,
+            None => via,
+        }
+    }
+
     /// The difference between the calendar and the time since boot, if it is known. It differs
     /// between two runs of one boot only if the machine's clock was set in between.
     pub fn ahead_of_boot(&self) -> Option<i64> {

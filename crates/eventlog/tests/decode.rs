@@ -5,7 +5,8 @@ mod common;
 use backstory_abi::*;
 use backstory_eventlog::dump;
 use backstory_eventlog::event::{
-    Bytes, Event, MetadataPart, Op, Outcome, PreserveMethod, ResourceAccess, ThreadStep,
+    Bytes, Described, Event, MetadataPart, Op, Outcome, PreserveMethod, ResourceAccess, ThreadStep,
+    WordRole,
 };
 use backstory_eventlog::record::{self, RecordBuilder};
 use common::{Scratch, ThreadStream};
@@ -374,6 +375,88 @@ fn statements_of_a_source_keep_their_fields() {
         payload: two,
     };
     assert_eq!(plain(op::FACT), fact);
+}
+
+#[test]
+fn statements_of_a_description_keep_their_fields() {
+    use backstory_abi as abi;
+    let statement = |aux: u32, fill: fn(&mut RecordBuilder)| {
+        let record = |b: &mut RecordBuilder| {
+            b.aux(aux).fd(7).arg(5).result(0x200);
+            fill(b);
+        };
+        match one(op::DESCRIBED, record).op {
+            Op::Described(statement) => statement,
+            other => panic!("{other:?}"),
+        }
+    };
+    let times = |b: &mut RecordBuilder| {
+        b.string(b"-3 9");
+    };
+    let ended = abi::DESCRIBED_ACTIVITY | 2 << 8 | abi::DESCRIBED_ENDED | abi::DESCRIBED_PART;
+    let activity = Described::Activity {
+        number: 7,
+        parent: Some(5),
+        epoch: 2,
+        start: -3,
+        end: 9,
+        status: Some(0x200),
+        is_part: true,
+        execed: false,
+    };
+    assert_eq!(statement(ended, times), activity);
+    let edge = Described::Edge {
+        activity: 7,
+        entity: 5,
+        relation: 6,
+        is_certain: true,
+        start: -3,
+        end: 9,
+    };
+    let certain = abi::DESCRIBED_EDGE | 6 << 8 | abi::DESCRIBED_CERTAIN;
+    assert_eq!(statement(certain, times), edge);
+    let entity = Described::Entity {
+        number: 7,
+        kind: 8,
+        version: 0x200,
+        previous: Some(5),
+        last: true,
+        path: bytes("/a"),
+    };
+    let last = abi::DESCRIBED_ENTITY | 8 << 8 | abi::DESCRIBED_LAST;
+    assert_eq!(
+        statement(last, |b| {
+            b.string(b"/a");
+        }),
+        entity
+    );
+    let derived = Described::Derived {
+        entity: 7,
+        from: 5,
+        activity: 0x200,
+        time: -3,
+    };
+    assert_eq!(statement(abi::DESCRIBED_DERIVED, times), derived);
+    let word = Described::Word {
+        activity: 7,
+        role: WordRole::Directory,
+        text: bytes("/w"),
+        more: true,
+    };
+    let directory = abi::DESCRIBED_WORD | 2 << 8;
+    assert_eq!(
+        statement(directory, |b| {
+            b.string(b"/w").more();
+        }),
+        word
+    );
+    let inform = Described::Inform {
+        from: 7,
+        to: 5,
+        why: 3,
+        time: -3,
+    };
+    assert_eq!(statement(abi::DESCRIBED_INFORM | 3 << 8, times), inform);
 }
 
 #[test]

@@ -91,6 +91,21 @@ pub enum EntityKind {
     Resource,
 }
 
+impl EntityKind {
+    /// All kinds. The index of a kind is its number in imported descriptions.
+    pub const ALL: [EntityKind; 9] = {
+        use EntityKind::*;
+        [
+            File, Directory, Symlink, Pipe, Socket, Missing, Device, Memory, Resource,
+        ]
+    };
+
+    /// Its number in [`EntityKind::ALL`].
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+}
+
 /// One content state of a thing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entity {
@@ -229,6 +244,21 @@ pub enum Informed {
     Wait,
     /// The first sent the second a signal.
     Signal,
+}
+
+impl Informed {
+    /// All reasons. The index of a reason is its number in imported descriptions.
+    pub const ALL: [Informed; 4] = [
+        Informed::Fork,
+        Informed::Exec,
+        Informed::Wait,
+        Informed::Signal,
+    ];
+
+    /// Its number in [`Informed::ALL`].
+    pub fn number(self) -> u8 {
+        self as u8
+    }
 }
 
 /// An edge from one activity to another.

@@ -96,6 +96,25 @@ impl Informed {
     }
 }
 
+/// The kind with this word.
+pub fn kind(word: &str) -> Option<EntityKind> {
+    EntityKind::ALL.into_iter().find(|kind| kind.word() == word)
+}
+
+/// The relation with this label.
+pub fn relation(label: &str) -> Option<Relation> {
+    Relation::ALL
+        .into_iter()
+        .find(|relation| relation.words().label == label)
+}
+
+/// The reason with this label.
+pub fn informed(label: &str) -> Option<Informed> {
+    Informed::ALL
+        .into_iter()
+        .find(|why| why.words().label == label)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

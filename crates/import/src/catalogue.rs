@@ -3,7 +3,11 @@
 use crate::ImportFormat;
 
 /// All formats, in the order in which they are listed.
-pub const FORMATS: &[&dyn ImportFormat] = &[&crate::strace::StraceFormat];
+pub const FORMATS: &[&dyn ImportFormat] = &[
+    &crate::strace::StraceFormat,
+    &crate::openlineage::OpenLineageFormat,
+    &crate::prov_json::ProvJsonFormat,
+];
 
 /// The format with this name.
 pub fn format(name: &str) -> Option<&'static dyn ImportFormat> {

@@ -27,6 +27,28 @@ pub enum Error {
         /// The text that should be there.
         expected: &'static str,
     },
+    /// The file is no document of the format.
+    #[error("{}, line {line}, column {column}: this is no {format}: {why}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The format, as people call it.
+        format: &'static str,
+        /// The line, from 1.
+        line: u64,
+        /// The byte of the line.
+        column: usize,
+        /// The reason.
+        why: String,
+    },
+    /// The document has more than can be imported.
+    #[error("{} has more than {most} activities, files and relations, which is more than an import reads", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        most: usize,
+    },
     /// The files cannot be of one run.
     #[error("{}: {why}", path.display())]
     NotOfOneRun {

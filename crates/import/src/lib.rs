@@ -15,10 +15,14 @@
 //! Absent: stores, and the meaning of records, which belongs to the graph.
 
 mod catalogue;
+mod description;
 mod error;
 mod format;
 mod importing;
 mod inputs;
+mod json;
+mod openlineage;
+mod prov_json;
 mod record_log;
 mod strace;
 

@@ -108,6 +108,11 @@ impl RecordLog {
         self.add_list(op::ARGS, thread, time, &arguments);
     }
 
+    /// Arguments without the values of secrets.
+    pub fn redacted(&self, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        self.secrets.command(arguments)
+    }
+
     /// The environment of the thread's next `EXEC`.
     pub fn environment(&mut self, thread: CallingThread, time: Time, variables: &[Vec<u8>]) {
         let variables = self.secrets.environment(variables);

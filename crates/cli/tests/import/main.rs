@@ -5,9 +5,12 @@
 
 mod agreement;
 mod bad_input;
+mod documents;
 mod gaps;
+mod hostile;
 mod lifetime;
 mod literal;
+mod round_trip;
 mod size;
 
 use backstory_testkit::need;

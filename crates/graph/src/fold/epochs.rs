@@ -30,6 +30,13 @@ impl ActivityIds {
         id
     }
 
+    /// A node of no epoch.
+    pub(super) fn without_epoch(&mut self) -> ActivityId {
+        let id = ActivityId(self.announced);
+        self.announced += 1;
+        id
+    }
+
     /// The node of an epoch that has ended.
     pub(super) fn of(&self, epoch: Serial) -> ActivityId {
         let id = self.by_epoch.get(epoch as usize);

@@ -26,12 +26,14 @@
 //! | activities, things and attributes that a program names | – | [`disclosed`], [`nesting`] |
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`], [`ssh_channels`] |
 //! | a source's own activities and entities | `Work`, `Resource` | [`resources`] |
+//! | the statements of an imported description | `Described` | [`described`] |
 //! | the network | `Datagram`, `Traffic`, `Resolve` | [`network`] |
 //!
 //! Absent: I/O, and clocks.
 
 mod access;
 mod channels;
+mod described;
 mod descriptor_lists;
 mod descriptors;
 mod directories;
@@ -164,6 +166,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     cut_off: bool,
     resources: resources::ResourceObjects,
     disclosed: disclosed::Disclosed,
+    described: described::DescribedNodes,
     entities: u32,
     now: Time,
 }
@@ -199,6 +202,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             cut_off: false,
             resources: resources::ResourceObjects::default(),
             disclosed: disclosed::Disclosed::default(),
+            described: described::DescribedNodes::default(),
             entities: 0,
             now: header.started,
             final_state: FinalStateCache::new(known),
@@ -237,6 +241,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Start { ppid, forked } => return self.start(call, ppid, forked),
             Op::Work { inside, what, text } => return self.work(call, inside, what, text),
             Op::Gone { status } => return self.gone(pid, time, status),
+            Op::Described(statement) => return self.described(call, statement),
             Op::Ident { .. } | Op::Preserved { .. } => return Ok(()),
             _ => {}
         }
@@ -369,6 +374,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             | Op::Gone { .. }
             | Op::Born { .. }
             | Op::Work { .. }
+            | Op::Described(_)
             | Op::Preserved { .. } => Ok(()),
         }
     }
@@ -378,6 +384,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         let end = self.end;
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
         self.cut_off = end.is_some_and(endings::is_cut_off);
+        self.complete_described()?;
         self.end_all(end, time)?;
         self.restore_names();
         self.report_unknown_directory()?;

@@ -1,0 +1,178 @@
+//! Documents that other tools made (`documents/make`) become runs with the same statements.
+
+use super::Desk;
+use super::round_trip::ancestry;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A document of the directory, which the user of the stage may read.
+pub(super) fn document(desk: &Desk, name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = path.join("tests/import/documents").join(name);
+    let bytes = std::fs::read(&path).unwrap();
+    desk.write(path.file_name().unwrap().to_str().unwrap(), &bytes)
+}
+
+/// Imports a document.
+#[track_caller]
+pub(super) fn import(desk: &Desk, format: &str, name: &str, options: &[&str]) {
+    let path = document(desk, name);
+    let mut args = vec!["import", format, path.to_str().unwrap()];
+    args.extend(options);
+    let output = desk.backstory(&args);
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Paths by access, of the latest run.
+pub(super) fn paths(desk: &Desk, access: &str) -> Vec<String> {
+    let files = desk.json(&["files", "--all", "--json"]);
+    let has = |file: &&Value| {
+        let all = file["access"].as_array().unwrap();
+        all.iter().any(|of| of == access)
+    };
+    let found = files.as_array().unwrap().iter().filter(has);
+    found
+        .map(|file| file["path"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[track_caller]
+pub(super) fn behind(desk: &Desk, path: &str, parts: &[&str]) {
+    let found = ancestry(desk, path, &[]);
+    for part in parts {
+        assert!(
+            found.iter().any(|node| node.contains(part)),
+            "no {part} in {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_document_of_pythons_prov_has_its_activities_files_and_agents() {
+    let desk = Desk::new();
+    import(&desk, "prov-json", "primer.json", &["--cwd", "/"]);
+    assert_eq!(
+        paths(&desk, "read"),
+        [
+            "/home/ada/chart.png",
+            "/home/ada/crimes.csv",
+            "/home/ada/regions.csv",
+            "/work/composition.csv"
+        ]
+    );
+    let all = ["illustrate", "compose regions", "crimes.csv", "regions.csv"];
+    behind(&desk, "/home/ada/chart.png", &all);
+    // A derivation without an activity, and a communication without an entity, lead on.
+    behind(
+        &desk,
+        "http://example.org/article",
+        &[&all[..], &["\"derivation\""]].concat(),
+    );
+    behind(&desk, "/home/ada/summary.txt", &all);
+    assert_eq!(desk.reasons(), "[]");
+    let processes = desk.json(&["processes", "--json"]);
+    let named = |name: &str| {
+        let all = processes.as_array().unwrap();
+        all.iter().find(|one| one["argv"][0] == name).unwrap()
+    };
+    assert_eq!(named("illustrate")["attributes"]["agent"], "derek");
+    assert_eq!(named("compose regions")["exec_path"], Value::Null);
+    let uses = desk
+        .json(&["uses", "--json", "/home/ada/crimes.csv"])
+        .to_string();
+    for later in ["chart.png", "summary.txt", "article"] {
+        assert!(uses.contains(later), "{uses}");
+    }
+}
+
+#[test]
+fn the_prov_of_cwltool_has_the_steps_and_the_files_by_their_names() {
+    let desk = Desk::new();
+    import(&desk, "prov-json", "cwlprov.json", &["--cwd", "/"]);
+    assert_eq!(paths(&desk, "write"), ["/count.txt", "/upper.txt"]);
+    assert_eq!(paths(&desk, "read"), ["/in.txt", "/upper.txt"]);
+    behind(
+        &desk,
+        "/count.txt",
+        &["main/second", "/upper.txt", "main/first", "/in.txt"],
+    );
+    // The workflow's own input is the one of its first step.
+    let found = ancestry(&desk, "/count.txt", &[]);
+    let inputs = found
+        .iter()
+        .filter(|node| !node.contains('→') && node.contains("/in.txt"));
+    assert_eq!(inputs.count(), 1, "{found:#?}");
+    assert_eq!(desk.reasons(), "[]");
+    let processes = desk.json(&["processes", "--json"]);
+    assert_eq!(processes.as_array().unwrap().len(), 4, "{processes}");
+}
+
+#[test]
+fn relative_paths_of_a_document_without_a_directory_are_a_gap() {
+    let desk = Desk::new();
+    import(&desk, "prov-json", "cwlprov.json", &[]);
+    assert!(
+        desk.reasons().contains("relative paths"),
+        "{}",
+        desk.reasons()
+    );
+    let count = desk.work().join("count.txt");
+    assert!(paths(&desk, "write").contains(&count.to_str().unwrap().to_owned()));
+}
+
+#[test]
+fn files_and_processes_of_an_imported_run_say_that_another_tool_saw_them() {
+    let desk = Desk::new();
+    import(&desk, "prov-json", "primer.json", &[]);
+    for command in ["files", "processes"] {
+        let lines = desk.json(&[command, "--json"]);
+        let all = lines.as_array().unwrap();
+        assert!(
+            !all.is_empty() && all.iter().all(|one| one["via"] == "import"),
+            "{lines}"
+        );
+    }
+}
+
+#[test]
+fn events_of_openlineages_client_have_the_jobs_and_the_states_of_a_table_over_time() {
+    let desk = Desk::new();
+    import(&desk, "openlineage", "events.jsonl", &[]);
+    assert_eq!(desk.reasons(), "[]");
+    // The report was made between the two loads of the table.
+    behind(
+        &desk,
+        "/home/ada/report.csv",
+        &["\"report\"", "\"load\"", "/home/ada/new.csv"],
+    );
+    let found = ancestry(&desk, "/home/ada/report.csv", &[]);
+    assert!(
+        !found.iter().any(|node| node.contains("late.csv")),
+        "{found:#?}"
+    );
+    let table = "postgres://bank:5432/bank.public.accounts";
+    // The last load failed: it may have changed the table.
+    behind(
+        &desk,
+        table,
+        &["/home/ada/late.csv", "\"write\" \"possible\""],
+    );
+    let uses = desk
+        .json(&["uses", "--json", "/home/ada/new.csv"])
+        .to_string();
+    assert!(
+        uses.contains("report.csv") && uses.contains(table),
+        "{uses}"
+    );
+    let processes = desk.json(&["processes", "--json"]);
+    let all = processes.as_array().unwrap();
+    assert_eq!(all.len(), 4, "{processes}");
+    let parent = all.iter().find(|one| one["argv"][0] == "all").unwrap();
+    let report = all.iter().find(|one| one["argv"][0] == "report").unwrap();
+    assert_eq!(report["parent_id"], parent["id"]);
+    assert_eq!(report["attributes"]["sql"], "INSERT INTO report");
+    assert!(
+        all.iter().any(|one| one["attributes"]["state"] == "FAIL"),
+        "{processes}"
+    );
+}

@@ -1,0 +1,192 @@
+//! A run that backstory exports and imports again has the same ancestry.
+
+use super::Desk;
+use backstory_testkit::need;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The nodes behind a file, and the flows between them, without what no document states: ids,
+/// programs' paths, identities and digests.
+pub(super) fn ancestry(desk: &Desk, path: &str, options: &[&str]) -> BTreeSet<String> {
+    let mut args = vec!["of", "--json", "--level", "all"];
+    args.extend(options);
+    args.push(path);
+    let answer = desk.json(&args);
+    let nodes = answer["nodes"].as_array().unwrap();
+    let name = |at: &Value| {
+        let node = &nodes[usize::try_from(at.as_u64().unwrap()).unwrap()];
+        match node["type"].as_str().unwrap() {
+            "activity" => format!("{} in {}", node["argv"], node["cwd"]),
+            // Numbers of channels begin anew in each run.
+            _ if !node["path"].as_str().unwrap().starts_with('/') => node["kind"].to_string(),
+            _ => format!("{} {} {}", node["kind"], node["path"], node["version"]),
+        }
+    };
+    let mut all: BTreeSet<String> = (0..nodes.len()).map(|at| name(&at.into())).collect();
+    for edge in answer["links"].as_array().unwrap() {
+        let ends = (name(&edge["from"]), name(&edge["to"]));
+        all.insert(format!(
+            "{} → {} {} {}",
+            ends.0, ends.1, edge["how"], edge["certainty"]
+        ));
+    }
+    all
+}
+
+/// Recall and precision of `found`, and what they lack.
+#[track_caller]
+pub(super) fn equal(what: &str, wanted: &BTreeSet<String>, found: &BTreeSet<String>) {
+    let common = wanted.intersection(found).count() as f64;
+    let measured = (common / wanted.len() as f64, common / found.len() as f64);
+    let missed: Vec<_> = wanted.difference(found).take(5).collect();
+    let extra: Vec<_> = found.difference(wanted).take(5).collect();
+    assert_eq!(
+        measured,
+        (1.0, 1.0),
+        "{what}: missed {missed:#?}, extra {extra:#?}"
+    );
+}
+
+/// A line that is recorded, and the files whose ancestry counts.
+const LINE: &str = "cat in | tr a-z A-Z | sort > 'an out'; cp 'an out' copy; mv copy moved; \
+    (echo x; cat moved) > both; (exit 3)";
+const RESULTS: [&str; 3] = ["an out", "moved", "both"];
+
+fn recorded() -> Desk {
+    let desk = Desk::new();
+    desk.write("in", b"b\na\n");
+    desk.backstory(&["record", "--wait", "--name", "own", "--", "sh", "-c", LINE]);
+    desk
+}
+
+/// Exports the run, and imports it into another store.
+fn imported(own: &Desk, format: &str, options: &[&str]) -> Desk {
+    let document = own.work().join("document");
+    let mut args = vec!["export", format, "own", "-o", "document"];
+    args.extend(options);
+    let exported = own.backstory(&args);
+    assert!(exported.status.success(), "{exported:?}");
+    let desk = Desk::new();
+    let args = ["import", format, document.to_str().unwrap()];
+    let output = desk.backstory(&args);
+    assert!(output.status.success(), "{output:?}");
+    desk
+}
+
+#[test]
+fn an_exported_prov_json_document_has_the_same_ancestry_when_it_is_imported() {
+    let own = recorded();
+    let again = imported(&own, "prov-json", &["--level", "all"]);
+    for name in RESULTS {
+        let path = own.work().join(name);
+        let path = path.to_str().unwrap();
+        for options in [&[][..], &["--lookups"]] {
+            let (wanted, found) = (
+                ancestry(&own, path, options),
+                ancestry(&again, path, options),
+            );
+            assert!(wanted.len() > 20, "{wanted:?}");
+            equal(name, &wanted, &found);
+        }
+    }
+    let show = again.json(&["show", "--json"]);
+    assert_eq!(show["incomplete_because"], serde_json::json!([]), "{show}");
+    let before = own.json(&["show", "--json"]);
+    for field in ["exit", "command", "cwd"] {
+        assert_eq!(show[field], before[field], "{field}");
+    }
+    let used = |desk: &Desk| {
+        let files = desk.json(&["files", "--all", "--json"]);
+        let files = files.as_array().unwrap().clone();
+        let line =
+            |file: Value| format!("{} {} {}", file["path"], file["access"], file["certainty"]);
+        files.into_iter().map(line).collect::<BTreeSet<_>>()
+    };
+    equal("files", &used(&own), &used(&again));
+}
+
+#[test]
+fn an_exported_build_has_the_same_ancestry_when_it_is_imported() {
+    if !need::needs("a build", &["make", "gcc"]) {
+        return;
+    }
+    let own = Desk::new();
+    own.write("a.c", b"int f(void){return 1;}\n");
+    own.write("b.c", b"int f(void);int main(void){return f()-1;}\n");
+    own.write(
+        "Makefile",
+        b"app: a.o b.o\n\tgcc -o app a.o b.o\n%.o: %.c\n\tgcc -c $<\n",
+    );
+    own.backstory(&["record", "--wait", "--name", "own", "--", "make", "-j2"]);
+    let again = imported(&own, "prov-json", &["--level", "all"]);
+    for name in ["app", "a.o"] {
+        let path = own.work().join(name);
+        let path = path.to_str().unwrap();
+        let (wanted, found) = (ancestry(&own, path, &[]), ancestry(&again, path, &[]));
+        assert!(wanted.len() > 50, "{wanted:?}");
+        equal(name, &wanted, &found);
+    }
+}
+
+/// The history of a file over several runs becomes one run.
+#[test]
+fn the_exported_lineage_of_a_file_over_runs_is_imported_whole() {
+    let own = Desk::new();
+    own.write("in", b"b\na\n");
+    own.backstory(&["record", "--wait", "--", "sort", "in", "-o", "sorted"]);
+    own.backstory(&["record", "--wait", "--", "cp", "sorted", "result"]);
+    let exported = own.backstory(&[
+        "export",
+        "prov-json",
+        "result",
+        "-o",
+        "document",
+        "--level",
+        "all",
+    ]);
+    assert!(exported.status.success(), "{exported:?}");
+    let again = Desk::new();
+    let (document, result) = (own.work().join("document"), own.work().join("result"));
+    again.backstory(&["import", "prov-json", document.to_str().unwrap()]);
+    let found = ancestry(&again, result.to_str().unwrap(), &[]);
+    for part in ["\"sort\"", "\"cp\"", "work/in\""] {
+        assert!(
+            found.iter().any(|node| node.contains(part)),
+            "no {part} in {found:?}"
+        );
+    }
+    // The version that one run left is the one that the other found.
+    let sorted = found
+        .iter()
+        .filter(|node| !node.contains('→') && node.contains("work/sorted\""));
+    assert_eq!(sorted.count(), 1, "{found:?}");
+}
+
+/// The user's files behind a file, and its commands in the words of a person.
+fn sources(desk: &Desk, path: &str) -> BTreeSet<String> {
+    let answer = desk.json(&["of", "--json", "--level", "all", path]);
+    let nodes = answer["nodes"].as_array().unwrap();
+    let paths = nodes.iter().filter_map(|node| node["path"].as_str());
+    let own = paths.filter(|path| path.contains("/work/"));
+    own.map(str::to_owned).collect()
+}
+
+#[test]
+fn exported_openlineage_events_lead_to_the_same_files_when_they_are_imported() {
+    let own = recorded();
+    let again = imported(&own, "openlineage", &[]);
+    for name in RESULTS {
+        let path = own.work().join(name);
+        let path = path.to_str().unwrap();
+        let mut wanted = sources(&own, path);
+        // Steps join a copy and its rename.
+        wanted.retain(|path| !path.ends_with("/copy"));
+        assert!(wanted.len() > 1, "{wanted:?}");
+        equal(name, &wanted, &sources(&again, path));
+    }
+    let processes = again.json(&["processes", "--json"]).to_string();
+    assert!(
+        processes.contains("cat in | tr a-z A-Z | sort > 'an out'"),
+        "{processes}"
+    );
+}

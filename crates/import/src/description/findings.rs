@@ -1,0 +1,132 @@
+//! The facts about the run of a description, and what the description leaves open.
+
+use super::moments::DescribedMoments;
+use super::ordering::ActivityOrder;
+use super::statements::Description;
+use super::{Locations, derivations, emission};
+use crate::{Findings, ImportJob, RecordLog};
+use backstory_eventlog::Reason;
+use backstory_vocabulary::counted;
+use std::collections::BTreeMap;
+
+/// Facts that a reader counted.
+#[derive(Debug, Default)]
+pub(crate) struct DescriptionGaps {
+    /// Statements that have no place in the graph, by their kind.
+    pub(crate) unplaced: BTreeMap<String, usize>,
+    /// Further gaps, in sentences.
+    pub(crate) gaps: Vec<String>,
+    /// Times that cannot be read.
+    pub(crate) unread_times: usize,
+}
+
+/// The kinds of statements that are named in a reason.
+const MOST_KINDS: usize = 8;
+
+impl DescriptionGaps {
+    /// Counts a statement that has no place in the graph.
+    pub(crate) fn unplaced(&mut self, kind: &str) {
+        let room = self.unplaced.len() < MOST_KINDS;
+        match self.unplaced.get_mut(kind) {
+            Some(count) => *count += 1,
+            None if room => drop(self.unplaced.insert(kind.to_owned(), 1)),
+            None => *self.unplaced.entry("other".to_owned()).or_default() += 1,
+        }
+    }
+}
+
+/// Writes the records of a description, and tells the facts about its run. `name` stands for the
+/// command, if not exactly one activity begins without being started.
+pub(crate) fn findings(
+    mut description: Description,
+    job: &ImportJob<'_>,
+    name: &[u8],
+    (locations, gaps): (&Locations, &DescriptionGaps),
+    records: &mut RecordLog,
+) -> Findings {
+    derivations::complete(&mut description);
+    description.drop_repeated_informings();
+    let changed = job.files.changed();
+    let moments = DescribedMoments::of(&description, changed);
+    let order = ActivityOrder::of(&description, &moments);
+    emission::write(&description, &moments, &order, records);
+    let roots = order.parent.iter().enumerate();
+    let roots: Vec<usize> = roots
+        .filter(|(_, parent)| parent.is_none())
+        .map(|(at, _)| at)
+        .take(2)
+        .collect();
+    let root = match roots[..] {
+        [one] => Some(&description.activities[one]),
+        _ => None,
+    };
+    let status = root.and_then(|root| root.status);
+    let began = root.map_or(&b""[..], |root| &root.cwd);
+    let began = locations.unrooted(began);
+    let cwd = [
+        began,
+        locations.unrooted(&description.cwd),
+        locations.base(),
+    ];
+    let cwd = cwd.into_iter().find(|cwd| !cwd.is_empty());
+    Findings {
+        command: match root {
+            Some(root) if !root.words.is_empty() => root.words.clone(),
+            _ => vec![name.to_vec()],
+        },
+        cwd: cwd.unwrap_or(b"/").to_vec(),
+        started: moments.whole.map_or(changed, |whole| whole.start),
+        ended: moments.whole.map_or(changed, |whole| whole.end),
+        exit: status
+            .filter(|status| status & 0x7f == 0)
+            .map(|status| status >> 8),
+        signal: status
+            .map(|status| status & 0x7f)
+            .filter(|signal| *signal != 0),
+        gaps: reasons(locations, gaps),
+        warnings: warnings(&moments),
+        ..Findings::default()
+    }
+}
+
+fn reasons(locations: &Locations, gaps: &DescriptionGaps) -> Vec<Reason> {
+    let mut all = gaps.gaps.clone();
+    if !gaps.unplaced.is_empty() {
+        let kinds: Vec<String> = gaps
+            .unplaced
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        all.push(format!(
+            "statements of the document have no place in the graph: {}",
+            kinds.join(", ")
+        ));
+    }
+    if gaps.unread_times > 0 {
+        let times = counted(gaps.unread_times, "time", "times");
+        all.push(format!("{times} of the document cannot be read"));
+    }
+    if let Some(directory) = locations.guess() {
+        all.push(format!(
+            "the document does not have the directory of its relative paths, which are taken to \
+             begin at {}",
+            directory.display()
+        ));
+    }
+    all.into_iter()
+        .map(|what| Reason::ImportGap { what })
+        .collect()
+}
+
+fn warnings(moments: &DescribedMoments) -> Vec<Reason> {
+    let mut all = Vec::new();
+    if moments.whole.is_none() {
+        all.push("the document has no times, so all of the run is at the time of its file");
+    }
+    if moments.contradictions > 0 {
+        all.push("the document has uses of things before they were made; it has a wrong clock");
+    }
+    all.into_iter()
+        .map(|what| Reason::ImportedTimes { what })
+        .collect()
+}

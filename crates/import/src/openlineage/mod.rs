@@ -1,0 +1,74 @@
+//! OpenLineage: run events, one a line or in an array. What `backstory export openlineage` writes,
+//! and events of other tools.
+//!
+//! Each run of a job is an activity. A dataset of the namespace `file` is a file; any other is a
+//! thing with the URI of its namespace and its name. A dataset with a version is one entity; the
+//! states of others follow from the times of the runs.
+
+mod events;
+
+use crate::description::{self, Locations, MOST};
+use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
+use events::EventReader;
+
+/// The name of the format in messages.
+const FORMAT: &str = "log of OpenLineage events";
+
+/// `openlineage`
+pub(crate) struct OpenLineageFormat;
+
+impl ImportFormat for OpenLineageFormat {
+    fn name(&self) -> &'static str {
+        "openlineage"
+    }
+
+    fn about(&self) -> &'static str {
+        "OpenLineage run events, one a line or as an array"
+    }
+
+    fn read(
+        &self,
+        job: &ImportJob<'_>,
+        known: Option<&Findings>,
+        records: &mut RecordLog,
+    ) -> Result<Findings, Error> {
+        let mut reader = EventReader::new(Locations::of(job));
+        for file in &job.files.files {
+            let mut is_full = false;
+            let read = crate::json::sequence(job, file, FORMAT, |event| {
+                reader.event(&event)?;
+                is_full = reader.is_full();
+                match is_full {
+                    true => Err("there are too many events".to_owned()),
+                    false => Ok(()),
+                }
+            });
+            if is_full {
+                return Err(Error::TooLarge {
+                    path: file.path.clone(),
+                    most: MOST,
+                });
+            }
+            read?;
+            if !reader.has_events() {
+                return Err(Error::Malformed {
+                    path: file.path.clone(),
+                    format: FORMAT,
+                    line: 1,
+                    column: 1,
+                    why: "it has no event with a \"run\" and a \"job\"".to_owned(),
+                });
+            }
+        }
+        let name = reader.name();
+        let (description, locations, gaps) = reader.finish();
+        let found = description::findings(
+            description,
+            job,
+            name.as_bytes(),
+            (&locations, &gaps),
+            records,
+        );
+        Ok(known.cloned().unwrap_or(found))
+    }
+}
