@@ -104,15 +104,16 @@ struct RunEdge<'e> {
 /// The edges between the processes of a run and the versions of its files.
 pub fn edges(store: &dyn Store, run: &str) -> Result<AnswerTable, Failure> {
     let _one_state = store.reading()?;
-    let key = store
+    let record = store
         .run(run)?
-        .ok_or_else(|| query::Error::NoRun(run.to_owned()))?
-        .key;
+        .ok_or_else(|| query::Error::NoRun(run.to_owned()))?;
+    let (key, header) = (record.key, record.header);
     let entities = store.entities(key)?;
     let mut found = Vec::new();
     for activity in store.activities(key)? {
         let process = ActivityKey::new(key, activity.id);
-        for edge in store.stream(process)?.edges {
+        for mut edge in store.stream(process)?.edges {
+            edge.via = header.observer(edge.via);
             let Some(entity) = entities.get(edge.entity.0 as usize) else {
                 continue;
             };

@@ -102,7 +102,8 @@ pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
 /// The same for the paths and the processes that a filter accepts.
 pub fn files_where(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<Vec<FileUse>> {
     let _one_state = store.reading()?;
-    let key = record(store, run)?.key;
+    let record = record(store, run)?;
+    let (key, header) = (record.key, record.header);
     let entities = store.entities(key)?;
     let mut by_entity: Vec<([Done; 2], Time)> = vec![Default::default(); entities.len()];
     for activity in store.activities(key)? {
@@ -144,6 +145,10 @@ pub fn files_where(store: &dyn Store, run: &str, filter: &FileFilter) -> Result<
         .into_iter()
         .flat_map(|(path, used)| lines(&path, &used))
         .filter(|used| filter.accepts_access(&used.access))
+        .map(|used| FileUse {
+            via: header.observer(used.via),
+            ..used
+        })
         .collect())
 }
 

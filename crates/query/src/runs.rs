@@ -293,8 +293,12 @@ pub fn running(header: &RunHeader) -> RunSummary {
 /// The exec epochs of a run, in the order of their start.
 pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     let _one_state = store.reading()?;
-    let key = record(store, run)?.key;
-    let activities = store.activities(key)?;
+    let record = record(store, run)?;
+    let (key, header) = (record.key, record.header);
+    let mut activities = store.activities(key)?;
+    for activity in &mut activities {
+        activity.via = header.observer(activity.via);
+    }
     let mut marked = HashSet::new();
     let mut processor_times = HashMap::new();
     let mut notes: HashMap<ActivityId, Notes> = HashMap::new();
