@@ -14,24 +14,26 @@ use crate::formats::notation::moment;
 use crate::formats::{starts, word};
 use crate::view::Endpoint;
 
+/// A kind of statement, its two ends, and its certainty. A statement has one certainty for all of
+/// its roles, so links of another certainty are another statement.
+type PairKey = (&'static str, Endpoint, Endpoint, Certainty);
+
 /// The facts of one statement, which may join several links between the same two ends.
 #[derive(Default)]
 struct Pair {
     roles: BTreeSet<&'static str>,
     interval: Option<Interval>,
-    seen: bool,
 }
 
 impl Pair {
-    fn add(&mut self, role: &'static str, interval: Interval, certainty: Certainty) {
+    fn add(&mut self, role: &'static str, interval: Interval) {
         self.roles.insert(role);
         let whole = self.interval.get_or_insert(interval);
         whole.start = whole.start.min(interval.start);
         whole.end = whole.end.max(interval.end);
-        self.seen |= certainty == Certainty::Seen;
     }
 
-    fn describe(&self, mut statement: Statement) -> Statement {
+    fn describe(&self, mut statement: Statement, certainty: Certainty) -> Statement {
         for role in &self.roles {
             let name = format!("backstory:{}", role.replace(' ', "-"));
             // Only uses and generations have roles.
@@ -41,10 +43,6 @@ impl Pair {
             };
             statement = statement.and(attribute, Literal::Name(name));
         }
-        let certainty = match self.seen {
-            true => Certainty::Seen,
-            false => Certainty::Possible,
-        };
         statement = statement.and(
             "backstory:certainty",
             Literal::Text(certainty.word().to_owned()),
@@ -72,21 +70,21 @@ fn kind_of(flow: Flow) -> &'static str {
 
 /// The relations between the activities and entities of a view.
 pub fn flows(view: &View) -> Vec<Statement> {
-    let mut pairs: BTreeMap<(&'static str, Endpoint, Endpoint), Pair> = BTreeMap::new();
+    let mut pairs: BTreeMap<PairKey, Pair> = BTreeMap::new();
     for link in &view.links {
         pairs
-            .entry((kind_of(link.flow), link.from, link.to))
+            .entry((kind_of(link.flow), link.from, link.to, link.certainty))
             .or_default()
-            .add(word(link.flow), link.interval, link.certainty);
+            .add(word(link.flow), link.interval);
         if starts(link.flow) {
             pairs
-                .entry(("wasStartedBy", link.from, link.to))
+                .entry(("wasStartedBy", link.from, link.to, link.certainty))
                 .or_default()
-                .add(word(link.flow), link.interval, link.certainty);
+                .add(word(link.flow), link.interval);
         }
         if matches!(link.flow, Flow::Same | Flow::Alike) {
             pairs
-                .entry(("alternateOf", link.from, link.to))
+                .entry(("alternateOf", link.from, link.to, link.certainty))
                 .or_default();
         }
     }
@@ -96,7 +94,7 @@ pub fn flows(view: &View) -> Vec<Statement> {
         Endpoint::Activity(at) => name(&view.activities[*at].id),
         Endpoint::Entity(at) => name(&view.entities[*at].id),
     };
-    let statements = pairs.iter().map(|((kind, from, to), pair)| {
+    let statements = pairs.iter().map(|((kind, from, to, certainty), pair)| {
         let (source, goal) = (name(from), name(to));
         let interval = pair.interval.unwrap_or(Interval { start: 0, end: 0 });
         let made = Statement::new(kind);
@@ -129,17 +127,15 @@ pub fn flows(view: &View) -> Vec<Statement> {
             "alternateOf" => return made.with("alternate1", goal).with("alternate2", source),
             _ => made.with("influencee", goal).with("influencer", source),
         };
-        pair.describe(made)
+        pair.describe(made, *certainty)
     });
     statements.collect()
 }
 
 /// The first use of each entity.
-fn first_uses(
-    pairs: &BTreeMap<(&'static str, Endpoint, Endpoint), Pair>,
-) -> BTreeMap<Endpoint, Time> {
+fn first_uses(pairs: &BTreeMap<PairKey, Pair>) -> BTreeMap<Endpoint, Time> {
     let mut first = BTreeMap::new();
-    for ((kind, from, _), pair) in pairs {
+    for ((kind, from, ..), pair) in pairs {
         if let (&"used", Some(interval)) = (kind, pair.interval) {
             let time = first.entry(*from).or_insert(interval.start);
             *time = (*time).min(interval.start);
@@ -150,11 +146,11 @@ fn first_uses(
 
 /// The time at which each entity counts as generated, as far as its uses are concerned.
 fn generations(
-    pairs: &BTreeMap<(&'static str, Endpoint, Endpoint), Pair>,
+    pairs: &BTreeMap<PairKey, Pair>,
     first_use: &BTreeMap<Endpoint, Time>,
 ) -> BTreeMap<Endpoint, Time> {
     let mut all = BTreeMap::new();
-    for ((kind, _, to), pair) in pairs {
+    for ((kind, _, to, _), pair) in pairs {
         if let (&"wasGeneratedBy", Some(interval)) = (kind, pair.interval) {
             let at = generated_at(interval, first_use.get(to));
             let time = all.entry(*to).or_insert(at);
