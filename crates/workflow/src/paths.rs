@@ -135,7 +135,7 @@ pub fn parent(path: &[u8]) -> &[u8] {
 }
 
 /// `path` as seen from the directory `base`: relative if it lies below, else unchanged; `.` for the
-/// base itself.
+/// base itself. An unknown base is empty.
 pub fn relative<'p>(path: &'p [u8], base: &[u8]) -> &'p [u8] {
     if path == base {
         return b".";
@@ -144,7 +144,7 @@ pub fn relative<'p>(path: &'p [u8], base: &[u8]) -> &'p [u8] {
         .strip_prefix(base)
         .and_then(|rest| rest.strip_prefix(b"/"))
     {
-        Some(rest) if base != b"/" => rest,
+        Some(rest) if base != b"/" && !base.is_empty() => rest,
         _ => path,
     }
 }
@@ -176,6 +176,7 @@ mod tests {
         assert_eq!(relative(b"/w/a/b", b"/w"), b"a/b");
         assert_eq!(relative(b"/w2/a", b"/w"), b"/w2/a");
         assert_eq!(relative(b"/w", b"/w"), b".");
+        assert_eq!(relative(b"/w/a", b""), b"/w/a", "an unknown base");
         assert_eq!(absolute(b"../x/./y", b"/w/a"), b"/w/x/y");
         assert_eq!(absolute(b"/x//y/", b"/w"), b"/x/y");
         assert_eq!(
