@@ -7,6 +7,7 @@ pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::strace::StraceFormat,
     &crate::openlineage::OpenLineageFormat,
     &crate::prov_json::ProvJsonFormat,
+    &crate::ro_crate::RoCrateFormat,
 ];
 
 /// The format with this name.

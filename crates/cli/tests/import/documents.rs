@@ -176,3 +176,26 @@ fn events_of_openlineages_client_have_the_jobs_and_the_states_of_a_table_over_ti
         "{processes}"
     );
 }
+
+#[test]
+fn a_crate_of_runcrate_has_the_steps_of_the_workflow_and_their_files() {
+    let desk = Desk::new();
+    import(&desk, "ro-crate", "crate.json", &["--cwd", "/"]);
+    assert_eq!(paths(&desk, "write"), ["/count.txt", "/upper.txt"]);
+    assert_eq!(paths(&desk, "read"), ["/in.txt", "/upper.txt"]);
+    behind(
+        &desk,
+        "/count.txt",
+        &["main/second", "/upper.txt", "main/first", "/in.txt"],
+    );
+    assert_eq!(desk.reasons(), "[]");
+    let processes = desk.json(&["processes", "--json"]);
+    let all = processes.as_array().unwrap();
+    assert_eq!(all.len(), 3, "{processes}");
+    let first = all
+        .iter()
+        .find(|one| one["argv"][0].as_str().unwrap().ends_with("first"));
+    let first = first.unwrap();
+    assert_eq!(first["attributes"]["instrument"], "up.cwl");
+    assert!(!first["parent_id"].is_null(), "{processes}");
+}

@@ -130,3 +130,30 @@ fn a_text_that_is_no_openlineage_event_is_refused_with_its_position() {
     refused(b"{\"run\"\n: oops}", &["line 2", "expected value"]);
     refused(b"[1]", &["an event is an object"]);
 }
+
+#[test]
+fn a_text_that_is_no_crate_is_refused_with_its_position() {
+    let desk = Desk::new();
+    let refused = |bytes: &[u8], words: &[&str]| refused(&desk, "ro-crate", bytes, words);
+    refused(b"{}", &["no \"@graph\""]);
+    refused(b"{\"@graph\": [{\"@id\": \"./\"}]}", &["\"CreateAction\""]);
+    refused(b"{\"@graph\":\n [1]}", &["line 2", "\"@id\""]);
+    refused(b"{\"@graph\": {}}", &["an array"]);
+}
+
+#[test]
+fn collections_in_a_ring_end_and_names_do_not_leave_the_crate() {
+    let desk = Desk::new();
+    let document = r##"{"@graph": [
+        {"@id": "#a", "@type": "CreateAction", "object": {"@id": "#c"}, "result": [{"@id": "../../out"}, {"@id": "in/../x"}]},
+        {"@id": "#c", "@type": "Collection", "hasPart": [{"@id": "#d"}, {"@id": "inside"}]},
+        {"@id": "#d", "@type": "Collection", "hasPart": [{"@id": "#c"}, {"@id": "#v"}]},
+        {"@id": "#v", "@type": "PropertyValue", "name": "threshold", "value": 0.5}
+    ]}"##;
+    accepted(&desk, "ro-crate", document, &[]);
+    let inside = desk.work().join("inside");
+    assert_eq!(paths(&desk, "read"), [inside.to_str().unwrap()]);
+    assert_eq!(paths(&desk, "write"), Vec::<String>::new());
+    let processes = desk.json(&["processes", "--json"]);
+    assert_eq!(processes[0]["attributes"]["threshold"], "0.5");
+}

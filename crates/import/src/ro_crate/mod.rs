@@ -1,0 +1,75 @@
+//! Workflow Run RO-Crate: the metadata file of a crate, as `backstory export ro-crate`, runcrate and
+//! workflow engines write it.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `document` | reads the nodes of the JSON-LD document as they come |
+//! | `nodes` | actions, files and values |
+//! | `actions` | makes activities and relations of actions |
+//!
+//! A file is named by its path outside the crate, if the crate gives it (`alternateName`), and else
+//! by its path in the crate.
+
+mod actions;
+mod document;
+mod nodes;
+
+use crate::description::{self, Locations, MOST};
+use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
+use document::CrateDocument;
+use nodes::CrateReader;
+
+/// The name of the format in messages.
+const FORMAT: &str = "metadata file of a Workflow Run RO-Crate";
+
+/// `ro-crate`
+pub(crate) struct RoCrateFormat;
+
+impl ImportFormat for RoCrateFormat {
+    fn name(&self) -> &'static str {
+        "ro-crate"
+    }
+
+    fn about(&self) -> &'static str {
+        "ro-crate-metadata.json of a Workflow Run RO-Crate"
+    }
+
+    fn read(
+        &self,
+        job: &ImportJob<'_>,
+        known: Option<&Findings>,
+        records: &mut RecordLog,
+    ) -> Result<Findings, Error> {
+        let mut reader = CrateReader::new(Locations::of(job));
+        for file in &job.files.files {
+            reader.begin_crate(&file.path);
+            let read = crate::json::document(job, file, FORMAT, CrateDocument(&mut reader));
+            if reader.is_full() {
+                return Err(Error::TooLarge {
+                    path: file.path.clone(),
+                    most: MOST,
+                });
+            }
+            read?;
+            if !reader.has_actions() {
+                return Err(Error::Malformed {
+                    path: file.path.clone(),
+                    format: FORMAT,
+                    line: 1,
+                    column: 1,
+                    why: "it has no \"@graph\" with a \"CreateAction\"".to_owned(),
+                });
+            }
+        }
+        let name = reader.name().to_owned();
+        let (description, locations, gaps) = reader.finish();
+        let found = description::findings(
+            description,
+            job,
+            name.as_bytes(),
+            (&locations, &gaps),
+            records,
+        );
+        Ok(known.cloned().unwrap_or(found))
+    }
+}
