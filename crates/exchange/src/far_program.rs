@@ -208,7 +208,7 @@ impl FarHost<'_> {
     fn start(&self, line: &str) -> Result<Child, String> {
         Command::new(self.ssh)
             .args(self.options)
-            .args(["-o", "ConnectTimeout=15", "--"])
+            .arg("--")
             .args([self.destination, OsStr::new(line)])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -6,7 +6,7 @@
 //! Invariant: an option that this list does not know makes the command line unreadable. It is then
 //! left as it is. So an argument is never taken for a command, nor a command for an argument.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Options without an argument.
@@ -32,6 +32,9 @@ const QUIET: &[&str] = &[
     "RequestTTY=no",
     "Tunnel=no",
 ];
+
+/// Settings that end a connection to a machine that does not respond. The user's values count.
+const PATIENCE: &[&str] = &["ConnectTimeout=15", "ServerAliveInterval=15"];
 
 /// The purpose of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,11 +122,13 @@ impl SshCommandLine {
     /// The options of a further connection to the same destination. It asks nothing, forwards
     /// nothing, and has no terminal. It may use an existing master, and never becomes one.
     pub fn reaching(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        for setting in QUIET {
-            words.extend([OsStr::new("-o"), OsStr::new(setting)].map(OsStr::to_owned));
-        }
+        let settings = |list: &[&str]| -> Vec<OsString> {
+            let words = list.iter().flat_map(|setting| ["-o", setting]);
+            words.map(OsString::from).collect()
+        };
+        let mut words = settings(QUIET);
         words.extend(self.reaching.iter().cloned());
+        words.extend(settings(PATIENCE));
         words.push("-T".into());
         words
     }
@@ -223,7 +228,8 @@ mod tests {
     fn only_the_command_is_replaced() {
         let replaced = |line: &str| {
             let read = SshCommandLine::parse(&words(line)).unwrap();
-            read.with_command("X Y".into()).join(OsStr::new("|"))
+            read.with_command("X Y".into())
+                .join(std::ffi::OsStr::new("|"))
         };
         assert_eq!(replaced("-tt -p 1 box ls -l"), "-tt|-p|1|box|X Y");
         assert_eq!(replaced("box -v -- ls -l"), "box|-v|--|X Y");
@@ -237,9 +243,8 @@ mod tests {
         let line = "-fNTttL 1:b:2 -D 9 -W x:1 -E log -i key -J via -p22 -oUser=me -S ctl -4 box";
         let read = SshCommandLine::parse(&words(line)).unwrap();
         let found = read.reaching();
-        let own = found.len() - 2 * QUIET.len();
-        let users = &found[found.len() - own..];
-        assert_eq!(users, words("-ikey -Jvia -p22 -oUser=me -Sctl -4 -T"));
+        let users = words("-ikey -Jvia -p22 -oUser=me -Sctl -4");
+        assert_eq!(found[2 * QUIET.len()..][..users.len()], users);
         assert!(found.contains(&"BatchMode=yes".into()));
     }
 }

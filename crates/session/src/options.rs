@@ -13,6 +13,9 @@ use std::time::Duration;
 pub struct Options {
     /// The command and its arguments. The first is searched in `PATH` as a shell does.
     pub command: Vec<OsString>,
+    /// The file of the program, if it is not the first word of the command: a login shell has
+    /// another name there.
+    pub program: Option<OsString>,
     /// The id of the run.
     pub id: String,
     /// The name of the run, if the user gave one.
@@ -66,6 +69,7 @@ impl Options {
     pub fn new(id: String, part: PathBuf, log: PathBuf, library_dir: PathBuf) -> Options {
         Options {
             command: Vec::new(),
+            program: None,
             id,
             name: None,
             repeats: None,

@@ -34,6 +34,7 @@ const DESCRIPTORS: usize = 11;
 /// the options start from the present directory. `after` runs in `/`.
 pub fn record(mut options: Options) -> Result<RecordingResult, Error> {
     let name = options.command.first().cloned().ok_or(Error::NoCommand)?;
+    let name = options.program.clone().unwrap_or(name);
     options.part = absolute(&options.part)?;
     options.log = absolute(&options.log)?;
     let (run, log) = (options.id.clone(), options.log.clone());

@@ -4,7 +4,7 @@
 //! Invariants: the command runs as sshd would have run it, by the user's login shell. If recording
 //! cannot begin, the plain command runs. Nothing is printed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -26,8 +26,10 @@ pub fn run(args: RemoteSideArgs, store: Option<&Path>) -> Outcome {
     }
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let shell = shell.unwrap_or_else(|| "/bin/sh".into());
-    let command = vec![shell, "-c".into(), args.line.clone().unwrap_or_default()];
-    let recorded = options(&args, &command, store).map(session::record);
+    // sshd gives the shell its name without directories.
+    let name = Path::new(&shell).file_name().unwrap_or(&shell).to_owned();
+    let command = [name, "-c".into(), args.line.clone().unwrap_or_default()];
+    let recorded = options(&args, &shell, &command, store).map(session::record);
     match recorded {
         Some(Ok(recorded)) => {
             if let Some(signal) = recorded.signal {
@@ -37,13 +39,14 @@ pub fn run(args: RemoteSideArgs, store: Option<&Path>) -> Outcome {
             // An exit status has 8 bits.
             Ok(recorded.status() as u8)
         }
-        _ => Err(plainly(&command)),
+        _ => Err(plainly(&shell, &command)),
     }
 }
 
 /// The options of the recording. `None` if this store cannot have the run.
 fn options(
     args: &RemoteSideArgs,
+    shell: &OsStr,
     command: &[OsString],
     store: Option<&Path>,
 ) -> Option<session::Options> {
@@ -54,6 +57,7 @@ fn options(
     }
     Some(session::Options {
         command: command.to_vec(),
+        program: Some(shell.to_owned()),
         contents: args.contents,
         ssh_connection: args.connection.clone(),
         ..recording_options::of_command(&home, id)
@@ -61,8 +65,8 @@ fn options(
 }
 
 /// Replaces this process by the plain command. Returns only if that fails.
-fn plainly(command: &[OsString]) -> Failure {
-    let (shell, rest) = (&command[0], &command[1..]);
-    let error = Command::new(shell).args(rest).exec();
+fn plainly(shell: &OsStr, command: &[OsString]) -> Failure {
+    let (name, rest) = (&command[0], &command[1..]);
+    let error = Command::new(shell).arg0(name).args(rest).exec();
     Failure::not_found(format!("cannot start {}: {error}", shell.display())).of_record()
 }

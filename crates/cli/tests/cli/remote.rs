@@ -76,6 +76,11 @@ impl TwoMachines {
         format!("{program} -F {}", self.config.display())
     }
 
+    /// The configuration of ssh that names the server.
+    pub fn config(&self) -> String {
+        self.config.display().to_string()
+    }
+
     /// `record --remote -- sh -c LINE`
     pub fn record(&self, line: &str) -> Answer {
         self.here
@@ -120,6 +125,8 @@ fn a_step_on_another_machine_is_in_the_account_of_its_file() {
     assert!(of.out.contains("started by run "), "{of:?}");
     let shown = both.run_here();
     assert_eq!(shown["complete"], true, "{shown}");
+    let text = both.here.run(&["show", shown["run"].as_str().unwrap()]);
+    assert!(!text.out.contains("backstory-remote"), "{text:?}");
     assert_eq!(shown["remote"][0]["machine"], "box", "{shown}");
     assert_eq!(shown["remote"][0]["started_by_this_run"], true, "{shown}");
     let far = shown["remote"][0]["run"].as_str().unwrap();

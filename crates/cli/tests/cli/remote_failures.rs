@@ -1,7 +1,9 @@
 //! `record --remote` where the other machine cannot record, or its run does not come back.
 
 use super::remote::TwoMachines;
+use backstory_testkit::need::skipped;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 /// The reasons of the newest run here.
@@ -146,7 +148,7 @@ fn start_up_files_that_print_text_make_the_command_run_plainly() {
     let ssh = both.words("ssh");
     let done = both.record(&format!("{ssh} box 'echo text'"));
     if !done.out.starts_with("welcome\n") {
-        return backstory_testkit::need::skipped(
+        return skipped(
             "start-up files that print text",
             "the login shell of this user reads no .bashrc",
         );
@@ -154,4 +156,64 @@ fn start_up_files_that_print_text_make_the_command_run_plainly() {
     assert_eq!((done.status, done.out.as_str()), (0, "welcome\ntext\n"));
     let reasons = reasons(&both);
     assert!(reasons[0].ends_with("print text"), "{reasons:?}");
+}
+
+/// A file system of 1 MB, mounted while this value lives.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(at: std::path::PathBuf) -> Option<SmallDisk> {
+        fs::create_dir_all(&at).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1m,mode=700", "none"]);
+        let mounted = mount.arg(&at).status().is_ok_and(|status| status.success());
+        if !mounted {
+            skipped("a full disk on the other machine", "no permission to mount");
+        }
+        mounted.then_some(SmallDisk(at))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_disk_without_room_for_the_program_keeps_no_part_of_it() {
+    let at = tempfile::tempdir().unwrap();
+    let cache = format!("XDG_CACHE_HOME={}", at.path().join("small").display());
+    let Some(both) = TwoMachines::with("a full disk on the other machine", &cache) else {
+        return;
+    };
+    let Some(disk) = SmallDisk::mount(at.path().join("small")) else {
+        return;
+    };
+    let done = both.record(&format!("{} box 'echo said; exit 4'", both.words("ssh")));
+    assert_eq!((done.status, done.out.as_str()), (4, "said\n"), "{done:?}");
+    assert!(done.err.contains("No space left on device"), "{done:?}");
+    let programs = fs::read_dir(disk.0.join("backstory/programs")).unwrap();
+    assert_eq!(programs.count(), 0);
+}
+
+#[test]
+fn a_disk_without_room_for_the_run_does_not_disturb_the_command() {
+    let at = tempfile::tempdir().unwrap();
+    let data = format!("XDG_DATA_HOME={}", at.path().join("small").display());
+    let Some(both) = TwoMachines::with("a full disk on the other machine", &data) else {
+        return;
+    };
+    let Some(disk) = SmallDisk::mount(at.path().join("small")) else {
+        return;
+    };
+    let _ = fs::write(disk.0.join("full"), vec![0; 2 << 20]);
+    let done = both.record(&format!("{} box 'echo said; exit 4'", both.words("ssh")));
+    assert_eq!((done.status, done.out.as_str()), (4, "said\n"), "{done:?}");
+    let absent = reasons(&both);
+    assert_eq!(absent.len(), 1, "{absent:?}");
+    assert!(
+        absent[0].contains(" of box is not in this store: "),
+        "{absent:?}"
+    );
 }
