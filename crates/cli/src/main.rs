@@ -54,6 +54,9 @@ fn main() -> ExitCode {
         tool_file::load();
     }
     pager::allow(!cli.no_pager && is_paged(&cli.command));
+    if is_paged(&cli.command) {
+        remote::returning::fetch_before_question(store);
+    }
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
         Command::Shell(args) => commands::shell::run(&args, store),

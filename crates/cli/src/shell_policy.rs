@@ -1,8 +1,8 @@
 //! The user's policy for recorded shells and for stores: `config.toml` beside `tools.toml`.
 //!
-//! In: the table `[shell]` with the lists `private` and `noise`, and the table `[limits]` with
-//! sizes. Out: the policy, and one warning for each mistake. A missing file is no error. The rest
-//! of a file with a mistake counts.
+//! In: the table `[shell]` with the lists `private` and `noise` and the switch `remote`, and the
+//! table `[limits]` with sizes. Out: the policy, and one warning for each mistake. A missing file
+//! is no error. The rest of a file with a mistake counts.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ pub struct ShellPolicy {
     pub private: Vec<String>,
     /// The entries of `noise`.
     pub noise: Vec<String>,
+    /// Whether commands on other machines are recorded, too.
+    pub remote: bool,
     /// The entries of `[limits]`.
     pub limits: StoreLimits,
     /// The mistakes, each one line that begins with `PATH:LINE:`.
@@ -102,6 +104,13 @@ impl ShellPolicy {
             let list = match &**key.get_ref() {
                 "private" => &mut self.private,
                 "noise" => &mut self.noise,
+                "remote" => {
+                    match value.get_ref() {
+                        DeValue::Boolean(remote) => self.remote = *remote,
+                        _ => warnings.push((at, "remote is not true or false".to_owned())),
+                    }
+                    continue;
+                }
                 other => {
                     warnings.push((at, unknown(&format!("shell.{other}"))));
                     continue;
@@ -191,6 +200,8 @@ mod tests {
         assert_eq!(lines.private_directories, [Path::new("/secret")]);
         assert_eq!(lines.private_commands, ["pass *"]);
         assert_eq!(lines.noise, ["ls"]);
+        assert!(!policy.remote && parsed("[shell]\nremote = true\n").remote);
+        assert_eq!(parsed("[shell]\nremote = \"yes\"\n").warnings.len(), 1);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub const CONFIG: &str = "Examples:\n  \
     [shell]\n  \
     private = [\"~/.ssh\", \"pass *\"]     lines that are not recorded\n  \
     noise = [\"ls\", \"git status\"]      of these, only the line\n  \
+    remote = true                      also what ssh starts on other machines\n  \
     [limits]\n  \
     store = \"5G\"                       noise, old and large runs go first\n  \
     day = \"500M\"                       the same, for the runs of one day\n\n\
@@ -59,6 +60,11 @@ pub struct ShellArgs {
     /// `all` stores every version, `off` stores nothing
     #[arg(long, value_name = "MODE", value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
     pub contents: ContentsMode,
+
+    /// Also record what the lines start on other machines through ssh, scp, sftp, rsync and git
+    /// (see `record --remote`)
+    #[arg(long)]
+    pub remote: bool,
 
     /// Also redact the values of environment variables and options whose names match PATTERN
     /// (repeatable; `*` matches anything)

@@ -57,6 +57,7 @@ pub fn config(args: &ConfigArgs) -> Outcome {
                 ("exists", policy.exists.into()),
                 ("private", Value::array(&policy.private)),
                 ("noise", Value::array(&policy.noise)),
+                ("remote", policy.remote.into()),
                 ("store_limit", policy.limits.store.into()),
                 ("day_limit", policy.limits.day.into()),
                 ("mistakes", Value::array(&policy.warnings)),
@@ -68,6 +69,7 @@ pub fn config(args: &ConfigArgs) -> Outcome {
             writeln!(out, "# {file}{missing}")?;
             writeln!(out, "[shell]\nprivate = {:?}", policy.private)?;
             writeln!(out, "noise = {:?}", policy.noise)?;
+            writeln!(out, "remote = {}", policy.remote)?;
             let limits = [("store", policy.limits.store), ("day", policy.limits.day)];
             if limits.iter().any(|(_, limit)| limit.is_some()) {
                 writeln!(out, "[limits]")?;

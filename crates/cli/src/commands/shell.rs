@@ -16,6 +16,7 @@ use crate::args::shell::{InitArgs, ShellArgs};
 use crate::error::{Failure, chain, complain};
 use crate::recorded_shell::{NOT_RECORDED, SESSION, ShellStart};
 use crate::recording_options;
+use crate::remote;
 use crate::shell_policy::ShellPolicy;
 
 /// Starts the shell and returns its exit status.
@@ -59,11 +60,16 @@ fn begin(
         .map_err(|error| format!("cannot write the hooks of the shell: {error}"))?;
     let policy = ShellPolicy::load();
     policy.warnings.iter().for_each(|warning| complain(warning));
+    let mut variables = start.variables.clone();
+    if args.remote || policy.remote {
+        let remote = remote::variables(&home, args.contents);
+        variables.extend(remote.map_err(|error| format!("cannot make wrappers: {error}"))?);
+    }
     let options = session::Options {
         command: start.command.clone(),
         contents: args.contents,
         redact: args.redact.clone(),
-        variables: start.variables.clone(),
+        variables,
         lines: Some(session::LineOptions {
             new_id: random_run_id,
             policy: policy.of_lines(start.paused_file()),

@@ -97,6 +97,10 @@ __backstory_exit() {
 
 # Called after the user's start-up files.
 __backstory_start() {
+    # Start-up files may have set the path anew.
+    if [[ ${BACKSTORY_REMOTE-} && :$PATH: != *":${BACKSTORY_REMOTE#*:}/lib/remote:"* ]]; then
+        PATH=${BACKSTORY_REMOTE#*:}/lib/remote:$PATH
+    fi
     \builtin local hook traps=
     hook='{ __backstory_prompt "$?" || :; } >/dev//null 2>&1'
     if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then

@@ -1,4 +1,9 @@
 # The hooks of backstory for fish. They make no process.
+# Start-up files may have set the path anew.
+if set -q BACKSTORY_REMOTE
+    set -l wrappers (string replace -r '^[^:]*:' '' -- $BACKSTORY_REMOTE)/lib/remote
+    contains -- $wrappers $PATH; or set -gx PATH $wrappers $PATH
+end
 function __backstory_preexec --on-event fish_preexec
     test -e "/dev/null/backstory/line/begin/$argv[1]"
     set -g __backstory_generation $status_generation

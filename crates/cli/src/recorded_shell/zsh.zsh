@@ -11,6 +11,10 @@ __backstory_precmd() {
 
 # Called after the user's start-up files: other hooks run outside of the line.
 __backstory_start() {
+    # Start-up files may have set the path anew.
+    if [[ -n ${BACKSTORY_REMOTE-} && :$PATH: != *":${BACKSTORY_REMOTE#*:}/lib/remote:"* ]]; then
+        PATH=${BACKSTORY_REMOTE#*:}/lib/remote:$PATH
+    fi
     typeset -ga preexec_functions precmd_functions
     preexec_functions+=(__backstory_preexec)
     precmd_functions=(__backstory_precmd $precmd_functions)

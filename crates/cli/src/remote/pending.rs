@@ -33,8 +33,9 @@ pub struct PendingRun {
     pub tried: u32,
 }
 
+/// `tools.toml` knows the name: the wrapper's file is no result of a run.
 fn directory(store: &Path) -> PathBuf {
-    store.join("remote-runs")
+    store.join(".backstory-remote")
 }
 
 /// The file that one process locks while it fetches.

@@ -19,7 +19,7 @@ use backstory_store::{AnnotationKind, Home, catch_up_annotations, open_store};
 
 use super::pending::{self, PendingRun};
 use crate::commands::store::{PROGRAM, Selector};
-use crate::error::{Failure, chain};
+use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy, take_lock};
 
 /// A pending run is given up after this time.
@@ -61,6 +61,17 @@ pub fn fetch(home: &Home, busy: Busy) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Fetches what came since the last question of the user's. Costs one look into a directory where
+/// nothing is pending. The question itself reports a store that it cannot open.
+pub fn fetch_before_question(store: Option<&Path>) {
+    let home = Home::directory(store).and_then(|directory| Home::open_to_read(&directory));
+    if let Ok(home) = home
+        && let Err(failure) = fetch(&home, Busy::Leave)
+    {
+        complain(&failure.line);
+    }
 }
 
 fn is_too_early(run: &PendingRun, store: &Path) -> bool {

@@ -9,6 +9,7 @@ mod ends;
 mod lines;
 mod login;
 mod policy;
+mod remote;
 mod terminal;
 
 use backstory_testkit::stage::Stage;
