@@ -7,6 +7,7 @@ pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::strace::StraceFormat,
     &crate::openlineage::OpenLineageFormat,
     &crate::prov_json::ProvJsonFormat,
+    &crate::reprozip::ReproZipFormat,
     &crate::ro_crate::RoCrateFormat,
 ];
 

@@ -24,6 +24,7 @@ mod json;
 mod openlineage;
 mod prov_json;
 mod record_log;
+mod reprozip;
 mod ro_crate;
 mod strace;
 

@@ -1,8 +1,9 @@
 //! Documents that other tools made (`documents/make`) become runs with the same statements.
 
 use super::Desk;
-use super::round_trip::ancestry;
+use super::round_trip::{ancestry, equal};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A document of the directory, which the user of the stage may read.
@@ -198,4 +199,62 @@ fn a_crate_of_runcrate_has_the_steps_of_the_workflow_and_their_files() {
     let first = first.unwrap();
     assert_eq!(first["attributes"]["instrument"], "up.cwl");
     assert!(!first["parent_id"].is_null(), "{processes}");
+}
+
+/// Recall and precision of ReproZip's trace against backstory's record of the same line. Only the
+/// programs that ran, and the files of the user, are compared.
+#[test]
+fn a_trace_of_reprozip_agrees_with_the_record_of_the_same_line() {
+    let own = Desk::new();
+    own.write("in", b"b\na\n");
+    let line = include_str!("documents/line.sh").trim();
+    own.backstory(&["record", "--wait", "--", "sh", "-c", line]);
+    let desk = Desk::new();
+    import(&desk, "reprozip", "trace.sqlite3", &[]);
+    let used = |desk: &Desk, access: &str, work: &str| -> BTreeSet<String> {
+        let all = paths(desk, access).into_iter();
+        let below = all.filter_map(|path| Some(path.strip_prefix(work)?.to_owned()));
+        below.collect()
+    };
+    let work = format!("{}/", own.work().display());
+    for access in ["read", "write"] {
+        let (wanted, found) = (
+            used(&own, access, &work),
+            used(&desk, access, "/tmp/words/"),
+        );
+        assert_eq!(wanted.len(), 4, "{wanted:?}");
+        equal(access, &wanted, &found);
+    }
+    let programs = |desk: &Desk| -> BTreeSet<String> {
+        let all = desk.json(&["processes", "--json"]);
+        let all = all.as_array().unwrap().clone();
+        let program = |one: Value| format!("{} {} {}", one["exec_path"], one["argv"], one["exit"]);
+        all.into_iter()
+            .map(program)
+            .filter(|text| !text.contains("[]"))
+            .collect()
+    };
+    equal("programs", &programs(&own), &programs(&desk));
+    assert_eq!(desk.json(&["show", "--json"])["exit"], 3);
+    // The opens of redirections are those of the programs that follow.
+    behind(
+        &desk,
+        "/tmp/words/both",
+        &["\"cat\"", "\"cp\"", "\"sort\"", "\"tr\"", "/tmp/words/in"],
+    );
+    // ReproZip logs opens alone.
+    let files = desk.json(&["files", "--all", "--json"]);
+    let written = files
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|file| file["access"][0] == "write");
+    for file in written {
+        assert_eq!(file["certainty"], "possible", "{file}");
+    }
+    assert!(
+        desk.reasons().contains("no reads, writes, pipes"),
+        "{}",
+        desk.reasons()
+    );
 }

@@ -157,3 +157,65 @@ fn collections_in_a_ring_end_and_names_do_not_leave_the_crate() {
     let processes = desk.json(&["processes", "--json"]);
     assert_eq!(processes[0]["attributes"]["threshold"], "0.5");
 }
+
+/// Makes a trace of ReproZip with these rows.
+fn trace(desk: &Desk, rows: &str) {
+    let tables = "CREATE TABLE processes(id INTEGER PRIMARY KEY, run_id INTEGER, parent INTEGER, \
+        timestamp INTEGER, is_thread BOOLEAN, exitcode INTEGER); \
+        CREATE TABLE opened_files(id INTEGER PRIMARY KEY, run_id INTEGER, name TEXT, timestamp INTEGER, \
+        mode INTEGER, is_directory BOOLEAN, process INTEGER); \
+        CREATE TABLE executed_files(id INTEGER PRIMARY KEY, name TEXT, run_id INTEGER, timestamp INTEGER, \
+        process INTEGER, argv TEXT, envp TEXT, workingdir TEXT);";
+    let path = desk.work().join("document");
+    let _ = std::fs::remove_file(&path);
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database.execute_batch(&format!("{tables}{rows}")).unwrap();
+    drop(database);
+    desk.stage.user().owns(&path).unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_trace_of_reprozip_is_refused() {
+    let desk = Desk::new();
+    let of_another = |bytes: &[u8], words: &[&str]| refused(&desk, "reprozip", bytes, words);
+    of_another(b"version: 0.8\n", &["line 1", "not a database"]);
+    of_another(b"", &["no such table: processes"]);
+    trace(
+        &desk,
+        "INSERT INTO processes VALUES(1, 0, NULL, 'soon', 0, 0);",
+    );
+    let bytes = std::fs::read(desk.work().join("document")).unwrap();
+    of_another(&bytes, &["Invalid column type"]);
+    assert!(!desk.work().join("document-journal").exists());
+}
+
+#[test]
+fn a_trace_of_reprozip_with_rings_and_strangers_is_imported() {
+    let desk = Desk::new();
+    trace(
+        &desk,
+        "INSERT INTO processes VALUES(1, 0, 2, 10, 1, 256), (2, 0, 1, 20, 1, 0), \
+        (3, 0, 3, -9223372036854775808, 0, 9223372036854775807); \
+        INSERT INTO executed_files VALUES(1, '/bin/x', 0, 9223372036854775807, 3, x'ff00', '', '../..'); \
+        INSERT INTO opened_files VALUES(1, 0, '/../a', 30, 3, 0, 3), (2, 0, '/b', 40, 1, 0, 99), \
+        (3, 0, x'2fff', 50, 2, 0, 3);",
+    );
+    let output = desk.backstory(&["import", "reprozip", "document"]);
+    assert!(output.status.success(), "{output:?}");
+    let show = desk.backstory(&["show", "--json"]);
+    let show = String::from_utf8(show.stdout).unwrap();
+    assert!(
+        show.contains("1 row of opened_files name no process"),
+        "{show}"
+    );
+    let files = desk.backstory(&["files", "--all", "--json"]);
+    let text = String::from_utf8(files.stdout).unwrap();
+    assert!(
+        text.contains(r#""/\udcff""#) && text.contains("\"/a\""),
+        "{text}"
+    );
+    for args in [&["of", "/a"][..], &["processes"], &["show"]] {
+        let output = desk.backstory(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    }
+}

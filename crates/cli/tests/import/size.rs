@@ -61,6 +61,63 @@ fn a_log_of_100_megabytes_is_imported_within_80_megabytes_of_memory() {
     assert_eq!(desk.reasons(), "[]");
 }
 
+/// Writes a document of PROV-JSON: many compilers that read the same headers. The relations come
+/// before the activities that they name.
+fn write_document(path: &std::path::Path, activities: usize) {
+    let mut out = BufWriter::new(std::fs::File::create(path).unwrap());
+    let list =
+        |out: &mut BufWriter<std::fs::File>, section: &str, one: &dyn Fn(usize) -> String| {
+            write!(out, "\"{section}\":{{").unwrap();
+            for at in 0..activities {
+                let comma = if at > 0 { "," } else { "" };
+                write!(out, "{comma}{}", one(at)).unwrap();
+            }
+            write!(out, "}}").unwrap();
+        };
+    write!(out, "{{\"prefix\":{{\"f\":\"file:///w/\"}},").unwrap();
+    list(&mut out, "used", &|at| {
+        let used = (0..40).map(|header| {
+            format!(
+                "\"_:{at}.{header}\":{{\"prov:activity\":\"cc{at}\",\"prov:entity\":\"f:{header}.h\",\
+                 \"prov:time\":\"2026-11-23T03:00:00Z\",\"prov:role\":\"header\"}}"
+            )
+        });
+        used.collect::<Vec<_>>().join(",")
+    });
+    write!(out, ",").unwrap();
+    list(&mut out, "wasGeneratedBy", &|at| {
+        format!("\"_:{at}\":{{\"prov:activity\":\"cc{at}\",\"prov:entity\":\"f:{at}.o\"}}")
+    });
+    write!(out, ",").unwrap();
+    list(&mut out, "activity", &|at| {
+        format!("\"cc{at}\":{{\"prov:label\":\"cc {at}.c\"}}")
+    });
+    write!(out, "}}").unwrap();
+    out.flush().unwrap();
+}
+
+#[test]
+fn a_document_of_30_megabytes_is_imported_within_48_megabytes_of_memory() {
+    let desk = Desk::new();
+    let document = desk.work().join("document");
+    write_document(&document, 7_000);
+    assert!(document.metadata().unwrap().len() > 28 << 20);
+    desk.stage.user().owns(&document).unwrap();
+    let mut shell = desk.stage.command("sh");
+    let line = "ulimit -d 49152 && exec \"$0\" import prov-json document";
+    shell
+        .args(["-c", line])
+        .arg(desk.stage.path().join("bin/backstory"));
+    shell
+        .env("BACKSTORY_STORE", desk.stage.store())
+        .current_dir(desk.work());
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let show = desk.json(&["show", "--json"]);
+    assert_eq!(show["processes"], 7_000, "{show}");
+    assert_eq!(show["files_read"], 40, "{show}");
+}
+
 #[test]
 fn a_signal_during_an_import_leaves_nothing_in_the_store() {
     let desk = Desk::new();

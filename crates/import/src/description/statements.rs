@@ -1,4 +1,4 @@
-//! What a document states, as it is collected.
+//! The statements of a document, as they are collected.
 
 use super::MOST;
 use backstory_eventlog::event::Time;

@@ -1,5 +1,5 @@
-//! Workflow Run RO-Crate: the metadata file of a crate, as `backstory export ro-crate`, runcrate and
-//! workflow engines write it.
+//! Workflow Run RO-Crate: the metadata file of a crate, as `backstory export ro-crate`, runcrate
+//! and workflow engines write it.
 //!
 //! | module | what it does |
 //! | --- | --- |

@@ -1,0 +1,77 @@
+//! Traces of ReproZip: `.reprozip-trace/trace.sqlite3`.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `tables`, `rows` | reads the tables of the trace |
+//! | `opens` | makes activities of programs, and relations of opened files |
+//!
+//! ReproZip logs which files were opened, and how. It logs no read, no write, no close, no pipe, no
+//! rename and no end of a process. So a write of a file that was opened
+//! for writing is `possible`, until the run ended.
+
+mod opens;
+mod rows;
+mod tables;
+
+use crate::description::{self, Locations, MOST};
+use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
+use opens::TraceReader;
+
+/// The name of the format in messages.
+const FORMAT: &str = "trace of ReproZip (trace.sqlite3)";
+
+/// `reprozip`
+pub(crate) struct ReproZipFormat;
+
+impl ImportFormat for ReproZipFormat {
+    fn name(&self) -> &'static str {
+        "reprozip"
+    }
+
+    fn about(&self) -> &'static str {
+        "a trace of ReproZip: .reprozip-trace/trace.sqlite3"
+    }
+
+    fn read(
+        &self,
+        job: &ImportJob<'_>,
+        known: Option<&Findings>,
+        records: &mut RecordLog,
+    ) -> Result<Findings, Error> {
+        let [file] = &job.files.files[..] else {
+            return Err(Error::NotOfOneRun {
+                path: job
+                    .files
+                    .files
+                    .get(1)
+                    .map(|file| file.path.clone())
+                    .unwrap_or_default(),
+                why: "a trace of ReproZip is one file: import each by itself",
+            });
+        };
+        let mut reader = TraceReader::new(Locations::of(job), job.files.changed());
+        tables::read(file, &mut reader).map_err(|error| match reader.is_full() {
+            true => Error::TooLarge {
+                path: file.path.clone(),
+                most: MOST,
+            },
+            false => Error::Malformed {
+                path: file.path.clone(),
+                format: FORMAT,
+                line: 1,
+                column: 1,
+                why: error.to_string(),
+            },
+        })?;
+        (job.done)(file.bytes);
+        let (description, locations, gaps) = reader.finish();
+        let mut found =
+            description::findings(description, job, b"reprozip", (&locations, &gaps), records);
+        found
+            .warnings
+            .push(backstory_eventlog::Reason::ImportedTimes {
+                what: "the trace has no dates; they are counted back from the time of its file",
+            });
+        Ok(known.cloned().unwrap_or(found))
+    }
+}
