@@ -11,7 +11,7 @@ use crate::conclude::conclude;
 use crate::conclusion::Conclusion;
 use crate::continued_call::ContinuedCall;
 use crate::decoded_call::DecodedCall;
-use crate::deferred::{DeferredCall, real_time};
+use crate::deferred::DeferredCall;
 use crate::guard_state::GuardState;
 use crate::hash::fingerprint;
 use crate::hooks::Effort;
@@ -102,7 +102,7 @@ impl<S: RecordSink> CallLogger<S> {
                 notification: *notification,
                 caller,
                 time,
-                real: real_time(),
+                real: backstory_sys::clock::machine(),
                 decoded,
             }),
         }

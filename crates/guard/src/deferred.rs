@@ -19,7 +19,6 @@ use crate::threads::ThreadControl;
 use backstory_arena::RecordSink;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::time::SystemTime;
 
 /// A call that goes on and is concluded later. The queue holds boxes: without them it would be a
 /// megabyte, touched at once.
@@ -90,10 +89,4 @@ fn write<S: RecordSink>(
 fn finish(state: &GuardState, call: &DeferredCall) {
     state.note_read(may_read(&call.decoded));
     state.deferred.fetch_sub(1, Ordering::AcqRel);
-}
-
-/// Nanoseconds since 1970.
-pub(crate) fn real_time() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |time| time.as_nanos() as i64)
 }

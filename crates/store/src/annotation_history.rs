@@ -23,9 +23,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 
+use backstory_sys::clock::machine;
 use serde::{Deserialize, Serialize};
 
-use crate::annotations::{self, Annotation, now, origin};
+use crate::annotations::{self, Annotation, origin};
 use crate::{Error, GraphStore, Home, Label, Result, Store, is_run_id, is_run_name};
 
 /// The kinds of records that a merge accepts. `name` and `note` have an empty key.
@@ -248,7 +249,7 @@ pub struct MergedAnnotations {
 /// Adds the records of another store to the journal. Names and notes reach the database by
 /// [`apply_labels`], the rest by [`catch_up_annotations`](crate::catch_up_annotations).
 pub fn merge(home: &Home, mut incoming: Vec<StampedAnnotation>) -> Result<MergedAnnotations> {
-    let (now, all) = (now(), incoming.len());
+    let (now, all) = (machine(), incoming.len());
     incoming.retain(|record| record.is_acceptable(now));
     let refused = (all - incoming.len()) as u64;
     let path = home.annotations_path();
@@ -274,7 +275,7 @@ pub fn append_newest(home: &Home, mut records: Vec<StampedAnnotation>) -> Result
     file.read_to_end(&mut text)
         .map_err(|e| Error::io("read", &path, e))?;
     let history = AnnotationHistory::from_lines(&text);
-    let (now, by) = (now(), origin());
+    let (now, by) = (machine(), origin());
     for record in &mut records {
         let before = history.newest(&record.subject());
         record.at = before.map_or(now, |before| now.max(before.at.saturating_add(1)));

@@ -12,9 +12,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use backstory_files::regular;
+use backstory_sys::clock::machine;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, GraphStore, Home, Result};
@@ -249,7 +249,7 @@ fn stamped_lines(records: &[AnnotationRecord]) -> String {
         at: i64,
         by: &'a str,
     }
-    let (at, by) = (now(), origin());
+    let (at, by) = (machine(), origin());
     let lines: Vec<Line<'_>> = records
         .iter()
         .map(|record| Line {
@@ -259,12 +259,6 @@ fn stamped_lines(records: &[AnnotationRecord]) -> String {
         })
         .collect();
     to_lines(&lines)
-}
-
-/// The present time in ns since 1970.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(1, |since| i64::try_from(since.as_nanos()).unwrap_or(1))
 }
 
 /// The user id and the host name of this process.

@@ -6,8 +6,7 @@ const SECOND: i64 = 1_000_000_000;
 
 /// The present time.
 pub fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as Time)
+    backstory_sys::clock::machine()
 }
 
 /// `2026-11-20 08:31:02` in local time. Times up to 0 are unknown.

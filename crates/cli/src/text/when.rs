@@ -42,8 +42,7 @@ pub fn ago(time: Time, now: Time) -> String {
 
 /// The present time in ns since 1970.
 pub fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as Time)
+    backstory_sys::clock::machine()
 }
 
 /// `0.42 s`, `3 min 12 s`, `2 h 5 min`.

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::SystemTime;
 
 use backstory_query::ReplayVerdict;
 use backstory_replay::plan::Plan;
@@ -15,6 +14,7 @@ use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::shell::quote;
 use crate::text::style::{Role, Style};
+use crate::text::when;
 use crate::text::words::noun;
 
 /// The whole result.
@@ -68,7 +68,7 @@ impl Report<'_> {
         };
         let unknown = |output: &&OutputVerdict| matches!(output.state, OutputState::Unknown(_));
         ReplayVerdict {
-            ended: now(),
+            ended: when::now(),
             identical: self.is_identical(),
             faithful: self.faithful,
             exit: self.played.status,
@@ -248,12 +248,6 @@ impl Report<'_> {
         }
         Ok(())
     }
-}
-
-/// Nanoseconds since 1970.
-fn now() -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// Lines of one kind that are printed one by one.

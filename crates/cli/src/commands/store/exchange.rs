@@ -12,6 +12,7 @@ use backstory_exchange::{
     StorePeer, Transfer, serve,
 };
 use backstory_store::{Home, Store, open_store};
+use backstory_vocabulary::counted;
 
 use crate::args::exchange::{ExchangeArgs, StorePullArgs, StorePushArgs, StoreServePeerArgs};
 use crate::commands::{Outcome, answer};
@@ -237,31 +238,33 @@ fn summary(args: &ExchangeArgs, direction: Direction, done: &Exchanged) -> Strin
     let remote = one_line(&args.remote.to_string());
     let mut line = format!(
         "{verb} {} and {} ({}) {to} {remote}",
-        counted(done.runs.len() as u64, "run"),
-        counted(done.contents, "content"),
+        counted(done.runs.len(), "run", "runs"),
+        counted(done.contents as usize, "content", "contents"),
         size(done.bytes),
     );
     if done.known > 0 {
         let verb = if done.known == 1 { "was" } else { "were" };
-        line += &format!("; {} {verb} {there} already", counted(done.known, "run"));
+        line += &format!(
+            "; {} {verb} {there} already",
+            counted(done.known as usize, "run", "runs")
+        );
     }
     if done.annotations > 0 {
         line += &match args.dry_run {
-            true => format!("; {} may get annotations", counted(done.annotations, "run")),
-            false => format!("; {} came", counted(done.annotations, "annotation")),
+            true => format!(
+                "; {} may get annotations",
+                counted(done.annotations as usize, "run", "runs")
+            ),
+            false => format!(
+                "; {} came",
+                counted(done.annotations as usize, "annotation", "annotations")
+            ),
         };
     }
     if !done.refused.is_empty() {
-        line += &format!("; {} left out", counted(done.refused.len() as u64, "run"));
+        line += &format!("; {} left out", counted(done.refused.len(), "run", "runs"));
     }
     line
-}
-
-fn counted(number: u64, thing: &str) -> String {
-    match number {
-        1 => format!("1 {thing}"),
-        number => format!("{number} {thing}s"),
-    }
 }
 
 /// Indexes runs that came in, and names those that fail.
