@@ -140,7 +140,7 @@ pub struct ChangedCell {
 
 /// How two tables differ.
 pub struct RowDifference {
-    /// What the key of a row is called.
+    /// The word for the key of a row.
     pub key: String,
     removed: usize,
     added: usize,
@@ -289,7 +289,7 @@ impl RowDifference {
     }
 }
 
-/// A value of another type is another value. A number that is none equals itself.
+/// A value of another type is another value. `NaN` equals itself.
 fn same(old: &Cell, new: &Cell) -> bool {
     match (old, new) {
         (Cell::Real(old), Cell::Real(new)) => old.to_bits() == new.to_bits(),
