@@ -24,6 +24,14 @@ pub fn list(variable: &str, default: &str) -> Vec<u64> {
     text.split(',').map(|one| one.parse().unwrap()).collect()
 }
 
+/// The engines that are measured.
+pub fn measured() -> impl Iterator<Item = StoreEngine> {
+    let wanted = std::env::var("BACKSTORY_MEASURE_ENGINES").unwrap_or_default();
+    let wanted: Vec<String> = wanted.split_terminator(',').map(str::to_owned).collect();
+    let all = StoreEngine::ALL.iter().copied();
+    all.filter(move |engine| wanted.is_empty() || wanted.iter().any(|one| one == engine.word()))
+}
+
 #[test]
 #[ignore = "a measurement, of some minutes"]
 fn the_engines_are_compared() {
@@ -34,7 +42,7 @@ fn the_engines_are_compared() {
     for edges in list("BACKSTORY_MEASURE_SIZES", "500000,2000000") {
         for memory in list("BACKSTORY_MEASURE_MEMORY", "32") {
             for synced in [false, true] {
-                for &engine in StoreEngine::ALL {
+                for engine in measured() {
                     let options = EngineOptions {
                         memory: Some((memory as usize) << 20),
                         synced,
@@ -75,7 +83,7 @@ fn the_engines_take_in_recorded_runs_with_each_size_of_memory() {
     let from = Home::open_to_read(Path::new(&from)).unwrap();
     println!("engine       MB      edges  ingest s  cpu s   edges/s B/edge");
     for memory in list("BACKSTORY_MEASURE_MEMORY", "4,8,16,32,64,128") {
-        for &engine in StoreEngine::ALL {
+        for engine in measured() {
             let options = EngineOptions {
                 memory: Some((memory as usize) << 20),
                 ..EngineOptions::default()

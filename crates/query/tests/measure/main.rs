@@ -12,6 +12,7 @@
 //! - `BACKSTORY_MEASURE_SIZES`, `BACKSTORY_MEASURE_MEMORY`: numbers of edges and MB of memory, each
 //!   list with commas, for the comparison of the engines (500000,2000000 and 32). Engines beside
 //!   SQLite need `--features backstory-store/lsm,backstory-store/redb`.
+//! - `BACKSTORY_MEASURE_ENGINES`: names of the engines that are measured, with commas (all).
 //! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too. The
 //!   engines take them in with each size of memory. `backstory-bench engines --keep DIR` makes one
 //!   with the workload of the Story Book paper.

@@ -8,6 +8,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 
 use super::KeyValueStore;
 use super::engine::{KeyValueEngine, ScanOrder};
+use super::number_lists;
 use super::row_keys::{Counter, RowTable, after, after_prefix, last_number, short_number};
 use super::run_rows::StoredRun;
 use crate::block_tables::{BlockTable, BlockTables, Cache, PairTable};
@@ -26,12 +27,23 @@ fn of_blocks(table: BlockTable) -> RowTable {
     }
 }
 
-fn of_pairs(table: PairTable) -> RowTable {
+/// How a table of pairs is stored.
+enum PairRows {
+    /// A row for each pair.
+    Pairs(RowTable),
+    /// A row for each first number.
+    Lists(RowTable),
+}
+
+/// A list is short: a number that may have many partners has a row for each. In a database that
+/// users share, no user changes a row of another's run.
+fn of_pairs<E: KeyValueEngine>(table: PairTable) -> PairRows {
     match table {
-        PairTable::Inodes => RowTable::Inodes,
-        PairTable::Touched => RowTable::Touched,
-        PairTable::Made => RowTable::Made,
-        PairTable::TextKeys => RowTable::TextKeys,
+        PairTable::Inodes => PairRows::Lists(RowTable::Inodes),
+        PairTable::Touched => PairRows::Pairs(RowTable::Touched),
+        PairTable::Made if E::SHARED => PairRows::Pairs(RowTable::Made),
+        PairTable::Made => PairRows::Lists(RowTable::Made),
+        PairTable::TextKeys => PairRows::Lists(RowTable::TextKeys),
     }
 }
 
@@ -45,6 +57,20 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             Ok(())
         })?;
         Ok(found)
+    }
+
+    /// The numbers that the row of `first` lists, ascending.
+    fn list(&self, table: RowTable, first: u64) -> Result<Vec<u64>> {
+        let row = self.get(&table.number(first))?;
+        row.map_or(Ok(Vec::new()), |row| number_lists::decode(&row))
+    }
+
+    /// Replaces the row of `first`. An empty list has no row.
+    pub(super) fn put_list(&self, table: RowTable, first: u64, list: &[u64]) -> Result<()> {
+        match list.is_empty() {
+            true => self.delete(table.number(first)),
+            false => self.put(table.number(first), number_lists::encode(list)),
+        }
     }
 
     /// Whether a block of entities touches a directory.
@@ -115,19 +141,42 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
     }
 
     fn partners(&self, table: PairTable, first: i64) -> Result<Vec<i64>> {
-        let found = self.pairs(of_pairs(table), first as u64)?;
+        let found = match of_pairs::<E>(table) {
+            PairRows::Pairs(table) => self.pairs(table, first as u64)?,
+            PairRows::Lists(table) => self.list(table, first as u64)?,
+        };
         Ok(found.into_iter().map(|second| second as i64).collect())
     }
 
     fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()> {
-        let table = of_pairs(table);
-        let mut pairs = pairs.iter();
-        pairs
-            .try_for_each(|(first, second)| self.put(table.pair(*first as u64, *second as u64), []))
+        for (first, second) in pairs.iter().map(|pair| (pair.0 as u64, pair.1 as u64)) {
+            match of_pairs::<E>(table) {
+                PairRows::Pairs(table) => self.put(table.pair(first, second), [])?,
+                PairRows::Lists(table) => {
+                    let mut list = self.list(table, first)?;
+                    if let Err(at) = list.binary_search(&second) {
+                        list.insert(at, second);
+                        self.put(table.number(first), number_lists::encode(&list))?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn remove_pair(&self, table: PairTable, (first, second): (i64, i64)) -> Result<()> {
-        self.delete(of_pairs(table).pair(first as u64, second as u64))
+        let (first, second) = (first as u64, second as u64);
+        match of_pairs::<E>(table) {
+            PairRows::Pairs(table) => self.delete(table.pair(first, second)),
+            PairRows::Lists(table) => {
+                let mut list = self.list(table, first)?;
+                match list.binary_search(&second) {
+                    Ok(at) => list.remove(at),
+                    Err(_) => return Ok(()),
+                };
+                self.put_list(table, first, &list)
+            }
+        }
     }
 
     fn members_in(&self, dir: u32, mut look: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()> {

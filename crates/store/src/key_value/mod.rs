@@ -32,6 +32,7 @@ mod fact_rows;
 mod files_below;
 #[cfg(feature = "lsm")]
 mod lsm_tree;
+mod number_lists;
 #[cfg(any(feature = "lsm", feature = "c-library"))]
 mod open_databases;
 #[cfg(feature = "postgresql")]
@@ -96,8 +97,8 @@ pub type RedbStore = KeyValueStore<RedbEngine>;
 pub type PostgresqlStore = KeyValueStore<PostgresqlEngine>;
 
 /// The number of the format of the rows. Format 1, from before version 0.1.0, had a row for each
-/// text, activity and extended record.
-const FORMAT: u32 = 2;
+/// text, activity and extended record. Format 2, likewise, had a row for each pair of numbers.
+const FORMAT: u32 = 3;
 
 /// A store on a key-value engine.
 pub struct KeyValueStore<E: KeyValueEngine> {
@@ -139,7 +140,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         };
         match row.try_into().map(u32::from_be_bytes) {
             Ok(FORMAT) => Ok(()),
-            Ok(1) => Err(Error::PreRelease(self.engine.path().to_owned())),
+            Ok(1 | 2) => Err(Error::PreRelease(self.engine.path().to_owned())),
             Ok(found) => Err(Error::NewerSchema {
                 path: self.engine.path().to_owned(),
                 found: i64::from(found),

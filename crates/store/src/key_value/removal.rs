@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 
 use super::KeyValueStore;
 use super::engine::KeyValueEngine;
+use super::number_lists;
 use super::row_keys::{RowTable, after, last_number, short_number};
 use crate::block_tables::directories::forget_paths;
 use crate::block_tables::texts::forget_texts;
-use crate::block_tables::{BlockTable, BlockTables, GraphReader, range, version_key};
+use crate::block_tables::{BlockTable, BlockTables, GraphReader, PairTable, range, version_key};
 use crate::codec::members::Block;
 use crate::{Result, RunKey};
 
@@ -60,10 +61,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
                 let Some(ident) = reader.version(member.version, |version| version.ident)? else {
                     continue;
                 };
-                let made = RowTable::Made.pair(version_key(&ident) as u64, entity);
-                if self.get(&made)?.is_some() {
-                    self.delete(made)?;
-                }
+                self.remove_pair(PairTable::Made, (version_key(&ident), entity as i64))?;
             }
         }
         Ok(())
@@ -106,9 +104,16 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             let path = GraphReader::new(self).dir(dir)?;
             self.delete(RowTable::Paths.bytes(&path))?;
         }
-        for key in self.keys((&RowTable::Inodes.pair(0, 0), &RowTable::Inodes.end()))? {
-            if forgotten.contains(&(last_number(&key) as u32)) {
-                self.delete(key)?;
+        let mut lists = Vec::new();
+        self.each_of(RowTable::Inodes, |key, row| {
+            lists.push((last_number(key), number_lists::decode(row)?));
+            Ok(())
+        })?;
+        for (bucket, mut dirs) in lists {
+            let all = dirs.len();
+            dirs.retain(|dir| !forgotten.contains(&(*dir as u32)));
+            if dirs.len() < all {
+                self.put_list(RowTable::Inodes, bucket, &dirs)?;
             }
         }
         forget_paths(self, forgotten)

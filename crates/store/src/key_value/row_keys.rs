@@ -20,13 +20,13 @@ pub enum RowTable {
     Paths = 5,
     /// Blocks of versions.
     Versions = 6,
-    /// Pairs: inodes' bucket, directory.
+    /// Bucket of inodes: its directories.
     Inodes = 7,
     /// Blocks of entities.
     Members = 8,
     /// Pairs: directory, block of entities.
     Touched = 9,
-    /// Pairs: version, entity.
+    /// Version: the entities that runs made with it. In a shared database, pairs of both.
     Made = 10,
     /// Blocks of activities.
     Activities = 11,
@@ -52,7 +52,7 @@ pub enum RowTable {
     Annotated = 21,
     /// Number of a [`Counter`].
     Counters = 22,
-    /// Pairs: key of a text, its id.
+    /// Key of texts: their ids.
     TextKeys = 23,
     /// Rows of lists of edges.
     EdgeLists = 24,
