@@ -1,7 +1,7 @@
 //! Rows that list the partners of a number: 8 bytes each in network order, ascending, each once.
 //!
-//! One row is found by its key. A filter of an LSM tree says of most tables that they lack it, which
-//! it cannot say of a range.
+//! One row is found by its key. The filter of a table of an LSM tree tells that the table lacks a
+//! key, which it cannot tell of a range.
 
 use crate::{Error, Result};
 
