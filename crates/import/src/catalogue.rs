@@ -9,6 +9,7 @@ pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::prov_json::ProvJsonFormat,
     &crate::reprozip::ReproZipFormat,
     &crate::ro_crate::RoCrateFormat,
+    &crate::snakemake::SnakemakeFormat,
 ];
 
 /// The format with this name.

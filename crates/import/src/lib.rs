@@ -26,6 +26,7 @@ mod prov_json;
 mod record_log;
 mod reprozip;
 mod ro_crate;
+mod snakemake;
 mod strace;
 
 pub use catalogue::{FORMATS, format};

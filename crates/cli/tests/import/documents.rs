@@ -258,3 +258,50 @@ fn a_trace_of_reprozip_agrees_with_the_record_of_the_same_line() {
         desk.reasons()
     );
 }
+
+/// Recall and precision of Snakemake's own records against backstory's record of the same commands.
+#[test]
+fn the_records_of_snakemake_agree_with_the_record_of_the_same_commands() {
+    let own = Desk::new();
+    own.write("in.txt", b"b\na\n");
+    let line = "tr a-z A-Z < in.txt > loud.txt; wc -l loud.txt > count.txt";
+    own.backstory(&["record", "--wait", "--", "sh", "-c", line]);
+    let desk = Desk::new();
+    desk.stage.directory("work/.snakemake").unwrap();
+    desk.stage.directory("work/.snakemake/metadata").unwrap();
+    let mut files = Vec::new();
+    for name in ["Y291bnQudHh0", "bG91ZC50eHQ="] {
+        let from = document(&desk, &format!("snakemake/{name}"));
+        files.push(desk.work().join(".snakemake/metadata").join(name));
+        std::fs::rename(from, files.last().unwrap()).unwrap();
+    }
+    let mut args = vec!["import", "snakemake"];
+    args.extend(files.iter().map(|file| file.to_str().unwrap()));
+    let output = desk.backstory(&args);
+    assert!(output.status.success(), "{output:?}");
+    for access in ["read", "write"] {
+        let used = |desk: &Desk| -> BTreeSet<String> {
+            let work = format!("{}/", desk.work().display());
+            let all = paths(desk, access).into_iter();
+            let below = all.filter_map(|path| Some(path.strip_prefix(&work)?.to_owned()));
+            below.collect()
+        };
+        assert_eq!(used(&own).len(), 2);
+        equal(access, &used(&own), &used(&desk));
+    }
+    let count = desk.work().join("count.txt");
+    let count = count.to_str().unwrap();
+    let parts = ["wc -l loud.txt > count.txt", "tr a-z A-Z", "/work/in.txt"];
+    behind(&desk, count, &parts);
+    assert!(
+        desk.reasons().contains("the inputs that its rule declares"),
+        "{}",
+        desk.reasons()
+    );
+    // The directory of the workflow is that above `.snakemake`.
+    assert!(
+        !desk.reasons().contains("relative paths"),
+        "{}",
+        desk.reasons()
+    );
+}

@@ -219,3 +219,17 @@ fn a_trace_of_reprozip_with_rings_and_strangers_is_imported() {
         assert!(output.status.success(), "{args:?}: {output:?}");
     }
 }
+
+#[test]
+fn a_file_that_is_no_record_of_snakemake_is_refused() {
+    let desk = Desk::new();
+    let of_another = |words: &[&str], bytes: &[u8]| refused(&desk, "snakemake", bytes, words);
+    // `document` is base 64, too.
+    of_another(&["a record has a \"rule\""], b"{}");
+    of_another(&["is not one object"], b"");
+    of_another(&["line 1", "expected value"], b"rule");
+    desk.write("trace.log", b"{}");
+    let output = desk.backstory(&["import", "snakemake", "trace.log"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("no output in base 64"), "{error}");
+}

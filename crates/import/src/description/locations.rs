@@ -39,6 +39,13 @@ impl Locations {
         }
     }
 
+    /// Takes this directory as the base, unless the user named one.
+    pub(crate) fn learn_base(&mut self, directory: &[u8]) {
+        if self.is_guess && directory.starts_with(b"/") {
+            (self.base, self.is_guess) = (directory.to_vec(), false);
+        }
+    }
+
     /// The base, as the header of the run has it.
     pub(crate) fn base(&self) -> &[u8] {
         &self.base

@@ -1,8 +1,10 @@
 //! Makes activities of programs, and relations of opened files.
 //!
-//! The files that a process opened before its first exec are those of the program that it executed:
-//! a shell opens the files of redirections so. A shell that uses `vfork` opens them before the fork,
-//! as far as ReproZip sees. So the process that is started next has possibly used the file, too.
+//! A shell opens the files of redirections before it executes the command. So the files that a
+//! process opened before its first exec are those of the program that it executed.
+//!
+//! After `vfork`, ReproZip takes such opens for those of the shell itself. So the process that is
+//! started next has possibly used the file, too.
 
 use super::rows::{ExecutedProgram, OpenedFile, TracedProgramProcess};
 use crate::description::{
