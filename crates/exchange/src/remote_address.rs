@@ -155,8 +155,9 @@ impl RemoteProcess {
             return error;
         };
         let status = self.child.wait().ok().and_then(|status| status.code());
-        let (address, remote) = (&self.address, &self.program.remote);
-        let is_host = matches!(address, RemoteAddress::Host { .. });
+        let (address, remote) = (self.address.to_string(), &self.program.remote);
+        let address = address.strip_suffix(':').unwrap_or(&address);
+        let is_host = matches!(self.address, RemoteAddress::Host { .. });
         Error::Connection(match status {
             Some(127) if is_host => format!(
                 "{address} has no program '{remote}': install backstory there, or give its path with --remote-program"

@@ -163,9 +163,13 @@ struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
     fn mount(at: std::path::PathBuf) -> Option<SmallDisk> {
+        SmallDisk::with(at, "size=1m,mode=700")
+    }
+
+    fn with(at: std::path::PathBuf, options: &str) -> Option<SmallDisk> {
         fs::create_dir_all(&at).unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=1m,mode=700", "none"]);
+        mount.args(["-t", "tmpfs", "-o", options, "none"]);
         let mounted = mount.arg(&at).status().is_ok_and(|status| status.success());
         if !mounted {
             skipped("a full disk on the other machine", "no permission to mount");
@@ -215,5 +219,46 @@ fn a_disk_without_room_for_the_run_does_not_disturb_the_command() {
     assert!(
         absent[0].contains(" of box is not in this store: "),
         "{absent:?}"
+    );
+}
+
+#[test]
+fn a_cache_that_executes_nothing_makes_the_command_run_plainly() {
+    let at = tempfile::tempdir().unwrap();
+    let cache = format!("XDG_CACHE_HOME={}", at.path().join("small").display());
+    let Some(both) = TwoMachines::with("a cache directory mounted noexec", &cache) else {
+        return;
+    };
+    let Some(_disk) = SmallDisk::with(at.path().join("small"), "noexec,mode=700") else {
+        return;
+    };
+    let done = both.record(&format!("{} box 'echo said; exit 4'", both.words("ssh")));
+    assert_eq!((done.status, done.out.as_str()), (4, "said\n"), "{done:?}");
+    let reasons = reasons(&both);
+    assert!(reasons[0].contains("does not run there"), "{reasons:?}");
+    assert!(reasons[0].ends_with("Permission denied"), "{reasons:?}");
+}
+
+#[test]
+fn a_machine_of_another_architecture_runs_the_command_plainly() {
+    let Some(both) = TwoMachines::new("a machine of another architecture") else {
+        return;
+    };
+    let bin = both.there.path().join("odd");
+    fs::create_dir(&bin).unwrap();
+    let uname = "#!/bin/sh\ncase $1 in -m) echo sparc64 ;; *) echo Linux ;; esac\n";
+    backstory_testkit::program::write(&bin.join("uname"), uname.as_bytes()).unwrap();
+    let rc = format!("PATH={}:$PATH\n", bin.display());
+    fs::write(both.there.path().join("home/.bashrc"), rc).unwrap();
+    let done = both.record(&format!("{} box 'uname -m; exit 4'", both.words("ssh")));
+    if done.out != "sparc64\n" {
+        let why = "the login shell of this user reads no .bashrc";
+        return skipped("a machine of another architecture", why);
+    }
+    assert_eq!(done.status, 4, "{done:?}");
+    let reasons = reasons(&both);
+    assert!(
+        reasons[0].contains("a machine of Linux sparc64, not Linux "),
+        "{reasons:?}"
     );
 }
