@@ -7,6 +7,7 @@
 //! - [`elf`]: the headers of an ELF program.
 //! - [`executable`]: the interpreter or the dynamic loader that a program's first bytes name.
 //! - [`binfmt`]: the interpreters that `binfmt_misc` assigns to programs.
+//! - [`now`]: the present time in the unit of a file's times.
 //!
 //! Invariant: two crates that name the same file or content use the same type from here.
 //!
@@ -17,7 +18,9 @@ mod digest;
 pub mod elf;
 pub mod executable;
 mod ident;
+mod moment;
 pub mod regular;
 
 pub use digest::{Digest, NotADigest};
 pub use ident::{CLOCK_GRANULARITY, Ident, VersionId};
+pub use moment::now;

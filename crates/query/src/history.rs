@@ -246,7 +246,7 @@ impl HistorySearch<'_> {
         match present {
             None if exists => {
                 let after = after.unwrap_or_default().saturating_add(1);
-                let time = after.max(backstory_sys::clock::machine());
+                let time = after.max(backstory_files::now());
                 self.events.push(event(time, PathChange::GoneUnseen, None));
             }
             Some(ident) if !known.contains(&ident) => {

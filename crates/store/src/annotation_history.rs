@@ -23,7 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 
-use backstory_sys::clock::machine;
+use backstory_files::now;
 use serde::{Deserialize, Serialize};
 
 use crate::annotations::{self, Annotation, origin};
@@ -249,7 +249,7 @@ pub struct MergedAnnotations {
 /// Adds the records of another store to the journal. Names and notes reach the database by
 /// [`apply_labels`], the rest by [`catch_up_annotations`](crate::catch_up_annotations).
 pub fn merge(home: &Home, mut incoming: Vec<StampedAnnotation>) -> Result<MergedAnnotations> {
-    let (now, all) = (machine(), incoming.len());
+    let (now, all) = (now(), incoming.len());
     incoming.retain(|record| record.is_acceptable(now));
     let refused = (all - incoming.len()) as u64;
     let path = home.annotations_path();
@@ -275,7 +275,7 @@ pub fn append_newest(home: &Home, mut records: Vec<StampedAnnotation>) -> Result
     file.read_to_end(&mut text)
         .map_err(|e| Error::io("read", &path, e))?;
     let history = AnnotationHistory::from_lines(&text);
-    let (now, by) = (machine(), origin());
+    let (now, by) = (now(), origin());
     for record in &mut records {
         let before = history.newest(&record.subject());
         record.at = before.map_or(now, |before| now.max(before.at.saturating_add(1)));

@@ -13,8 +13,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use backstory_files::regular;
-use backstory_sys::clock::machine;
+use backstory_files::{now, regular};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, GraphStore, Home, Result};
@@ -249,7 +248,7 @@ fn stamped_lines(records: &[AnnotationRecord]) -> String {
         at: i64,
         by: &'a str,
     }
-    let (at, by) = (machine(), origin());
+    let (at, by) = (now(), origin());
     let lines: Vec<Line<'_>> = records
         .iter()
         .map(|record| Line {

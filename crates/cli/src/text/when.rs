@@ -42,7 +42,7 @@ pub fn ago(time: Time, now: Time) -> String {
 
 /// The present time in ns since 1970.
 pub fn now() -> Time {
-    backstory_sys::clock::machine()
+    backstory_files::now()
 }
 
 /// `0.42 s`, `3 min 12 s`, `2 h 5 min`.

@@ -104,7 +104,7 @@ fn lines_of_an_older_program_are_older_than_every_later_one() {
 fn a_record_that_is_set_now_counts_although_the_clock_was_set_back() {
     let (_tmp, home) = home();
     let ahead = StampedAnnotation {
-        at: machine() + AHEAD / 2,
+        at: now() + AHEAD / 2,
         ..record(0, 1, 1, 9, Some(1))
     };
     assert_eq!(merge(&home, vec![ahead]).unwrap().added, 1);
