@@ -6,8 +6,8 @@
 //! the compiler has it as an archive. A shared libgcc must be mapped. It also asks the processor
 //! for its features, which is slow in virtual machines.
 //!
-//! The program of a package has no tables for unwinding. A package is built by `scripts/dist`, which
-//! sets `BACKSTORY_PACKAGE`, or by `cargo install` from a crate, in which cargo puts
+//! The program of a package has no tables for unwinding. `scripts/dist` builds it, and sets
+//! `BACKSTORY_PACKAGE`. `cargo install` builds it from a crate, in which cargo puts
 //! `Cargo.toml.orig`. A program that was built in the repository keeps the tables for debuggers.
 
 use std::path::Path;
