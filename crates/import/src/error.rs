@@ -81,6 +81,29 @@ impl Error {
         }
     }
 
+    /// Of a file that as a whole is no log of this format.
+    pub(crate) fn not_of_format(
+        path: &std::path::Path,
+        format: &'static str,
+        why: String,
+    ) -> Error {
+        Error::Malformed {
+            path: path.to_owned(),
+            format,
+            line: 1,
+            column: 1,
+            why,
+        }
+    }
+
+    /// Of a document that describes more than [`MOST`](crate::description::MOST) things.
+    pub(crate) fn too_large(path: &std::path::Path) -> Error {
+        Error::TooLarge {
+            path: path.to_owned(),
+            most: crate::description::MOST,
+        }
+    }
+
     /// Of a file of the store that could not be written.
     pub(crate) fn write<'a>(
         what: &'static str,

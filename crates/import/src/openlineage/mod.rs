@@ -7,7 +7,7 @@
 
 mod events;
 
-use crate::description::{self, Locations, MOST};
+use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use events::EventReader;
 
@@ -44,20 +44,15 @@ impl ImportFormat for OpenLineageFormat {
                 }
             });
             if is_full {
-                return Err(Error::TooLarge {
-                    path: file.path.clone(),
-                    most: MOST,
-                });
+                return Err(Error::too_large(&file.path));
             }
             read?;
             if !reader.has_events() {
-                return Err(Error::Malformed {
-                    path: file.path.clone(),
-                    format: FORMAT,
-                    line: 1,
-                    column: 1,
-                    why: "it has no event with a \"run\" and a \"job\"".to_owned(),
-                });
+                return Err(Error::not_of_format(
+                    &file.path,
+                    FORMAT,
+                    "it has no event with a \"run\" and a \"job\"".to_owned(),
+                ));
             }
         }
         let name = reader.name();

@@ -20,7 +20,7 @@ mod terms;
 
 pub(crate) use terms::time;
 
-use crate::description::{self, Locations, MOST};
+use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use document::ProvDocument;
 use nodes::ProvReader;
@@ -51,21 +51,16 @@ impl ImportFormat for ProvJsonFormat {
             reader.begin_file();
             crate::json::document(job, file, FORMAT, ProvDocument(&mut reader)).map_err(
                 |error| match reader.is_full() {
-                    true => Error::TooLarge {
-                        path: file.path.clone(),
-                        most: MOST,
-                    },
+                    true => Error::too_large(&file.path),
                     false => error,
                 },
             )?;
             if !reader.has_statements() {
-                return Err(Error::Malformed {
-                    path: file.path.clone(),
-                    format: FORMAT,
-                    line: 1,
-                    column: 1,
-                    why: "it has no \"entity\", no \"activity\" and no relation".to_owned(),
-                });
+                return Err(Error::not_of_format(
+                    &file.path,
+                    FORMAT,
+                    "it has no \"entity\", no \"activity\" and no relation".to_owned(),
+                ));
             }
         }
         let name = job

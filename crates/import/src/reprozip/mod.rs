@@ -13,7 +13,7 @@ mod opens;
 mod rows;
 mod tables;
 
-use crate::description::{self, Locations, MOST};
+use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use opens::TraceReader;
 
@@ -51,17 +51,8 @@ impl ImportFormat for ReproZipFormat {
         };
         let mut reader = TraceReader::new(Locations::of(job), job.files.changed());
         tables::read(file, &mut reader).map_err(|error| match reader.is_full() {
-            true => Error::TooLarge {
-                path: file.path.clone(),
-                most: MOST,
-            },
-            false => Error::Malformed {
-                path: file.path.clone(),
-                format: FORMAT,
-                line: 1,
-                column: 1,
-                why: error.to_string(),
-            },
+            true => Error::too_large(&file.path),
+            false => Error::not_of_format(&file.path, FORMAT, error.to_string()),
         })?;
         (job.done)(file.bytes);
         let (description, locations, gaps) = reader.finish();

@@ -14,7 +14,7 @@ mod actions;
 mod document;
 mod nodes;
 
-use crate::description::{self, Locations, MOST};
+use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use document::CrateDocument;
 use nodes::CrateReader;
@@ -45,20 +45,15 @@ impl ImportFormat for RoCrateFormat {
             reader.begin_crate(&file.path);
             let read = crate::json::document(job, file, FORMAT, CrateDocument(&mut reader));
             if reader.is_full() {
-                return Err(Error::TooLarge {
-                    path: file.path.clone(),
-                    most: MOST,
-                });
+                return Err(Error::too_large(&file.path));
             }
             read?;
             if !reader.has_actions() {
-                return Err(Error::Malformed {
-                    path: file.path.clone(),
-                    format: FORMAT,
-                    line: 1,
-                    column: 1,
-                    why: "it has no \"@graph\" with a \"CreateAction\"".to_owned(),
-                });
+                return Err(Error::not_of_format(
+                    &file.path,
+                    FORMAT,
+                    "it has no \"@graph\" with a \"CreateAction\"".to_owned(),
+                ));
             }
         }
         let name = reader.name().to_owned();

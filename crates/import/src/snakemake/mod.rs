@@ -5,7 +5,7 @@
 
 mod jobs;
 
-use crate::description::{self, Locations, MOST};
+use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use jobs::JobReader;
 
@@ -33,13 +33,7 @@ impl ImportFormat for SnakemakeFormat {
         let mut reader = JobReader::new(Locations::of(job));
         for file in &job.files.files {
             let mut count = 0;
-            let malformed = |why: String| Error::Malformed {
-                path: file.path.clone(),
-                format: FORMAT,
-                line: 1,
-                column: 1,
-                why,
-            };
+            let malformed = |why: String| Error::not_of_format(&file.path, FORMAT, why);
             let output = jobs::output_of(&file.path)
                 .ok_or_else(|| malformed("its name is no output in base 64".to_owned()))?;
             crate::json::sequence(job, file, FORMAT, |record| {
@@ -50,10 +44,7 @@ impl ImportFormat for SnakemakeFormat {
                 return Err(malformed("it is not one object of JSON".to_owned()));
             }
             if reader.is_full() {
-                return Err(Error::TooLarge {
-                    path: file.path.clone(),
-                    most: MOST,
-                });
+                return Err(Error::too_large(&file.path));
             }
         }
         let (description, locations, gaps) = reader.finish();
