@@ -12,6 +12,7 @@
 //!
 //! - An archive has the form of an exported file ([`backstory_contents::transfer`]), and `store
 //!   export` and `store import` use the same code ([`outgoing`], [`Incoming`]).
+//! - [`BucketPeer`] is a store in an object storage: a process here serves it.
 //! - [`serve`] and [`Connection`] are the two ends of the protocol in `docs/formats/exchange.md`.
 //!
 //! Invariants:
@@ -29,6 +30,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod archive_stream;
+mod bucket;
 mod connection;
 mod error;
 mod far_program;
@@ -47,6 +49,7 @@ mod store_peer;
 mod temporary_file;
 mod transfer;
 
+pub use bucket::{BucketAddress, BucketPeer};
 pub use connection::Connection;
 pub use error::{Error, Result};
 pub use far_program::{FarHost, FarProgram, OwnProgram};

@@ -120,6 +120,14 @@ pub fn check_run(run: &str) -> Result<()> {
     }
 }
 
+/// A digest that tells two texts apart, of 16 hexadecimal digits. Empty for no text.
+pub fn short_digest(text: &str) -> String {
+    match text.is_empty() {
+        true => String::new(),
+        false => blake3::hash(text.as_bytes()).to_hex()[..16].to_owned(),
+    }
+}
+
 /// The beginning of a text, of at most `most` bytes.
 pub fn shortened(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());

@@ -1,6 +1,7 @@
 //! Archives of runs that leave a store: the sections of each run, and the contents of its files.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io::{self, Write};
 
 use backstory_contents::transfer::{Kind, Writer};
@@ -13,8 +14,9 @@ use backstory_store::facts::{self, Fact, JournalRecord};
 use backstory_store::{Home, RunRecord, Store, annotations};
 use backstory_vocabulary::ContentsMode;
 
+use crate::parcel::ReceivedLog;
 use crate::signature;
-use crate::{Error, Result};
+use crate::{Error, Parcel, Result};
 
 /// The facts about the runs' files, and the runs' directory snapshots.
 pub fn learned(home: &Home, store: &dyn Store, runs: &[RunRecord]) -> Result<Vec<JournalRecord>> {
@@ -94,12 +96,41 @@ pub fn write_annotations<W: Write>(
 ) -> io::Result<()> {
     let records: Vec<_> = history.of_run(run).collect();
     let lines = annotations::to_lines(&records);
-    write_text(writer, Kind::Annotations, run, &lines)?;
-    let signatures = signature::of_run(home, run).concat();
+    write_notes(writer, run, &lines, &signature::of_run(home, run).concat())
+}
+
+/// Writes lines of annotations, and signatures one after the other.
+pub(crate) fn write_notes<W: Write>(
+    writer: &mut Writer<W>,
+    run: &str,
+    lines: &str,
+    signatures: &str,
+) -> io::Result<()> {
+    write_text(writer, Kind::Annotations, run, lines)?;
     match signatures.is_empty() {
         true => Ok(()),
-        false => write_text(writer, Kind::Signatures, run, &signatures),
+        false => write_text(writer, Kind::Signatures, run, signatures),
     }
+}
+
+/// Writes the facts and the label of an archive that was read, with further annotations and
+/// signatures, and the log of one of its runs.
+pub(crate) fn write_received<W: Write>(
+    writer: &mut Writer<W>,
+    parcel: &Parcel,
+    log: &ReceivedLog,
+    (lines, signatures): (&str, &str),
+) -> io::Result<()> {
+    let run = &log.run;
+    write_facts(writer, &parcel.learned)?;
+    let labels = parcel.labels.iter().filter(|(of, _)| of == run);
+    for (_, text) in labels {
+        write_text(writer, Kind::Label, run, text)?;
+    }
+    write_notes(writer, run, lines, signatures)?;
+    let mut file = File::open(&log.file.path)?;
+    let size = file.metadata()?.len();
+    writer.section(Kind::Log, run, size, &mut file)
 }
 
 /// Writes the label, the annotations, the signatures and the log of a run. `meter` counts the bytes

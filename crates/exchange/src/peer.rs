@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use backstory_files::Digest;
 
 use crate::incoming::Accepted;
-use crate::{Result, RunEntry};
+use crate::{Error, Parcel, Result, RunEntry};
 
 /// The sections that an archive may have.
 #[derive(Debug, Clone, Copy)]
@@ -48,4 +48,30 @@ pub trait Peer {
     /// Brings the database up to date with what came in. Returns one line for each run that cannot
     /// be indexed.
     fn finish(&mut self) -> Result<Vec<String>>;
+}
+
+/// Checks that an archive has the run that was asked for, and no other.
+pub(crate) fn check_expected(parcel: &Parcel, expected: Expected<'_>) -> Result<()> {
+    let mut logs = parcel.digests();
+    let fits = match expected {
+        Expected::Anything => true,
+        Expected::NoRun => logs.next().is_none(),
+        Expected::Run(entry) => {
+            let first = logs.next();
+            let right = first.is_some_and(|(run, digest)| {
+                run == entry.run && digest.to_string() == entry.digest
+            });
+            right && logs.next().is_none()
+        }
+    };
+    match (fits, expected) {
+        (true, _) => Ok(()),
+        (false, Expected::Run(entry)) => Err(Error::Refused(format!(
+            "the archive of run {} has another log than the other side listed",
+            entry.run
+        ))),
+        (false, _) => Err(Error::Refused(
+            "a run came that was not asked for".to_owned(),
+        )),
+    }
 }

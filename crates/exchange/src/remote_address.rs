@@ -1,13 +1,15 @@
 //! Where the other store is, and the program that serves it there.
 //!
-//! In: `[USER@]HOST:DIR` or `DIR`. Out: a process whose input and output are the connection: the
-//! real `ssh`, which runs `backstory store serve-peer` on the other machine, or that command here.
+//! In: `[USER@]HOST:DIR`, `DIR` or `s3://BUCKET/PREFIX`. Out: a process whose input and output are
+//! the connection: the real `ssh`, which runs `backstory store serve-peer` on the other machine, or
+//! that command here.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::bucket::BucketAddress;
 use crate::{Connection, Error, Result};
 
 /// The place of the other store.
@@ -23,6 +25,8 @@ pub enum RemoteAddress {
         /// The directory, as the user wrote it.
         directory: String,
     },
+    /// A bucket of an object storage.
+    Bucket(BucketAddress),
 }
 
 impl RemoteAddress {
@@ -31,10 +35,14 @@ impl RemoteAddress {
     /// # Errors
     /// One sentence for the user.
     pub fn parse(text: &str) -> std::result::Result<RemoteAddress, String> {
-        if let Some((scheme, _)) = text.split_once("://") {
-            return Err(format!(
-                "stores at {scheme}:// are not supported; give [USER@]HOST:DIR or a directory"
-            ));
+        match text.split_once("://") {
+            Some(("s3", place)) => return BucketAddress::parse(place).map(RemoteAddress::Bucket),
+            Some((scheme, _)) => {
+                return Err(format!(
+                    "stores at {scheme}:// are not supported; give [USER@]HOST:DIR, a directory or s3://BUCKET/PREFIX"
+                ));
+            }
+            None => {}
         }
         let (host, directory) = match text
             .strip_prefix('[')
@@ -67,6 +75,7 @@ impl fmt::Display for RemoteAddress {
         match self {
             RemoteAddress::Directory(directory) => directory.display().fmt(f),
             RemoteAddress::Host { host, directory } => write!(f, "{host}:{directory}"),
+            RemoteAddress::Bucket(address) => address.fmt(f),
         }
     }
 }
@@ -102,6 +111,11 @@ impl RemoteProcess {
             RemoteAddress::Directory(directory) => {
                 let mut command = Command::new(&program.own);
                 command.args(words).arg("--").arg(directory);
+                command
+            }
+            RemoteAddress::Bucket(bucket) => {
+                let mut command = Command::new(&program.own);
+                command.args(words).arg(format!("--bucket={bucket}"));
                 command
             }
             RemoteAddress::Host { host, directory } => {
@@ -208,10 +222,21 @@ mod tests {
             ("/srv/a", directory("/srv/a")),
             ("./a:b", directory("./a:b")),
             ("a", directory("a")),
+            (
+                "s3://bucket/a",
+                BucketAddress::parse("bucket/a").map(RemoteAddress::Bucket),
+            ),
         ] {
             assert_eq!(RemoteAddress::parse(text), wanted, "{text}");
         }
-        for wrong in ["", ":a", "-oProxyCommand=x:a", "a b:c", "s3://bucket/a"] {
+        for wrong in [
+            "",
+            ":a",
+            "-oProxyCommand=x:a",
+            "a b:c",
+            "s3://bucket//a",
+            "ftp://host/a",
+        ] {
             assert!(RemoteAddress::parse(wrong).is_err(), "{wrong}");
         }
     }

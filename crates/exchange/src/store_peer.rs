@@ -10,8 +10,8 @@ use backstory_store::annotation_history::{self, AnnotationHistory, StampedAnnota
 use backstory_store::{self as store, Home, Label, RunRecord, Store, is_run_id};
 
 use crate::incoming::{Accepted, Incoming};
-use crate::message::PAGE;
-use crate::peer::{Expected, Peer};
+use crate::message::{PAGE, short_digest};
+use crate::peer::{Expected, Peer, check_expected};
 use crate::run_digests::RunDigests;
 use crate::signature::{self, AllowedSigners};
 use crate::temporary_file::remove_left_files;
@@ -204,14 +204,6 @@ impl<'a> StorePeer<'a> {
     }
 }
 
-/// A digest that tells two texts apart, of 16 hexadecimal digits. Empty for no text.
-fn short_digest(text: &str) -> String {
-    match text.is_empty() {
-        true => String::new(),
-        false => blake3::hash(text.as_bytes()).to_hex()[..16].to_owned(),
-    }
-}
-
 impl Peer for StorePeer<'_> {
     fn select(&mut self, options: &[String]) -> Result<()> {
         if !options.is_empty() {
@@ -325,30 +317,5 @@ impl Peer for StorePeer<'_> {
         store::catch_up_annotations(&self.home, &mut *self.store)?;
         annotation_history::apply_labels(&self.home, &mut *self.store)?;
         Ok(problems)
-    }
-}
-
-fn check_expected(parcel: &crate::Parcel, expected: Expected<'_>) -> Result<()> {
-    let mut logs = parcel.digests();
-    let fits = match expected {
-        Expected::Anything => true,
-        Expected::NoRun => logs.next().is_none(),
-        Expected::Run(entry) => {
-            let first = logs.next();
-            let right = first.is_some_and(|(run, digest)| {
-                run == entry.run && digest.to_string() == entry.digest
-            });
-            right && logs.next().is_none()
-        }
-    };
-    match (fits, expected) {
-        (true, _) => Ok(()),
-        (false, Expected::Run(entry)) => Err(Error::Refused(format!(
-            "the archive of run {} has another log than the other side listed",
-            entry.run
-        ))),
-        (false, _) => Err(Error::Refused(
-            "a run came that was not asked for".to_owned(),
-        )),
     }
 }

@@ -12,7 +12,8 @@ pub const PUSH: &str = "Examples:\n  \
     backstory store push box:stores/mine      a directory below the home directory on box\n  \
     backstory store push me@box:              the store that `me` uses on box\n  \
     backstory store push /media/stick/runs --since '1 week ago'\n  \
-    backstory store push box:stores/mine --sign ~/.ssh/id_ed25519\n\n\
+    backstory store push box:stores/mine --sign ~/.ssh/id_ed25519\n  \
+    backstory store push s3://team/runs       a bucket; keys as the AWS command line has them\n\n\
     Only runs, contents and annotations that the other store lacks are sent. A push that\n\
     was interrupted goes on when it is repeated.\n\
     Exit status: 0 if the other store has all runs, 1 if not.";
@@ -33,8 +34,8 @@ pub const SERVE_PEER: &str = "Examples:\n  \
 /// The other store, and the runs that are meant.
 #[derive(Debug, Args)]
 pub struct ExchangeArgs {
-    /// The other store: a directory, or a directory of a host that ssh reaches
-    #[arg(value_name = "[USER@]HOST:DIR|DIR", value_parser = RemoteAddress::parse, value_hint = clap::ValueHint::AnyPath)]
+    /// The other store: a directory, a directory of a host that ssh reaches, or a bucket
+    #[arg(value_name = "[USER@]HOST:DIR|DIR|s3://BUCKET/PREFIX", value_parser = RemoteAddress::parse, value_hint = clap::ValueHint::AnyPath)]
     pub remote: RemoteAddress,
 
     /// This run only, by id or name (repeatable)
@@ -92,6 +93,10 @@ pub struct StoreServePeerArgs {
     /// Directory of the store; by default the user's own
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
+
+    /// The store is in a bucket
+    #[arg(long, value_name = "s3://BUCKET/PREFIX", conflicts_with_all = ["directory", "allowed_signers"], value_parser = RemoteAddress::parse)]
+    pub bucket: Option<RemoteAddress>,
 
     /// Change nothing, and do not make the store
     #[arg(long)]

@@ -298,8 +298,8 @@ fn a_store_cannot_be_pushed_to_itself_or_pulled_from_nowhere() {
     here.record("true");
     here.run(&["store", "push", &here.store()])
         .is_error(2, &["this store itself"]);
-    here.run(&["store", "push", "s3://bucket/a"])
-        .is_error(2, &["s3://"]);
+    here.run(&["store", "push", "ftp://bucket/a"])
+        .is_error(2, &["ftp://"]);
     let nowhere = here.path("nowhere");
     let answer = here.run(&["store", "pull", &nowhere]);
     assert_eq!((answer.status, answer.out.as_str()), (1, ""));

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use backstory_contents::WorkMeter;
 use backstory_exchange::{
-    AllowedSigners, Direction, Outcome as Exchanged, RemoteAddress, RemoteProcess, RemoteProgram,
-    StorePeer, Transfer, serve,
+    AllowedSigners, BucketPeer, Direction, Outcome as Exchanged, Peer, RemoteAddress,
+    RemoteProcess, RemoteProgram, StorePeer, Transfer, serve,
 };
 use backstory_store::{Home, Store, open_store};
 use backstory_vocabulary::counted;
@@ -59,6 +59,10 @@ pub fn pull(args: StorePullArgs, store: Option<&Path>) -> Outcome {
 
 /// Serves a store on stdin and stdout.
 pub fn serve_peer(args: StoreServePeerArgs, store: Option<&Path>) -> Outcome {
+    if let Some(RemoteAddress::Bucket(bucket)) = &args.bucket {
+        let mut peer = BucketPeer::open(bucket, !args.read_only).map_err(failure)?;
+        return served(serve_on_stdio(&mut peer));
+    }
     let chosen = args.directory.as_deref().or(store);
     let home = match args.read_only {
         true => Home::open_to_read(&Home::directory(chosen)?)?,
@@ -71,14 +75,21 @@ pub fn serve_peer(args: StoreServePeerArgs, store: Option<&Path>) -> Outcome {
     if !args.read_only {
         peer = peer.receiving(signers).map_err(failure)?;
     }
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
-    let mut output = std::io::BufWriter::new(&mut output);
-    match serve(&mut peer, PROGRAM, &mut input, &mut output) {
-        Ok(()) => Ok(0),
+    match serve_on_stdio(&mut peer) {
         // The other side reports a lost connection to the user.
         Err(backstory_exchange::Error::Connection(_)) => Ok(1),
-        Err(error) => Err(failure(error)),
+        done => served(done),
     }
+}
+
+fn serve_on_stdio(peer: &mut dyn Peer) -> backstory_exchange::Result<()> {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let mut output = std::io::BufWriter::new(&mut output);
+    serve(peer, PROGRAM, &mut input, &mut output)
+}
+
+fn served(done: backstory_exchange::Result<()>) -> Outcome {
+    done.map(|()| 0).map_err(failure)
 }
 
 /// The database of a store with all runs and contents indexed. A store that may only be read is
@@ -125,7 +136,7 @@ fn exchange(args: &ExchangeArgs, local: StorePeer<'_>, direction: Direction) -> 
     let done = process.connect(PROGRAM, remote_select).and_then(|remote| {
         let mut remote = remote;
         if direction == Direction::Push {
-            backstory_exchange::Peer::select(&mut local, &select)?;
+            local.select(&select)?;
         }
         let mut transfer = Transfer {
             local: &mut local,
