@@ -264,6 +264,13 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--seconds", type=int, default=60, help="the duration of each measurement")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--go-tpc", default="go-tpc", help="the program go-tpc")
+    p.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the server in the modes logged and watched (repeatable)",
+    )
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' data")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_tpcc)

@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,17 +102,17 @@ class DatabaseServer:
             [str(word) for word in words], check=True, stdout=silent, stderr=silent, user=self._owner(), cwd="/"
         )
 
-    def _command(self, data: Path, port: int, recording: bool) -> list[str]:
-        """Returns the command of the server."""
+    def _command(self, data: Path, port: int, recording: bool, more: Sequence[str]) -> list[str]:
+        """Returns the command of the server. `more` follows the settings of a watch."""
         if self.name == "postgres":
             settings = [*POSTGRES_MEASURED, f"unix_socket_directories={data}", "lc_messages=C"]
-            settings += POSTGRES_RECORDING if recording else ()
+            settings += (*POSTGRES_RECORDING, *more) if recording else ()
             options = [word for setting in settings for word in ("-c", setting)]
             words = [self._program("postgres"), "-D", data, "-p", port, *options]
             return [str(word) for word in words]
         words = [self._program("mariadbd"), "--no-defaults", f"--datadir={data}", f"--tmpdir={data}"]
         words += [f"--port={port}", f"--socket={data / 'socket'}", f"--pid-file={data / 'pid'}", *MARIADB_MEASURED]
-        words += MARIADB_RECORDING if recording else ()
+        words += (*MARIADB_RECORDING, *(f"--{setting}" for setting in more)) if recording else ()
         return [str(word) for word in words]
 
     def _wait(self, data: Path, port: int, server: subprocess.Popen[bytes]) -> None:
@@ -127,10 +127,13 @@ class DatabaseServer:
         raise SystemExit(f"backstory-bench: {self.name} does not begin: {log[-800:]}")
 
     @contextmanager
-    def running(self, data: Path, recording: bool) -> Iterator[int]:
-        """Runs the server, and yields its TCP port. `recording`: with the settings for a watch."""
+    def running(self, data: Path, recording: bool, more: Sequence[str] = ()) -> Iterator[int]:
+        """Runs the server, and yields its TCP port.
+
+        `recording`: with the settings for a watch, and `more` behind them.
+        """
         port = _free_port()
-        words = self._command(data, port, recording)
+        words = self._command(data, port, recording, more)
         with (data.parent / "server.log").open("ab") as log:
             server = subprocess.Popen(
                 words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self._owner(), cwd="/"

@@ -108,7 +108,7 @@ def measure(
         data = top / "data"
         subprocess.run(["cp", "-a", "--reflink=auto", prepared, data], check=True)
         os.sync()
-        with server.running(data, mode != "native") as port:
+        with server.running(data, mode != "native", args.setting) as port:
             words = ["run", "-T", args.threads, "--time", f"{args.seconds}s"]
             if mode == "watched":
                 backstory = os.environ.get("BACKSTORY", "backstory")
