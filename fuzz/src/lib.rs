@@ -13,6 +13,8 @@ pub mod call;
 pub mod database;
 #[path = "fold.rs"]
 pub mod fold;
+#[path = "foreign.rs"]
+pub mod foreign;
 #[path = "framed.rs"]
 mod framed;
 #[path = "import.rs"]

@@ -62,6 +62,11 @@ fn exports_of_the_corpus_are_read_or_refused() {
 }
 
 #[test]
+fn logs_of_other_tools_in_the_corpus_are_imported_or_refused() {
+    replay("foreign", targets::foreign::run);
+}
+
+#[test]
 fn patterns_of_the_corpus_are_matched() {
     replay("text", targets::text::run);
 }

@@ -5,6 +5,7 @@ use crate::ImportFormat;
 /// All formats, in the order in which they are listed.
 pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::strace::StraceFormat,
+    &crate::audit::AuditFormat,
     &crate::openlineage::OpenLineageFormat,
     &crate::prov_json::ProvJsonFormat,
     &crate::reprozip::ReproZipFormat,

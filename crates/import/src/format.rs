@@ -1,5 +1,6 @@
 //! A format, and the facts that a log of it gives.
 
+use crate::audit::ProcessIds;
 use crate::{Error, LogFiles, RecordLog};
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::Time;
@@ -69,6 +70,8 @@ pub struct Findings {
     pub time_base: Time,
     /// The id of the first process, if the log has it in later lines only.
     pub first_pid: Option<u32>,
+    /// The processes that have calls in the log.
+    pub process_ids: ProcessIds,
     /// The log has every call of its processes. So a file that no call used was not used.
     pub has_every_call: bool,
 }

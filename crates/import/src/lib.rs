@@ -14,6 +14,8 @@
 //!
 //! Absent: stores, and the meaning of records, which belongs to the graph.
 
+mod audit;
+mod calls;
 mod catalogue;
 mod description;
 mod error;
@@ -21,6 +23,7 @@ mod format;
 mod importing;
 mod inputs;
 mod json;
+mod lines;
 mod openlineage;
 mod prov_json;
 mod record_log;
@@ -29,6 +32,7 @@ mod ro_crate;
 mod snakemake;
 mod strace;
 
+pub use audit::ProcessIds;
 pub use catalogue::{FORMATS, format};
 pub use error::Error;
 pub use format::{Findings, ImportFormat, ImportJob};

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agreement;
+mod audit;
 mod bad_input;
 mod documents;
 mod gaps;

@@ -61,6 +61,76 @@ fn a_log_of_100_megabytes_is_imported_within_80_megabytes_of_memory() {
     assert_eq!(desk.reasons(), "[]");
 }
 
+/// Writes a log of auditd of this many bytes: one shell that runs many compilers, none of which
+/// ends in the log.
+fn write_audit_log(path: &std::path::Path, size: usize) -> u64 {
+    let mut out = BufWriter::new(std::fs::File::create(path).unwrap());
+    let (mut written, mut serial, mut children) = (0, 0, 0);
+    let mut event = |pid: u64, number: u32, exit: u64, records: &str| {
+        serial += 1;
+        let head = format!("msg=audit({}.001:{serial}):", 1_700_000_000 + serial / 100);
+        let (comm, ppid) = if pid == 100 { ("sh", 1) } else { ("cc", 100) };
+        let mut text = format!(
+            "type=SYSCALL {head} arch=c000003e syscall={number} success=yes exit={exit} \
+             a0=ffffff9c a1=5 a2=0 a3=0 items=0 ppid={ppid} pid={pid} comm=\"{comm}\" \
+             exe=\"/usr/bin/{comm}\" key=(null)\n"
+        );
+        for record in records.lines() {
+            let (kind, fields) = record.split_once(' ').unwrap();
+            text += &format!("type={kind} {head} {fields}\n");
+        }
+        text += &format!("type=PROCTITLE {head} proctitle=\"{comm}\"\n");
+        written += text.len();
+        out.write_all(text.as_bytes()).unwrap();
+        written
+    };
+    event(
+        100,
+        59,
+        0,
+        "EXECVE argc=1 a0=\"sh\"\nPATH item=0 name=\"/bin/sh\" nametype=NORMAL",
+    );
+    loop {
+        let pid = 101 + children % 30_000;
+        event(100, 56, pid, "");
+        let path = "PATH item=0 name=\"/usr/bin/cc\" nametype=NORMAL";
+        event(
+            pid,
+            59,
+            0,
+            &format!("EXECVE argc=1 a0=\"cc\"\nCWD cwd=\"/w\"\n{path}"),
+        );
+        for header in 0..40 {
+            let path = format!("PATH item=0 name=\"h/{header}.h\" nametype=NORMAL");
+            event(pid, 257, 3, &format!("CWD cwd=\"/w\"\n{path}"));
+        }
+        children += 1;
+        if event(pid, 3, 0, "") > size {
+            return children;
+        }
+    }
+}
+
+#[test]
+fn a_log_of_auditd_of_60_megabytes_is_imported_within_80_megabytes_of_memory() {
+    let desk = Desk::new();
+    let log = desk.work().join("audit.log");
+    let children = write_audit_log(&log, 60 << 20);
+    desk.stage.user().owns(&log).unwrap();
+    let mut shell = desk.stage.command("sh");
+    let line = "ulimit -d 81920 && exec \"$0\" import auditd audit.log";
+    shell
+        .args(["-c", line])
+        .arg(desk.stage.path().join("bin/backstory"));
+    shell
+        .env("BACKSTORY_STORE", desk.stage.store())
+        .current_dir(desk.work());
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let show = desk.json(&["show", "--json"]);
+    assert_eq!(show["processes"], children + 1, "{show}");
+}
+
 /// Writes a document of PROV-JSON: many compilers that read the same headers. The relations come
 /// before the activities that they name.
 fn write_document(path: &std::path::Path, activities: usize) {

@@ -5,16 +5,10 @@
 
 use super::line::{Body, body};
 use super::open_calls::{clone_flags, makes_thread};
-use super::processes::TracedProcess;
-use super::system_call::SystemCall;
-use super::text::{Returned, TextReader};
 use super::tracer::{TracedThread, Tracer};
 use crate::CallingThread;
-use backstory_abi::op;
+use crate::calls::{Returned, SystemCall, TextReader};
 use backstory_eventlog::event::{Pid, Time};
-
-const CLONE_FILES: u32 = 0x400;
-const CLONE_THREAD: u32 = 0x1_0000;
 
 impl Tracer<'_> {
     /// True once the thread has a process. Else its lines have to wait.
@@ -72,7 +66,7 @@ impl Tracer<'_> {
 
     /// A process whose maker is not in the log.
     fn appear(&mut self, tid: Pid) {
-        let (is_first, time) = (self.state.first.is_none(), self.now);
+        let time = self.now;
         let thread = CallingThread { pid: tid, tid };
         self.threads.insert(
             tid,
@@ -82,36 +76,13 @@ impl Tracer<'_> {
                 spoke: false,
             },
         );
-        let mut process = TracedProcess {
-            threads: 1,
-            is_at_start: true,
-            is_orphan: !is_first,
-            ..TracedProcess::default()
-        };
-        if is_first {
-            self.state.first = Some(tid);
-            for (fd, _) in &self.state.findings.descriptors {
-                process.opened(*fd, false);
-            }
-        } else {
-            self.state.gaps.orphans += 1;
-            self.state.records.add(op::BORN, thread, time, |record| {
-                record.process(tid, 0, b"");
-            });
-        }
-        self.state.processes.insert(tid, process);
-        self.state.started(thread, time, true);
-        if let Some(root) = self.state.root.clone().filter(|_| is_first) {
-            self.state.records.add(op::CHROOT, thread, time, |record| {
-                record.resolved().result(0).string(&root);
-            });
-        }
+        self.state.appeared(thread, time);
     }
 
     /// A fork: the child exists from now on.
     pub(super) fn birth(&mut self, maker: CallingThread, time: Time, child: Pid, flags: u32) {
         self.made.push(child);
-        let is_thread = flags & CLONE_THREAD != 0;
+        let is_thread = flags & libc::CLONE_THREAD as u32 != 0;
         let pid = if is_thread { maker.pid } else { child };
         self.threads.insert(
             child,
@@ -121,25 +92,7 @@ impl Tracer<'_> {
                 spoke: false,
             },
         );
-        let shares = flags & CLONE_FILES != 0;
-        let Some(process) = self.state.processes.get_mut(&maker.pid) else {
-            return;
-        };
-        if is_thread {
-            process.threads += 1;
-            return;
-        }
-        process.shares_descriptors |= shares;
-        let forked = process.forked(shares);
-        self.state.processes.insert(child, forked);
-        self.state.records.add(op::FORK, maker, time, |record| {
-            record.aux(flags).result(child.cast_signed());
-        });
-        let thread = CallingThread {
-            pid: child,
-            tid: child,
-        };
-        self.state.started(thread, time, true);
+        self.state.forked(maker, time, child, flags);
     }
 
     /// Takes the lines that waited for threads that exist now.

@@ -1,120 +1,26 @@
 //! The lines of a log in the order of time: of one file, or of the files of `strace -ff`, each of
 //! which has one thread.
 //!
-//! Invariant: memory is bounded by the longest line that is taken, and by one line for each open
-//! file. A longer line is passed over.
+//! Invariant: memory is bounded by one line for each open file.
 
 use super::line::{Stamp, prefix};
+use crate::lines::{LineFile, LogLine, thread_of};
 use crate::{Error, LogFiles};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
-
-/// The longest line that is taken, in bytes. strace prints one of this length only if
-/// its options print all data.
-const LONGEST: u64 = 16 << 20;
-
-/// A line and its position.
-#[derive(Debug, Default)]
-pub(super) struct LogLine {
-    /// Its bytes, without the newline.
-    pub(super) bytes: Vec<u8>,
-    /// Its number in the file, from 1.
-    pub(super) number: u64,
-    /// The index of its file.
-    pub(super) file: usize,
-    /// The thread of the file, if its name tells it.
-    pub(super) tid: Option<u32>,
-    /// It was longer than [`LONGEST`], and only its beginning is there.
-    pub(super) is_cut: bool,
-    /// No newline ends it: the file may have been cut.
-    pub(super) is_last: bool,
-}
-
-/// A file that is read line by line.
-struct OpenFile {
-    index: usize,
-    path: PathBuf,
-    tid: Option<u32>,
-    reader: BufReader<File>,
-    number: u64,
-}
-
-impl OpenFile {
-    fn open(files: &LogFiles, index: usize) -> Result<OpenFile, Error> {
-        let path = &files.files[index].path;
-        Ok(OpenFile {
-            index,
-            path: path.clone(),
-            tid: thread_of(path),
-            reader: BufReader::with_capacity(1 << 16, crate::inputs::open(path)?),
-            number: 0,
-        })
-    }
-
-    /// Reads the next line into `line`. Returns the number of bytes, 0 at the end.
-    fn next(&mut self, line: &mut LogLine) -> Result<u64, Error> {
-        line.bytes.clear();
-        let fail = |source| Error::Read {
-            path: self.path.clone(),
-            source,
-        };
-        let mut limited = (&mut self.reader).take(LONGEST);
-        let mut read = limited.read_until(b'\n', &mut line.bytes).map_err(fail)? as u64;
-        if read == 0 {
-            return Ok(0);
-        }
-        self.number += 1;
-        line.is_last = line.bytes.last() != Some(&b'\n');
-        line.is_cut = line.is_last && read == LONGEST;
-        if line.is_cut {
-            read += self.skip_line()?;
-        }
-        if !line.is_last {
-            line.bytes.pop();
-        }
-        line.is_last &= !line.is_cut;
-        (line.number, line.file, line.tid) = (self.number, self.index, self.tid);
-        Ok(read)
-    }
-
-    /// Passes over the rest of a line.
-    fn skip_line(&mut self) -> Result<u64, Error> {
-        let mut skipped = 0;
-        loop {
-            let piece = self.reader.fill_buf().map_err(Error::read(&self.path))?;
-            let end = memchr::memchr(b'\n', piece);
-            let taken = end.map_or(piece.len(), |end| end + 1);
-            let over = taken == 0 || end.is_some();
-            self.reader.consume(taken);
-            skipped += taken as u64;
-            if over {
-                return Ok(skipped);
-            }
-        }
-    }
-}
-
-/// The thread of a file of `strace -ff`: `NAME.1234`.
-pub(super) fn thread_of(path: &Path) -> Option<u32> {
-    let digits = path.extension()?.to_str()?;
-    digits.parse().ok().filter(|tid| *tid > 0)
-}
 
 /// The order of several files.
 enum FileOrder {
     /// One file.
-    Single(OpenFile),
+    Single(LineFile),
     /// By the times of their lines. Each waits with its next line.
     ByTime(
         BinaryHeap<Reverse<(i64, usize)>>,
-        Vec<Option<(OpenFile, LogLine)>>,
+        Vec<Option<(LineFile, LogLine)>>,
     ),
     /// Without times: a file begins where its thread was made, and comes before the rest of its
     /// maker's file.
-    ByBirth(Vec<OpenFile>, BTreeMap<u32, usize>),
+    ByBirth(Vec<LineFile>, BTreeMap<u32, usize>),
 }
 
 /// Reads lines.
@@ -131,7 +37,7 @@ impl<'a> LineSource<'a> {
     /// A file cannot be read, or several files are not those of `strace -ff`.
     pub(super) fn open(files: &'a LogFiles) -> Result<LineSource<'a>, Error> {
         if files.files.len() == 1 {
-            let order = FileOrder::Single(OpenFile::open(files, 0)?);
+            let order = FileOrder::Single(LineFile::open(files, 0)?);
             return Ok(LineSource { files, order });
         }
         let mut threads = BTreeMap::new();
@@ -162,7 +68,7 @@ impl<'a> LineSource<'a> {
         if let FileOrder::ByBirth(open, waiting) = &mut self.order
             && let Some(index) = waiting.remove(&tid)
         {
-            open.push(OpenFile::open(self.files, index)?);
+            open.push(LineFile::open(self.files, index)?);
         }
         Ok(())
     }
@@ -182,7 +88,7 @@ impl<'a> LineSource<'a> {
                     let Some((_, index)) = waiting.pop_first() else {
                         return Ok(0);
                     };
-                    open.push(OpenFile::open(self.files, index)?);
+                    open.push(LineFile::open(self.files, index)?);
                     continue;
                 };
                 match file.next(line)? {
@@ -208,7 +114,7 @@ fn by_time(files: &LogFiles) -> Result<Option<FileOrder>, Error> {
     let mut heap = BinaryHeap::new();
     for index in 0..files.files.len() {
         let mut line = LogLine::default();
-        if OpenFile::open(files, index)?.next(&mut line)? == 0 {
+        if LineFile::open(files, index)?.next(&mut line)? == 0 {
             continue;
         }
         match comparable(&line) {
@@ -224,14 +130,14 @@ fn by_time(files: &LogFiles) -> Result<Option<FileOrder>, Error> {
 fn next_by_time(
     files: &LogFiles,
     heap: &mut BinaryHeap<Reverse<(i64, usize)>>,
-    waiting: &mut Option<(OpenFile, LogLine)>,
+    waiting: &mut Option<(LineFile, LogLine)>,
     index: usize,
     line: &mut LogLine,
 ) -> Result<u64, Error> {
     let (mut file, mut next) = match waiting.take() {
         Some(open) => open,
         None => {
-            let mut file = OpenFile::open(files, index)?;
+            let mut file = LineFile::open(files, index)?;
             let mut first = LogLine::default();
             file.next(&mut first)?;
             (file, first)

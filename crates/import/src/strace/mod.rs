@@ -6,30 +6,24 @@
 //! | `line` | splits a line: thread, time, kind |
 //! | `moments` | converts times |
 //! | `tracer`, `births` | join interrupted calls, and find the parents of processes |
-//! | `text`, `constants`, `address` | read arguments and results |
-//! | `translation` | turns calls into records |
-//! | `gaps` | says what the log does not hold |
+//! | `gaps` | says what the log does not hold, in strace's options |
+//!
+//! [`calls`](crate::calls) reads arguments and results, and turns calls into records.
 //!
 //! The tests' oracle has another reader of strace's text (`crates/testkit/src/strace`). It reads
 //! one set of options only. It shares no code with this crate, because it judges this one, too.
 
-mod address;
 mod births;
-mod constants;
 mod gaps;
 mod line;
 mod lines;
 mod moments;
 mod open_calls;
-mod processes;
-mod system_call;
-mod text;
-mod trace_state;
 mod tracer;
-mod translation;
 
+use crate::lines::LogLine;
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
-use lines::{LineSource, LogLine};
+use lines::LineSource;
 use moments::{Moments, TimeKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -138,7 +132,8 @@ fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Fin
         findings.cwd = directory_of(job).as_os_str().as_bytes().to_vec();
     }
     let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&findings.cwd));
-    findings.gaps = gaps.reasons(is_guess.then_some(&directory), unordered);
+    findings.gaps = gaps.reasons(&gaps::STRACE, is_guess.then_some(&directory));
+    findings.gaps.extend(unordered.then(gaps::without_order));
     findings.warnings = gaps::time_warnings(moments.kind());
     let born_here = |born: i64| born <= findings.started + START;
     let written_here = (findings.ended - START..=findings.ended + END).contains(&changed);

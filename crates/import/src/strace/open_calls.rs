@@ -1,7 +1,6 @@
 //! Calls whose text is not whole yet.
 
-use super::constants;
-use super::system_call::SystemCall;
+use crate::calls::{SystemCall, flags};
 use backstory_eventlog::event::{Pid, Time};
 
 /// A call that has not returned.
@@ -46,7 +45,7 @@ pub(super) fn clone_flags(call: &SystemCall<'_>) -> u32 {
         "vfork" => (libc::CLONE_VM | libc::CLONE_VFORK) as u32,
         "fork" => 0,
         // The lowest byte of `flags` is the signal of the child's end.
-        _ => (call.field("flags").map_or(0, constants::flags) & !0xff) as u32,
+        _ => (call.field("flags").map_or(0, flags) & !0xff) as u32,
     }
 }
 

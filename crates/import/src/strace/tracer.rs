@@ -8,13 +8,10 @@
 //! the child's lines wait until one of them returns.
 
 use super::line::{Body, attached, body, prefix};
-use super::lines::LogLine;
 use super::moments::Moments;
 use super::open_calls::{OpenCall, clone_flags, makes_thread, rest_of_call};
-use super::system_call::SystemCall;
-use super::text::{Returned, TextReader};
-use super::trace_state::TraceState;
-use super::{constants, translation};
+use crate::calls::{Arg, Returned, SystemCall, TextReader, TraceState, flags, translate};
+use crate::lines::LogLine;
 use crate::{CallingThread, Findings, RecordLog};
 use backstory_eventlog::event::{Pid, Time, UNNUMBERED};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -257,7 +254,7 @@ impl<'a> Tracer<'a> {
             }
             Body::Killed(signal) => {
                 self.state.gaps.recognized += 1;
-                let number = constants::flags(signal) as i32;
+                let number = flags(signal) as i32;
                 self.ended(tid, time, (number != 0).then_some(number & 0x7f));
                 true
             }
@@ -362,7 +359,7 @@ impl<'a> Tracer<'a> {
         tid: Pid,
         time: Time,
         name: &str,
-        (args, returned): (Vec<super::text::Arg>, Returned),
+        (args, returned): (Vec<Arg>, Returned),
         child: Option<Pid>,
     ) {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else {
@@ -391,7 +388,7 @@ impl<'a> Tracer<'a> {
             }
             return;
         }
-        translation::translate(&mut self.state, &call);
+        translate(&mut self.state, &call);
     }
 
     /// An exec by thread `by` took over the first thread of the process.
@@ -426,15 +423,7 @@ impl<'a> Tracer<'a> {
             return;
         }
         let status = process.status;
-        self.state.processes.remove(&thread.pid);
-        self.state.records.gone(thread.pid, time, status);
-        if self.state.first == Some(thread.pid)
-            && let Some(status) = status
-        {
-            let signal = status & 0x7f;
-            self.state.findings.exit = (signal == 0).then_some(status >> 8 & 0xff);
-            self.state.findings.signal = (signal != 0).then_some(signal);
-        }
+        self.state.ended(thread.pid, time, status);
     }
 
     /// The log is over.

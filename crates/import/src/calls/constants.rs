@@ -47,7 +47,7 @@ const ERRORS: &[Named] = named! {
 
 /// The number of an error, from the text after `-1`: `ENOENT (No such …)`, or `(errno 2)`. An
 /// unknown error counts as `EIO`: nothing is known of it but that the call failed.
-pub(super) fn error_number(text: &str) -> i32 {
+pub(crate) fn error_number(text: &str) -> i32 {
     let name = text.split([' ', '(']).next().unwrap_or_default();
     let known = ERRORS.iter().find(|(known, _)| *known == name);
     let told = || {
@@ -62,7 +62,7 @@ pub(super) fn error_number(text: &str) -> i32 {
 }
 
 /// A number as strace prints it: decimal, `0x` hexadecimal, or octal with a leading `0`.
-pub(super) fn number(text: &str) -> Option<i64> {
+pub(crate) fn number(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text),
@@ -94,7 +94,7 @@ fn part(text: &str) -> i64 {
 }
 
 /// Flags joined by `|`, without the comments that `-X verbose` adds.
-pub(super) fn flags(text: &str) -> i64 {
+pub(crate) fn flags(text: &str) -> i64 {
     let mut all = 0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -108,7 +108,7 @@ pub(super) fn flags(text: &str) -> i64 {
 }
 
 /// The field `name=` of a structure, up to the next comma outside of brackets.
-pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut from = 0;
     loop {
         let at = from + text.get(from..)?.find(name)?;

@@ -1,14 +1,13 @@
 //! Pipes, sockets, and descriptors that lead to no file.
 
 use super::Translated;
-use crate::strace::address::socket_address;
-use crate::strace::system_call::SystemCall;
-use crate::strace::text::Arg;
-use crate::strace::trace_state::TraceState;
+use crate::calls::system_call::SystemCall;
+use crate::calls::text::Arg;
+use crate::calls::trace_state::TraceState;
 use backstory_abi::op;
 
 /// Translates a call of this table. `None` for any other call.
-pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
+pub(crate) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
     Some(match call.name {
         "pipe" => pair(trace, call, op::PIPE, (0, 0), 0),
         "pipe2" => pair(trace, call, op::PIPE, (0, 1), call.flags_i32(1)),
@@ -117,10 +116,7 @@ fn pair(
 
 /// A call with a descriptor and an address.
 fn addressed(trace: &mut TraceState<'_>, call: &SystemCall<'_>, op: u16, at: usize) -> Translated {
-    let (Some(fd), Some(address)) = (
-        trace.descriptor_or_failed(call),
-        socket_address(call.raw(at)),
-    ) else {
+    let (Some(fd), Some(address)) = (trace.descriptor_or_failed(call), call.address(at)) else {
         return Ok(());
     };
     trace.add(call, op, |record| {
@@ -131,7 +127,7 @@ fn addressed(trace: &mut TraceState<'_>, call: &SystemCall<'_>, op: u16, at: usi
 
 fn accepted(trace: &mut TraceState<'_>, call: &SystemCall<'_>, flags: i32) -> Translated {
     if let Some(fd) = trace.descriptor(call, 0) {
-        let address = socket_address(call.raw(1)).unwrap_or_default();
+        let address = call.address(1).unwrap_or_default();
         trace.add(call, op::ACCEPT, |record| {
             record.fd(fd).address(&address);
         });
@@ -143,7 +139,7 @@ fn accepted(trace: &mut TraceState<'_>, call: &SystemCall<'_>, flags: i32) -> Tr
 /// A datagram to an address, or from one.
 fn datagram(trace: &mut TraceState<'_>, call: &SystemCall<'_>, received: bool) -> Translated {
     if let Some(fd) = call.descriptor(0)
-        && let Some(address) = socket_address(call.raw(4))
+        && let Some(address) = call.address(4)
         && call.ok()
     {
         trace.add(call, op::DATAGRAM, |record| {

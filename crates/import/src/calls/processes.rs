@@ -7,34 +7,34 @@
 use std::collections::HashMap;
 
 /// The descriptor was read from.
-pub(super) const READ: u8 = 1;
+pub(crate) const READ: u8 = 1;
 /// The descriptor was written to.
-pub(super) const WRITTEN: u8 = 2;
+pub(crate) const WRITTEN: u8 = 2;
 /// Its directory was listed.
-pub(super) const LISTED: u8 = 4;
+pub(crate) const LISTED: u8 = 4;
 /// An exec closes it.
-pub(super) const CLOEXEC: u8 = 8;
+pub(crate) const CLOEXEC: u8 = 8;
 
 /// A process of the trace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TracedProcess {
+pub(crate) struct TracedProcess {
     /// Its live threads.
-    pub(super) threads: u32,
+    pub(crate) threads: u32,
     /// Its status as wait(2) reports it, once its first thread has ended.
-    pub(super) status: Option<i32>,
+    pub(crate) status: Option<i32>,
     /// Its descriptors.
-    pub(super) descriptors: HashMap<i32, u8>,
+    pub(crate) descriptors: HashMap<i32, u8>,
     /// It shares its descriptors with another process, so that another one may reopen them.
-    pub(super) shares_descriptors: bool,
+    pub(crate) shares_descriptors: bool,
     /// Neither it nor an ancestor has changed its directory, from the first process on.
-    pub(super) is_at_start: bool,
+    pub(crate) is_at_start: bool,
     /// Its fork is not in the log, so that its descriptors are not known.
-    pub(super) is_orphan: bool,
+    pub(crate) is_orphan: bool,
 }
 
 impl TracedProcess {
     /// A child's copy.
-    pub(super) fn forked(&self, shares_descriptors: bool) -> TracedProcess {
+    pub(crate) fn forked(&self, shares_descriptors: bool) -> TracedProcess {
         let copied = self.descriptors.iter();
         TracedProcess {
             threads: 1,
@@ -47,20 +47,20 @@ impl TracedProcess {
     }
 
     /// An exec closes descriptors. The next program uses the others anew.
-    pub(super) fn executed(&mut self) {
+    pub(crate) fn executed(&mut self) {
         self.descriptors.retain(|_, marks| *marks & CLOEXEC == 0);
         self.descriptors.values_mut().for_each(|marks| *marks = 0);
         self.shares_descriptors = false;
     }
 
     /// A descriptor leads to another file from now on.
-    pub(super) fn opened(&mut self, fd: i32, cloexec: bool) {
+    pub(crate) fn opened(&mut self, fd: i32, cloexec: bool) {
         self.descriptors
             .insert(fd, if cloexec { CLOEXEC } else { 0 });
     }
 
     /// Notes a use. True for the first of its kind since the descriptor was opened.
-    pub(super) fn is_first(&mut self, fd: i32, use_: u8) -> bool {
+    pub(crate) fn is_first(&mut self, fd: i32, use_: u8) -> bool {
         let marks = self.descriptors.entry(fd).or_default();
         let first = *marks & use_ == 0 || self.shares_descriptors;
         *marks |= use_;

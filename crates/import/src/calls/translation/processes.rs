@@ -1,14 +1,14 @@
 //! Calls about processes: programs, ends, signals, namespaces.
 
 use super::Translated;
-use crate::strace::constants::{field, flags, number};
-use crate::strace::system_call::SystemCall;
-use crate::strace::text::Arg;
-use crate::strace::trace_state::TraceState;
+use crate::calls::constants::{field, flags, number};
+use crate::calls::system_call::SystemCall;
+use crate::calls::text::Arg;
+use crate::calls::trace_state::TraceState;
 use backstory_abi::{self as abi, op};
 
 /// Translates a call of this table. `None` for any other call.
-pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
+pub(crate) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
     Some(match call.name {
         "execve" => exec(trace, call, None),
         "execveat" => exec(trace, call, Some(0)),

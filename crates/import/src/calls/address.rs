@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The bytes of a `sockaddr` that strace printed as a structure. `None` if it printed none, or only
 /// a pointer.
-pub(super) fn socket_address(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn socket_address(text: &str) -> Option<Vec<u8>> {
     let family = flags(field(text, "sa_family")?) as u16;
     let mut bytes = family.to_ne_bytes().to_vec();
     match i32::from(family) {

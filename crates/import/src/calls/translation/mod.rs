@@ -11,14 +11,14 @@ mod descriptors;
 mod files;
 mod processes;
 
-use crate::strace::system_call::{SystemCall, Unprinted};
-use crate::strace::trace_state::TraceState;
+use crate::calls::system_call::{SystemCall, Unprinted};
+use crate::calls::trace_state::TraceState;
 
 /// The result of a translation: some argument could not be read.
 type Translated = Result<(), Unprinted>;
 
 /// Passes the records of a call on.
-pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
+pub(crate) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) {
     let tables = [
         descriptors::translate,
         files::translate,

@@ -9,7 +9,7 @@ use super::constants::{error_number, number};
 
 /// An argument of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Arg {
+pub(crate) enum Arg {
     /// A string. `cut`: strace did not print all of it.
     Text {
         /// The bytes, without strace's escapes.
@@ -32,28 +32,30 @@ pub(super) enum Arg {
         /// The file of a descriptor.
         note: Option<Vec<u8>>,
     },
+    /// A socket's address as the kernel has it.
+    Address(Vec<u8>),
 }
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Returned {
+pub(crate) struct Returned {
     /// The value: at least 0, or `-errno`. `None` if the call did not return.
-    pub(super) value: Option<i64>,
+    pub(crate) value: Option<i64>,
     /// The file of a returned descriptor.
-    pub(super) note: Option<Vec<u8>>,
+    pub(crate) note: Option<Vec<u8>>,
     /// A returned process id in strace's own namespace, if that differs.
-    pub(super) outer: Option<u32>,
+    pub(crate) outer: Option<u32>,
 }
 
 impl Returned {
     /// True if the call returned without an error.
-    pub(super) fn ok(&self) -> bool {
+    pub(crate) fn ok(&self) -> bool {
         self.value.is_some_and(|value| value >= 0)
     }
 }
 
 /// A reader of a call's text.
-pub(super) struct TextReader<'a> {
+pub(crate) struct TextReader<'a> {
     text: &'a [u8],
     at: usize,
 }
@@ -63,7 +65,7 @@ const DEEPEST: usize = 32;
 
 impl<'a> TextReader<'a> {
     /// A reader at the beginning of these bytes.
-    pub(super) fn new(text: &'a [u8]) -> TextReader<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> TextReader<'a> {
         TextReader { text, at: 0 }
     }
 
@@ -77,7 +79,7 @@ impl<'a> TextReader<'a> {
 
     /// The arguments up to the closing parenthesis, and whether it was found. It is missing in a
     /// call that was interrupted or cut.
-    pub(super) fn arguments(&mut self) -> (Vec<Arg>, bool) {
+    pub(crate) fn arguments(&mut self) -> (Vec<Arg>, bool) {
         let (args, closed, _) = self.list(b')', 0);
         (args, closed)
     }
@@ -243,7 +245,7 @@ impl<'a> TextReader<'a> {
     }
 
     /// The result after the arguments. `None` if the text ends before it.
-    pub(super) fn result(&mut self) -> Option<Returned> {
+    pub(crate) fn result(&mut self) -> Option<Returned> {
         let rest = self.rest().trim_ascii_start();
         let rest = rest.strip_prefix(b"=")?.trim_ascii_start();
         self.at = self.text.len() - rest.len();
@@ -303,8 +305,18 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 impl Arg {
+    /// A text as strace prints it.
+    pub(crate) fn raw_text(text: String) -> Arg {
+        Arg::Raw { text, note: None }
+    }
+
+    /// A number.
+    pub(crate) fn number(value: i64) -> Arg {
+        Arg::raw_text(value.to_string())
+    }
+
     /// The bytes of a string that strace printed to its end.
-    pub(super) fn path(&self) -> Option<&[u8]> {
+    pub(crate) fn path(&self) -> Option<&[u8]> {
         match self {
             Arg::Text { bytes, cut: false } => Some(bytes),
             _ => None,
@@ -312,7 +324,7 @@ impl Arg {
     }
 
     /// The text of a number, flags or a structure. Empty for others.
-    pub(super) fn raw(&self) -> &str {
+    pub(crate) fn raw(&self) -> &str {
         match self {
             Arg::Raw { text, .. } => text,
             _ => "",
@@ -320,7 +332,7 @@ impl Arg {
     }
 
     /// The file of a descriptor, as `-y` prints it.
-    pub(super) fn note(&self) -> Option<&[u8]> {
+    pub(crate) fn note(&self) -> Option<&[u8]> {
         match self {
             Arg::Raw { note, .. } => note.as_deref(),
             _ => None,
@@ -328,7 +340,7 @@ impl Arg {
     }
 
     /// The number of a descriptor.
-    pub(super) fn descriptor(&self) -> Option<i32> {
+    pub(crate) fn descriptor(&self) -> Option<i32> {
         let text = self.raw().split(" /*").next().unwrap_or_default().trim();
         match text {
             "AT_FDCWD" => Some(libc::AT_FDCWD),

@@ -1,14 +1,14 @@
 //! Calls that use descriptors: opens, reads, writes, copies, closes.
 
 use super::Translated;
-use crate::strace::processes::{LISTED, READ, WRITTEN};
-use crate::strace::system_call::SystemCall;
-use crate::strace::text::Arg;
-use crate::strace::trace_state::TraceState;
+use crate::calls::processes::{LISTED, READ, WRITTEN};
+use crate::calls::system_call::SystemCall;
+use crate::calls::text::Arg;
+use crate::calls::trace_state::TraceState;
 use backstory_abi::op;
 
 /// Translates a call of this table. `None` for any other call.
-pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
+pub(crate) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
     match call.name {
         "open" => {
             return Some(open(
@@ -33,7 +33,7 @@ pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Op
             ));
         }
         "openat2" => {
-            let part = |name| call.field(name).map_or(0, crate::strace::constants::flags);
+            let part = |name| call.field(name).map_or(0, crate::calls::constants::flags);
             let how = (part("flags") as i32, part("mode") as u32);
             return Some(open(trace, call, Some(0), 1, how));
         }
@@ -233,7 +233,7 @@ fn copy(trace: &mut TraceState<'_>, call: &SystemCall<'_>, at: (usize, usize), h
 
 impl TraceState<'_> {
     /// Appends a record of a call, with the call's result.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         call: &SystemCall<'_>,
         op: u16,
@@ -246,7 +246,7 @@ impl TraceState<'_> {
     }
 
     /// The descriptor at an argument. A descriptor that no call of the log opened is noted.
-    pub(super) fn descriptor(&mut self, call: &SystemCall<'_>, at: usize) -> Option<i32> {
+    pub(crate) fn descriptor(&mut self, call: &SystemCall<'_>, at: usize) -> Option<i32> {
         let arg = call.args.get(at)?;
         let fd = arg.descriptor().filter(|fd| *fd >= 0)?;
         self.note_descriptor(call, fd, arg);
@@ -280,14 +280,14 @@ impl TraceState<'_> {
     }
 
     /// A call returned a descriptor.
-    pub(super) fn opened(&mut self, call: &SystemCall<'_>, fd: Option<i32>, cloexec: bool) {
+    pub(crate) fn opened(&mut self, call: &SystemCall<'_>, fd: Option<i32>, cloexec: bool) {
         if let (Some(fd), Some(process)) = (fd, self.processes.get_mut(&call.thread.pid)) {
             process.opened(fd, cloexec);
         }
     }
 
     fn set_cloexec(&mut self, call: &SystemCall<'_>, fd: i32, on: bool) {
-        use crate::strace::processes::CLOEXEC;
+        use crate::calls::processes::CLOEXEC;
         if let Some(process) = self.processes.get_mut(&call.thread.pid) {
             let marks = process.descriptors.entry(fd).or_default();
             *marks = if on {

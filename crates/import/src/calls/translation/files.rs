@@ -1,13 +1,13 @@
 //! Calls that name files: look-ups, changes of names and of status, directories and mounts.
 
 use super::Translated;
-use crate::strace::system_call::SystemCall;
-use crate::strace::text::Arg;
-use crate::strace::trace_state::TraceState;
+use crate::calls::system_call::SystemCall;
+use crate::calls::text::Arg;
+use crate::calls::trace_state::TraceState;
 use backstory_abi::{self as abi, op};
 
 /// Translates a call of this table. `None` for any other call.
-pub(super) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
+pub(crate) fn translate(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Option<Translated> {
     Some(match call.name {
         "stat" | "stat64" | "statfs" | "statfs64" => looked(trace, call, (None, 0), 0),
         "lstat" | "lstat64" => looked(trace, call, (None, 0), libc::AT_SYMLINK_NOFOLLOW),
@@ -227,7 +227,7 @@ fn unmount(trace: &mut TraceState<'_>, call: &SystemCall<'_>) -> Translated {
 
 impl TraceState<'_> {
     /// The directory from which a path starts: a descriptor, or `AT_FDCWD`.
-    pub(super) fn directory(
+    pub(crate) fn directory(
         &mut self,
         call: &SystemCall<'_>,
         at: Option<usize>,
@@ -256,14 +256,14 @@ impl TraceState<'_> {
     }
 
     /// A process is in this directory. If none has moved, the command began there.
-    pub(super) fn learn_start(&mut self, call: &SystemCall<'_>, directory: &[u8]) {
+    pub(crate) fn learn_start(&mut self, call: &SystemCall<'_>, directory: &[u8]) {
         if self.findings.cwd.is_empty() && self.is_at_start(call) && directory.starts_with(b"/") {
             self.findings.cwd = directory.to_vec();
         }
     }
 
     /// An open of a relative path returned a descriptor of this file.
-    pub(super) fn learn_directory(
+    pub(crate) fn learn_directory(
         &mut self,
         call: &SystemCall<'_>,
         path: &[u8],
