@@ -206,10 +206,18 @@ impl<'s> NeighbourFinder<'s> {
 
     fn around_entity(&self, key: EntityKey, seen: Seen, time: Time) -> Result<Vec<Neighbour>> {
         let mut steps = Vec::new();
-        for (activity, generated) in self.store.touching(key)? {
-            if !generated && self.direction == Direction::Back {
-                continue;
+        let touching = match self.direction {
+            Direction::Back => self.store.generators(key)?,
+            Direction::Forth => {
+                let touching = self.store.touching(key)?.into_iter();
+                let mut touching: Vec<_> = touching.map(|(activity, _)| activity).collect();
+                // One that read and wrote is there twice.
+                touching.sort_unstable();
+                touching.dedup();
+                touching
             }
+        };
+        for activity in touching {
             let doer = ActivityKey::new(key.run(), activity);
             let index = self.index_of(doer)?;
             for edge in index.edges_of(key.local()) {
@@ -255,10 +263,7 @@ impl<'s> NeighbourFinder<'s> {
     /// second name, whose node derives from the first one's. That does not make the file. Otherwise
     /// two runs could each have it from the other.
     fn is_made(&self, key: EntityKey, version: impl Fn() -> Result<u32>) -> Result<bool> {
-        for (activity, generated) in self.store.touching(key)? {
-            if !generated {
-                continue;
-            }
+        for activity in self.store.generators(key)? {
             let index = self.index_of(ActivityKey::new(key.run(), activity))?;
             let is_in = |list: &[EntityId]| list.binary_search(&key.local()).is_ok();
             if is_in(&index.made) || (is_in(&index.derived_to) && version()? > 0) {

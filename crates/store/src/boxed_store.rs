@@ -61,6 +61,7 @@ passed_on! { GraphStore:
     fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>>;
     fn activity(&self, key: ActivityKey) -> Result<Activity>;
     fn entity(&self, key: EntityKey) -> Result<Entity>;
+    fn generators(&self, key: EntityKey) -> Result<Vec<ActivityId>>;
     fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>>;
     fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>>;
     fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>>;

@@ -169,6 +169,18 @@ pub trait GraphStore {
         found.ok_or(Error::Damaged("entity (it is missing)"))
     }
 
+    /// The activities that generated or removed an entity, or derived another one to it, in no
+    /// order. A file that thousands of processes read may have none.
+    fn generators(&self, key: EntityKey) -> Result<Vec<ActivityId>> {
+        let touching = self.touching(key)?.into_iter();
+        let mut found: Vec<_> = touching
+            .filter_map(|(activity, generated)| generated.then_some(activity))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
     /// The activities that used, generated or derived from an entity, in no order. True for an
     /// activity that generated or removed it.
     fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {

@@ -118,7 +118,7 @@ pub fn to_path(path: &[u8]) -> &Path {
 
 /// True if `part` is somewhere in `text`.
 pub fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+    memchr::memmem::find(text, part).is_some()
 }
 
 /// The last component.

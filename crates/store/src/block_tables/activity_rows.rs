@@ -1,5 +1,6 @@
 //! Reads activities, their edges, and the activities that touched an entity.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
@@ -11,7 +12,7 @@ use crate::codec::activities::{ActivityBlock, BLOCK as BLOCK_OF_ACTIVITIES};
 use crate::codec::edge_lists::{self, EdgeLists};
 use crate::codec::extended::{self, ExtendedRecord};
 use crate::codec::members::BLOCK;
-use crate::codec::reverse::{self, Mention};
+use crate::codec::reverse::{self, Mention, Mentioned};
 use crate::codec::stream;
 use crate::{ActivityKey, EntityKey, Error, Result, RunKey, Stream};
 
@@ -120,37 +121,52 @@ impl<T: BlockTables> GraphReader<'_, T> {
     }
 
     pub fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
-        let position = (key.local().0 % BLOCK) as u8;
-        let block = first_of_block(key);
-        let known = self.cache().borrow().mentions(block);
-        let mentions = match known {
-            Some(mentions) => mentions,
-            None if self.cache().borrow_mut().asked_for_mentions(block) => {
-                let mentions: Rc<[Mention]> = self.mentions(key, None)?.into();
-                self.cache()
-                    .borrow_mut()
-                    .keep_mentions(block, mentions.clone());
-                mentions
-            }
-            None => self.mentions(key, Some(position))?.into(),
-        };
-        let from = mentions.partition_point(|mention| mention.0 < position);
-        let here = mentions[from..]
-            .iter()
-            .take_while(|mention| mention.0 == position);
+        let (mentions, here) = self.mentions_of(key, Mentioned::All)?;
+        let here = mentions[here].iter();
         Ok(here
             .map(|&(_, activity, generated)| (ActivityId(activity), generated))
             .collect())
     }
 
+    pub fn generators(&self, key: EntityKey) -> Result<Vec<ActivityId>> {
+        let (mentions, here) = self.mentions_of(key, Mentioned::Generated)?;
+        let here = mentions[here].iter();
+        Ok(here.map(|&(_, activity, _)| ActivityId(activity)).collect())
+    }
+
+    /// Mentions, and the range of those of one entity.
+    fn mentions_of(
+        &self,
+        key: EntityKey,
+        which: Mentioned,
+    ) -> Result<(Rc<[Mention]>, Range<usize>)> {
+        let position = (key.local().0 % BLOCK) as u8;
+        let block = (first_of_block(key), which);
+        let known = self.cache().borrow().mentions(block);
+        let mentions = match known {
+            Some(mentions) => mentions,
+            None if self.cache().borrow_mut().asked_for_mentions(block) => {
+                let mentions: Rc<[Mention]> = self.mentions(key, None, which)?.into();
+                self.cache()
+                    .borrow_mut()
+                    .keep_mentions(block, mentions.clone());
+                mentions
+            }
+            None => self.mentions(key, Some(position), which)?.into(),
+        };
+        let from = mentions.partition_point(|mention| mention.0 < position);
+        let count = mentions[from..].partition_point(|mention| mention.0 == position);
+        Ok((mentions, from..from + count))
+    }
+
     /// The activities that touched the entities of the block that `key` is in: all entities, or
     /// one. Sorted.
-    fn mentions(&self, key: EntityKey, only: Option<u8>) -> Result<Vec<Mention>> {
+    fn mentions(&self, key: EntityKey, only: Option<u8>, which: Mentioned) -> Result<Vec<Mention>> {
         let mut found = Vec::new();
         let mut tail = self.block(key)?.reverse;
         while let Some(number) = tail {
             tail = self.segment(key.run(), number, |segment| {
-                reverse::scan(segment, only, &mut found)
+                reverse::scan(segment, only, which, &mut found)
             })??;
             if tail.is_some_and(|earlier| earlier >= number) {
                 return Err(Error::Damaged("list of activities"));

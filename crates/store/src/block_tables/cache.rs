@@ -13,7 +13,7 @@ use crate::EntityKey;
 use crate::codec::activities::ActivityBlock;
 use crate::codec::edge_lists::EdgeLists;
 use crate::codec::members::Block;
-use crate::codec::reverse::Mention;
+use crate::codec::reverse::{Mention, Mentioned};
 use crate::codec::texts::TextBlock;
 use crate::codec::versions::Version;
 
@@ -61,10 +61,10 @@ pub type Members = SortedPairs<u32, EntityKey>;
 pub struct Cache {
     pub members: HashMap<i64, Rc<Block>>,
     /// The activities that touched the entities of a block, by the block's key.
-    mentions: HashMap<i64, Rc<[Mention]>>,
+    mentions: HashMap<(i64, Mentioned), Rc<[Mention]>>,
     mentioned: usize,
     /// Blocks whose mentions were read once. On the second read the whole block is decoded.
-    asked: FxHashSet<i64>,
+    asked: FxHashSet<(i64, Mentioned)>,
     /// Blocks of processes, by the key of the first.
     activities: HashMap<i64, Rc<ActivityBlock>>,
     /// Rows of lists of edges.
@@ -107,7 +107,7 @@ impl Cache {
     }
 
     /// Whether the mentions of a block were read before now.
-    pub fn asked_for_mentions(&mut self, block: i64) -> bool {
+    pub fn asked_for_mentions(&mut self, block: (i64, Mentioned)) -> bool {
         if self.asked.len() >= 16 * MOST {
             self.asked.clear();
         }
@@ -115,12 +115,12 @@ impl Cache {
     }
 
     /// The activities that touched the entities of a block.
-    pub fn mentions(&self, block: i64) -> Option<Rc<[Mention]>> {
+    pub fn mentions(&self, block: (i64, Mentioned)) -> Option<Rc<[Mention]>> {
         self.mentions.get(&block).cloned()
     }
 
     /// Stores the activities that touched the entities of a block.
-    pub fn keep_mentions(&mut self, block: i64, mentions: Rc<[Mention]>) {
+    pub fn keep_mentions(&mut self, block: (i64, Mentioned), mentions: Rc<[Mention]>) {
         if self.mentioned > MOST_MENTIONS || self.mentions.len() >= MOST {
             self.mentions.clear();
             self.mentioned = 0;

@@ -68,6 +68,10 @@ macro_rules! graph_methods {
             self.graph().entity(key)
         }
 
+        fn generators(&self, key: EntityKey) -> Result<Vec<ActivityId>> {
+            self.graph().generators(key)
+        }
+
         fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
             self.graph().touching(key)
         }

@@ -39,7 +39,7 @@ mod tests {
             let _ = versions::decode(&noise, |_, _| Ok(()));
             let _ = members::Block::decode(&noise);
             let _ = members::versions(&noise, |_, _| ());
-            let _ = reverse::scan(&noise, None, &mut Vec::new());
+            let _ = reverse::scan(&noise, None, reverse::Mentioned::All, &mut Vec::new());
             let _ = activities::ActivityBlock::decode(&noise, 0);
             let _ = schema2::decode(&noise, 0);
             let _ = schema2::segment(&noise);
@@ -60,7 +60,7 @@ mod tests {
             let _ = texts::TextBlock::decode(&plain);
             let _ = extended::decode(&plain, 0);
             let _ = edge_lists::EdgeLists::decode(&plain);
-            let _ = reverse::scan(&after_a_number, None, &mut Vec::new());
+            let _ = reverse::scan(&after_a_number, None, reverse::Mentioned::All, &mut Vec::new());
         }
     }
 }

@@ -24,6 +24,15 @@ const WHAT: &str = "list of activities";
 /// entity.
 pub type Mention = (u8, u32, bool);
 
+/// The mentions that a question needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mentioned {
+    /// Every activity.
+    All,
+    /// Those that generated the entity: for a library, few of thousands.
+    Generated,
+}
+
 /// Encodes mentions (in any order, repeats allowed) as a segment. Sorts `mentions`.
 pub fn encode(mentions: &mut Vec<Mention>, previous: Option<u32>) -> Vec<u8> {
     mentions.sort_unstable();
@@ -57,7 +66,13 @@ pub fn encode(mentions: &mut Vec<Mention>, previous: Option<u32>) -> Vec<u8> {
 
 /// Adds the mentions of a segment to `into`: of all entities, or of the one at position `only`.
 /// Returns the number of the segment before this one.
-pub fn scan(segment: &[u8], only: Option<u8>, into: &mut Vec<Mention>) -> Result<Option<u32>> {
+pub fn scan(
+    segment: &[u8],
+    only: Option<u8>,
+    which: Mentioned,
+    into: &mut Vec<Mention>,
+) -> Result<Option<u32>> {
+    let wanted = |step: u64| which == Mentioned::All || step & 1 != 0;
     let mut reader = RecordReader::new(segment, WHAT);
     let previous = reader.small()?.checked_sub(1);
     let record = block::take(&mut reader)?;
@@ -67,7 +82,7 @@ pub fn scan(segment: &[u8], only: Option<u8>, into: &mut Vec<Mention>) -> Result
     let mut counts = reader.column(entities)?;
     let mut firsts = reader.column(entities)?;
     let mut further = reader;
-    if only.is_none() {
+    if only.is_none() && which == Mentioned::All {
         into.reserve(entities);
     }
     let (mut next, mut first, mut skipped) = (0u64, 0i64, 0usize);
@@ -86,12 +101,16 @@ pub fn scan(segment: &[u8], only: Option<u8>, into: &mut Vec<Mention>) -> Result
             continue;
         }
         further.column(std::mem::take(&mut skipped))?;
-        into.push((position, activity(first)?, step & 1 != 0));
+        if wanted(step) {
+            into.push((position, activity(first)?, step & 1 != 0));
+        }
         let mut last = first;
         for _ in 0..count {
             let step = further.number()?;
             last = last.saturating_add((step >> 1) as i64);
-            into.push((position, activity(last)?, step & 1 != 0));
+            if wanted(step) {
+                into.push((position, activity(last)?, step & 1 != 0));
+            }
         }
     }
     Ok(previous)
@@ -120,16 +139,19 @@ mod tests {
             let mut encoded = mentions.clone();
             let segment = encode(&mut encoded, Some(7));
             let mut got = Vec::new();
-            prop_assert_eq!(scan(&segment, None, &mut got).unwrap(), Some(7));
+            prop_assert_eq!(scan(&segment, None, Mentioned::All, &mut got).unwrap(), Some(7));
             let mut wanted = mentions;
             wanted.sort_unstable();
             wanted.dedup();
             prop_assert_eq!(&got, &wanted);
             for position in 0..128 {
                 got.clear();
-                scan(&segment, Some(position), &mut got).unwrap();
+                scan(&segment, Some(position), Mentioned::All, &mut got).unwrap();
                 prop_assert!(got.iter().eq(wanted.iter().filter(|mention| mention.0 == position)));
             }
+            got.clear();
+            scan(&segment, None, Mentioned::Generated, &mut got).unwrap();
+            prop_assert!(got.iter().eq(wanted.iter().filter(|mention| mention.2)));
         }
     }
 }

@@ -142,6 +142,7 @@ struct Answers {
 #[derive(Debug, PartialEq)]
 struct EntityAnswers {
     touching: Vec<(ActivityId, bool)>,
+    generators: Vec<ActivityId>,
     at_path: Vec<EntityKey>,
     below: Vec<EntityKey>,
     /// The entities of its identity: those that were made, and all.
@@ -179,6 +180,7 @@ fn entity_answers(store: &dyn Store, entity: &Entity, run: RunKey) -> EntityAnsw
     let same = |ident: Ident| roles.map(|role| sorted(store.same(&ident, role).unwrap()));
     EntityAnswers {
         touching: sorted(store.touching(key).unwrap()),
+        generators: sorted(store.generators(key).unwrap()),
         at_path: sorted(store.at_path(&entity.path).unwrap()),
         below: sorted(store.below(half, &wanted).unwrap()),
         same: entity.ident.map(same).into_iter().flatten().collect(),
