@@ -28,7 +28,10 @@ from .paired import run_paired
 from .prompt import STARTUP, main_prompt
 from .questions import main_questions
 from .replay import run_replay
+from .servers import MODES as SERVER_MODES
+from .servers import main_servers
 from .tpcc import main_tpcc
+from .web_servers import WEB_SERVERS
 from .workloads import INSTANCES, Instance, select, suite
 from .workloads.sources import VARIABLE
 
@@ -274,6 +277,16 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' data")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_tpcc)
+    p = commands.add_parser("servers", help="measure web servers under load, natively and recorded")
+    p.add_argument("--servers", default=",".join(WEB_SERVERS), help=f"comma-separated: {', '.join(WEB_SERVERS)}")
+    p.add_argument("--modes", default=",".join(SERVER_MODES), help=f"comma-separated: {', '.join(SERVER_MODES)}")
+    p.add_argument("--requests", type=int, default=1_000_000)
+    p.add_argument("--clients", type=int, default=8, help="requests that are made at the same time")
+    p.add_argument("--keep-alive", action="store_true", help="make many requests on one connection")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' files and stores")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_servers)
     return parser
 
 
