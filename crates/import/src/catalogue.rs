@@ -6,6 +6,7 @@ use crate::ImportFormat;
 pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::strace::StraceFormat,
     &crate::audit::AuditFormat,
+    &crate::bpftrace::BpftraceFormat,
     &crate::openlineage::OpenLineageFormat,
     &crate::prov_json::ProvJsonFormat,
     &crate::reprozip::ReproZipFormat,

@@ -14,6 +14,11 @@ pub trait ImportFormat: Sync {
     /// One line about it.
     fn about(&self) -> &'static str;
 
+    /// A script for the tool, which writes logs of this format.
+    fn script(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Reads the log, and passes its operations to `records`. The log is read twice: at the second
     /// time, `known` are the findings of the first.
     ///

@@ -15,6 +15,7 @@
 //! Absent: stores, and the meaning of records, which belongs to the graph.
 
 mod audit;
+mod bpftrace;
 mod calls;
 mod catalogue;
 mod description;

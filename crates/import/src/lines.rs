@@ -35,6 +35,8 @@ pub(crate) struct LineFile {
     tid: Option<u32>,
     reader: BufReader<File>,
     number: u64,
+    /// The byte after each line.
+    end: u8,
 }
 
 impl LineFile {
@@ -47,7 +49,13 @@ impl LineFile {
             tid: thread_of(path),
             reader: BufReader::with_capacity(1 << 16, crate::inputs::open(path)?),
             number: 0,
+            end: b'\n',
         })
+    }
+
+    /// The same, with another byte after each line.
+    pub(crate) fn ended_by(self, end: u8) -> LineFile {
+        LineFile { end, ..self }
     }
 
     /// Reads the next line into `line`. Returns the number of bytes, 0 at the end.
@@ -58,12 +66,14 @@ impl LineFile {
             source,
         };
         let mut limited = (&mut self.reader).take(LONGEST);
-        let mut read = limited.read_until(b'\n', &mut line.bytes).map_err(fail)? as u64;
+        let mut read = limited
+            .read_until(self.end, &mut line.bytes)
+            .map_err(fail)? as u64;
         if read == 0 {
             return Ok(0);
         }
         self.number += 1;
-        line.is_last = line.bytes.last() != Some(&b'\n');
+        line.is_last = line.bytes.last() != Some(&self.end);
         line.is_cut = line.is_last && read == LONGEST;
         if line.is_cut {
             read += self.skip_line()?;
@@ -81,7 +91,7 @@ impl LineFile {
         let mut skipped = 0;
         loop {
             let piece = self.reader.fill_buf().map_err(Error::read(&self.path))?;
-            let end = memchr::memchr(b'\n', piece);
+            let end = memchr::memchr(self.end, piece);
             let taken = end.map_or(piece.len(), |end| end + 1);
             let over = taken == 0 || end.is_some();
             self.reader.consume(taken);

@@ -29,6 +29,10 @@ pub struct ImportArgs {
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
 
+    /// Print the script with which the tool writes logs of this format (bpftrace)
+    #[arg(long, conflicts_with = "files")]
+    pub print_script: bool,
+
     /// Name the run; other commands accept the name instead of the id
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -29,6 +29,9 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
         return list(args.json);
     };
     let format = import::format(name).ok_or_else(|| unknown_format(name))?;
+    if args.print_script {
+        return print_script(format);
+    }
     if args.files.is_empty() {
         return Err(Failure::misuse(format!(
             "the file is missing: backstory import {name} FILE"
@@ -91,6 +94,13 @@ fn list(as_json: bool) -> Outcome {
             Ok(())
         }
     })
+}
+
+fn print_script(format: &dyn ImportFormat) -> Outcome {
+    let script = format
+        .script()
+        .ok_or_else(|| Failure::misuse(format!("{} needs no script", format.name())))?;
+    answer(|out| out.write_all(script.as_bytes()))
 }
 
 fn unknown_format(name: &str) -> Failure {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-const LINE: &str = include_str!("documents/audit/line.sh");
-const WORDS: &str = "/tmp/words/";
+pub(super) const LINE: &str = include_str!("documents/audit/line.sh");
+pub(super) const WORDS: &str = "/tmp/words/";
 
 /// Backstory's own record of the line of the logs.
 fn own() -> Desk {
@@ -18,14 +18,14 @@ fn own() -> Desk {
     own
 }
 
-fn used(desk: &Desk, access: &str, work: &str) -> BTreeSet<String> {
+pub(super) fn used(desk: &Desk, access: &str, work: &str) -> BTreeSet<String> {
     let all = paths(desk, access).into_iter();
     let below = all.filter_map(|path| Some(path.strip_prefix(work)?.to_owned()));
     below.collect()
 }
 
 /// Programs with arguments and statuses. The logs begin before the line's shell.
-fn programs(desk: &Desk, with_status: bool) -> BTreeSet<String> {
+pub(super) fn programs(desk: &Desk, with_status: bool) -> BTreeSet<String> {
     let all = desk.json(&["processes", "--json"]);
     let program = |one: &Value| match with_status {
         true => format!("{} {} {}", one["exec_path"], one["argv"], one["exit"]),

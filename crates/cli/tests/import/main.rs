@@ -6,6 +6,7 @@
 mod agreement;
 mod audit;
 mod bad_input;
+mod bpftrace;
 mod documents;
 mod gaps;
 mod hostile;

@@ -1,8 +1,8 @@
 //! One record of auditd: a line.
 //!
 //! `type=KIND msg=audit(SECONDS.MILLISECONDS:SERIAL): key=value ...`. A value is a number or a
-//! string in quotes. A string with a space, a quote or a control character is in hexadecimal digits.
-//! `(null)` is no value. A log that is `ENRICHED` has the names of numbers after the byte
+//! string in quotes. A string with a space, a quote or a control character is in hexadecimal
+//! digits. `(null)` is no value. A log that is `ENRICHED` has the names of numbers after the byte
 //! 0x1d.
 
 use std::borrow::Cow;

@@ -79,6 +79,8 @@ pub(crate) struct TraceGaps {
     pub(crate) guessed_directory: bool,
     /// Processes that still live at the end.
     pub(crate) living: usize,
+    /// The tool has no way to leave calls out.
+    pub(crate) every_call: bool,
     /// Another reason says which calls the tool left out.
     pub(crate) is_selection_known: bool,
 }
@@ -100,7 +102,7 @@ impl TraceGaps {
 
     /// True unless an option of strace left calls out.
     pub(crate) fn has_every_call(&self) -> bool {
-        self.has_any(&OF_EVERY_PROGRAM)
+        self.every_call || self.has_any(&OF_EVERY_PROGRAM)
     }
 
     /// The effects of which the log has no call: `, and the log has no reads, no writes`.

@@ -1,16 +1,21 @@
 //! The gaps that are strace's own.
 
+use super::LineTool;
 use super::moments::TimeKind;
 use crate::calls::TracingTool;
 use backstory_eventlog::Reason;
 
 /// strace, and its options.
-pub(super) const STRACE: TracingTool = TracingTool {
-    name: "strace",
-    selection: " (-e)",
-    children: " (-f)",
-    descriptors: " (-y)",
-    strings: " (-s)",
+pub(super) const STRACE: LineTool = LineTool {
+    tool: TracingTool {
+        name: "strace",
+        selection: " (-e)",
+        children: " (-f)",
+        descriptors: " (-y)",
+        strings: " (-s)",
+    },
+    every_call: false,
+    expected: "a system call such as `openat(AT_FDCWD, \"file\", O_RDONLY) = 3`",
 };
 
 /// The reason of files without times (`-ff`).

@@ -3,9 +3,11 @@
 //!
 //! Invariant: memory is bounded by one line for each open file.
 
+use super::CallLines;
 use super::line::{Stamp, prefix};
 use crate::lines::{LineFile, LogLine, thread_of};
 use crate::{Error, LogFiles};
+use backstory_eventlog::Reason;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -57,14 +59,19 @@ impl<'a> LineSource<'a> {
         };
         Ok(LineSource { files, order })
     }
+}
 
-    /// True if nothing tells the order of operations of different threads.
-    pub(super) fn is_without_order(&self) -> bool {
-        matches!(self.order, FileOrder::ByBirth(..))
+impl CallLines for LineSource<'_> {
+    /// Without times, nothing tells the order of operations of different threads.
+    fn gaps(&self) -> Vec<Reason> {
+        match self.order {
+            FileOrder::ByBirth(..) => vec![super::gaps::without_order()],
+            _ => Vec::new(),
+        }
     }
 
-    /// A thread was made: without times, its lines come next.
-    pub(super) fn made(&mut self, tid: u32) -> Result<(), Error> {
+    /// Without times, the lines of a new thread come next.
+    fn made(&mut self, tid: u32) -> Result<(), Error> {
         if let FileOrder::ByBirth(open, waiting) = &mut self.order
             && let Some(index) = waiting.remove(&tid)
         {
@@ -73,8 +80,7 @@ impl<'a> LineSource<'a> {
         Ok(())
     }
 
-    /// Reads the next line into `line`. Returns the number of bytes, 0 at the end.
-    pub(super) fn next(&mut self, line: &mut LogLine) -> Result<u64, Error> {
+    fn next(&mut self, line: &mut LogLine) -> Result<u64, Error> {
         match &mut self.order {
             FileOrder::Single(file) => file.next(line),
             FileOrder::ByTime(heap, waiting) => {

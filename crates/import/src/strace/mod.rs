@@ -21,8 +21,10 @@ mod moments;
 mod open_calls;
 mod tracer;
 
+use crate::calls::TracingTool;
 use crate::lines::LogLine;
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
+use backstory_eventlog::Reason;
 use lines::LineSource;
 use moments::{Moments, TimeKind};
 use std::os::unix::ffi::OsStrExt;
@@ -35,7 +37,32 @@ const PATIENCE: usize = 1_000;
 const START: i64 = 2_000_000_000;
 /// A log is complete within this time after its last call, in ns.
 const END: i64 = 60_000_000_000;
-const EXPECTED: &str = "a system call such as `openat(AT_FDCWD, \"file\", O_RDONLY) = 3`";
+
+/// A tool whose lines are those of strace.
+pub(crate) struct LineTool {
+    /// The tool, and its options.
+    pub(crate) tool: TracingTool,
+    /// It has no way to leave calls out.
+    pub(crate) every_call: bool,
+    /// The text that a line should have.
+    pub(crate) expected: &'static str,
+}
+
+/// The lines of a tool, in the order of time.
+pub(crate) trait CallLines {
+    /// Reads the next line into `line`. Returns the number of bytes, 0 at the end.
+    fn next(&mut self, line: &mut LogLine) -> Result<u64, Error>;
+
+    /// A thread was made.
+    fn made(&mut self, _tid: u32) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Gaps of the source itself.
+    fn gaps(&self) -> Vec<Reason> {
+        Vec::new()
+    }
+}
 
 /// `strace`
 pub(crate) struct StraceFormat;
@@ -55,40 +82,51 @@ impl ImportFormat for StraceFormat {
         known: Option<&Findings>,
         records: &mut RecordLog,
     ) -> Result<Findings, Error> {
-        let moments = Moments::from(known.map_or(0, |known| known.time_base));
-        let mut tracer = Tracer::new(records, moments, known, root(job));
-        if known.is_none()
-            && let Some(cwd) = &job.cwd
-        {
-            tracer.state.findings.cwd = cwd.as_os_str().as_bytes().to_vec();
-        }
         let mut source = LineSource::open(job.files)?;
-        let mut line = LogLine::default();
-        loop {
-            let read = source.next(&mut line)?;
-            if read == 0 || tracer.state.records.has_failed() {
-                break;
-            }
-            (job.done)(read);
-            tracer.state.gaps.cut_lines += usize::from(line.is_cut);
-            tracer.state.gaps.is_cut_off |= line.is_last;
-            if !line.is_cut {
-                tracer.line(&line);
-            }
-            for made in tracer.take_made() {
-                source.made(made)?;
-            }
-            let is_other =
-                tracer.state.gaps.recognized == 0 && tracer.state.gaps.foreign >= PATIENCE;
-            if is_other {
-                break;
-            }
+        read_lines(job, known, records, &gaps::STRACE, &mut source)
+    }
+}
+
+/// Reads the lines of a tool to their end.
+pub(crate) fn read_lines(
+    job: &ImportJob<'_>,
+    known: Option<&Findings>,
+    records: &mut RecordLog,
+    tool: &LineTool,
+    source: &mut dyn CallLines,
+) -> Result<Findings, Error> {
+    let moments = Moments::from(known.map_or(0, |known| known.time_base));
+    let mut tracer = Tracer::new(records, moments, known, root(job));
+    tracer.state.gaps.every_call = tool.every_call;
+    if known.is_none()
+        && let Some(cwd) = &job.cwd
+    {
+        tracer.state.findings.cwd = cwd.as_os_str().as_bytes().to_vec();
+    }
+    let mut line = LogLine::default();
+    loop {
+        let read = source.next(&mut line)?;
+        if read == 0 || tracer.state.records.has_failed() {
+            break;
         }
-        tracer.end();
-        match known {
-            Some(known) => Ok(known.clone()),
-            None => found(job, tracer, source.is_without_order()),
+        (job.done)(read);
+        tracer.state.gaps.cut_lines += usize::from(line.is_cut);
+        tracer.state.gaps.is_cut_off |= line.is_last;
+        if !line.is_cut {
+            tracer.line(&line);
         }
+        for made in tracer.take_made() {
+            source.made(made)?;
+        }
+        let is_other = tracer.state.gaps.recognized == 0 && tracer.state.gaps.foreign >= PATIENCE;
+        if is_other {
+            break;
+        }
+    }
+    tracer.end();
+    match known {
+        Some(known) => Ok(known.clone()),
+        None => found(job, tracer, tool, source.gaps()),
     }
 }
 
@@ -99,7 +137,12 @@ fn root(job: &ImportJob<'_>) -> Option<Vec<u8>> {
 }
 
 /// The findings of the first reading.
-fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Findings, Error> {
+fn found(
+    job: &ImportJob<'_>,
+    tracer: Tracer<'_>,
+    tool: &LineTool,
+    own: Vec<Reason>,
+) -> Result<Findings, Error> {
     let gaps = &tracer.state.gaps;
     if gaps.recognized == 0 {
         let (file, line, column) = gaps.first_foreign.unwrap_or((0, 1, 1));
@@ -109,10 +152,10 @@ fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Fin
                 .files
                 .get(file)
                 .map_or_else(PathBuf::new, |file| file.path.clone()),
-            tool: "strace",
+            tool: tool.tool.name,
             line,
             column,
-            expected: EXPECTED,
+            expected: tool.expected,
         });
     }
     let mut findings = tracer.state.findings.clone();
@@ -132,8 +175,8 @@ fn found(job: &ImportJob<'_>, tracer: Tracer<'_>, unordered: bool) -> Result<Fin
         findings.cwd = directory_of(job).as_os_str().as_bytes().to_vec();
     }
     let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&findings.cwd));
-    findings.gaps = gaps.reasons(&gaps::STRACE, is_guess.then_some(&directory));
-    findings.gaps.extend(unordered.then(gaps::without_order));
+    findings.gaps = gaps.reasons(&tool.tool, is_guess.then_some(&directory));
+    findings.gaps.extend(own);
     findings.warnings = gaps::time_warnings(moments.kind());
     let born_here = |born: i64| born <= findings.started + START;
     let written_here = (findings.ended - START..=findings.ended + END).contains(&changed);
