@@ -4,7 +4,8 @@
 //! of a component is `wit/inspector.wit`: two functions of the file's name and contents.
 //!
 //! The component is compiled for Pulley, wasmtime's interpreter. No memory becomes executable, so
-//! the worker stays in the same sandbox as the built-in inspectors.
+//! the worker stays in the same sandbox as the built-in inspectors. A filter of graphs is another
+//! world (`filter.rs`).
 //!
 //! Invariant: a component costs at most [`FUEL`] instructions and [`MEMORY`] bytes, and calls
 //! nothing outside of itself. Absent: the limits of the whole process (crate `inspect`,
@@ -17,22 +18,19 @@ use backstory_inspection::Answer;
 use backstory_inspection::question::ReadQuestion;
 use serde_json::{Map, Value};
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+use wasmtime::{Store, StoreLimits, StoreLimitsBuilder};
+
+pub use component_engine::{FUEL, MEMORY};
+use component_engine::{because, engine, stopped, whole_chain};
+
+mod component_engine;
+pub mod filter;
 
 mod world {
     // The macro writes the functions, which have the documentation of the file.
     #![allow(missing_docs, clippy::all, clippy::pedantic)]
     wasmtime::component::bindgen!({ path: "wit", world: "inspector" });
 }
-
-/// Instructions that a component may execute.
-pub const FUEL: u64 = 400_000_000;
-
-/// Bytes of a component's memory. Two contents and what it makes of them must fit.
-pub const MEMORY: usize = 128 << 20;
-
-/// Bytes of a component's stack.
-const STACK: usize = 512 << 10;
 
 /// Answers a question by its component.
 pub fn answer(question: &ReadQuestion<'_>) -> Answer {
@@ -85,21 +83,6 @@ fn ask(question: &ReadQuestion<'_>, answer: &mut Answer) -> Read<()> {
     Ok(())
 }
 
-/// An engine that reserves hardly any address space, which the sandbox limits.
-fn engine() -> wasmtime::Result<Engine> {
-    let mut config = Config::new();
-    config
-        .target("pulley64")?
-        .consume_fuel(true)
-        .max_wasm_stack(STACK)
-        .memory_reservation(0)
-        .memory_reservation_for_growth(1 << 20)
-        .memory_guard_size(0)
-        .memory_init_cow(false)
-        .signals_based_traps(false);
-    Engine::new(&config)
-}
-
 /// The JSON object that a component wrote.
 fn object(text: &str) -> Read<Map<String, Value>> {
     serde_json::from_str(text).map_err(|error| {
@@ -107,25 +90,4 @@ fn object(text: &str) -> Read<Map<String, Value>> {
             "the inspector did not write a JSON object: {error}"
         ))
     })
-}
-
-/// Why a call did not return.
-fn stopped(error: wasmtime::Error) -> UnreadableContent {
-    match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => UnreadableContent(format!(
-            "the inspector was ended after {} million instructions",
-            FUEL / 1_000_000
-        )),
-        Some(trap) => UnreadableContent(format!("the inspector failed: {trap}")),
-        None => because("the inspector failed", &error),
-    }
-}
-
-/// An error with its first cause, which names the function or import.
-fn because(what: &str, error: &wasmtime::Error) -> UnreadableContent {
-    UnreadableContent(format!("{what}: {}", error.root_cause()))
-}
-
-fn whole_chain(error: wasmtime::Error) -> UnreadableContent {
-    UnreadableContent(format!("{error:#}"))
 }

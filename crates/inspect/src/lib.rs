@@ -20,6 +20,7 @@
 
 mod assignment;
 pub mod changes;
+pub mod expressions;
 pub mod facts;
 mod formats;
 pub mod plugin;

@@ -6,8 +6,8 @@
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-use backstory_inspect::{answer, plugin, sandbox, worker};
-use backstory_inspection::question;
+use backstory_inspect::{answer, expressions, plugin, sandbox, worker};
+use backstory_inspection::question::{self, JudgeHead};
 
 fn main() -> ExitCode {
     worker::main("backstory-inspect", run)
@@ -20,6 +20,9 @@ fn run() -> io::Result<()> {
     // caller's own; no byte of a content is looked at before the sandbox is closed.
     let length = fill(&mut input, &mut head)?;
     let bytes = &head[..length];
+    if let Some(asked) = question::judge_head(bytes) {
+        return judge(&asked, bytes, input);
+    }
     let is_plugin = question::command_of(bytes).is_some_and(|command| !command.is_empty());
     if !is_plugin {
         sandbox::enter()?;
@@ -34,8 +37,22 @@ fn run() -> io::Result<()> {
     worker::write(&answer(&question))
 }
 
+/// Evaluates a user's filter of graphs, or becomes it.
+fn judge(asked: &JudgeHead, bytes: &[u8], mut input: impl Read) -> io::Result<()> {
+    if asked.command.is_empty() {
+        sandbox::enter()?;
+    }
+    let mut all = bytes.to_vec();
+    input.read_to_end(&mut all)?;
+    let question = question::read_judge(&all).map_err(io::Error::other)?;
+    match &asked.expression {
+        None => Err(plugin::become_judge(&asked.command, question.lines)),
+        Some(expression) => expressions::write_verdicts(expression, question.lines),
+    }
+}
+
 /// The most bytes of the first line.
-const HEAD: usize = 16 << 10;
+const HEAD: usize = 32 << 10;
 
 /// Reads until the buffer is full or the input ends.
 fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {

@@ -60,6 +60,30 @@ fn start(question: &ReadQuestion<'_>) -> io::Result<std::convert::Infallible> {
         .exec())
 }
 
+/// Becomes a filter of graphs, whose standard input is `lines`. Returns only if it cannot be
+/// started, with the reason.
+pub fn become_judge(command: &[String], lines: &[u8]) -> io::Error {
+    let start = || {
+        let Some((program, args)) = command.split_first() else {
+            return Err(io::Error::other("the filter has no command"));
+        };
+        let input = memory_file(lines, MemfdFlags::CLOEXEC)?;
+        sandbox::enter_for_plugin()?;
+        let error = Command::new(program)
+            .args(args)
+            .stdin(Stdio::from(input))
+            .exec();
+        Err::<std::convert::Infallible, _>(io::Error::new(
+            error.kind(),
+            format!("cannot execute {program}: {error}"),
+        ))
+    };
+    match start() {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
 fn memory_file(bytes: &[u8], flags: MemfdFlags) -> io::Result<File> {
     let mut file = File::from(memfd_create("inspected", flags)?);
     file.write_all(bytes)?;

@@ -8,6 +8,8 @@
 //! | [`catalogue`] | lists the inspectors, and chooses one by a file's name and bytes |
 //! | [`question`] | the bytes that a worker reads |
 //! | [`worker`] | starts the worker, and limits its time and its answer |
+//! | [`judging`] | asks a user's filter about the nodes of a graph |
+//! | `worker_process` | starts a worker, limits its time and output, and ends it |
 //! | `component` | reads a user's inspector in WebAssembly |
 //! | [`answer`] | checks what came back |
 //! | [`answer_cache`] | keeps answers by digest, inspector and version |
@@ -26,10 +28,12 @@ pub mod answer;
 pub mod answer_cache;
 pub mod catalogue;
 mod component;
+pub mod judging;
 mod name_pattern;
 pub mod question;
 mod trouble;
 pub mod worker;
+mod worker_process;
 
 pub use answer::Answer;
 pub use answer_cache::AnswerCache;

@@ -53,6 +53,67 @@ pub struct ReadQuestion<'q> {
     pub contents: Vec<&'q [u8]>,
 }
 
+/// The first line of a question to a user's filter of graphs. The bytes of a component follow, and
+/// then the lines about nodes.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JudgeHead {
+    /// The length of the lines about nodes, in bytes.
+    pub lines: usize,
+    /// An expression in CEL.
+    #[serde(default)]
+    pub expression: Option<String>,
+    /// The command of a plug-in. Empty for other filters.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// The length of the WebAssembly component, in bytes.
+    #[serde(default)]
+    pub component: Option<usize>,
+}
+
+/// A question to a filter as a worker reads it.
+#[derive(Debug)]
+pub struct ReadJudge<'q> {
+    /// The first line.
+    pub head: JudgeHead,
+    /// The WebAssembly component; empty for other filters.
+    pub component: &'q [u8],
+    /// The lines about nodes.
+    pub lines: &'q [u8],
+}
+
+/// The bytes of a question to a filter.
+pub fn judge_bytes(head: &JudgeHead, component: &[u8], lines: &[u8]) -> Vec<u8> {
+    let head = serde_json::to_vec(head).unwrap_or_default();
+    [&head, &b"\n"[..], component, lines].concat()
+}
+
+/// The first line, of which `bytes` need not contain more. `None` if it is not the line of a
+/// question to a filter.
+pub fn judge_head(bytes: &[u8]) -> Option<JudgeHead> {
+    let end = bytes.iter().position(|&byte| byte == b'\n')?;
+    serde_json::from_slice(&bytes[..end]).ok()
+}
+
+/// Reads a question to a filter.
+///
+/// # Errors
+/// A sentence that says which part of the bytes is wrong.
+pub fn read_judge(bytes: &[u8]) -> Result<ReadJudge<'_>, String> {
+    let head = judge_head(bytes).ok_or("the question has no first line")?;
+    let end = bytes.iter().position(|&byte| byte == b'\n');
+    let rest = &bytes[end.unwrap_or_default() + 1..];
+    let split = rest.split_at_checked(head.component.unwrap_or(0));
+    match split {
+        Some((component, lines)) if lines.len() == head.lines => Ok(ReadJudge {
+            component,
+            lines,
+            head,
+        }),
+        _ => Err("the question does not have the length that its first line names".to_owned()),
+    }
+}
+
 /// The plug-in's command in the first line, of which `bytes` need not contain more. `None` if that
 /// line is not whole.
 pub fn command_of(bytes: &[u8]) -> Option<Vec<String>> {

@@ -4,35 +4,20 @@
 //! file system. The worker takes its own rights away before it reads the question (crate
 //! `inspect`, `sandbox.rs`). The limits here hold whatever the worker does.
 
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::process::ExitStatus;
 
 use crate::answer::{self, Answer};
 use crate::question::{Question, QuestionHead};
+use crate::worker_process::{Stopped, WorkerProcess, Written, how, memory_file};
 use crate::{COMPONENT_WORKER, InspectorEntry, LARGEST_CONTENT, Trouble, WORKER, component};
+
+pub use crate::worker_process::{MOST_SECONDS, PROCESSOR_SECONDS, SECONDS, printable};
 
 /// Where packages install the worker, from the directory above the main program's.
 const LIBEXEC: &str = "libexec/backstory";
-
-/// The processor time that the worker may take, in seconds.
-pub const PROCESSOR_SECONDS: u64 = 2;
-
-/// The time after which a worker is killed that waits for something, in seconds.
-pub const SECONDS: u64 = 10;
-
-/// The time after which every worker is killed, in seconds. On a busy machine the worker, which has
-/// the lowest priority, can wait long for a processor.
-pub const MOST_SECONDS: u64 = 120;
-
-/// The most bytes of the worker's last words that are read.
-const LAST_WORDS: usize = 4096;
 
 /// The installed worker.
 #[derive(Debug, Clone)]
@@ -54,6 +39,11 @@ impl InspectionWorker {
             Some(program) => Ok(InspectionWorker { program }),
             None => Err(Trouble::NoWorker(libexec)),
         }
+    }
+
+    /// The worker's executable.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// The worker at this path.
@@ -95,25 +85,16 @@ impl InspectionWorker {
             program: program.clone(),
             cause,
         };
-        let input = memory_file(entry, component, question).map_err(not_started)?;
-        let child = Command::new(&program)
-            .stdin(Stdio::from(input))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .current_dir("/")
-            .env_remove("LD_PRELOAD")
-            .env_remove("RUST_BACKTRACE")
-            .spawn()
-            .map_err(not_started)?;
-        let mut running = RunningWorker { child };
-        let wrote = running.outputs().map_err(not_started)?;
+        let input = question_file(entry, component, question).map_err(not_started)?;
+        let mut running = WorkerProcess::start(&program, input).map_err(not_started)?;
+        let wrote = running.outputs(answer::LONGEST).map_err(not_started)?;
         let status = match wrote.stopped {
             Some(Stopped::Late(seconds)) => return Err(asked.too_slow(seconds)),
             Some(Stopped::Long) => {
                 let because = format!("it has more than {} KiB", answer::LONGEST >> 10);
                 return Err(asked.refused(because));
             }
-            None => running.child.wait().map_err(not_started)?,
+            None => running.wait().map_err(not_started)?,
         };
         asked.judged(entry.version, status, &wrote)
     }
@@ -135,7 +116,7 @@ impl InspectionWorker {
 }
 
 /// The question in a memory file that no process can change.
-fn memory_file(
+fn question_file(
     entry: &InspectorEntry,
     component: Option<&[u8]>,
     question: &Question<'_>,
@@ -148,19 +129,11 @@ fn memory_file(
         command: entry.command.clone(),
         component: component.map(<[u8]>::len),
     };
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = std::fs::File::from(memfd_create("inspected", flags)?);
-    serde_json::to_writer(&mut file, &head)?;
-    file.write_all(b"\n")?;
-    for content in component.into_iter().chain(question.contents()) {
-        file.write_all(content)?;
-    }
-    file.seek(SeekFrom::Start(0))?;
-    fcntl_add_seals(
-        &file,
-        SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
-    )?;
-    Ok(file)
+    let mut line = serde_json::to_vec(&head)?;
+    line.push(b'\n');
+    let first: [&[u8]; 2] = [&line, component.unwrap_or_default()];
+    let parts: Vec<&[u8]> = first.into_iter().chain(question.contents()).collect();
+    memory_file(&parts)
 }
 
 /// Names the inspector and the file in messages.
@@ -209,145 +182,4 @@ impl AskedQuestion<'_> {
             None => Ok(answer),
         }
     }
-}
-
-/// How a process ended, with the last line that it wrote.
-fn how(status: ExitStatus, errors: &[u8]) -> String {
-    let how = match (status.signal(), status.code()) {
-        (Some(libc::SIGSYS), _) => "it made a system call that it may not make".to_owned(),
-        (Some(signal), _) => format!("it was ended by signal {signal}"),
-        (None, code) => format!("it exited with {}", code.unwrap_or_default()),
-    };
-    let text = String::from_utf8_lossy(errors);
-    match text.lines().rfind(|line| !line.trim().is_empty()) {
-        Some(last) => format!("{how} ({})", printable(last.trim())),
-        None => how,
-    }
-}
-
-/// A text of foreign origin without characters that a terminal would obey.
-pub fn printable(text: &str) -> String {
-    text.chars()
-        .map(|char| {
-            if answer::is_control(char) {
-                '\u{fffd}'
-            } else {
-                char
-            }
-        })
-        .collect()
-}
-
-/// A worker that is killed when its caller stops waiting for it.
-struct RunningWorker {
-    child: Child,
-}
-
-impl Drop for RunningWorker {
-    fn drop(&mut self) {
-        // A process that has ended is not harmed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Why no more of an output was read.
-#[derive(Debug, Clone, Copy)]
-enum Stopped {
-    /// The worker took this many seconds.
-    Late(u64),
-    Long,
-}
-
-/// The output of the worker.
-struct Written {
-    answer: Vec<u8>,
-    errors: Vec<u8>,
-    stopped: Option<Stopped>,
-}
-
-impl RunningWorker {
-    /// True if the worker runs, or could run if a processor were free. The limit of processor time
-    /// ends such a worker.
-    fn wants_processor(&self) -> bool {
-        let stat = std::fs::read(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        let state =
-            backstory_sys::process_tree::stat_fields(&stat).and_then(|mut fields| fields.next());
-        state == Some("R")
-    }
-
-    /// Reads both outputs until the worker closes them, or a limit is reached.
-    fn outputs(&mut self) -> io::Result<Written> {
-        let begin = Instant::now();
-        let mut end = begin + Duration::from_secs(SECONDS);
-        let mut stdout = self.child.stdout.take();
-        let mut stderr = self.child.stderr.take();
-        let mut wrote = Written {
-            answer: Vec::new(),
-            errors: Vec::new(),
-            stopped: None,
-        };
-        while stdout.is_some() || stderr.is_some() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                if begin.elapsed().as_secs() < MOST_SECONDS && self.wants_processor() {
-                    end = Instant::now() + Duration::from_millis(200);
-                    continue;
-                }
-                wrote.stopped = Some(Stopped::Late(begin.elapsed().as_secs()));
-                break;
-            }
-            let (ready_out, ready_err) = ready(&stdout, &stderr, left)?;
-            if ready_out && !more(&mut stdout, &mut wrote.answer, usize::MAX)? {
-                stdout = None;
-            }
-            if ready_err && !more(&mut stderr, &mut wrote.errors, LAST_WORDS)? {
-                stderr = None;
-            }
-            if wrote.answer.len() > answer::LONGEST {
-                wrote.stopped = Some(Stopped::Long);
-                break;
-            }
-        }
-        Ok(wrote)
-    }
-}
-
-/// Waits until one of the outputs can be read. Tells which.
-fn ready(
-    stdout: &Option<impl AsFd>,
-    stderr: &Option<impl AsFd>,
-    left: Duration,
-) -> io::Result<(bool, bool)> {
-    let mut waited: Vec<PollFd<'_>> = Vec::new();
-    if let Some(stdout) = stdout {
-        waited.push(PollFd::new(stdout, PollFlags::IN));
-    }
-    if let Some(stderr) = stderr {
-        waited.push(PollFd::new(stderr, PollFlags::IN));
-    }
-    let left = Timespec {
-        tv_sec: left.as_secs() as i64,
-        tv_nsec: i64::from(left.subsec_nanos()),
-    };
-    match poll(&mut waited, Some(&left)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mut states = waited.iter().map(|fd| !fd.revents().is_empty());
-    let first = stdout.is_some() && states.next().unwrap_or(false);
-    let second = stderr.is_some() && states.next().unwrap_or(false);
-    Ok((first, second))
-}
-
-/// Reads what is there. Bytes over `most` are dropped. False at the end.
-fn more(from: &mut Option<impl Read>, into: &mut Vec<u8>, most: usize) -> io::Result<bool> {
-    let mut part = [0; 16384];
-    let Some(from) = from else {
-        return Ok(false);
-    };
-    let read = from.read(&mut part)?;
-    let room = most.saturating_sub(into.len()).min(read);
-    into.extend_from_slice(&part[..room]);
-    Ok(read > 0)
 }

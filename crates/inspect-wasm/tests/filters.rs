@@ -1,0 +1,42 @@
+//! Users' filters of graphs in WebAssembly, each in a real worker.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use backstory_inspection::InspectionWorker;
+use backstory_inspection::judging::{JudgeProgram, JudgeTrouble, judge_by};
+
+fn judged(component: &[u8], lines: &str) -> Result<String, JudgeTrouble> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("filter.wasm");
+    std::fs::write(&path, component).unwrap();
+    let worker = PathBuf::from(env!("CARGO_BIN_EXE_backstory-inspect-wasm"));
+    let worker = InspectionWorker::at(worker.with_file_name("backstory-inspect"));
+    let answer = judge_by(&worker, &JudgeProgram::Component(path), lines.as_bytes())?;
+    Ok(String::from_utf8(answer).unwrap())
+}
+
+#[test]
+fn a_component_judges_nodes() {
+    let component = wat::parse_str(include_str!("first_node.wat")).unwrap();
+    let answer = judged(&component, "{}\n{\"id\":0}\n").unwrap();
+    assert_eq!(answer, "{\"id\":0,\"action\":\"drop\"}\n");
+    let large = format!("{{}}\n{}", "{\"id\":0}\n".repeat(400_000));
+    assert_eq!(judged(&component, &large).unwrap(), answer);
+}
+
+#[test]
+fn a_component_that_loops_refuses_or_is_of_another_world_is_an_error() {
+    let component = wat::parse_str(include_str!("first_node.wat")).unwrap();
+    let other = wat::parse_str(include_str!("first_byte.wat")).unwrap();
+    for (component, lines, why) in [
+        (&component[..], "!", "was ended"),
+        (&component, "?", "no node is mine"),
+        (&other, "{}", "filter@1.0.0"),
+        (b"\0asm nothing", "{}", "not a WebAssembly component"),
+    ] {
+        let failure = judged(component, lines).unwrap_err().to_string();
+        assert!(failure.contains(why), "{lines}: {failure}");
+    }
+}

@@ -1,0 +1,225 @@
+//! A worker process: its start, the limits on its time and output, and its end.
+//!
+//! Invariant: no worker outlives the value that stands for it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+use crate::answer;
+
+/// The processor time that the worker may take, in seconds.
+pub const PROCESSOR_SECONDS: u64 = 2;
+
+/// The time after which a worker is killed that waits for something, in seconds.
+pub const SECONDS: u64 = 10;
+
+/// The time after which every worker is killed, in seconds. On a busy machine the worker, which has
+/// the lowest priority, can wait long for a processor.
+pub const MOST_SECONDS: u64 = 120;
+
+/// The most bytes of the worker's last words that are read.
+const LAST_WORDS: usize = 4096;
+
+/// The input of a worker in a memory file that no process can change.
+pub(crate) fn memory_file(parts: &[&[u8]]) -> io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create("inspected", flags)?);
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.seek(SeekFrom::Start(0))?;
+    fcntl_add_seals(
+        &file,
+        SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+    )?;
+    Ok(file)
+}
+
+/// How a process ended, with the last line that it wrote.
+pub(crate) fn how(status: ExitStatus, errors: &[u8]) -> String {
+    let how = match (status.signal(), status.code()) {
+        (Some(libc::SIGSYS), _) => "it made a system call that it may not make".to_owned(),
+        (Some(signal), _) => format!("it was ended by signal {signal}"),
+        (None, code) => format!("it exited with {}", code.unwrap_or_default()),
+    };
+    let text = String::from_utf8_lossy(errors);
+    match text.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(last) => format!("{how} ({})", printable(last.trim())),
+        None => how,
+    }
+}
+
+/// A text of foreign origin without characters that a terminal would obey.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .map(|char| {
+            if answer::is_control(char) {
+                '\u{fffd}'
+            } else {
+                char
+            }
+        })
+        .collect()
+}
+
+/// A worker that is killed when its caller stops waiting for it.
+pub(crate) struct WorkerProcess {
+    child: Child,
+    /// The worker leads a process group, which ends with it.
+    leads_group: bool,
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_raw(self.child.id() as i32);
+        if let Some(group) = group.filter(|_| self.leads_group) {
+            let kill = rustix::process::Signal::KILL;
+            let _ = rustix::process::kill_process_group(group, kill);
+        }
+        // A process that has ended is not harmed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Why no more of an output was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stopped {
+    /// The worker took this many seconds.
+    Late(u64),
+    /// It wrote too much.
+    Long,
+}
+
+/// The output of the worker.
+pub(crate) struct Written {
+    pub answer: Vec<u8>,
+    pub errors: Vec<u8>,
+    pub stopped: Option<Stopped>,
+}
+
+impl WorkerProcess {
+    /// Starts a worker with this standard input.
+    pub fn start(program: &Path, input: File) -> io::Result<WorkerProcess> {
+        WorkerProcess::spawn(program, input, false)
+    }
+
+    /// Starts a worker whose own children end with it.
+    pub fn start_group(program: &Path, input: File) -> io::Result<WorkerProcess> {
+        WorkerProcess::spawn(program, input, true)
+    }
+
+    fn spawn(program: &Path, input: File, leads_group: bool) -> io::Result<WorkerProcess> {
+        let mut command = Command::new(program);
+        if leads_group {
+            command.process_group(0);
+        }
+        let child = command
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .current_dir("/")
+            .env_remove("LD_PRELOAD")
+            .env_remove("RUST_BACKTRACE")
+            .spawn()?;
+        Ok(WorkerProcess { child, leads_group })
+    }
+
+    /// Waits for the end of the worker.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    /// True if the worker runs, or could run if a processor were free. The limit of processor time
+    /// ends such a worker.
+    fn wants_processor(&self) -> bool {
+        let stat = std::fs::read(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let state =
+            backstory_sys::process_tree::stat_fields(&stat).and_then(|mut fields| fields.next());
+        state == Some("R")
+    }
+
+    /// Reads both outputs until the worker closes them, or a limit is reached. The answer may have
+    /// `longest` bytes.
+    pub fn outputs(&mut self, longest: usize) -> io::Result<Written> {
+        let begin = Instant::now();
+        let mut end = begin + Duration::from_secs(SECONDS);
+        let mut stdout = self.child.stdout.take();
+        let mut stderr = self.child.stderr.take();
+        let mut wrote = Written {
+            answer: Vec::new(),
+            errors: Vec::new(),
+            stopped: None,
+        };
+        while stdout.is_some() || stderr.is_some() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                if begin.elapsed().as_secs() < MOST_SECONDS && self.wants_processor() {
+                    end = Instant::now() + Duration::from_millis(200);
+                    continue;
+                }
+                wrote.stopped = Some(Stopped::Late(begin.elapsed().as_secs()));
+                break;
+            }
+            let (ready_out, ready_err) = ready(&stdout, &stderr, left)?;
+            if ready_out && !more(&mut stdout, &mut wrote.answer, usize::MAX)? {
+                stdout = None;
+            }
+            if ready_err && !more(&mut stderr, &mut wrote.errors, LAST_WORDS)? {
+                stderr = None;
+            }
+            if wrote.answer.len() > longest {
+                wrote.stopped = Some(Stopped::Long);
+                break;
+            }
+        }
+        Ok(wrote)
+    }
+}
+
+/// Waits until one of the outputs can be read. Tells which.
+fn ready(
+    stdout: &Option<impl AsFd>,
+    stderr: &Option<impl AsFd>,
+    left: Duration,
+) -> io::Result<(bool, bool)> {
+    let mut waited: Vec<PollFd<'_>> = Vec::new();
+    if let Some(stdout) = stdout {
+        waited.push(PollFd::new(stdout, PollFlags::IN));
+    }
+    if let Some(stderr) = stderr {
+        waited.push(PollFd::new(stderr, PollFlags::IN));
+    }
+    let left = Timespec {
+        tv_sec: left.as_secs() as i64,
+        tv_nsec: i64::from(left.subsec_nanos()),
+    };
+    match poll(&mut waited, Some(&left)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut states = waited.iter().map(|fd| !fd.revents().is_empty());
+    let first = stdout.is_some() && states.next().unwrap_or(false);
+    let second = stderr.is_some() && states.next().unwrap_or(false);
+    Ok((first, second))
+}
+
+/// Reads what is there. Bytes over `most` are dropped. False at the end.
+fn more(from: &mut Option<impl Read>, into: &mut Vec<u8>, most: usize) -> io::Result<bool> {
+    let mut part = [0; 16384];
+    let Some(from) = from else {
+        return Ok(false);
+    };
+    let read = from.read(&mut part)?;
+    let room = most.saturating_sub(into.len()).min(read);
+    into.extend_from_slice(&part[..room]);
+    Ok(read > 0)
+}
