@@ -21,6 +21,7 @@ pub mod inputs;
 pub mod inspect;
 pub mod lineage;
 pub mod mount;
+pub mod pipeline;
 pub mod program;
 pub mod record;
 pub mod remote;
@@ -42,6 +43,7 @@ use inputs::InputsArgs;
 use inspect::{InspectArgs, UndoArgs};
 use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
 use mount::MountArgs;
+use pipeline::PipelineCommand;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
 use remote::RemoteSideArgs;
@@ -112,6 +114,10 @@ pub enum Command {
     /// Print the configuration of recorded shells, and the mistakes in it
     #[command(after_help = shell::CONFIG)]
     Config(ConfigArgs),
+
+    /// Show, change and test the filters between recorded runs and the store
+    #[command(subcommand, after_help = pipeline::EXAMPLES)]
+    Pipeline(PipelineCommand),
 
     /// Show a directory at a mount point, and record what any process does there
     #[command(after_help = mount::EXAMPLES)]

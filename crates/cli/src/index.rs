@@ -28,10 +28,13 @@ use backstory_eventlog::{self as eventlog, Identities, Log, Reason};
 use backstory_files::Ident;
 use backstory_files::regular;
 use backstory_graph as graph;
+use backstory_pipeline::{FilteredRun, Pipeline, PipelineReport};
 use backstory_session::{self as session, IdentityResolver, RecordingResult};
 use backstory_store::{self as store, Home, Store};
 
 use crate::error::chain;
+use crate::filtered_indexing::{LoggedRun, append_filtered, filtered};
+use crate::pipeline_file::PipelineFiles;
 use crate::text::progress::{Progress, Unit};
 use crate::text::when;
 
@@ -141,9 +144,10 @@ pub fn bring_up_to_date(
                 ))
             }
         };
+        let files = PipelineFiles::load(home);
         for run in runs {
             let size = bytes(&run);
-            if let Err(error) = index(home, &run, store) {
+            if let Err(error) = index(home, &run, store, files.pipeline.as_ref()) {
                 match error {
                     LogError::Store(error) if is_the_stores_own(&error) => return Err(error.into()),
                     error => failed.push(mark(home, run.clone(), &error)?),
@@ -250,14 +254,53 @@ fn recover(home: &Home) -> Result<(), Error> {
     Ok(())
 }
 
-/// Folds one finalized log into a store that does not have the run. An error says in one line why
-/// the log cannot be folded.
-pub fn fold_into(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), String> {
-    index(home, run, store).map_err(|error| chain(&error))
+/// Folds one finalized log into a store that does not have the run, through filters if there are
+/// any. An error says in one line why the log cannot be folded.
+pub fn fold_into(
+    home: &Home,
+    run: &str,
+    store: &mut dyn Store,
+    pipeline: Option<&Pipeline>,
+) -> Result<(), String> {
+    index(home, run, store, pipeline).map_err(|error| chain(&error))
+}
+
+/// Filters the graph of a finalized log, and changes nothing.
+pub fn filter_log(
+    home: &Home,
+    run: &str,
+    store: &dyn Store,
+    pipeline: &Pipeline,
+) -> Result<(FilteredRun, PipelineReport), String> {
+    let mut result = None;
+    with_log(home, run, &mut |run, body| {
+        result = Some(filtered(store, run.header, pipeline, body)?);
+        Ok(())
+    })
+    .map_err(|error| chain(&error))?;
+    result.ok_or_else(|| "the log was not read".to_owned())
 }
 
 /// Indexes one finalized log.
-fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> {
+fn index(
+    home: &Home,
+    run: &str,
+    store: &mut dyn Store,
+    pipeline: Option<&Pipeline>,
+) -> Result<(), LogError> {
+    with_log(home, run, &mut |run, body| match pipeline {
+        None => store.append(run.header, run.end, run.bytes, body).map(drop),
+        Some(pipeline) => append_filtered(store, run, pipeline, body),
+    })?;
+    forget_mark(home, run);
+    Ok(())
+}
+
+/// Appends a run, of which `body` emits the graph.
+type Append<'a> = dyn FnMut(LoggedRun<'_>, &mut store::Body<'_>) -> store::Result<()> + 'a;
+
+/// Passes the run of a finalized log and its fold to `append`.
+fn with_log(home: &Home, run: &str, append: &mut Append<'_>) -> Result<(), LogError> {
     let path = home.log_path(run);
     let log = Log::open(&path)?;
     let bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
@@ -285,7 +328,12 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         true => preserved_identities(&log),
         false => PreservedIdentities::new(),
     };
-    store.append(&header, &end, bytes, &mut |sink| {
+    let logged = LoggedRun {
+        header: &header,
+        end: &end,
+        bytes,
+    };
+    append(logged, &mut |sink| {
         if log.resolved() {
             let known = LoggedIdentities(log.identities(), &kept);
             return graph::fold(&header, Some(&end), events(), &known, sink);
@@ -300,7 +348,6 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
             .finish()
             .map_err(store::Error::source_failed)
     })?;
-    forget_mark(home, run);
     progress.end();
     Ok(())
 }

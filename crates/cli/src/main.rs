@@ -10,13 +10,16 @@ mod commands;
 mod consent;
 mod contents_writer;
 mod current_store;
+mod delivery;
 mod ending;
 mod error;
 mod file_inspector;
+mod filtered_indexing;
 mod index;
 mod json;
 mod pager;
 mod parameter_file;
+mod pipeline_file;
 mod recorded_shell;
 mod recording_options;
 mod remote;
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Command::GitNote(args) => commands::git_note::run(args, store),
         Command::Name(args) => commands::manage::name(args, store),
         Command::Index(args) => commands::manage::index(args, store),
+        Command::Pipeline(command) => commands::pipeline::run(command, store),
         Command::Blame(args) => commands::blame::run(args, store),
         Command::Contents(args) => commands::contents::run(args, store),
         Command::Serve(args) => commands::serve::run(args, store),
@@ -150,6 +154,7 @@ fn uses_tools(command: &Command) -> bool {
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
             | Command::RehearseContent(_)
+            | Command::Pipeline(_)
             | Command::Doctor(_)
             | Command::Emit(_)
             | Command::Completions(_)

@@ -84,6 +84,8 @@ impl ShellPolicy {
                             let what = format!("{known} is not a table: it is ignored");
                             warnings.push((name.span().start, what));
                         }
+                        // `pipeline_file` reads these.
+                        ("filter" | "store", DeValue::Array(_)) => {}
                         (other, _) => warnings.push((name.span().start, unknown(other))),
                     }
                 }

@@ -155,6 +155,11 @@ fn hide(
     made_before: &dyn Fn(&Entity) -> bool,
 ) {
     let mut number = 0;
+    let first = ActivityId(0);
+    let directory = graph
+        .activities
+        .get(&first)
+        .map(|activity| activity.cwd.clone());
     for id in anonymous.entities.iter().filter_map(|id| entities.get(id)) {
         let Some(entity) = graph.entities.get_mut(id) else {
             continue;
@@ -183,7 +188,9 @@ fn hide(
         activity.argv = vec![name(number)];
         activity.env_set = Vec::new();
         activity.env_unset = Vec::new();
-        activity.cwd = b"/".as_slice().into();
+        if let Some(directory) = &directory {
+            activity.cwd.clone_from(directory);
+        }
     }
 }
 

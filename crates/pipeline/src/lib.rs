@@ -13,11 +13,25 @@
 //! Absent: the recorded process, in which no filter runs; the redaction of secrets while a run is
 //! recorded (crate `session`).
 
+pub mod configuration;
 mod contraction;
+pub mod filter;
+mod filtering;
 mod flows;
+mod judge;
+mod matching;
+mod node_facts;
 mod parallel_flows;
 mod renumbering;
+pub mod report;
+pub mod run_graph;
+mod step_merging;
+mod substitution;
 mod taken_nodes;
 
 pub use contraction::{ANONYMOUS, Contraction, contract};
+pub use filter::Filter;
+pub use filtering::{FilteredRun, Pipeline};
+pub use judge::BATCH;
+pub use report::{FilterReport, PipelineReport};
 pub use taken_nodes::TakenNodes;

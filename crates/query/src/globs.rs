@@ -13,6 +13,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     set: GlobSet,
+    patterns: Vec<String>,
 }
 
 impl Globs {
@@ -38,7 +39,16 @@ impl Globs {
         let set = set
             .build()
             .map_err(|e| Error::BadPattern("these together".to_owned(), e.kind().to_string()))?;
-        Ok(Globs { set })
+        let patterns = patterns.iter().map(|pattern| pattern.as_ref().to_owned());
+        Ok(Globs {
+            set,
+            patterns: patterns.collect(),
+        })
+    }
+
+    /// The patterns, as they were written.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
     }
 
     /// True if one of the patterns matches this path.

@@ -13,6 +13,7 @@ use crate::args::runs::{NameArgs, NoteArgs, RmArgs};
 use crate::checkout;
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
+use crate::delivery;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
 use crate::remote;
@@ -84,6 +85,9 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     // checkpoint.
     if store.has_long_log() {
         store.bring_in_log()?;
+    }
+    for failure in delivery::deliver(&home, &*store, busy)? {
+        complain(&failure);
     }
     drop(store);
     remote::returning::fetch(&home, busy)?;

@@ -28,6 +28,7 @@ mod own_files;
 mod path_log;
 pub mod pause;
 pub mod peers;
+pub mod pipeline;
 pub mod processes;
 pub mod record;
 mod reference;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::{ImportedFile, ImportedLog, Modes};
+use backstory_pipeline::PipelineReport;
 use backstory_query::answer::{RunDetails, RunSummary};
 use backstory_query::{self as query, RemoteEnd};
 use backstory_store::{Annotation, GraphStore};
@@ -21,6 +22,7 @@ use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
+use crate::pipeline_file::{effect, report_fields};
 use crate::text::shell::{self, Call};
 use crate::text::style::{Role, Style};
 use crate::text::{when, words};
@@ -35,6 +37,8 @@ struct ShownRun<'a> {
     /// `None` if the run was recorded without contents.
     stored: Option<&'a StoredContents>,
     own: OwnFiles,
+    /// The report of the filters, if there were any.
+    filters: Option<PipelineReport>,
 }
 
 /// Prints a run.
@@ -60,11 +64,24 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
         details: &details,
         stored: stored.as_ref(),
         own,
+        filters: filters(&current, &run)?,
     };
     answer(|out| match args.run.json {
         true => json::object(out, fields(&shown)),
         false => text(&shown, args.verbose, Style::of_stdout(), out),
     })
+}
+
+/// The report of the filters that the run passed.
+fn filters(current: &CurrentStore, run: &str) -> Result<Option<PipelineReport>, Failure> {
+    let Some(record) = current.store.run(run)? else {
+        return Ok(None);
+    };
+    let records = current.store.extended(record.key)?;
+    let mut reports = records
+        .iter()
+        .filter_map(|(_, _, kind, payload)| PipelineReport::decode(kind, payload));
+    Ok(reports.next())
 }
 
 /// The files that the run's command began with as standard output and errors.
@@ -126,6 +143,10 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
         ("usage", usage(details.usage.as_ref())),
         ("own_inputs", Value::array(&shown.own.inputs)),
         ("own_outputs", Value::array(&shown.own.outputs)),
+        (
+            "filtered",
+            shown.filters.as_ref().map_or(Value::Null, report_fields),
+        ),
         (
             "contents",
             shown.stored.map_or(Value::Null, StoredContents::json),
@@ -190,6 +211,9 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     };
     lines.line("result", &end)?;
     verdict(shown.details, &mut lines)?;
+    if let Some(report) = &shown.filters {
+        filtered(report, &mut lines)?;
+    }
     if let Some(name) = &run.name {
         lines.line("name", &one_line(name))?;
     }
@@ -251,6 +275,22 @@ fn remote(end: &RemoteEnd) -> String {
         (None, true) => format!("started a run on {machine}, which is not in this store"),
         (None, false) => format!("started on {machine} by a run that is not in this store"),
     }
+}
+
+/// Prints how much each filter took or changed.
+fn filtered(report: &PipelineReport, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
+    for filter in &report.filters {
+        let text = format!("{} ({}): {}", filter.name, filter.action, effect(filter));
+        lines.line("filtered", &one_line(&text))?;
+    }
+    let (files, processes) = (report.anonymous.files, report.anonymous.processes);
+    if files + processes > 0 {
+        let files = words::counted(files, "file", "files");
+        let processes = words::counted(processes, "process", "processes");
+        let text = format!("{files} and {processes} stay without a name, for lineage");
+        lines.line("  of these", &text)?;
+    }
+    Ok(())
 }
 
 /// Whether the record is complete, and why not.

@@ -33,6 +33,8 @@ mod exchange_ssh;
 mod export;
 mod exported_steps;
 mod exported_workflows;
+mod filter_programs;
+mod filters;
 mod forget;
 mod generated;
 mod git_note;

@@ -21,6 +21,7 @@ use crate::args::store::StoreRebuildArgs;
 use crate::error::{Failure, complain};
 use crate::index;
 use crate::json;
+use crate::pipeline_file::PipelineFiles;
 use crate::text::progress::{Progress, Unit};
 use crate::text::words::counted;
 
@@ -139,9 +140,10 @@ fn build(home: &Home, database: &DatabaseFiles, old: &OldDatabase) -> Result<usi
         "building the graphs of {}",
         counted(runs.len(), "run", "runs")
     );
+    let files = PipelineFiles::load(home);
     let progress = Progress::of(&what, runs.iter().map(bytes).sum(), Unit::Bytes);
     for run in &runs {
-        let done = index::fold_into(home, run, &mut new);
+        let done = index::fold_into(home, run, &mut new, files.pipeline.as_ref());
         progress.done.add(bytes(run));
         match done {
             Ok(()) => indexed += 1,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_eventlog::Log;
 use backstory_files::Digest;
+use backstory_pipeline::report;
 use backstory_store::{
     self as store, ActivityKey, DatabaseFiles, GraphStore, Home, MemoryStore, RunRecord, Store,
     StoreEngine, broken_rule, examine,
@@ -165,11 +166,16 @@ impl Damaged {
     fn against_log(&self, current: &CurrentStore, run: &RunRecord) -> Option<String> {
         let id = &run.header.id;
         let log = Log::open(current.home.log_path(id)).ok()?;
-        if !log.resolved() {
+        // The filters of today need not be those of that day.
+        let records = current.store.extended(run.key).ok()?;
+        let is_filtered = records
+            .iter()
+            .any(|(_, _, kind, _)| **kind == *report::KIND);
+        if !log.resolved() || is_filtered {
             return None;
         }
         let mut again = MemoryStore::default();
-        index::fold_into(&current.home, id, &mut again).ok()?;
+        index::fold_into(&current.home, id, &mut again, None).ok()?;
         let same = agree(&current.store, run, &again);
         let differs = || {
             "its graph is not the one of its log: it was damaged, or another version of backstory made it"

@@ -1,0 +1,235 @@
+//! Filters that are expressions or programs of the user, in a process with limits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use backstory_testkit::need::{needs, skipped};
+
+use super::Place;
+
+const LINE: &str = "sort data > middle; uniq middle > out; rm middle";
+
+/// A place with this configuration of its store. `None` if the worker is not built.
+fn configured(text: &str) -> Option<Place> {
+    let place = Place::new();
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name("backstory-inspect");
+    if !built.is_file() {
+        skipped(
+            "expressions and plug-ins",
+            "needs target/debug/backstory-inspect: cargo build --workspace",
+        );
+        return None;
+    }
+    let beside = Path::new(&place.program()).with_file_name("backstory-inspect");
+    fs::hard_link(&built, &beside)
+        .or_else(|_| backstory_testkit::program::copy(&built, &beside))
+        .unwrap();
+    configure(&place, text);
+    Some(place)
+}
+
+fn configure(place: &Place, text: &str) {
+    assert_eq!(place.run(&["index"]).status, 0);
+    let path = place.stage.store().join("config.toml");
+    fs::write(&path, text).unwrap();
+    place.stage.user().owns(&path).unwrap();
+}
+
+/// Records and indexes a line. Returns what `show` prints about the run.
+fn shown(place: &Place, line: &str) -> String {
+    place.write_aged("data", "b\na\na\n");
+    place.record(line);
+    place.quiet();
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    place.run(&["show"]).out
+}
+
+/// A plug-in in Python that answers each node by an expression over `node`.
+fn plugin(place: &Place, body: &str) -> String {
+    let script = format!(
+        "import json, os, signal, sys, time\nlines = sys.stdin\nhello = json.loads(next(lines))\n{body}\n"
+    );
+    place.write("plugin.py", &script);
+    let path = place.path("plugin.py");
+    format!(
+        "[[filter]]\nname = 'p'\naction = 'plugin'\ncommand = ['/usr/bin/env', 'python3', '{path}']\n"
+    )
+}
+
+const EACH: &str = "for line in lines:\n    node = json.loads(line)\n    ";
+
+#[test]
+fn an_expression_chooses_files_by_all_their_fields() {
+    let when = "path.endsWith(\"/middle\") && kind == \"file\" && \"write\" in relations && version > 0 && !last && programs.exists(p, p.endsWith(\"uniq\")) && run.command.size() == 3";
+    let Some(place) = configured(&format!(
+        "[[filter]]\nname = 'e'\naction = 'drop'\nwhen = '{when}'\n"
+    )) else {
+        return;
+    };
+    let show = shown(&place, LINE);
+    let line = show
+        .lines()
+        .find(|line| line.starts_with("filtered"))
+        .unwrap();
+    assert!(
+        line.ends_with("e (drop): 1 file") || line.ends_with("e (drop): 2 files"),
+        "{show}"
+    );
+    assert!(!place.run(&["files", "--all"]).out.contains("/middle"));
+    assert!(place.run(&["of", "out"]).out.contains("data"));
+}
+
+#[test]
+fn a_wrong_expression_is_reported_with_line_and_column() {
+    let Some(place) = configured("") else { return };
+    for (when, position, words) in [
+        ("'size > '", "3:16", "mismatched input"),
+        (
+            "'path == \"x\" && sizee > 3'",
+            "3:24",
+            "unknown variable sizee",
+        ),
+        ("'programs.exists(p, q == p)'", "3:28", "unknown variable q"),
+        (
+            "'''\nsize > 3 &&\n  sizee < 4'''",
+            "5:3",
+            "unknown variable sizee",
+        ),
+    ] {
+        configure(
+            &place,
+            &format!("# a comment\n[[filter]]\nwhen = {when}\naction = 'drop'\n"),
+        );
+        let show = shown(&place, LINE);
+        let place_of_mistake = format!("config.toml:{position}: ");
+        assert!(
+            show.contains("warning") && show.contains(&place_of_mistake),
+            "{when}: {show}"
+        );
+        let files = place.run(&["files", "--all"]).out;
+        assert!(files.contains("middle"), "the filter fails open");
+        let pipeline = place.run(&["pipeline", "show"]);
+        assert_eq!(pipeline.status, 1);
+        let line = format!("{place_of_mistake}{words}");
+        assert!(
+            pipeline.err.contains(&line) || pipeline.err.contains(words),
+            "{pipeline:?}"
+        );
+    }
+}
+
+#[test]
+fn an_expression_without_a_value_fails_open_or_closed() {
+    let filter = |failure: &str| {
+        format!(
+            "[[filter]]\naction = 'drop'\npath = 'middle'\nwhen = 'size / 0 == 1'\nfailure = '{failure}'\n"
+        )
+    };
+    let Some(place) = configured(&filter("open")) else {
+        return;
+    };
+    let show = shown(&place, LINE);
+    assert!(
+        show.contains("warning") && show.contains("has no value"),
+        "{show}"
+    );
+    assert!(place.run(&["files", "--all"]).out.contains("middle"));
+    configure(&place, &filter("closed"));
+    assert_eq!(place.run(&["store", "rebuild"]).status, 0);
+    assert!(!place.run(&["files", "--all"]).out.contains("/middle"));
+}
+
+#[test]
+fn a_plug_in_drops_renames_and_redacts() {
+    let Some(place) = configured("") else { return };
+    if !needs("a plug-in", &["python3"]) {
+        return;
+    }
+    let body = format!(
+        "{EACH}name = os.path.basename(node['path'])\n    to = {{'middle': {{'action': 'drop'}}, 'out': {{'action': 'rename', 'to': '/re$1named'}}, 'data': {{'action': 'redact'}}}}.get(name)\n    if to: print(json.dumps({{'id': node['id'], **to}}))"
+    );
+    configure(&place, &plugin(&place, &body));
+    let show = shown(&place, LINE);
+    assert!(
+        show.contains("p (plugin)") && !show.contains("warning"),
+        "{show}"
+    );
+    let files = place.run(&["files", "--all", "--json"]).out;
+    assert!(
+        files.contains("\"/re$1named\"") && files.contains("/<redacted>/"),
+        "{files}"
+    );
+    assert!(
+        !files.contains("/data\"") && !files.contains("/middle"),
+        "{files}"
+    );
+}
+
+#[test]
+fn a_plug_in_that_dies_floods_or_talks_nonsense_changes_nothing() {
+    let Some(place) = configured("") else { return };
+    if !needs("a plug-in", &["python3"]) {
+        return;
+    }
+    for (body, why) in [
+        (
+            "print('{\"id\": 0, \"action\": \"drop\"}', flush=True); os.kill(os.getpid(), 9)",
+            "signal 9",
+        ),
+        ("sys.exit('I give up')", "I give up"),
+        ("while True: print('x' * 4096)", "more than"),
+        ("print('hello')", "refused"),
+        (
+            "print('{\"id\": 99999999, \"action\": \"drop\"}')",
+            "not asked",
+        ),
+        ("x = bytearray(1 << 30)", "failed"),
+        ("open('/tmp/written-by-a-filter', 'w')", "failed"),
+    ] {
+        configure(&place, &plugin(&place, body));
+        let show = shown(&place, LINE);
+        assert!(
+            show.contains("warning") && show.contains("filter p"),
+            "{body}: {show}"
+        );
+        assert!(show.contains(why), "{body}: {show}");
+        assert!(show.contains("complete     yes"), "{show}");
+        assert!(
+            place.run(&["files", "--all"]).out.contains("middle"),
+            "{body}"
+        );
+    }
+    assert!(!Path::new("/tmp/written-by-a-filter").exists());
+}
+
+#[test]
+fn a_plug_in_that_hangs_is_ended_with_its_children() {
+    let Some(place) = configured("") else { return };
+    if !needs("a plug-in", &["python3"]) {
+        return;
+    }
+    let mark = place.path("sleeper");
+    let body = format!("child = os.fork()\nos.execvp('sleep', ['{mark}', '1000'])");
+    configure(&place, &plugin(&place, &body));
+    let show = shown(&place, LINE);
+    assert!(
+        show.contains("took more than") && show.contains("filter p"),
+        "{show}"
+    );
+    let asleep = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.starts_with(mark.as_bytes())
+    });
+    assert!(!asleep, "a child of the plug-in is still there");
+}
+
+#[test]
+fn a_missing_plug_in_is_named_and_the_run_is_indexed() {
+    let Some(place) =
+        configured("[[filter]]\nname = 'p'\naction = 'plugin'\ncommand = ['/nowhere/plug-in']\n")
+    else {
+        return;
+    };
+    let show = shown(&place, LINE);
+    assert!(show.contains("cannot execute /nowhere/plug-in"), "{show}");
+}
