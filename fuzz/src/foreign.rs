@@ -1,7 +1,7 @@
 //! A log of another tool is imported or refused, whichever bytes it has, and the run can be read.
 //!
-//! The first byte of the input selects the format, and the second one whether the log is split into
-//! two files. The rest is the log.
+//! The first byte of the input selects the format. The second one says whether the log is split into
+//! two files, and whether the first of them has a name of Nextflow. The rest is the log.
 
 use super::place;
 use backstory_eventlog::Log;
@@ -20,10 +20,14 @@ pub fn run(data: &[u8]) {
             vec![one, other]
         }
     };
-    // strace tells threads by the ends of these names.
-    let paths: Vec<_> = (1..=parts.len())
+    let mut paths: Vec<_> = (1..=parts.len())
+        // strace tells threads by the ends of these names.
         .map(|at| place::file(&format!("foreign.{at}")))
         .collect();
+    if split & 2 != 0 {
+        // Nextflow has files with fixed names.
+        paths[0] = place::file(".command.run");
+    }
     for (path, part) in paths.iter().zip(parts) {
         std::fs::write(path, part).expect("written");
     }

@@ -7,6 +7,7 @@ pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::strace::StraceFormat,
     &crate::audit::AuditFormat,
     &crate::bpftrace::BpftraceFormat,
+    &crate::nextflow::NextflowFormat,
     &crate::openlineage::OpenLineageFormat,
     &crate::prov_json::ProvJsonFormat,
     &crate::reprozip::ReproZipFormat,

@@ -25,6 +25,7 @@ mod importing;
 mod inputs;
 mod json;
 mod lines;
+mod nextflow;
 mod openlineage;
 mod prov_json;
 mod record_log;

@@ -12,6 +12,7 @@ mod gaps;
 mod hostile;
 mod lifetime;
 mod literal;
+mod nextflow;
 mod round_trip;
 mod size;
 

@@ -1,8 +1,8 @@
 //! The records of a log: from the script's text to lines of strace, in the order of time.
 //!
 //! A record begins with the byte 0x1e and ends with a newline. A string stands between two bytes
-//! 0x1f, and has any other byte but NUL. bpftrace writes the records of each processor by
-//! themselves, so that they are a little out of order.
+//! 0x1f, and has any other byte but NUL. bpftrace writes the records of each processor separately.
+//! So records are a little out of order.
 //!
 //! Invariant: at most [`WAITING`] records wait.
 

@@ -18,6 +18,24 @@ pub(crate) struct DescriptionGaps {
     pub(crate) gaps: Vec<String>,
     /// Times that cannot be read.
     pub(crate) unread_times: usize,
+    /// Facts about times that were concluded.
+    pub(crate) warnings: Vec<&'static str>,
+}
+
+/// All that a reader collected.
+pub(crate) type DescribedRun = (Description, Locations, DescriptionGaps);
+
+/// Writes the records of a run that a reader described. Returns the findings of the first reading:
+/// those of the second are the same.
+pub(crate) fn run(
+    job: &ImportJob<'_>,
+    known: Option<&Findings>,
+    records: &mut RecordLog,
+    name: &[u8],
+    (description, locations, gaps): DescribedRun,
+) -> Findings {
+    let found = findings(description, job, name, (&locations, &gaps), records);
+    known.cloned().unwrap_or(found)
 }
 
 /// The kinds of statements that are named in a reason.
@@ -37,7 +55,7 @@ impl DescriptionGaps {
 
 /// Writes the records of a description, and tells the facts about its run. `name` stands for the
 /// command, if not exactly one activity begins without being started.
-pub(crate) fn findings(
+fn findings(
     mut description: Description,
     job: &ImportJob<'_>,
     name: &[u8],
@@ -84,7 +102,7 @@ pub(crate) fn findings(
             .map(|status| status & 0x7f)
             .filter(|signal| *signal != 0),
         gaps: reasons(locations, gaps),
-        warnings: warnings(&moments),
+        warnings: warnings(&moments, &gaps.warnings),
         ..Findings::default()
     }
 }
@@ -118,7 +136,7 @@ fn reasons(locations: &Locations, gaps: &DescriptionGaps) -> Vec<Reason> {
         .collect()
 }
 
-fn warnings(moments: &DescribedMoments) -> Vec<Reason> {
+fn warnings(moments: &DescribedMoments, own: &[&'static str]) -> Vec<Reason> {
     let mut all = Vec::new();
     if moments.whole.is_none() {
         all.push("the document has no times, so all of the run is at the time of its file");
@@ -126,6 +144,7 @@ fn warnings(moments: &DescribedMoments) -> Vec<Reason> {
     if moments.contradictions > 0 {
         all.push("the document has uses of things before they were made; it has a wrong clock");
     }
+    all.extend(own);
     all.into_iter()
         .map(|what| Reason::ImportedTimes { what })
         .collect()

@@ -31,7 +31,7 @@ mod statements;
 mod states;
 mod versions;
 
-pub(crate) use findings::{DescriptionGaps, findings};
+pub(crate) use findings::{DescribedRun, DescriptionGaps, run};
 pub(crate) use locations::{Locations, file_path, unescaped};
 pub(crate) use statements::{
     ActivityNumber, DescribedActivity, Description, EntityNumber, Flow, Span,

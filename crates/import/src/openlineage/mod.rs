@@ -56,14 +56,12 @@ impl ImportFormat for OpenLineageFormat {
             }
         }
         let name = reader.name();
-        let (description, locations, gaps) = reader.finish();
-        let found = description::findings(
-            description,
+        Ok(description::run(
             job,
-            name.as_bytes(),
-            (&locations, &gaps),
+            known,
             records,
-        );
-        Ok(known.cloned().unwrap_or(found))
+            name.as_bytes(),
+            reader.finish(),
+        ))
     }
 }

@@ -69,8 +69,6 @@ impl ImportFormat for ProvJsonFormat {
             .first()
             .and_then(|file| file.path.file_name());
         let name = name.map_or(&b"document"[..], std::os::unix::ffi::OsStrExt::as_bytes);
-        let (description, locations, gaps) = reader.finish();
-        let found = description::findings(description, job, name, (&locations, &gaps), records);
-        Ok(known.cloned().unwrap_or(found))
+        Ok(description::run(job, known, records, name, reader.finish()))
     }
 }

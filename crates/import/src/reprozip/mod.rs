@@ -55,14 +55,12 @@ impl ImportFormat for ReproZipFormat {
             false => Error::not_of_format(&file.path, FORMAT, error.to_string()),
         })?;
         (job.done)(file.bytes);
-        let (description, locations, gaps) = reader.finish();
-        let mut found =
-            description::findings(description, job, b"reprozip", (&locations, &gaps), records);
-        found
-            .warnings
-            .push(backstory_eventlog::Reason::ImportedTimes {
-                what: "the trace has no dates; they are counted back from the time of its file",
-            });
-        Ok(known.cloned().unwrap_or(found))
+        Ok(description::run(
+            job,
+            known,
+            records,
+            b"reprozip",
+            reader.finish(),
+        ))
     }
 }

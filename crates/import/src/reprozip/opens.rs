@@ -299,6 +299,8 @@ impl TraceReader {
                 "{rows} of opened_files name no process of the trace, or no path"
             ));
         }
+        gaps.warnings
+            .push("the trace has no dates; they are counted back from the time of its file");
         (self.description, self.locations, gaps)
     }
 }

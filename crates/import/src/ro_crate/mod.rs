@@ -57,14 +57,12 @@ impl ImportFormat for RoCrateFormat {
             }
         }
         let name = reader.name().to_owned();
-        let (description, locations, gaps) = reader.finish();
-        let found = description::findings(
-            description,
+        Ok(description::run(
             job,
-            name.as_bytes(),
-            (&locations, &gaps),
+            known,
             records,
-        );
-        Ok(known.cloned().unwrap_or(found))
+            name.as_bytes(),
+            reader.finish(),
+        ))
     }
 }

@@ -47,9 +47,12 @@ impl ImportFormat for SnakemakeFormat {
                 return Err(Error::too_large(&file.path));
             }
         }
-        let (description, locations, gaps) = reader.finish();
-        let found =
-            description::findings(description, job, b"snakemake", (&locations, &gaps), records);
-        Ok(known.cloned().unwrap_or(found))
+        Ok(description::run(
+            job,
+            known,
+            records,
+            b"snakemake",
+            reader.finish(),
+        ))
     }
 }

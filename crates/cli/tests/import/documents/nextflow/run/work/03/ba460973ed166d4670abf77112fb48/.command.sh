@@ -1,0 +1,2 @@
+#!/bin/bash -ue
+tr a-z A-Z < in.txt > loud.txt

@@ -1,0 +1,3 @@
+#!/bin/bash -ue
+cat in.txt
+exit 3

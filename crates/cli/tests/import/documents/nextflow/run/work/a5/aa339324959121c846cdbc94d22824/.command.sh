@@ -1,0 +1,2 @@
+#!/bin/bash -ue
+wc -l loud.txt > lines.count
