@@ -19,7 +19,7 @@ use backstory_graph::model::{ActivityId, ByName, Entity, EntityId, EntityKind};
 
 use crate::flows::{NeededNodes, is_known_elsewhere, needed};
 use crate::parallel_flows::redundant;
-use crate::renumbering::{Renumbering, renumber};
+use crate::renumbering::{Renumbering, related, renumber};
 use crate::taken_nodes::TakenNodes;
 
 /// The first words of the name of an anonymous node.
@@ -52,6 +52,7 @@ pub fn contract(
             ..Contraction::default()
         };
     }
+    let before = related(graph);
     let mut removed = TakenNodes::default();
     loop {
         let nodes = needed(graph, taken, made_before);
@@ -70,7 +71,7 @@ pub fn contract(
     let Renumbering {
         entities,
         activities,
-    } = renumber(graph, taken, &removed);
+    } = renumber(graph, taken, &removed, &before);
     let has = |id: &&EntityId| entities.contains_key(id);
     let runs = |id: &&ActivityId| activities.contains_key(id);
     let anonymous = TakenNodes {

@@ -9,7 +9,7 @@
 //! | the version before an entity | the nearest earlier version that was not taken |
 //! | a record about standard descriptors | a taken entity becomes unknown |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::memory::MemorySink;
@@ -26,13 +26,16 @@ pub(crate) struct Renumbering {
 }
 
 /// Removes nodes, and numbers the others. `taken` are the removed nodes and those that become
-/// anonymous.
+/// anonymous. `before` are the entities that had an edge before nodes were taken.
 pub(crate) fn renumber(
     graph: &mut MemorySink,
     taken: &TakenNodes,
     removed: &TakenNodes,
+    before: &BTreeSet<EntityId>,
 ) -> Renumbering {
-    let alone = without_edges(graph, taken);
+    let named = related(graph);
+    // Their processes are all removed. They are in no lineage.
+    let alone: BTreeSet<EntityId> = before.difference(&named).copied().collect();
     let stays = |id: &&EntityId| !removed.entities.contains(id) && !alone.contains(id);
     let entities = graph.entities.keys().filter(stays);
     let works = |id: &&ActivityId| !removed.activities.contains(id);
@@ -64,20 +67,12 @@ pub(crate) fn renumber(
     numbers
 }
 
-/// The entities that stay, but whose processes are all removed. They are in no lineage.
-fn without_edges(graph: &MemorySink, taken: &TakenNodes) -> std::collections::BTreeSet<EntityId> {
-    let mut alone: std::collections::BTreeSet<EntityId> = match taken.activities.is_empty() {
-        true => return std::collections::BTreeSet::new(),
-        false => graph.entities.keys().copied().collect(),
-    };
-    for edge in &graph.edges {
-        alone.remove(&edge.entity);
-    }
-    for one in &graph.derived {
-        alone.remove(&one.entity);
-        alone.remove(&one.from);
-    }
-    alone
+/// The entities that edges name.
+pub(crate) fn related(graph: &MemorySink) -> BTreeSet<EntityId> {
+    let edges = graph.edges.iter().map(|edge| edge.entity);
+    let derived = graph.derived.iter();
+    let derived = derived.flat_map(|one| [one.entity, one.from]);
+    edges.chain(derived).collect()
 }
 
 fn edges(graph: &mut MemorySink, numbers: &Renumbering) {

@@ -143,6 +143,8 @@ impl Substitution<'_> {
         let mut changed = self.apply_to_owned(&mut header.command);
         changed |= self.apply_to_owned([&mut header.cwd]);
         changed |= self.apply_to_owned(header.descriptors.iter_mut().map(|(_, path)| path));
+        let imported = header.imported.iter_mut().flat_map(|log| &mut log.files);
+        changed |= self.apply_to_owned(imported.map(|file| &mut file.path));
         if let Some(line) = &mut header.line {
             changed |= self.apply_to_owned([&mut line.text]);
         }

@@ -233,3 +233,88 @@ fn a_missing_plug_in_is_named_and_the_run_is_indexed() {
     let show = shown(&place, LINE);
     assert!(show.contains("cannot execute /nowhere/plug-in"), "{show}");
 }
+
+/// The text of the first block of a page that begins with these lines.
+fn block<'p>(page: &'p str, begin: &str) -> &'p str {
+    let at = page
+        .find(begin)
+        .unwrap_or_else(|| panic!("no block {begin:?}"));
+    let text = &page[at + begin.find('\n').unwrap() + 1..];
+    &text[..text.find("\n```").unwrap() + 1]
+}
+
+#[test]
+fn the_filters_of_the_guide_have_no_mistake_and_do_what_it_says() {
+    let page = include_str!("../../../../docs/howto/pipeline.md");
+    let Some(place) = configured(block(page, "```toml\n[[filter]]")) else {
+        return;
+    };
+    let line = "mkdir customer-9; cp data customer-9/x; sort customer-9/x > out";
+    let show = shown(&place, line);
+    assert!(
+        show.contains("<redacted>") && !show.contains("warning"),
+        "{show}"
+    );
+    assert!(
+        show.contains("libraries (drop): ")
+            && !show.contains("(drop): nothing\nfiltered     filter 2"),
+        "{show}"
+    );
+    let pipeline = place.run(&["pipeline", "show"]);
+    assert_eq!(
+        (pipeline.status, pipeline.err.as_str()),
+        (0, ""),
+        "{pipeline:?}"
+    );
+    assert_eq!(
+        place.json(&["pipeline", "show", "--json"])["filters"]
+            .as_array()
+            .unwrap()
+            .len(),
+        5
+    );
+    configure(&place, "");
+    for line in block(page, "```console\n$ backstory pipeline add").lines() {
+        let line = line.strip_prefix("$ backstory ").unwrap().replace('\'', "");
+        let mut words: Vec<&str> = line.split(' ').collect();
+        if words.contains(&"add") {
+            words.push("--in-store");
+        }
+        let answer = place.run(&words);
+        assert_eq!(
+            (answer.status, answer.err.as_str()),
+            (0, ""),
+            "{line}: {answer:?}"
+        );
+    }
+}
+
+#[test]
+fn the_plug_in_of_the_protocol_page_works() {
+    let Some(place) = configured("") else { return };
+    if !needs("a plug-in", &["python3"]) {
+        return;
+    }
+    let page = include_str!("../../../../docs/formats/filters.md");
+    place.write("plugin.py", block(page, "```python\nimport json"));
+    let path = place.path("plugin.py");
+    configure(
+        &place,
+        &format!(
+            "[[filter]]\nname = 'p'\naction = 'plugin'\ncommand = ['/usr/bin/env', 'python3', '{path}']\n"
+        ),
+    );
+    let show = shown(
+        &place,
+        "sort data > x.tmp; uniq x.tmp > out; rm x.tmp; cp out y.tmp",
+    );
+    assert!(
+        show.contains("p (plugin): 1 file\n") || show.contains("p (plugin): 2 files\n"),
+        "{show}"
+    );
+    let files = place.run(&["files", "--all"]).out;
+    assert!(
+        !files.contains("x.tmp  ") && files.contains("y.tmp"),
+        "{files}"
+    );
+}

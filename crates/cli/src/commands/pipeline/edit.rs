@@ -34,6 +34,10 @@ pub fn add(args: PipelineAddArgs, store: Option<&Path>) -> Outcome {
             return Err(Failure::misuse(line));
         }
     }
+    let next = match args.action.as_str() {
+        "store" => "`backstory index --wait` delivers all runs now",
+        _ => "`backstory pipeline test` shows the effect on the latest run",
+    };
     let table = table(args);
     let gap = match before.is_empty() || before.ends_with("\n\n") {
         true => "",
@@ -63,10 +67,7 @@ pub fn add(args: PipelineAddArgs, store: Option<&Path>) -> Outcome {
     write(&path, &after)?;
     answer(|out| {
         writeln!(out, "added to {}:\n\n{table}", path.display())?;
-        writeln!(
-            out,
-            "`backstory pipeline test` shows the effect on the latest run"
-        )
+        writeln!(out, "{next}")
     })
 }
 

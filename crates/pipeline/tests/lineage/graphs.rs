@@ -140,7 +140,6 @@ impl RandomGraph {
     }
 
     /// True if information flows into the entity from a process.
-    #[allow(dead_code)]
     pub fn is_written(&self, id: EntityId) -> bool {
         let graph = self.graph();
         let mut edges = graph.edges.iter();

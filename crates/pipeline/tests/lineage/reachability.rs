@@ -2,10 +2,6 @@
 //!
 //! In: random graphs, with intervals in any order and at all certainties, and random sets of nodes
 //! to take out. The lineage of `backstory_graph` is the judge, before and after.
-#![allow(clippy::unwrap_used)]
-
-#[path = "graphs/mod.rs"]
-mod graphs;
 
 use std::collections::BTreeMap;
 
@@ -14,8 +10,9 @@ use backstory_graph::lineage::{Follow, GraphNode, LineageSearch};
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{ActivityId, EntityId};
 use backstory_pipeline::{Contraction, TakenNodes, contract};
-use graphs::RandomGraph;
 use proptest::prelude::*;
+
+use super::graphs::{self, RandomGraph};
 
 const BOUNDS: [Follow; 4] = [
     Follow {
