@@ -1,8 +1,8 @@
 """Measures web servers under load: natively, recorded, and recorded with their inputs and outputs.
 
 Each round measures every mode once, in random order, with a new server and a new store. `ab` makes
-the requests (the paper of C2SR: a million of them by eight clients). The ratios compare modes of one
-round.
+the requests (the paper of C2SR: a million of them by eight clients). The ratios compare modes of
+one round.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def measure(args: argparse.Namespace, server: WebServer, mode: str) -> dict[str,
             before = [os.environ.get("BACKSTORY", "backstory"), command, *store, *options, "--"]
         with server.running(top, before) as port:
             found = load(args, port)
-        return found | {"log_bytes": log_bytes(top / "store") if before else 0}
+        return {**found, "log_bytes": log_bytes(top / "store") if before else 0}
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
@@ -96,7 +96,7 @@ def summary(rows: Sequence[Mapping[str, object]], modes: Sequence[str]) -> list[
         native = [float(str(row["requests_s"])) for row in own if row["mode"] == NATIVE]
         cells = [name, f"{statistics.median(native):.0f}"]
         for mode in recorded:
-            # The cost is the time that a request takes, so the rates are divided the other way round.
+            # The cost is the time of a request: the inverse of the rate.
             found = sorted(1 / each for each in paired(own, "requests_s", mode, NATIVE))
             cells.append(f"{statistics.median(found):.3f} ({found[0]:.3f} to {found[-1]:.3f})")
         logs = [
