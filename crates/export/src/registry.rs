@@ -25,6 +25,8 @@ pub const ALL: &[&dyn Format] = &[
     &formats::Svg,
     &formats::CompileCommands,
     &formats::GraphMl,
+    &formats::Neo4j,
+    &formats::Opm,
     &formats::Parquet,
     &formats::CycloneDx,
     &formats::InToto,

@@ -13,6 +13,7 @@ pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::reprozip::ReproZipFormat,
     &crate::ro_crate::RoCrateFormat,
     &crate::snakemake::SnakemakeFormat,
+    &crate::spade::SpadeFormat,
 ];
 
 /// The format with this name.

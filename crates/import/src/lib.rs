@@ -32,6 +32,7 @@ mod record_log;
 mod reprozip;
 mod ro_crate;
 mod snakemake;
+mod spade;
 mod strace;
 
 pub use audit::ProcessIds;

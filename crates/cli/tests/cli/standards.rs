@@ -325,6 +325,12 @@ fn graphs_and_tables_give_the_ancestry_that_of_gives() {
         let graph = exported(&place, &of_file("graphml"), "g.graphml");
         assert_eq!(check(&python, &["graphml", &graph, &file]), expected);
     }
+    if let Some(python) = python("export opm and neo4j", "json") {
+        let graph = exported(&place, &of_file("opm"), "g.opm");
+        assert_eq!(check(&python, &["opm", &graph, &file]), expected);
+        let tables = exported(&place, &of_file("neo4j"), "csv");
+        assert_eq!(check(&python, &["neo4j", &tables, &file]), expected);
+    }
     if let Some(python) = python("export parquet", "duckdb") {
         let tables = exported(&place, &of_file("parquet"), "tables");
         assert_eq!(check(&python, &["parquet", &tables, &file]), expected);

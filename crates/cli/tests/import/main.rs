@@ -15,6 +15,7 @@ mod literal;
 mod nextflow;
 mod round_trip;
 mod size;
+mod spade;
 
 use backstory_testkit::need;
 use backstory_testkit::stage::Stage;

@@ -106,6 +106,31 @@ fn an_exported_prov_json_document_has_the_same_ancestry_when_it_is_imported() {
 }
 
 #[test]
+fn an_exported_opm_document_has_the_same_ancestry_when_it_is_imported() {
+    let own = recorded();
+    let document = own.work().join("document");
+    let exported = own.backstory(&["export", "opm", "own", "-o", "document", "--level", "all"]);
+    assert!(exported.status.success(), "{exported:?}");
+    let again = Desk::new();
+    let output = again.backstory(&["import", "spade", document.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    for name in RESULTS {
+        let path = own.work().join(name);
+        let path = path.to_str().unwrap();
+        for options in [&[][..], &["--lookups"]] {
+            let (wanted, found) = (
+                ancestry(&own, path, options),
+                ancestry(&again, path, options),
+            );
+            assert!(wanted.len() > 20, "{wanted:?}");
+            equal(name, &wanted, &found);
+        }
+    }
+    let show = again.json(&["show", "--json"]);
+    assert_eq!(show["incomplete_because"], serde_json::json!([]), "{show}");
+}
+
+#[test]
 fn an_exported_build_has_the_same_ancestry_when_it_is_imported() {
     if !need::needs("a build", &["make", "gcc"]) {
         return;

@@ -9,6 +9,7 @@ content as JSON, which the test compares with the output of `backstory`. Needs n
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 
 
@@ -298,6 +299,77 @@ def check_graphml(path: str, file: str) -> None:
     print(json.dumps(sorted({labels[node] for node in known if sorts[node] != "activity"})))
 
 
+def _path_of(node: str, labels: dict[str, str], edges: list[tuple[str, str]]) -> set[str]:
+    """Returns every node that leads to `node`."""
+    before: dict[str, set[str]] = {}
+    for source, target in edges:
+        before.setdefault(target, set()).add(source)
+    known: set[str] = set()
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if node not in known:
+            known.add(node)
+            assert node in labels, "an edge has two nodes"
+            pending += before.get(node, ())
+    return known
+
+
+def _print_origins(
+    file: str, labels: dict[str, str], things: set[str], edges: list[tuple[str, str]]
+) -> None:
+    """Prints the path of every thing that leads to `file`."""
+    known = set().union(*(_path_of(node, labels, edges) for node in things if labels[node] == file))
+    print(json.dumps(sorted({labels[node] for node in known & things})))
+
+
+def check_neo4j(path: str, file: str) -> None:
+    """Reads the files as neo4j-admin does. Prints every thing's path that leads to `file`."""
+    import csv
+
+    def rows(name: str) -> list[dict[str, str]]:
+        with open(f"{path}/{name}", newline="") as table:
+            return list(csv.DictReader(table, strict=True))
+
+    processes, things, flows = rows("processes.csv"), rows("things.csv"), rows("flows.csv")
+    labels = {row["id:ID"]: row["label"] for row in processes} | {row["id:ID"]: row["path"] for row in things}
+    assert len(labels) == len(processes) + len(things), "an id is unique"
+    assert {row[":LABEL"] for row in processes + things} <= {"Node;Process", "Node;Thing"}
+    assert all(float(row["started:double"]) <= float(row["ended:double"]) for row in processes + flows)
+    assert all(row["exit:long"] == "" or int(row["exit:long"]) >= 0 for row in processes)
+    edges = [(row[":START_ID"], row[":END_ID"]) for row in flows]
+    _print_origins(file, labels, {row["id:ID"] for row in things}, edges)
+
+
+def check_opm(path: str, file: str) -> None:
+    """Reads lines by the rules of SPADE's reporter DSL, and checks the ends of each edge.
+
+    Prints every artifact's path that leads to `file`.
+    """
+    ends = {
+        "Used": ("Process", "Artifact"),
+        "WasGeneratedBy": ("Artifact", "Process"),
+        "WasTriggeredBy": ("Process", "Process"),
+        "WasDerivedFrom": ("Artifact", "Artifact"),
+    }
+    sorts, labels, edges = {}, {}, []
+    for line in pathlib.Path(path).read_text().splitlines():
+        facts = {}
+        for word in re.split(r"(?<!\\) ", line):
+            key, value = (re.sub(r"\\(?=[: ])", "", part) for part in re.split(r"(?<!\\):", word, maxsplit=1))
+            assert key not in facts, f"{key} stands twice in: {line}"
+            facts[key] = value
+        if facts["type"] in ends:
+            assert tuple(sorts[facts[end]] for end in ("from", "to")) == ends[facts["type"]], line
+            edges.append((facts["to"], facts["from"]))
+        else:
+            assert facts["id"] not in sorts
+            sorts[facts["id"]] = facts["type"]
+            labels[facts["id"]] = facts.get("path", facts.get("name", ""))
+    things = {node for node, sort in sorts.items() if sort == "Artifact"}
+    _print_origins(file, labels, things, edges)
+
+
 def check_parquet(path: str, file: str) -> None:
     """Checks that the tables are consistent.
 
@@ -335,6 +407,8 @@ if __name__ == "__main__":
         "cyclonedx": check_cyclonedx,
         "ro-crate": check_ro_crate,
         "graphml": check_graphml,
+        "neo4j": check_neo4j,
+        "opm": check_opm,
         "parquet": check_parquet,
         "perfetto": check_perfetto,
     }[sys.argv[1]](*sys.argv[2:])

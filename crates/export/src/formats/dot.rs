@@ -2,7 +2,6 @@
 
 use crate::family::Family;
 use crate::format::{Format, Target};
-use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
 
@@ -46,10 +45,6 @@ impl Format for Dot {
                 quoted(&super::entity_label(view, entity))
             )?;
         }
-        let name = |end: Endpoint| match end {
-            Endpoint::Activity(at) => format!("a{at}"),
-            Endpoint::Entity(at) => format!("e{at}"),
-        };
         for link in super::drawn(view) {
             let style = if link.certainty == Certainty::Possible {
                 ", style=dashed"
@@ -60,8 +55,8 @@ impl Format for Dot {
             writeln!(
                 out,
                 "  {} -> {} [label={label}{style}];",
-                name(link.from),
-                name(link.to)
+                link.from.name(),
+                link.to.name()
             )?;
         }
         writeln!(out, "}}")?;

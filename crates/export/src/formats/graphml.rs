@@ -4,7 +4,6 @@ use std::io::Write;
 
 use crate::family::Family;
 use crate::format::{Format, Target};
-use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_query::answer::Flow;
 use backstory_vocabulary::Word;
@@ -91,10 +90,6 @@ impl Format for GraphMl {
 }
 
 fn edge(out: &mut dyn Write, link: &crate::view::ViewLink) -> Result<()> {
-    let name = |end: Endpoint| match end {
-        Endpoint::Activity(at) => format!("a{at}"),
-        Endpoint::Entity(at) => format!("e{at}"),
-    };
     let flow = match link.flow {
         Flow::Informed(_) => format!("informed: {}", super::word(link.flow)),
         flow => super::word(flow).to_owned(),
@@ -107,8 +102,8 @@ fn edge(out: &mut dyn Write, link: &crate::view::ViewLink) -> Result<()> {
     ];
     let head = format!(
         "edge source=\"{}\" target=\"{}\"",
-        name(link.from),
-        name(link.to)
+        link.from.name(),
+        link.to.name()
     );
     element(out, &head, "edge", &facts)
 }

@@ -2,7 +2,6 @@
 
 use crate::family::Family;
 use crate::format::{Format, Target};
-use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
 
@@ -55,10 +54,6 @@ impl Format for Mermaid {
                 text(&super::entity_label(view, entity))
             )?;
         }
-        let name = |end: Endpoint| match end {
-            Endpoint::Activity(at) => format!("a{at}"),
-            Endpoint::Entity(at) => format!("e{at}"),
-        };
         for link in super::drawn(view) {
             let arrow = if link.certainty == Certainty::Possible {
                 "-.->"
@@ -68,9 +63,9 @@ impl Format for Mermaid {
             writeln!(
                 out,
                 "  {} {arrow}|{}| {}",
-                name(link.from),
+                link.from.name(),
                 super::word(link.flow),
-                name(link.to)
+                link.to.name()
             )?;
         }
         Ok(())

@@ -19,6 +19,15 @@ pub fn moment(time: Time) -> String {
     )
 }
 
+/// Seconds since 1970 with nine decimals.
+pub fn seconds(time: Time) -> String {
+    let (whole, rest) = (
+        time.div_euclid(1_000_000_000),
+        time.rem_euclid(1_000_000_000),
+    );
+    format!("{whole}.{rest:09}")
+}
+
 /// A time as RFC 3339 in UTC, to the second.
 pub fn second(time: Time) -> String {
     moment(time - time.rem_euclid(1_000_000_000))

@@ -91,6 +91,16 @@ pub enum Endpoint {
     Entity(usize),
 }
 
+impl Endpoint {
+    /// Its short name, unique in a view: `a3`, `e12`.
+    pub fn name(self) -> String {
+        match self {
+            Endpoint::Activity(at) => format!("a{at}"),
+            Endpoint::Entity(at) => format!("e{at}"),
+        }
+    }
+}
+
 /// An edge, in the direction in which information flowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ViewLink {

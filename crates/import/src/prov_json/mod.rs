@@ -18,7 +18,7 @@ mod nodes;
 mod relations;
 mod terms;
 
-pub(crate) use terms::time;
+pub(crate) use terms::{command_words, time};
 
 use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};

@@ -61,7 +61,7 @@ pub(super) fn shown(value: &Value) -> Option<String> {
 
 /// The words of a command line that backstory wrote: quoted for a shell. `None` if the line is more
 /// than one simple command.
-pub(super) fn command_words(line: &str) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn command_words(line: &str) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut rest = line.as_bytes();
