@@ -63,8 +63,12 @@ impl ImportFormat for SpadeFormat {
                 return Err(Error::not_of_format(path, FORMAT, why));
             }
         }
-        let (description, locations, gaps) = reader.finish();
-        let found = description::findings(description, job, b"spade", (&locations, &gaps), records);
-        Ok(known.cloned().unwrap_or(found))
+        Ok(description::run(
+            job,
+            known,
+            records,
+            b"spade",
+            reader.finish(),
+        ))
     }
 }
