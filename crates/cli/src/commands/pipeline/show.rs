@@ -25,8 +25,8 @@ const SOURCES: [(&str, &str, &str); 7] = [
     ("import", "logs of other tools", "import"),
     ("mount", "a directory at a mount point", "mount"),
     ("filesystem", "a whole file system", "watch --filesystem"),
-    ("postgres", "a PostgreSQL database", "watch --postgres"),
-    ("mariadb", "a MariaDB database", "watch --mariadb"),
+    ("postgres", "a PostgreSQL database", "watch postgres"),
+    ("mariadb", "a MariaDB database", "watch mariadb"),
     (
         "marks",
         "statements of programs, in all of the above",
