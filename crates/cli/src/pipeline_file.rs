@@ -3,6 +3,8 @@
 //! In: `[[filter]]` and `[[store]]` of both files, the user's first. Out: the pipeline, and one
 //! warning for each mistake, with line and column. A missing file is no error.
 //!
+//! A store may come from elsewhere. So its file starts no program, and delivers nowhere.
+//!
 //! Invariant: a mistake never makes a filter that redacts pass a text. If such a filter cannot be
 //! read, it redacts all texts.
 
@@ -10,7 +12,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
-use backstory_pipeline::configuration::{self, Mistake, position};
+use backstory_pipeline::configuration::{self, Mistake, Owner, position};
 use backstory_pipeline::filter::{Action, Condition, FailureMode, Filter, Subject};
 use backstory_pipeline::{Pipeline, PipelineReport};
 use backstory_store::Home;
@@ -46,9 +48,10 @@ pub struct PipelineFiles {
 }
 
 /// The files in which filters can be, the user's first.
-pub fn paths(home: &Home) -> Vec<PathBuf> {
-    let user = in_configuration(FILE);
-    user.into_iter().chain([home.dir().join(FILE)]).collect()
+pub fn paths(home: &Home) -> Vec<(PathBuf, Owner)> {
+    let user = in_configuration(FILE).map(|path| (path, Owner::User));
+    let store = (home.dir().join(FILE), Owner::Store);
+    user.into_iter().chain([store]).collect()
 }
 
 impl PipelineFiles {
@@ -56,11 +59,11 @@ impl PipelineFiles {
     pub fn load(home: &Home) -> PipelineFiles {
         let mut all = PipelineFiles::default();
         let mut filters = Vec::new();
-        for path in paths(home) {
+        for (path, owner) in paths(home) {
             let mut text = String::new();
             match regular::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
                 Ok(_) => {
-                    filters.extend(all.add(&text, &path));
+                    filters.extend(all.add(&text, &path, owner));
                     all.files.push(path);
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -78,14 +81,14 @@ impl PipelineFiles {
     }
 
     /// Reads the text of one file.
-    pub fn parse(text: &str, path: &Path) -> PipelineFiles {
+    pub fn parse(text: &str, path: &Path, owner: Owner) -> PipelineFiles {
         let mut all = PipelineFiles::default();
-        let filters = all.add(text, path);
+        let filters = all.add(text, path, owner);
         all.pipeline = Pipeline::new(filters);
         all
     }
 
-    fn add(&mut self, text: &str, path: &Path) -> Vec<Filter> {
+    fn add(&mut self, text: &str, path: &Path, owner: Owner) -> Vec<Filter> {
         let mut mistakes = Vec::new();
         let mut filters = Vec::new();
         match DeTable::parse(text) {
@@ -96,11 +99,16 @@ impl PipelineFiles {
             }
             Ok(file) => {
                 if let Some(value) = file.get_ref().get("filter") {
-                    let (found, wrong) = configuration::filters(value, text, path);
+                    let (found, wrong) = configuration::filters(value, text, path, owner);
                     filters = found;
                     mistakes.extend(wrong);
                 }
-                if let Some(value) = file.get_ref().get("store") {
+                let store = file.get_ref().get("store");
+                if let Some(value) = store.filter(|_| owner == Owner::Store) {
+                    let what = "further stores stand in the user's own config.toml, not in that of a store";
+                    let (at, what) = (value.span().start, what.to_owned());
+                    mistakes.push(Mistake { at, what });
+                } else if let Some(value) = store {
                     self.add_stores(
                         value.get_ref(),
                         value.span().start,

@@ -35,11 +35,12 @@ pub fn write_verdicts(expression: &str, lines: &[u8]) -> io::Result<()> {
             return out.flush();
         }
     };
-    let run = from_json(&hello["run"]);
+    // The functions of the language are made once.
+    let mut language = Context::default();
+    language.add_variable_from_value("run", from_json(&hello["run"]));
     for line in lines {
         let node: Value = serde_json::from_slice(line)?;
-        let mut context = Context::default();
-        context.add_variable_from_value("run", run.clone());
+        let mut context = language.new_inner_scope();
         for (name, value) in node.as_object().into_iter().flatten() {
             context.add_variable_from_value(name.as_str(), from_json(value));
         }

@@ -37,11 +37,21 @@ pub fn position(text: &str, at: usize) -> (usize, usize) {
     (line, column)
 }
 
+/// Whose file a configuration is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The user wrote it.
+    User,
+    /// It lies in a store, which may come from elsewhere. It can start no program of its own.
+    Store,
+}
+
 /// Reads the value of the key `filter`. `text` is the whole file at `path`.
 pub fn filters(
     value: &Spanned<DeValue<'_>>,
     text: &str,
     path: &Path,
+    owner: Owner,
 ) -> (Vec<Filter>, Vec<Mistake>) {
     let mut mistakes = Vec::new();
     let DeValue::Array(tables) = value.get_ref() else {
@@ -62,6 +72,7 @@ pub fn filters(
                     at,
                     text,
                     path,
+                    owner,
                     mistakes: Vec::new(),
                 };
                 let filter = reader.filter(number);
@@ -83,6 +94,7 @@ struct FilterReader<'t> {
     at: usize,
     text: &'t str,
     path: &'t Path,
+    owner: Owner,
     mistakes: Vec<Mistake>,
 }
 
@@ -301,6 +313,11 @@ impl FilterReader<'_> {
     fn plugin(&mut self) -> Option<PluginProgram> {
         let command = self.strings("command");
         let component = self.string("component");
+        if self.owner == Owner::Store {
+            let what = "a plug-in stands in the user's own config.toml, not in that of a store";
+            self.wrong(self.at("action"), what);
+            return None;
+        }
         let length: usize = command.iter().map(String::len).sum();
         match (command.first(), component) {
             (Some(program), None) if !program.starts_with('/') => {

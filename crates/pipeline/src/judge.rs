@@ -15,7 +15,7 @@ use backstory_inspection::judging::{JudgeProgram, JudgeTrouble, judge};
 use serde_json::{Value, json};
 
 /// The most nodes for one process.
-pub const BATCH: usize = 20_000;
+pub const BATCH: usize = 5_000;
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;

@@ -28,9 +28,15 @@ fn configured(text: &str) -> Option<Place> {
     Some(place)
 }
 
+/// Writes the configuration of the place's user.
 fn configure(place: &Place, text: &str) {
-    assert_eq!(place.run(&["index"]).status, 0);
-    let path = place.stage.store().join("config.toml");
+    let mut directory = place.stage.path().join("home");
+    for name in [".config", "backstory"] {
+        directory.push(name);
+        let _ = fs::create_dir(&directory);
+        place.stage.user().owns(&directory).unwrap();
+    }
+    let path = directory.join("config.toml");
     fs::write(&path, text).unwrap();
     place.stage.user().owns(&path).unwrap();
 }
@@ -276,10 +282,7 @@ fn the_filters_of_the_guide_have_no_mistake_and_do_what_it_says() {
     configure(&place, "");
     for line in block(page, "```console\n$ backstory pipeline add").lines() {
         let line = line.strip_prefix("$ backstory ").unwrap().replace('\'', "");
-        let mut words: Vec<&str> = line.split(' ').collect();
-        if words.contains(&"add") {
-            words.push("--in-store");
-        }
+        let words: Vec<&str> = line.split(' ').collect();
         let answer = place.run(&words);
         assert_eq!(
             (answer.status, answer.err.as_str()),

@@ -4,16 +4,22 @@ use std::fs;
 
 use super::{Answer, Place};
 
-/// A place whose store has this configuration.
+/// A place whose user has this configuration.
 fn configured(text: &str) -> Place {
     let place = Place::new();
     configure(&place, text);
     place
 }
 
+/// Writes the configuration of the place's user.
 fn configure(place: &Place, text: &str) {
-    assert_eq!(place.run(&["index"]).status, 0);
-    let path = place.stage.store().join("config.toml");
+    let mut directory = place.stage.path().join("home");
+    for name in [".config", "backstory"] {
+        directory.push(name);
+        let _ = fs::create_dir(&directory);
+        place.stage.user().owns(&directory).unwrap();
+    }
+    let path = directory.join("config.toml");
     fs::write(&path, text).unwrap();
     place.stage.user().owns(&path).unwrap();
 }
@@ -267,8 +273,16 @@ fn a_test_of_the_filters_prints_counts_first_and_changes_nothing() {
 fn add_and_remove_leave_the_rest_of_the_file_as_it_was() {
     let text = "# mine\n[shell]\nnoise = [\"ls\"]  # often\n";
     let place = configured(text);
-    let file = || fs::read_to_string(place.stage.store().join("config.toml")).unwrap();
-    let add = |args: &[&str]| place.run(&[&["pipeline", "add"], args, &["--in-store"]].concat());
+    let file = || {
+        fs::read_to_string(
+            place
+                .stage
+                .path()
+                .join("home/.config/backstory/config.toml"),
+        )
+        .unwrap()
+    };
+    let add = |args: &[&str]| place.run(&[&["pipeline", "add"], args].concat());
     assert_eq!(add(&["drop", "--path", "*.tmp", "--name", "tmp"]).status, 0);
     assert_eq!(
         add(&["redact", "--text", "it's", "--name", "quote"]).status,
@@ -338,4 +352,31 @@ fn a_store_that_is_away_gets_its_runs_when_it_is_back() {
     indexed(&place, "true");
     let there = place.json(&["--store", &other, "log", "--json"]);
     assert_eq!(there.as_array().unwrap().len(), 2, "{there}");
+}
+
+#[test]
+fn the_configuration_in_a_store_starts_no_program_and_delivers_nowhere() {
+    let place = configured("");
+    assert_eq!(place.run(&["index"]).status, 0);
+    let (mark, group) = (place.path("mark"), place.path("group"));
+    fs::create_dir(&group).unwrap();
+    place.stage.user().owns(group.as_ref()).unwrap();
+    let text = format!(
+        "[[filter]]\naction = 'plugin'\ncommand = ['/usr/bin/touch', '{mark}']\n\n[[store]]\ndirectory = '{group}'\n\n[[filter]]\nname = 'm'\naction = 'drop'\npath = 'middle'\n"
+    );
+    let path = place.stage.store().join("config.toml");
+    fs::write(&path, text).unwrap();
+    place.stage.user().owns(&path).unwrap();
+    indexed(&place, LINE);
+    assert!(fs::metadata(&mark).is_err());
+    assert_eq!(fs::read_dir(&group).unwrap().count(), 0);
+    assert!(filtered(&place, "m (drop)").ends_with("1 file"));
+    let shown = place.run(&["pipeline", "show"]);
+    assert!(
+        shown.err.contains("config.toml:2:10: a plug-in stands in"),
+        "{shown:?}"
+    );
+    assert!(shown.err.contains("further stores stand in"), "{shown:?}");
+    let add = ["pipeline", "add", "plugin", "--in-store", "--", "/bin/cat"];
+    place.run(&add).is_error(2, &["nothing is added"]);
 }

@@ -6,6 +6,7 @@ use backstory_eventlog::run::RunHeader;
 use backstory_graph::lineage::{Follow, GraphNode, LineageSearch};
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{ActivityId, Inform, Informed};
+use backstory_pipeline::configuration::Owner;
 use backstory_pipeline::{FilteredRun, Pipeline, PipelineReport, configuration};
 use proptest::prelude::*;
 
@@ -15,7 +16,8 @@ use toml::de::DeTable;
 fn pipeline(text: &str) -> Pipeline {
     let file = DeTable::parse(text).unwrap();
     let value = file.get_ref().get("filter").unwrap();
-    let (filters, mistakes) = configuration::filters(value, text, Path::new("/c/config.toml"));
+    let (filters, mistakes) =
+        configuration::filters(value, text, Path::new("/c/config.toml"), Owner::User);
     assert_eq!(mistakes, [], "{text}");
     Pipeline::new(filters).unwrap()
 }

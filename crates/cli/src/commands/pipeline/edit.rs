@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
+use backstory_pipeline::configuration::Owner;
 use backstory_store::Home;
 use toml::de::{DeTable, DeValue};
 
@@ -24,9 +25,13 @@ pub fn add(args: PipelineAddArgs, store: Option<&Path>) -> Outcome {
         false => in_configuration(FILE)
             .ok_or_else(|| Failure::not_found("there is no home directory"))?,
     };
+    let owner = match args.in_store {
+        true => Owner::Store,
+        false => Owner::User,
+    };
     let before = read(&path)?;
     if let Some(name) = &args.name {
-        let known = PipelineFiles::parse(&before, &path);
+        let known = PipelineFiles::parse(&before, &path, owner);
         let filters = known.filters().iter().map(|filter| &filter.name);
         let mut names = filters.chain(known.stores.iter().map(|store| &store.name));
         if names.any(|known| known == name) {
@@ -45,8 +50,8 @@ pub fn add(args: PipelineAddArgs, store: Option<&Path>) -> Outcome {
         false => "\n\n",
     };
     let after = format!("{before}{gap}{table}");
-    let known = PipelineFiles::parse(&before, &path).warnings;
-    let now = PipelineFiles::parse(&after, &path);
+    let known = PipelineFiles::parse(&before, &path, owner).warnings;
+    let now = PipelineFiles::parse(&after, &path, owner);
     let mut mistakes = now
         .warnings
         .iter()
@@ -54,7 +59,7 @@ pub fn add(args: PipelineAddArgs, store: Option<&Path>) -> Outcome {
         .cloned();
     let in_expression = || {
         let pipeline = now.pipeline.as_ref()?;
-        let known = PipelineFiles::parse(&before, &path).pipeline;
+        let known = PipelineFiles::parse(&before, &path, owner).pipeline;
         let known = known
             .map(|known| known.mistakes_in_expressions())
             .unwrap_or_default();
@@ -151,7 +156,7 @@ fn quoted(text: &str) -> String {
 /// Removes the table of a filter or store.
 pub fn remove(args: &PipelineRemoveArgs, store: Option<&Path>) -> Outcome {
     let home = Home::locate(store)?;
-    for path in paths(&home) {
+    for (path, _) in paths(&home) {
         let text = read(&path)?;
         if let Some(after) = without(&text, &path, &args.name) {
             write(&path, &after)?;
@@ -166,7 +171,7 @@ pub fn remove(args: &PipelineRemoveArgs, store: Option<&Path>) -> Outcome {
 
 /// The text without the table of a name. `None` if it has no such table.
 fn without(text: &str, path: &Path, name: &str) -> Option<String> {
-    let known = PipelineFiles::parse(text, path);
+    let known = PipelineFiles::parse(text, path, Owner::User);
     let filter = known
         .filters()
         .iter()
