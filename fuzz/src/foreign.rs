@@ -1,7 +1,7 @@
 //! A log of another tool is imported or refused, whichever bytes it has, and the run can be read.
 //!
-//! The first byte of the input selects the format. The second one says whether the log is split into
-//! two files, and whether the first of them has a name of Nextflow. The rest is the log.
+//! The first byte of the input selects the format. The second one says whether the log is split
+//! into two files, and whether the first has a name of Nextflow. The rest is the log.
 
 use super::place;
 use backstory_eventlog::Log;

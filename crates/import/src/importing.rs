@@ -4,8 +4,9 @@ use crate::{Error, Findings, ImportFormat, ImportJob, LogFiles, RecordLog};
 use backstory_eventlog::run::{Modes, RunEnd, RunHeader};
 use backstory_session::Secrets;
 use backstory_vocabulary::{ContentsMode, vocabulary};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 vocabulary! {
@@ -70,7 +71,7 @@ pub fn options_number(
     all
 }
 
-/// Imports a log.
+/// Imports a log. `None` if another import of it has made the run meanwhile.
 ///
 /// # Errors
 ///
@@ -80,7 +81,7 @@ pub fn import(
     files: &LogFiles,
     options: &ImportOptions,
     done: &dyn Fn(u64),
-) -> Result<ImportedRun, Error> {
+) -> Result<Option<ImportedRun>, Error> {
     let job = ImportJob {
         files,
         cwd: options.cwd.clone(),
@@ -93,7 +94,9 @@ pub fn import(
         MachineMode::Here => true,
         MachineMode::Other => false,
     };
-    let unfinished = UnfinishedLog::claim(options)?;
+    let Some(unfinished) = UnfinishedLog::claim(options)? else {
+        return Ok(None);
+    };
     let head = header(format, files, options, &findings);
     let secrets = Secrets::new(&options.redact);
     let mut records =
@@ -108,11 +111,11 @@ pub fn import(
         });
     written.inspect_err(|_| unfinished.remove())?;
     let run = end(&findings);
-    Ok(ImportedRun {
+    Ok(Some(ImportedRun {
         incomplete_because: run.incomplete_because,
         warnings: run.warnings,
         is_of_this_machine: findings.is_of_this_machine,
-    })
+    }))
 }
 
 /// The files of an import that is not finished: the log of the run, and its lock.
@@ -129,26 +132,27 @@ struct UnfinishedLog {
 }
 
 impl UnfinishedLog {
-    fn claim(options: &ImportOptions) -> Result<UnfinishedLog, Error> {
+    /// Waits for other imports of the same log. `None` if one of them has made the run.
+    fn claim(options: &ImportOptions) -> Result<Option<UnfinishedLog>, Error> {
         let [path, lock_path] = unfinished_paths(&options.log);
-        let fail = |source| Error::Write {
-            what: "make",
-            path: lock_path.clone(),
-            source,
-        };
-        let lock = File::create(&lock_path).map_err(fail)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(fail(std::io::Error::other(
-                    "another import of it is running",
-                )));
+        let fail = || Error::write("make", &lock_path);
+        loop {
+            let lock = File::create(&lock_path).map_err(fail())?;
+            lock.lock().map_err(fail())?;
+            // The import before may have removed the file while this one waited.
+            let number = |meta: std::fs::Metadata| meta.ino();
+            let there = std::fs::metadata(&lock_path).map(number).ok();
+            if there != lock.metadata().map(number).ok() {
+                continue;
             }
-            Err(TryLockError::Error(error)) => return Err(fail(error)),
+            let unfinished = UnfinishedLog { path, _lock: lock };
+            if options.log.exists() {
+                return Ok(None);
+            }
+            // It is there if an import was killed.
+            let _ = std::fs::remove_file(&unfinished.path);
+            return Ok(Some(unfinished));
         }
-        // It is there if an import was killed.
-        let _ = std::fs::remove_file(&path);
-        Ok(UnfinishedLog { path, _lock: lock })
     }
 
     /// Removes what a failed import has written.

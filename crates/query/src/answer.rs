@@ -42,6 +42,8 @@ pub struct RunSummary {
     pub tags: Vec<(String, String)>,
     /// True while the run is being recorded. Its verdict is open then.
     pub running: bool,
+    /// True if the run was made from the log of another tool.
+    pub is_imported: bool,
 }
 
 /// Everything that `show` prints beside the summary.

@@ -235,6 +235,7 @@ pub(crate) fn summary(record: &RunRecord) -> RunSummary {
         note: record.note.clone(),
         repeats: record.header.repeats.clone(),
         line: record.header.line.clone(),
+        is_imported: record.header.imported.is_some(),
         command: record
             .header
             .command
@@ -266,6 +267,7 @@ pub fn running(header: &RunHeader) -> RunSummary {
         name: header.name.clone(),
         note: None,
         repeats: header.repeats.clone(),
+        is_imported: header.imported.is_some(),
         line: header.line.clone(),
         command: header
             .command

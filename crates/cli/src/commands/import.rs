@@ -51,7 +51,7 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
     let (id, known) = run_id(&home, number.as_bytes());
     let run = match known {
         true => None,
-        false => Some(write(
+        false => write(
             format,
             &files,
             ImportOptions {
@@ -64,7 +64,7 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
                 redact: args.redact.clone(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
-        )?),
+        )?,
     };
     let mut database = open_store(&home)?;
     index::bring_up_to_date(&home, &mut database, Busy::Wait, false)
@@ -134,7 +134,7 @@ fn write(
     format: &dyn ImportFormat,
     files: &LogFiles,
     options: ImportOptions,
-) -> Result<ImportedRun, Failure> {
+) -> Result<Option<ImportedRun>, Failure> {
     // A signal that ends the program removes what it has written.
     ending::watch(Workers::Killed);
     let unfinished = import::unfinished_paths(&options.log);

@@ -167,7 +167,7 @@ fn command(run: &RunSummary) -> String {
     match &run.line {
         Some(line) if line.text.is_empty() => "(a line without text)".to_owned(),
         Some(line) => one_line(&String::from_utf8_lossy(&line.text)),
-        None => shell::words(run.command.iter().map(|word| &word[..])),
+        None => shell::command_of(run),
     }
 }
 

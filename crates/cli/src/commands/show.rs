@@ -190,14 +190,21 @@ impl<W: Write> Lines<'_, W> {
 fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> io::Result<()> {
     let mut lines = Lines { out, style };
     let run = &shown.details.summary;
+    let program = run.command.first().map(|word| &**word);
     let call = Call {
-        exec_path: None,
+        // A document of another tool may have a name instead of a program.
+        exec_path: program.filter(|_| !run.is_imported),
         argv: &run.command,
         cwd: &run.cwd,
         env_set: &[],
         env_unset: &[],
     };
-    lines.line("command", &style.paint(Role::Command, &call.whole(b"")))?;
+    let command = match &run.command[..] {
+        // A name has no directory.
+        [_] if run.is_imported => shell::command_of(run),
+        _ => call.whole(b""),
+    };
+    lines.line("command", &style.paint(Role::Command, &command))?;
     let role = if run.exit == Some(0) {
         Role::Good
     } else {

@@ -224,7 +224,7 @@ impl Screen<'_> {
             return format!("{name}: no recorded command made it");
         };
         let run = &account.runs[made.run].details.summary;
-        let command = shell::words(run.command.iter().map(|word| &**word));
+        let command = shell::command_of(run);
         let complete = match run.complete {
             true => "complete",
             false => "incomplete",

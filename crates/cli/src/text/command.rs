@@ -12,6 +12,11 @@ use super::line::{excerpt, width};
 /// Options are left out first: the long ones and those about dependencies, then the short ones.
 /// The program and the names of files stay as long as possible.
 pub fn shortened(words: &[CommonWord], columns: usize) -> String {
+    if let [only] = words
+        && let Some(label) = label(&only.text)
+    {
+        return excerpt(label, columns);
+    }
     let mut text = String::new();
     for longest in [usize::MAX, 3, 2] {
         text = without_options(words, longest);
@@ -20,6 +25,14 @@ pub fn shortened(words: &[CommonWord], columns: usize) -> String {
         }
     }
     excerpt(&text, columns)
+}
+
+/// The name that a document gives to an activity, without its quotes: a single word with spaces. No
+/// shell finds such a program by its name alone.
+fn label(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
+    let is_path = inner.starts_with(['/', '.', '~']);
+    (inner.contains(' ') && !inner.contains('\'') && !is_path).then_some(inner)
 }
 
 /// The words without options of more than this many characters.
@@ -79,6 +92,18 @@ mod tests {
         assert_eq!(shortened(&line, 25), "gcc … -O2 … -c -o a.o a.c");
         assert_eq!(shortened(&line, 23), "gcc … -c -o a.o a.c");
         assert_eq!(shortened(&line, 12), "gcc … -c -o…");
+    }
+
+    #[test]
+    fn a_name_of_several_words_has_no_quotes_and_a_path_has() {
+        let shown = |text: &str| {
+            let files = false;
+            let text = text.to_owned();
+            shortened(&[CommonWord { text, files }], 80)
+        };
+        assert_eq!(shown("'Run of main'"), "Run of main");
+        assert_eq!(shown("'./my program'"), "'./my program'");
+        assert_eq!(shown("'it'\\''s mine'"), "'it'\\''s mine'");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::Activity;
+use backstory_query::answer::RunSummary;
 use backstory_redaction as redaction;
 pub use backstory_workflow::shell::{quote, quote_name};
 
@@ -119,9 +120,30 @@ impl Call<'_> {
             (Some(path), Some(name)) if !calls(name) => {
                 join(std::iter::once(quote_name(path)).chain(rest()))
             }
+            // A source named the activity: no shell runs it.
+            (None, Some(name)) if self.argv.len() == 1 && name.contains(&b' ') => plain(name),
             (_, Some(name)) => join(std::iter::once(quote_name(name)).chain(rest())),
         }
     }
+}
+
+/// The command of a run. A document of another tool may have a name or a line of shell language
+/// instead of words, which is not quoted.
+pub fn command_of(run: &RunSummary) -> String {
+    match &run.command[..] {
+        [label] if run.is_imported => plain(label),
+        words => self::words(words.iter().map(|word| &word[..])),
+    }
+}
+
+/// A label on one line, for people.
+fn plain(label: &[u8]) -> String {
+    let text = String::from_utf8_lossy(label);
+    let shown = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if shown.chars().any(char::is_control) {
+        return quote(label);
+    }
+    shown
 }
 
 /// Only the arguments: the command line that the user typed after `record --`.
@@ -174,6 +196,14 @@ mod tests {
             env_unset: &unset,
         }
         .whole(b"/here")
+    }
+
+    #[test]
+    fn a_name_that_a_document_gives_is_not_quoted() {
+        let name = b"Run of workflow/packed.cwl#main";
+        let text = line(&[name], b"", &[], &[]);
+        assert_eq!(text, "Run of workflow/packed.cwl#main");
+        assert_eq!(line(&[b"a \x1b[2J"], b"", &[], &[]), r"$'a \033[2J'");
     }
 
     #[test]

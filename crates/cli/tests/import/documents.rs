@@ -108,6 +108,27 @@ fn the_prov_of_cwltool_has_the_steps_and_the_files_by_their_names() {
     assert_eq!(processes.as_array().unwrap().len(), 4, "{processes}");
 }
 
+/// The name of the document says nothing about the run.
+#[test]
+fn a_described_run_is_shown_by_its_activities_and_without_quotes() {
+    let desk = Desk::new();
+    import(&desk, "openlineage", "events.jsonl", &[]);
+    let text = |args: &[&str]| String::from_utf8(desk.backstory(args).stdout).unwrap();
+    let shown = text(&["show"]);
+    assert!(
+        shown.starts_with("command      all and 1 more\n"),
+        "{shown}"
+    );
+    let log = text(&["log"]);
+    assert!(log.trim_end().ends_with("  all and 1 more"), "{log}");
+    import(&desk, "prov-json", "cwlprov.json", &["--cwd", "/"]);
+    let tree = text(&["of", "/count.txt", "--tree"]);
+    assert!(
+        tree.contains("written by Run of workflow/packed.cwl#main"),
+        "{tree}"
+    );
+}
+
 #[test]
 fn relative_paths_of_a_document_without_a_directory_are_a_gap() {
     let desk = Desk::new();
@@ -205,12 +226,41 @@ fn a_crate_of_runcrate_has_the_steps_of_the_workflow_and_their_files() {
 /// programs that ran, and the files of the user, are compared.
 #[test]
 fn a_trace_of_reprozip_agrees_with_the_record_of_the_same_line() {
+    agrees("trace.sqlite3");
+}
+
+#[test]
+fn a_pack_of_reprozip_has_the_trace_that_it_was_made_of() {
+    agrees("trace.rpz");
+    let desk = Desk::new();
+    let bytes = std::fs::read(document(&desk, "trace.rpz")).unwrap();
+    let refused = |bytes: &[u8], wanted: &str| {
+        desk.write("pack", bytes);
+        let output = desk.backstory(&["import", "reprozip", "pack"]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && error.contains(wanted),
+            "{error}"
+        );
+        assert_eq!(desk.runs(), Vec::<String>::new());
+    };
+    // The trace is a part of the archive that a cut may end before, or within.
+    let at = memchr::memmem::find(&bytes, b"SQLite format 3").unwrap();
+    refused(&bytes[..at - 512], "ends before METADATA/trace.sqlite3");
+    refused(&bytes[..at + 5000], "METADATA/trace.sqlite3 is cut");
+    refused(
+        &[&[0x1f, 0x8b][..], &[0; 600]].concat(),
+        "before 1.0 is compressed",
+    );
+}
+
+fn agrees(trace: &str) {
     let own = Desk::new();
     own.write("in", b"b\na\n");
     let line = include_str!("documents/line.sh").trim();
     own.backstory(&["record", "--wait", "--", "sh", "-c", line]);
     let desk = Desk::new();
-    import(&desk, "reprozip", "trace.sqlite3", &[]);
+    import(&desk, "reprozip", trace, &[]);
     let used = |desk: &Desk, access: &str, work: &str| -> BTreeSet<String> {
         let all = paths(desk, access).into_iter();
         let below = all.filter_map(|path| Some(path.strip_prefix(work)?.to_owned()));

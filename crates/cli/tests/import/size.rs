@@ -208,6 +208,31 @@ fn a_signal_during_an_import_leaves_nothing_in_the_store() {
 }
 
 #[test]
+fn two_imports_of_one_log_at_once_make_one_run_and_one_says_so() {
+    let desk = Desk::new();
+    let log = desk.work().join("trace.log");
+    write_log(&log, 10 << 20);
+    desk.stage.user().owns(&log).unwrap();
+    let import = || {
+        let mut import = desk.stage.backstory(&["import", "strace", "trace.log"]);
+        let import = import.current_dir(desk.work());
+        import.stdout(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let both = [import(), import()].map(|import| import.wait_with_output().unwrap());
+    let mut said = both.map(|output| {
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    said.sort();
+    assert!(said[0].starts_with("imported as run "), "{said:?}");
+    assert!(
+        said[1].starts_with("in the store already: run "),
+        "{said:?}"
+    );
+    assert_eq!(desk.json(&["log", "--json"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn an_import_that_was_killed_can_be_done_again() {
     let desk = Desk::new();
     let log = desk.work().join("trace.log");

@@ -54,7 +54,7 @@ impl DescriptionGaps {
 }
 
 /// Writes the records of a description, and tells the facts about its run. `name` stands for the
-/// command, if not exactly one activity begins without being started.
+/// command, if no activity has a name.
 fn findings(
     mut description: Description,
     job: &ImportJob<'_>,
@@ -69,11 +69,11 @@ fn findings(
     let order = ActivityOrder::of(&description, &moments);
     emission::write(&description, &moments, &order, records);
     let roots = order.parent.iter().enumerate();
-    let roots: Vec<usize> = roots
+    let mut roots: Vec<usize> = roots
         .filter(|(_, parent)| parent.is_none())
         .map(|(at, _)| at)
-        .take(2)
         .collect();
+    roots.sort_by_key(|at| (moments.activities[*at].start, *at));
     let root = match roots[..] {
         [one] => Some(&description.activities[one]),
         _ => None,
@@ -90,7 +90,7 @@ fn findings(
     Findings {
         command: match root {
             Some(root) if !root.words.is_empty() => root.words.clone(),
-            _ => vec![name.to_vec()],
+            _ => vec![label(&description, &roots, name)],
         },
         cwd: cwd.unwrap_or(b"/").to_vec(),
         started: moments.whole.map_or(changed, |whole| whole.start),
@@ -105,6 +105,22 @@ fn findings(
         warnings: warnings(&moments, &gaps.warnings),
         ..Findings::default()
     }
+}
+
+/// The activities that no other one started, in words: the first of them, and how many more there
+/// are. `name` stands for activities without a name.
+fn label(description: &Description, roots: &[usize], name: &[u8]) -> Vec<u8> {
+    let words = |at: &usize| match &description.activities[*at].words[..] {
+        // The text that a shell runs stands for itself.
+        [.., option, text] if option == b"-c" => text.clone(),
+        words => words.join(&b' '),
+    };
+    let mut named = roots.iter().map(words).filter(|words| !words.is_empty());
+    let Some(first) = named.next() else {
+        return name.to_vec();
+    };
+    let more = roots.len() - 1;
+    [first, format!(" and {more} more").into_bytes()].concat()
 }
 
 fn reasons(locations: &Locations, gaps: &DescriptionGaps) -> Vec<Reason> {

@@ -21,8 +21,8 @@ pub(super) struct TaskFiles {
 }
 
 impl TaskFiles {
-    /// Takes `.command.run`: Nextflow's comment with the name and the outputs, and the function that
-    /// stages the inputs.
+    /// Takes `.command.run`: Nextflow's comment with the name and the outputs, and the function
+    /// that stages the inputs.
     pub(super) fn launched(&mut self, lines: &[Vec<u8>]) {
         let mut stages = false;
         for line in lines {

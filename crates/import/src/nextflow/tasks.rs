@@ -147,7 +147,16 @@ impl TaskReader {
             name
         };
         let activity = description.activity(DescribedActivity {
-            words: vec![files.script.clone().unwrap_or(name)],
+            words: match &files.script {
+                // The first line of `.command.sh` has these options.
+                Some(script) => vec![
+                    b"bash".to_vec(),
+                    b"-ue".to_vec(),
+                    b"-c".to_vec(),
+                    script.clone(),
+                ],
+                None => vec![name],
+            },
             cwd: match workdir.is_empty() {
                 true => Vec::new(),
                 false => self.locations.path(&workdir).unwrap_or_default(),

@@ -1,7 +1,8 @@
-//! Traces of ReproZip: `.reprozip-trace/trace.sqlite3`.
+//! Traces of ReproZip: `.reprozip-trace/trace.sqlite3`, or a pack (`.rpz`) that has one.
 //!
 //! | module | what it does |
 //! | --- | --- |
+//! | `pack` | finds the trace in a pack |
 //! | `tables`, `rows` | reads the tables of the trace |
 //! | `opens` | makes activities of programs, and relations of opened files |
 //!
@@ -10,15 +11,17 @@
 //! for writing is `possible`, until the run ended.
 
 mod opens;
+mod pack;
 mod rows;
 mod tables;
 
 use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use opens::TraceReader;
+use pack::Trace;
 
 /// The name of the format in messages.
-const FORMAT: &str = "trace of ReproZip (trace.sqlite3)";
+const FORMAT: &str = "trace of ReproZip (trace.sqlite3 or .rpz)";
 
 /// `reprozip`
 pub(crate) struct ReproZipFormat;
@@ -29,7 +32,7 @@ impl ImportFormat for ReproZipFormat {
     }
 
     fn about(&self) -> &'static str {
-        "a trace of ReproZip: .reprozip-trace/trace.sqlite3"
+        "a trace of ReproZip: .reprozip-trace/trace.sqlite3, or a pack (.rpz)"
     }
 
     fn read(
@@ -50,7 +53,13 @@ impl ImportFormat for ReproZipFormat {
             });
         };
         let mut reader = TraceReader::new(Locations::of(job), job.files.changed());
-        tables::read(file, &mut reader).map_err(|error| match reader.is_full() {
+        let trace = pack::trace(file)
+            .map_err(|error| Error::not_of_format(&file.path, FORMAT, error.to_string()))?;
+        let path = match &trace {
+            Trace::Itself => file.path.clone(),
+            Trace::Packed(copy) => copy.path().to_owned(),
+        };
+        tables::read(&path, &mut reader).map_err(|error| match reader.is_full() {
             true => Error::too_large(&file.path),
             false => Error::not_of_format(&file.path, FORMAT, error.to_string()),
         })?;

@@ -2,16 +2,16 @@
 
 use super::opens::TraceReader;
 use super::rows::{ExecutedProgram, OpenedFile, TracedProgramProcess};
-use crate::LogFile;
 use rusqlite::{Connection, OpenFlags, Row};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Passes all rows on, in the order in which ReproZip wrote them.
-pub(super) fn read(file: &LogFile, reader: &mut TraceReader) -> rusqlite::Result<()> {
+pub(super) fn read(path: &Path, reader: &mut TraceReader) -> rusqlite::Result<()> {
     // The file is read as it is: SQLite makes no lock and no journal beside it.
     let mut uri = String::from("file:");
-    for byte in std::path::absolute(&file.path)
-        .unwrap_or_else(|_| file.path.clone())
+    for byte in std::path::absolute(path)
+        .unwrap_or_else(|_| path.to_owned())
         .as_os_str()
         .as_bytes()
     {

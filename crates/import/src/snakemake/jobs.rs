@@ -83,7 +83,13 @@ impl JobReader {
             notes.push((b"params".to_vec(), params.join(", ").into_bytes()));
         }
         let number = self.description.activity(DescribedActivity {
-            words: vec![command.unwrap_or(rule).trim().as_bytes().to_vec()],
+            words: match command {
+                // Snakemake passes it to bash.
+                Some(command) => ["bash", "-c", command.trim()]
+                    .map(|word| word.as_bytes().to_vec())
+                    .to_vec(),
+                None => vec![rule.as_bytes().to_vec()],
+            },
             cwd: self.locations.path(b".").unwrap_or_default(),
             span: Span {
                 start: time(record, "starttime"),
