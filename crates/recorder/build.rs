@@ -1,5 +1,5 @@
 //! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, and
-//! its empty 32-bit twin.
+//! its empty 32-bit twin. The library is built twice: for ordinary and for deep recording.
 //!
 //! Needs `$CC` (or `cc`) for x86-64 Linux, with binutils' linker. Warnings are errors.
 
@@ -32,18 +32,24 @@ const COMPILE: &[&str] = &[
 
 /// The files that every recorded call passes through. They are compiled for speed, the others for
 /// size.
-const HOT: &[&str] = &["record.c", "text.c", "shape.c", "open.c"];
+const HOT: &[&str] = &[
+    "record.c", "text.c", "shape.c", "open.c", "hash.c", "stream.c", "calls.c",
+];
 
 /// Files that need no unwind tables. They call no function from which a cancelled or exiting thread
 /// unwinds, and no code of the program.
 const NEVER_UNWOUND: &[&str] = &[
     "attach.c",
+    "begin.c",
+    "calls.c",
     "chunks.c",
     "confined.c",
     "daemon.c",
     "durable.c",
     "environ.c",
     "exec.c",
+    "files.c",
+    "hash.c",
     "line.c",
     "load.c",
     "loader.c",
@@ -63,6 +69,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "sandbox.c",
     "sanitizer.c",
     "stat.c",
+    "stream.c",
     "streams.c",
     "symbols.c",
     "text.c",
@@ -102,37 +109,11 @@ fn main() {
         &script,
         &linker_script(&source.join("home.ld"), &include.join("backstory_abi.h")),
     );
-    let mut objects = Vec::new();
-    for file in sources(source) {
-        let object = out
-            .join(file.file_name().unwrap_or_default())
-            .with_extension("o");
-        let is_one_of = |list: &[&str]| list.iter().any(|name| file.ends_with(name));
-        let unwound = !is_one_of(NEVER_UNWOUND);
-        run(compiler()
-            .args(COMPILE)
-            .arg(if is_one_of(HOT) { "-O2" } else { "-Os" })
-            .arg(if unwound {
-                "-fasynchronous-unwind-tables"
-            } else {
-                "-fno-asynchronous-unwind-tables"
-            })
-            .arg("-I")
-            .arg(&include)
-            .arg("-c")
-            .arg(&file)
-            .arg("-o")
-            .arg(&object));
-        objects.push(object);
-    }
-    let mut at_home = OsString::from("-Wl,-T,");
-    at_home.push(&script);
-    run(compiler()
-        .args(LINK)
-        .arg(at_home)
-        .arg("-o")
-        .arg(out.join("recorder.so"))
-        .args(&objects));
+    let plain = sources(source);
+    library(&out.join("recorder.so"), &plain, &[], &include, &script);
+    let deep = [plain, sources(&source.join("deep"))].concat();
+    let defined = ["-DBS_DEEP"];
+    library(&out.join("deep.so"), &deep, &defined, &include, &script);
 
     let empty = out.join("empty.c");
     write(&empty, "");
@@ -142,6 +123,45 @@ fn main() {
         .arg(&empty)
         .arg("-o")
         .arg(twin));
+}
+
+/// Compiles and links a library. `defined` are further options of the compiler.
+fn library(to: &Path, files: &[PathBuf], defined: &[&str], include: &Path, script: &Path) {
+    let objects = to.with_extension("objects");
+    fs::create_dir_all(&objects)
+        .unwrap_or_else(|e| panic!("can't make {}: {e}", objects.display()));
+    let mut built = Vec::new();
+    for file in files {
+        let object = objects
+            .join(file.file_name().unwrap_or_default())
+            .with_extension("o");
+        let is_one_of = |list: &[&str]| list.iter().any(|name| file.ends_with(name));
+        let unwound = !is_one_of(NEVER_UNWOUND);
+        run(compiler()
+            .args(COMPILE)
+            .args(defined)
+            .arg(if is_one_of(HOT) { "-O2" } else { "-Os" })
+            .arg(if unwound {
+                "-fasynchronous-unwind-tables"
+            } else {
+                "-fno-asynchronous-unwind-tables"
+            })
+            .arg("-I")
+            .arg(include)
+            .arg("-c")
+            .arg(file)
+            .arg("-o")
+            .arg(&object));
+        built.push(object);
+    }
+    let mut at_home = OsString::from("-Wl,-T,");
+    at_home.push(script);
+    run(compiler()
+        .args(LINK)
+        .arg(at_home)
+        .arg("-o")
+        .arg(to)
+        .args(&built));
 }
 
 fn need(name: &str) -> OsString {

@@ -103,6 +103,8 @@
 #define BS_ARENA_CLOSED 16u  /* the run has ended or was detached: take no chunk, log nothing */
 #define BS_ARENA_KEEP 32u    /* contents are stored: use BS_MAGIC_PRESERVE before a change */
 #define BS_ARENA_ORDERED 64u /* --durability=ordered: use BS_MAGIC_COMMIT before writing through */
+#define BS_ARENA_FULL 128u /* --outputs=full: deep records have the bytes that left, not a digest */
+#define BS_ARENA_SHALLOW 256u /* the deep log has ended: write no more deep records */
 
 /* The arena's first page. */
 struct bs_arena {
@@ -122,7 +124,8 @@ struct bs_arena {
     uint64_t free[BS_BITMAP_WORDS];
     /* Bit set: the owner appends no more. R, atomic or. S, atomic and: clears it. */
     uint64_t full[BS_BITMAP_WORDS];
-    uint64_t pad1[2];
+    uint64_t deep_lost; /* R, atomic add: deep records that were lost */
+    uint64_t pad1;
     /*
      * For runs that store contents, alone in a cache line. `reported` (R and S, atomic add) counts
      * records after they were logged. It counts those that may be a read, or that may change the
@@ -197,9 +200,12 @@ struct bs_chunk {
     uint64_t next;
     /* The owner's pid for the supervisor: announced (S), or found without a guard (R); else 0. */
     uint32_t host_pid;
-    uint32_t flags;
+    uint32_t flags; /* BS_CHUNK_DEEP, or 0 */
     uint64_t pad;
 };
+
+/* The chunk has deep records (struct bs_deep_record). It goes into the run's deep log. */
+#define BS_CHUNK_DEEP 1u
 
 /* Above every thread id of Linux. Whether such a thread lives is unknown; its process is known. */
 #define BS_TID_SUBSTITUTE 0x20000000u
@@ -256,6 +262,61 @@ struct bs_ident {
     int64_t size, mtime, ctime, birth;
     uint32_t mode, nlink;
 };
+
+/* ---- deep records ------------------------------------------------------------------------ */
+
+/*
+ * One call with all that entered or left by it. docs/formats/deep.md describes the fields, the
+ * sections that follow, and the facts.
+ */
+struct bs_deep_record {
+    uint8_t state; /* BS_RESERVED or BS_DONE */
+    uint8_t flags; /* BS_DEEP_MORE and its like */
+    uint16_t call; /* number of the system call, or of a fact */
+    uint32_t size; /* of the record with its sections; a multiple of 8 */
+    uint64_t time; /* time-stamp counter before the call */
+    uint32_t took; /* in units of 64 counts */
+    int32_t fd;
+    int64_t result;
+    uint64_t a, b;
+};
+
+/* The head of a section. The bytes follow, padded to 8. A kind of 0 ends the record. */
+struct bs_deep_section {
+    uint16_t kind;
+    uint16_t arg; /* which argument of the call points to the bytes */
+    uint32_t length;
+};
+
+/* Flags of a deep record. */
+#define BS_DEEP_MORE 1u /* the call goes on in the thread's next record with this time and call */
+#define BS_DEEP_CUT 4u  /* bytes are missing */
+#define BS_DEEP_HANDLER 8u /* a signal handler made the call */
+
+/* Kinds of sections. */
+#define BS_DEEP_ENTERED 1u
+#define BS_DEEP_LEFT 2u
+#define BS_DEEP_LEFT_DIGEST 3u
+#define BS_DEEP_FILE 4u
+#define BS_DEEP_PATH 5u
+#define BS_DEEP_ADDRESS 6u
+#define BS_DEEP_CONTROL 7u
+#define BS_DEEP_MESSAGE 8u
+#define BS_DEEP_IDENT 9u
+#define BS_DEEP_WORDS 10u
+
+/* Facts: calls that are no system call. */
+#define BS_DEEP_BEGIN 1000u
+#define BS_DEEP_DESCRIPTOR 1001u
+#define BS_DEEP_SIGNAL 1002u
+#define BS_DEEP_SIGNAL_END 1003u
+#define BS_DEEP_GAP 1004u
+#define BS_DEEP_SHALLOW 1005u
+
+/* How a stream begins: `a` of BEGIN. */
+#define BS_DEEP_BY_EXEC 0u
+#define BS_DEEP_BY_FORK 1u
+#define BS_DEEP_BY_THREAD 2u
 
 /* ---- operations -------------------------------------------------------------------------- */
 
@@ -450,6 +511,7 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
 _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
+_Static_assert(sizeof(struct bs_deep_record) == 48, "deep record");
 _Static_assert(sizeof(struct bs_arena) <= BS_ARENA_LOG, "arena header");
 
 #endif

@@ -103,6 +103,12 @@ pub const ARENA_KEEP: u32 = 32;
 /// Arena flag: the log is to be durable before results. Recorders send [`MAGIC_COMMIT`] before a
 /// write that the kernel makes durable itself.
 pub const ARENA_ORDERED: u32 = 64;
+/// Arena flag: deep records have the bytes that left a process, not their digest.
+pub const ARENA_FULL: u32 = 128;
+/// Arena flag: the deep log has ended. Recorders write no more deep records.
+pub const ARENA_SHALLOW: u32 = 256;
+/// Chunk flag: the chunk has [`crate::DeepRecord`]s, which belong into the deep log.
+pub const CHUNK_DEEP: u32 = 1;
 
 /// Record state: the arguments are valid. The outcome is not known, or not yet.
 pub const RESERVED: u16 = 1;

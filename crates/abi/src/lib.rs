@@ -11,10 +11,11 @@
 //! read field by field.
 
 pub mod constants;
+pub mod deep;
 pub mod ops;
 pub mod read;
 mod structs;
 
 pub use constants::*;
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
-pub use structs::{Arena, CallerIds, Chunk, Record};
+pub use structs::{Arena, CallerIds, Chunk, DeepRecord, DeepSection, Record};

@@ -1,7 +1,7 @@
 //! Reads and writes the structures as little-endian bytes. The readers stay within bounds for any
 //! bytes.
 
-use crate::{CallerIds, Chunk, Record};
+use crate::{CallerIds, Chunk, DeepRecord, DeepSection, Record};
 
 /// Reads fields one after the other from a slice. The caller has checked that it is long enough.
 struct Fields<'a>(&'a [u8]);
@@ -31,6 +31,51 @@ impl Fields<'_> {
 
     fn i32(&mut self) -> i32 {
         i32::from_le_bytes(self.take())
+    }
+
+    fn i64(&mut self) -> i64 {
+        i64::from_le_bytes(self.take())
+    }
+
+    fn byte(&mut self) -> u8 {
+        u8::from_le_bytes(self.take())
+    }
+}
+
+impl DeepRecord {
+    /// Size of a record without its sections, in bytes.
+    pub const SIZE: usize = size_of::<DeepRecord>();
+
+    /// Reads a record from its first bytes; `None` if there are too few.
+    pub fn read(bytes: &[u8]) -> Option<DeepRecord> {
+        let mut f = Fields(bytes.get(..Self::SIZE)?);
+        Some(DeepRecord {
+            state: f.byte(),
+            flags: f.byte(),
+            call: f.u16(),
+            size: f.u32(),
+            time: f.u64(),
+            took: f.u32(),
+            fd: f.i32(),
+            result: f.i64(),
+            a: f.u64(),
+            b: f.u64(),
+        })
+    }
+}
+
+impl DeepSection {
+    /// Size of a section's head in bytes.
+    pub const SIZE: usize = size_of::<DeepSection>();
+
+    /// Reads a section's head from its first bytes; `None` if there are too few.
+    pub fn read(bytes: &[u8]) -> Option<DeepSection> {
+        let mut f = Fields(bytes.get(..Self::SIZE)?);
+        Some(DeepSection {
+            kind: f.u16(),
+            arg: f.u16(),
+            length: f.u32(),
+        })
     }
 }
 

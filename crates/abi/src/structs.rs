@@ -32,8 +32,10 @@ pub struct Arena {
     pub free: [AtomicU64; BITMAP_WORDS as usize],
     /// Bit set: the owner will append no more.
     pub full: [AtomicU64; BITMAP_WORDS as usize],
+    /// Number of deep records that were lost, because no chunk was free. Recorders add to it.
+    pub deep_lost: AtomicU64,
     /// Padding.
-    pub pad1: [u64; 2],
+    pub pad1: u64,
     /// Counts, from 1, the logged operations that may be a read or may change what names mean.
     /// Recorders and the supervisor add to it.
     pub reported: AtomicU64,
@@ -70,7 +72,7 @@ pub struct Chunk {
     pub next: u64,
     /// The owner's pid as the supervisor sees it, once announced; else 0.
     pub host_pid: u32,
-    /// Zero: no flag is defined.
+    /// `CHUNK_*`.
     pub flags: u32,
     /// Padding.
     pub pad: u64,
@@ -98,6 +100,45 @@ pub struct Record {
     pub result: i32,
     /// Meaning by operation, see [`crate::op`].
     pub aux: u32,
+}
+
+/// One call with all that entered or left by it, without its sections (`bs_deep_record`).
+/// `docs/formats/deep.md` has the meaning of the fields.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeepRecord {
+    /// [`crate::DONE`] once the record is whole.
+    pub state: u8,
+    /// [`crate::deep`]`::MORE` and its like.
+    pub flags: u8,
+    /// The number of the system call on x86-64, or of a fact in [`crate::deep`].
+    pub call: u16,
+    /// Size of the record with its sections in bytes, a multiple of 8.
+    pub size: u32,
+    /// Value of the time-stamp counter when the call began.
+    pub time: u64,
+    /// Duration of the call in units of 64 counts.
+    pub took: u32,
+    /// The descriptor.
+    pub fd: i32,
+    /// The call's result, at least 0, or `-errno`.
+    pub result: i64,
+    /// Meaning by call.
+    pub a: u64,
+    /// Meaning by call.
+    pub b: u64,
+}
+
+/// The head of a section of a deep record (`bs_deep_section`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeepSection {
+    /// A constant of [`crate::deep`]. 0 ends the record.
+    pub kind: u16,
+    /// The argument of the call that points to the bytes.
+    pub arg: u16,
+    /// Number of bytes, without the padding to a multiple of 8.
+    pub length: u32,
 }
 
 /// The caller of an operation, in records that the supervisor wrote (`bs_caller`).

@@ -15,6 +15,23 @@
            sizeof(((struct type *)0)->field))
 #define OP(name, number, strings, doc) printf("BS_OP_" #name " %d/%d\n", number, strings);
 
+static void deep_constants(void)
+{
+    NUMBER(BS_DEEP_MORE), NUMBER(BS_DEEP_CUT), NUMBER(BS_DEEP_HANDLER);
+    NUMBER(BS_DEEP_ENTERED), NUMBER(BS_DEEP_LEFT), NUMBER(BS_DEEP_LEFT_DIGEST),
+        NUMBER(BS_DEEP_FILE), NUMBER(BS_DEEP_PATH), NUMBER(BS_DEEP_ADDRESS);
+    NUMBER(BS_DEEP_CONTROL), NUMBER(BS_DEEP_MESSAGE), NUMBER(BS_DEEP_IDENT), NUMBER(BS_DEEP_WORDS);
+    NUMBER(BS_DEEP_BEGIN), NUMBER(BS_DEEP_DESCRIPTOR), NUMBER(BS_DEEP_SIGNAL),
+        NUMBER(BS_DEEP_SIGNAL_END), NUMBER(BS_DEEP_GAP), NUMBER(BS_DEEP_SHALLOW);
+    NUMBER(BS_DEEP_BY_EXEC), NUMBER(BS_DEEP_BY_FORK), NUMBER(BS_DEEP_BY_THREAD);
+    SIZE(bs_deep_record), FIELD(bs_deep_record, state), FIELD(bs_deep_record, flags),
+        FIELD(bs_deep_record, call), FIELD(bs_deep_record, size), FIELD(bs_deep_record, time),
+        FIELD(bs_deep_record, took), FIELD(bs_deep_record, fd), FIELD(bs_deep_record, result),
+        FIELD(bs_deep_record, a), FIELD(bs_deep_record, b);
+    SIZE(bs_deep_section), FIELD(bs_deep_section, kind), FIELD(bs_deep_section, arg),
+        FIELD(bs_deep_section, length);
+}
+
 static void constants(void)
 {
     NUMBER(BS_ABI_VERSION), NUMBER(BS_ARENA_MAGIC), NUMBER(BS_CHUNK_MAGIC);
@@ -30,6 +47,7 @@ static void constants(void)
         NUMBER(BS_ARENA_ALL_OPS);
     NUMBER(BS_ARENA_CLOSED), NUMBER(BS_ARENA_KEEP), NUMBER(BS_MAGIC_PRESERVE);
     NUMBER(BS_ARENA_ORDERED), NUMBER(BS_MAGIC_COMMIT);
+    NUMBER(BS_ARENA_FULL), NUMBER(BS_ARENA_SHALLOW), NUMBER(BS_CHUNK_DEEP);
     NUMBER(BS_MAGIC_LINE), TEXT(BS_LINE_MARK);
     NUMBER(BS_CHANGE_WRITE), NUMBER(BS_CHANGE_PART), NUMBER(BS_CHANGE_UPDATE),
         NUMBER(BS_CHANGE_REMOVE), NUMBER(BS_CHANGE_NAME);
@@ -66,8 +84,8 @@ static void structures(void)
     FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started),
         FIELD(bs_arena, epochs);
     FIELD(bs_arena, dry), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
-    FIELD(bs_arena, pad1), FIELD(bs_arena, reported), FIELD(bs_arena, filtered),
-        FIELD(bs_arena, pad2);
+    FIELD(bs_arena, deep_lost), FIELD(bs_arena, pad1), FIELD(bs_arena, reported),
+        FIELD(bs_arena, filtered), FIELD(bs_arena, pad2);
     SIZE(bs_chunk);
     FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);
     FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);
@@ -95,6 +113,7 @@ static void filter(void)
 
 int main(void)
 {
+    deep_constants();
     constants();
     structures();
     filter();

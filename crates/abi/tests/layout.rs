@@ -62,14 +62,42 @@ fn mirror() -> Facts {
     constants!(facts: ABI_VERSION ARENA_MAGIC CHUNK_MAGIC ENV_ARENA ENV_PRELOAD PRELOAD_NAME PRELOAD_ANY PRELOAD_WIDE HOME CHUNK_SIZE MAX_CHUNKS
         BITMAP_WORDS ARENA_HEADER ARENA_LOG ARENA_READS READS_BITS READS_CHANGED READS_SHARED MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN MAGIC_PRESERVE MAGIC_COMMIT MAGIC_LINE LINE_MARK ARENA_ORDERED CHANGE_WRITE CHANGE_PART CHANGE_UPDATE
         CHANGE_REMOVE CHANGE_NAME CHANGE_KIND CHANGE_ITSELF ARENA_KEEP KEPT_LINK KEPT_CLONE KEPT_COPY ARENA_GUARDED ARENA_PIDNS
-        ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_CALLER F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD TID_SUBSTITUTE F_PRIVATE
+        ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED ARENA_FULL ARENA_SHALLOW CHUNK_DEEP RESERVED DONE F_CALLER F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD TID_SUBSTITUTE F_PRIVATE
         META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
         RESOURCE_READ RESOURCE_WRITE RESOURCE_CHANGE RESOURCE_DELETE
         DESCRIBED_ACTIVITY DESCRIBED_WORD DESCRIBED_ENTITY DESCRIBED_EDGE DESCRIBED_INFORM DESCRIBED_DERIVED DESCRIBED_NOTE
         DESCRIBED_CERTAIN DESCRIBED_LAST DESCRIBED_PART DESCRIBED_ENDED DESCRIBED_EXECED THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
         HOLD_UNKNOWN OPAQUE_TRACER_MEMORY OPAQUE_TRACER_REGISTERS OPAQUE_TRACER_EMULATION
         OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING);
-    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 reported filtered pad2);
+    for (name, value) in [
+        ("MORE", u64::from(deep::MORE)),
+        ("CUT", deep::CUT.into()),
+        ("HANDLER", deep::HANDLER.into()),
+        ("ENTERED", deep::ENTERED.into()),
+        ("LEFT", deep::LEFT.into()),
+        ("LEFT_DIGEST", deep::LEFT_DIGEST.into()),
+        ("FILE", deep::FILE.into()),
+        ("PATH", deep::PATH.into()),
+        ("ADDRESS", deep::ADDRESS.into()),
+        ("CONTROL", deep::CONTROL.into()),
+        ("MESSAGE", deep::MESSAGE.into()),
+        ("IDENT", deep::IDENT.into()),
+        ("WORDS", deep::WORDS.into()),
+        ("BEGIN", deep::BEGIN.into()),
+        ("DESCRIPTOR", deep::DESCRIPTOR.into()),
+        ("SIGNAL", deep::SIGNAL.into()),
+        ("SIGNAL_END", deep::SIGNAL_END.into()),
+        ("GAP", deep::GAP.into()),
+        ("SHALLOW", deep::SHALLOW.into()),
+        ("BY_EXEC", deep::BY_EXEC),
+        ("BY_FORK", deep::BY_FORK),
+        ("BY_THREAD", deep::BY_THREAD),
+    ] {
+        facts.insert(format!("BS_DEEP_{name}"), value.to_string());
+    }
+    structure!(facts: "bs_deep_record" DeepRecord state flags call size time took fd result a b);
+    structure!(facts: "bs_deep_section" DeepSection kind arg length);
+    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full deep_lost pad1 reported filtered pad2);
     structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
     structure!(facts: "bs_record" Record state op size flags time fd arg result aux);
     structure!(facts: "bs_caller" CallerIds pid tid nr arch);

@@ -142,6 +142,9 @@ struct bs_process {
     u64 reported_by_others;
     u32 private_round; /* private.c: which of the remembered files below are valid */
     bool has_private;  /* the table of private files may have an entry */
+#ifdef BS_DEEP
+    u32 deep_descriptors; /* DESCRIPTOR facts so far; their table follows the private files */
+#endif
     /* BS_MAX_FD entries if set up; after them BS_PRIVATE_FILES files that the process made */
     u8 fd[];
 };
@@ -462,6 +465,8 @@ static inline bool bs_about_to_write(int fd)
 }
 /* line.c */
 bool bs_mark_line(const char *mark);
+
+#include "deep.h"
 
 /* text.c */
 u32 bs_length(const char *s, u32 limit); /* of a readable string */

@@ -13,7 +13,9 @@ int pidfd_open(int pid, u32 flags);
 int bs_make_pipe(s64 nr, int ends[2], int flags)
 {
     struct bs_reservation rec = bs_begin(BS_OP_PIPE, -1, -1, (u32)flags);
+    u64 time = BS_DEEP_TIME();
     s64 result = bs_call(rec, nr, ends, flags);
+    BS_DEEP_LOG(time, result, (u32)nr, ends, flags);
     if (result >= 0) {
         for (int i = 0; i < 2; i++)
             bs_fd_closed((u32)ends[i]);
@@ -39,7 +41,9 @@ BS_INTERCEPTED int pipe2(int ends[2], int flags)
 BS_INTERCEPTED int socketpair(int domain, int type, int protocol, int ends[2])
 {
     struct bs_reservation rec = bs_begin(BS_OP_SOCKETPAIR, -1, -1, (u32)type);
+    u64 time = BS_DEEP_TIME();
     s64 result = bs_call(rec, __NR_socketpair, domain, type, protocol, ends);
+    BS_DEEP_LOG(time, result, __NR_socketpair, domain, type, protocol, ends);
     if (result >= 0) {
         for (int i = 0; i < 2; i++)
             bs_fd_closed((u32)ends[i]);
@@ -63,7 +67,9 @@ BS_INTERCEPTED int connect(int fd, const void *address, u32 size)
     enum { EINPROGRESS = 115 };
     s32 type = bs_socket_type(fd);
     struct bs_reservation rec = bs_begin_bytes(0, BS_OP_CONNECT, fd, type, address, size);
+    u64 time = BS_DEEP_TIME();
     s64 result = bs_call_cancel(rec, __NR_connect, fd, address, size);
+    BS_DEEP_LOG(time, result, __NR_connect, fd, address, size);
     if (result >= 0 || result == -EINPROGRESS)
         bs_mark_connection(fd, type, address, size);
     return (int)bs_finish(rec, result);
@@ -73,7 +79,10 @@ BS_ALIAS(__connect, connect);
 BS_INTERCEPTED int bind(int fd, const void *address, u32 size)
 {
     struct bs_reservation rec = bs_begin_bytes(0, BS_OP_BIND, fd, 0, address, size);
-    return (int)bs_finish(rec, bs_call(rec, __NR_bind, fd, address, size));
+    u64 time = BS_DEEP_TIME();
+    s64 result = bs_finish(rec, bs_call(rec, __NR_bind, fd, address, size));
+    BS_DEEP_LOG_RETURN(time, result, __NR_bind, fd, address, size);
+    return (int)result;
 }
 
 BS_INTERCEPTED int listen(int fd, int backlog)
@@ -91,9 +100,12 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
     u32 room = address && bs_readable(size, sizeof *size) ? *size : 0;
     struct bs_reservation none = {0};
     s64 fd = bs_call_cancel(none, nr, socket, address, size, flags);
-    if (fd < 0)
+    if (fd < 0) {
+        BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, size, flags);
         return (int)bs_fail(fd);
+    }
     bs_fd_opened(fd, 0);
+    BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, size, flags);
     bs_mark_accepted((int)fd);
     u32 got = room && *size < room ? *size : room;
     struct bs_reservation rec = bs_begin_bytes(0, BS_OP_ACCEPT, socket, flags, address, got);
@@ -191,6 +203,7 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
 {
     u64 time = bs_now();
     ssize result = BS_NEXT(sendmsg)(fd, message, flags);
+    BS_DEEP_LOG_RETURN(time, result, __NR_sendmsg, fd, message, flags);
     log_message(time, fd, BS_OP_WRITE, message, result);
     if (result >= 0)
         log_passed(time, fd, message, 0);
@@ -201,6 +214,7 @@ BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
 {
     u64 time = bs_now();
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
+    BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags);
     log_message(time, fd, BS_OP_READ, message, result);
     if (result >= 0)
         log_passed(0, fd, message, 1);
@@ -213,6 +227,8 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
     int result = BS_NEXT(sendmmsg)(fd, messages, count, flags);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
+        BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_sendmsg, fd, message,
+                    flags);
         log_message(time, fd, BS_OP_WRITE, message, result);
         log_passed(time, fd, message, 0);
     }
@@ -225,6 +241,8 @@ BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
+        BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_recvmsg, fd, message,
+                    flags);
         log_message(time, fd, BS_OP_READ, message, result);
         log_passed(0, fd, message, 1);
     }

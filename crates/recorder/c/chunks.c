@@ -334,6 +334,7 @@ void bs_prepare_for_sandbox(void)
 void bs_thread_ends(void)
 {
     struct bs_thread *me = &bs_me;
+    BS_DEEP_DO(bs_deep_thread_ends());
     if (!me->chunk || me->generation != bs_process->generation || bs_modes & BS_MODE_SANDBOX)
         return;
     u64 mask = block_signals();

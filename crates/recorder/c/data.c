@@ -67,8 +67,19 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
         : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
     })
 #define BS_FIVE_MORE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
-#define READS(name, ...) return BY(first_read, BS_FD_READ, name, __VA_ARGS__)
-#define WRITES(name, ...) return BY(first_write, BS_FD_WROTE, name, __VA_ARGS__)
+/* The call's number is first, then libc's function, then its arguments. */
+#define READS(nr, name, ...) MOVES(nr, BY(first_read, BS_FD_READ, name, __VA_ARGS__), __VA_ARGS__)
+#define WRITES(nr, name, ...) \
+    MOVES(nr, BY(first_write, BS_FD_WROTE, name, __VA_ARGS__), __VA_ARGS__)
+#ifdef BS_DEEP
+#define MOVES(nr, call, ...) \
+    u64 time_ = bs_now(); \
+    ssize moved_ = call; \
+    BS_DEEP_LOG_RETURN(time_, moved_, nr, __VA_ARGS__); \
+    return moved_
+#else
+#define MOVES(nr, call, ...) return call
+#endif
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
@@ -86,56 +97,59 @@ ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *f
 
 BS_INTERCEPTED ssize read(int fd, void *to, size_t n)
 {
-    READS(read, fd, to, n);
+    READS(__NR_read, read, fd, to, n);
 }
 BS_ALIAS(__read, read);
 
 BS_INTERCEPTED ssize pread(int fd, void *to, size_t n, s64 at)
 {
-    READS(pread, fd, to, n, at);
+    READS(__NR_pread64, pread, fd, to, n, at);
 }
 BS_ALIAS(pread64, pread);
 BS_ALIAS(__pread64, pread);
 
 BS_INTERCEPTED ssize readv(int fd, const void *parts, int count)
 {
-    READS(readv, fd, parts, count);
+    READS(__NR_readv, readv, fd, parts, count);
 }
 
 BS_INTERCEPTED ssize preadv(int fd, const void *parts, int count, s64 at)
 {
-    READS(preadv, fd, parts, count, at);
+    READS(__NR_preadv, preadv, fd, parts, count, at);
 }
 BS_ALIAS(preadv64, preadv);
 
 BS_API ssize preadv2(int fd, const void *parts, int count, s64 at, int flags)
 {
-    READS(preadv2, fd, parts, count, at, flags);
+    READS(__NR_preadv2, preadv2, fd, parts, count, at, flags);
 }
 BS_ALIAS(preadv64v2, preadv2);
 
 BS_API ssize __read_chk(int fd, void *to, size_t n, size_t room)
 {
-    READS(__read_chk, fd, to, n, room);
+    READS(__NR_read, __read_chk, fd, to, n, room);
 }
 
 BS_API ssize __pread_chk(int fd, void *to, size_t n, s64 at, size_t room)
 {
-    READS(__pread_chk, fd, to, n, at, room);
+    READS(__NR_pread64, __pread_chk, fd, to, n, at, room);
 }
 BS_ALIAS(__pread64_chk, __pread_chk);
 
 BS_INTERCEPTED ssize recv(int fd, void *to, size_t n, int flags)
 {
-    READS(recv, fd, to, n, flags);
+    READS(__NR_recvfrom, recv, fd, to, n, flags);
 }
 
 BS_INTERCEPTED ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size)
 {
-    if (BS_LIKELY(!from))
-        READS(recvfrom, fd, to, n, flags, from, size);
+    if (BS_LIKELY(!from)) {
+        READS(__NR_recvfrom, recvfrom, fd, to, n, flags, from, size);
+    }
     bool news = is_news(fd, BS_FD_READ);
+    u64 began = BS_DEEP_TIME();
     ssize got = BY(first_read, BS_FD_READ, recvfrom, fd, to, n, flags, from, size);
+    BS_DEEP_LOG_RETURN(began, got, __NR_recvfrom, fd, to, n, flags, from, size);
     if (got >= 0 && size)
         bs_log_received(fd, news, from, *size);
     return got;
@@ -143,7 +157,10 @@ BS_INTERCEPTED ssize recvfrom(int fd, void *to, size_t n, int flags, void *from,
 
 BS_API ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
 {
-    READS(__recv_chk, fd, to, n, room, flags);
+    u64 began = BS_DEEP_TIME();
+    ssize got = BY(first_read, BS_FD_READ, __recv_chk, fd, to, n, room, flags);
+    BS_DEEP_LOG_RETURN(began, got, __NR_recvfrom, fd, to, n, flags);
+    return got;
 }
 
 BS_API ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from,
@@ -167,47 +184,49 @@ ssize vmsplice(int fd, const void *parts, size_t count, u32 flags);
 
 BS_INTERCEPTED ssize write(int fd, const void *from, size_t n)
 {
-    WRITES(write, fd, from, n);
+    WRITES(__NR_write, write, fd, from, n);
 }
 BS_ALIAS(__write, write);
 
 BS_INTERCEPTED ssize pwrite(int fd, const void *from, size_t n, s64 at)
 {
-    WRITES(pwrite, fd, from, n, at);
+    WRITES(__NR_pwrite64, pwrite, fd, from, n, at);
 }
 BS_ALIAS(pwrite64, pwrite);
 BS_ALIAS(__pwrite64, pwrite);
 
 BS_INTERCEPTED ssize writev(int fd, const void *parts, int count)
 {
-    WRITES(writev, fd, parts, count);
+    WRITES(__NR_writev, writev, fd, parts, count);
 }
 
 BS_INTERCEPTED ssize pwritev(int fd, const void *parts, int count, s64 at)
 {
-    WRITES(pwritev, fd, parts, count, at);
+    WRITES(__NR_pwritev, pwritev, fd, parts, count, at);
 }
 BS_ALIAS(pwritev64, pwritev);
 
 BS_API ssize pwritev2(int fd, const void *parts, int count, s64 at, int flags)
 {
-    WRITES(pwritev2, fd, parts, count, at, flags);
+    WRITES(__NR_pwritev2, pwritev2, fd, parts, count, at, flags);
 }
 BS_ALIAS(pwritev64v2, pwritev2);
 
 BS_INTERCEPTED ssize send(int fd, const void *from, size_t n, int flags)
 {
-    WRITES(send, fd, from, n, flags);
+    WRITES(__NR_sendto, send, fd, from, n, flags);
 }
 BS_ALIAS(__send, send);
 
 BS_INTERCEPTED ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size)
 {
-    if (BS_LIKELY(!to))
-        WRITES(sendto, fd, from, n, flags, to, size);
+    if (BS_LIKELY(!to)) {
+        WRITES(__NR_sendto, sendto, fd, from, n, flags, to, size);
+    }
     bool news = is_news(fd, BS_FD_WROTE);
     u64 time = bs_now();
     ssize put = BY(first_write, BS_FD_WROTE, sendto, fd, from, n, flags, to, size);
+    BS_DEEP_LOG_RETURN(time, put, __NR_sendto, fd, from, n, flags, to, size);
     if (put >= 0)
         bs_log_sent(time, fd, news, to, size);
     return put;
@@ -215,7 +234,7 @@ BS_INTERCEPTED ssize sendto(int fd, const void *from, size_t n, int flags, const
 
 BS_API ssize vmsplice(int fd, const void *parts, size_t count, u32 flags)
 {
-    WRITES(vmsplice, fd, parts, count, flags);
+    WRITES(__NR_vmsplice, vmsplice, fd, parts, count, flags);
 }
 
 BS_API int fallocate(int fd, int mode, s64 at, s64 size)
@@ -297,7 +316,10 @@ static ssize copied(struct bs_reservation rec, int from, int to, s64 n)
     if (copy_is_news(from, to)) \
         rec = bs_begin(BS_OP_COPY, from, to, 0); \
     bs_about_to_write(to); \
-    return copied(rec, from, to, bs_call_cancel(rec, __VA_ARGS__));
+    u64 time_ = BS_DEEP_TIME(); \
+    s64 moved_ = copied(rec, from, to, bs_call_cancel(rec, __VA_ARGS__)); \
+    BS_DEEP_LOG_RETURN(time_, moved_, __VA_ARGS__); \
+    return moved_;
 
 BS_API ssize sendfile(int to, int from, s64 *at, size_t n){
     COPIES(from, to, __NR_sendfile, to, from, at, n)} BS_ALIAS(sendfile64, sendfile);
@@ -337,7 +359,9 @@ BS_INTERCEPTED void *mmap(void *at, size_t size, int protection, int flags, int 
         return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));
     bs_share(fd); /* a child inherits the mapping */
     struct bs_reservation rec = bs_begin(BS_OP_MAP, fd, protection, (u32)flags);
+    u64 time = BS_DEEP_TIME();
     s64 result = bs_call(rec, __NR_mmap, at, size, protection, flags, fd, offset);
+    BS_DEEP_LOG(time, result, __NR_mmap, at, size, protection, flags, fd, offset);
     bs_end(rec, (u64)result > -4096ull ? result : 0);
     return (void *)bs_ret(result);
 }

@@ -24,6 +24,7 @@ void bs_fd_mark(int fd, u32 mark)
 
 void bs_fd_closed(u32 fd)
 {
+    BS_DEEP_FORGET(fd);
     if (has_marks(fd) && bs_process->fd[fd])
         bs_process->fd[fd] = 0;
 }
@@ -59,9 +60,12 @@ struct bs_reservation bs_begin_close(int fd)
 
 BS_INTERCEPTED int close(int fd)
 {
+    u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin_close(fd);
     bs_fd_closed((u32)fd);
-    return (int)bs_finish(rec, bs_call_cancel(rec, __NR_close, fd));
+    s64 result = bs_finish(rec, bs_call_cancel(rec, __NR_close, fd));
+    BS_DEEP_LOG_RETURN(time, result, __NR_close, fd);
+    return (int)result;
 }
 BS_ALIAS(__close, close);
 
@@ -76,6 +80,7 @@ static s64 close_many(u32 first, u32 last, int flags)
                 bs_end(bs_begin_close((int)fd), 0);
             bs_process->fd[fd] = 0;
         }
+    BS_DEEP_DO(for (u32 fd = first; fd <= last && fd < BS_MAX_FD; fd++) bs_deep_forget(fd));
     struct bs_reservation rec = bs_begin(BS_OP_CLOSE_RANGE, (s32)first, flags, last);
     return bs_end(rec, bs_call(rec, __NR_close_range, first, last, flags));
 }
@@ -104,8 +109,11 @@ static s64 copied(struct bs_reservation rec, int from, s64 to)
 
 BS_INTERCEPTED int dup(int fd)
 {
+    u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, 0, 0);
-    return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup, fd)));
+    s64 to = copied(rec, fd, bs_call(rec, __NR_dup, fd));
+    BS_DEEP_LOG(time, to, __NR_dup, fd);
+    return (int)bs_ret(to);
 }
 
 /* Before `to` is replaced by another descriptor, logs that the writing through `to` has ended. */
@@ -117,17 +125,23 @@ static void replaced(int fd, int to)
 
 BS_INTERCEPTED int dup2(int fd, int to)
 {
+    u64 time = BS_DEEP_TIME();
     replaced(fd, to);
     struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, 0, 1);
-    return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup2, fd, to)));
+    s64 result = copied(rec, fd, bs_call(rec, __NR_dup2, fd, to));
+    BS_DEEP_LOG(time, result, __NR_dup2, fd, to);
+    return (int)bs_ret(result);
 }
 BS_ALIAS(__dup2, dup2);
 
 BS_INTERCEPTED int dup3(int fd, int to, int flags)
 {
+    u64 time = BS_DEEP_TIME();
     replaced(fd, to);
     struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, flags, 1);
-    return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup3, fd, to, flags)));
+    s64 result = copied(rec, fd, bs_call(rec, __NR_dup3, fd, to, flags));
+    BS_DEEP_LOG(time, result, __NR_dup3, fd, to, flags);
+    return (int)bs_ret(result);
 }
 
 /* `fcntl` copies and marks descriptors; its locks may wait, and are cancellation points. */
@@ -158,7 +172,10 @@ BS_API int fcntl(int fd, int command, ...)
     va_end(args);
     if (command == F_GETOWN || command == 1036 /* a form of it that only libc knows */)
         return BS_NEXT(fcntl)(fd, command, arg); /* a negative result there is no errno */
-    return (int)bs_ret(control(fd, command, arg));
+    u64 time = BS_DEEP_TIME();
+    s64 result = control(fd, command, arg);
+    BS_DEEP_LOG(time, result, __NR_fcntl, fd, command, arg);
+    return (int)bs_ret(result);
 }
 BS_ALIAS(fcntl64, fcntl);
 BS_ALIAS(__fcntl, fcntl);
@@ -189,7 +206,9 @@ BS_INTERCEPTED int ioctl(int fd, unsigned long request, ...)
         now = bs_now();
     if (BS_UNLIKELY(request == FICLONE || request == FICLONERANGE))
         bs_about_to_change(fd);
+    u64 time = BS_DEEP_TIME();
     s64 result = bs_raw(__NR_ioctl, fd, request, arg);
+    BS_DEEP_LOG(time, result, __NR_ioctl, fd, request, arg);
     if (BS_UNLIKELY(now)) {
         if (request == FIOCLEX || request == FIONCLEX)
             bs_note(now, BS_OP_CLOEXEC, fd, request == FIOCLEX, 0, result);

@@ -75,7 +75,10 @@ BS_API ssize getdents64(int fd, void *to, size_t n)
 {
     if (!(bs_fd_marks(fd) & BS_FD_LISTED))
         log_list(fd);
-    return bs_ret(bs_raw(__NR_getdents64, fd, to, n));
+    u64 time = BS_DEEP_TIME();
+    s64 got = bs_raw(__NR_getdents64, fd, to, n);
+    BS_DEEP_LOG(time, got, __NR_getdents64, fd, to, n);
+    return bs_ret(got);
 }
 
 BS_INTERCEPTED int closedir(void *dir)

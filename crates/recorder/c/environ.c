@@ -168,6 +168,16 @@ static void hide(char **env)
     }
 }
 
+#ifdef BS_DEEP
+/* The auxiliary vector stands behind the environment. */
+static const u64 *behind(char **env)
+{
+    while (*env)
+        env++;
+    return (const u64 *)(env + 1);
+}
+#endif
+
 static void start(int argc, char **argv, char **env)
 {
     (void)argc, (void)argv;
@@ -179,8 +189,10 @@ static void start(int argc, char **argv, char **env)
     find_ourselves();
     if (bs_recorder_library)
         bs_step_behind_sanitizer();
+    BS_DEEP_DO(const u64 *auxiliary = behind(env));
     if (*env)
         hide(env);
+    BS_DEEP_DO(bs_deep_begin(argv, env, gnu_get_libc_version ? auxiliary : 0));
 }
 
 __attribute__((section(".init_array"), used)) static void (*const at_start)(int, char **,

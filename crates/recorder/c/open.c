@@ -20,6 +20,7 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
     if (BS_LIKELY(logged))
         bs_note_path(time, BS_OP_OPEN | (bs_reads_private(dir, path, fd) ? BS_PRIVATE_READ : 0),
                      dir, flags, mode, path, fd);
+    BS_DEEP_LOG(time, fd, __NR_openat, dir, path, flags, mode);
     if (BS_UNLIKELY(bs_environment_end && fd >= 0 && bs_starts(path, "/proc")))
         bs_opened_proc(path);
     return fd;
@@ -62,18 +63,24 @@ static s64 opened(struct bs_reservation rec, int dir, const char *path, int flag
 
 static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
 {
+    u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin_open(dir, path, flags, mode);
     bool new = is_new(rec, flags);
-    return opened(rec, dir, path, flags, new,
-                  bs_call_cancel(rec, __NR_openat, dir, path, flags, mode));
+    s64 fd = opened(rec, dir, path, flags, new,
+                    bs_call_cancel(rec, __NR_openat, dir, path, flags, mode));
+    BS_DEEP_LOG(time, fd, __NR_openat, dir, path, flags, mode);
+    return fd;
 }
 
 s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode)
 {
+    u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin_open(BS_AT_FDCWD, path, flags, mode);
     bool new = is_new(rec, flags);
     s64 fd = nr == __NR_creat ? bs_call(rec, nr, path, mode) : bs_call(rec, nr, path, flags, mode);
-    return opened(rec, BS_AT_FDCWD, path, flags, new, fd);
+    opened(rec, BS_AT_FDCWD, path, flags, new, fd);
+    BS_DEEP_LOG(time, fd, __NR_openat, BS_AT_FDCWD, path, flags, mode);
+    return fd;
 }
 
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode)
@@ -169,9 +176,11 @@ s64 bs_open_how(int dir, const char *path, const void *given, u64 size)
     if (size < sizeof *how || !bs_readable(how, sizeof *how))
         return bs_raw(__NR_openat2, dir, path, how, size);
     const char *leads = how->resolve & RESOLVE_IN_ROOT ? in_root(path) : path;
+    u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin_open(dir, leads, (int)how->flags, (u32)how->mode);
     s64 fd = bs_call(rec, __NR_openat2, dir, path, how, size);
     bs_fd_opened(fd, (int)how->flags);
+    BS_DEEP_LOG(time, fd, __NR_openat, dir, path, how->flags, how->mode);
     return bs_end(rec, fd);
 }
 

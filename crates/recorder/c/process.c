@@ -27,6 +27,8 @@ static int fork_by(int (*real)(void))
         bs_share_all(); /* for files that another thread made meanwhile */
     if (pid != 0)
         bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : bs_error());
+    if (pid != 0)
+        BS_DEEP_LOG_RETURN(time, pid, __NR_fork);
     return pid;
 }
 
@@ -55,6 +57,7 @@ void bs_give_back(s64 child)
         bs_me.borrowed--;
     bs_share_all();
     bs_note(0, BS_OP_VFORKED, 0, 0, 0, child);
+    BS_DEEP_LOG(BS_DEEP_TIME(), child, __NR_clone);
     bs_free_scratch();
 }
 
@@ -103,6 +106,7 @@ static s64 wait_for(int pid, int *status, int options, void *usage)
     s64 result = bs_call_cancel(none, __NR_wait4, pid, status, options, usage);
     if (result > 0)
         bs_note(time, BS_OP_WAIT, 0, *status, 0, result);
+    BS_DEEP_LOG(time, result, __NR_wait4, pid, status, options);
     return bs_ret(result);
 }
 
@@ -156,6 +160,7 @@ BS_INTERCEPTED int waitid(int kind, u32 id, struct child_info *info, int options
     s64 result = bs_call_cancel(none, __NR_waitid, kind, id, filled, options, 0);
     if (result == 0 && filled->pid)
         bs_note(time, BS_OP_WAIT, 0, wait_status(filled), options & WNOWAIT ? 1 : 0, filled->pid);
+    BS_DEEP_LOG(time, result, __NR_waitid, kind, id, filled, options);
     return (int)bs_ret(result);
 }
 
@@ -179,6 +184,7 @@ static u64 processor_time(void)
 static void log_exit(int status)
 {
     u64 used = processor_time();
+    BS_DEEP_LOG(BS_DEEP_TIME(), 0, __NR_exit_group, status);
     bs_note(0, BS_OP_EXIT, (s32)(used >> 32), status, (u32)used, 0);
 }
 
@@ -190,6 +196,7 @@ void bs_log_return_of_main(void)
     if (exit_is_logged || !bs_me.chunk) /* a process that logged nothing takes no chunk for this */
         return;
     u64 used = processor_time();
+    BS_DEEP_LOG(BS_DEEP_TIME(), 0, __NR_exit_group, 0);
     bs_note(0, BS_OP_EXIT, (s32)(used >> 32), 0, (u32)used, -1);
 }
 

@@ -30,7 +30,7 @@ static inline int descriptor(const void *stream)
     return *(const int *)((const char *)stream + 112);
 }
 
-static s64 stream_read(void *stream, void *to, s64 n)
+static s64 read_of_stream(void *stream, void *to, s64 n)
 {
     int fd = descriptor(stream);
     if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_READ && !(bs_modes & BS_MODE_ALL_OPS)))
@@ -44,7 +44,15 @@ static s64 stream_read(void *stream, void *to, s64 n)
     return got;
 }
 
-static s64 stream_write(void *stream, const void *from, s64 n)
+static s64 stream_read(void *stream, void *to, s64 n)
+{
+    u64 time = BS_DEEP_TIME();
+    s64 got = read_of_stream(stream, to, n);
+    BS_DEEP_LOG_RETURN(time, got, __NR_read, descriptor(stream), to, n);
+    return got;
+}
+
+static s64 write_of_stream(void *stream, const void *from, s64 n)
 {
     int fd = descriptor(stream);
     if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_WROTE && !(bs_modes & BS_MODE_ALL_OPS)))
@@ -58,12 +66,24 @@ static s64 stream_write(void *stream, const void *from, s64 n)
     return put;
 }
 
+static s64 stream_write(void *stream, const void *from, s64 n)
+{
+    u64 time = BS_DEEP_TIME();
+    s64 put = write_of_stream(stream, from, n);
+    /* libc returns how many bytes were written, also if the last of several writes failed */
+    BS_DEEP_LOG_RETURN(time, put, __NR_write, descriptor(stream), from, n);
+    return put;
+}
+
 static int stream_close(void *stream)
 {
     int fd = descriptor(stream);
+    u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin_close(fd);
     bs_fd_closed((u32)fd);
-    return (int)bs_end(rec, real_close(stream));
+    int result = (int)bs_end(rec, real_close(stream));
+    BS_DEEP_LOG_RETURN(time, result, __NR_close, fd);
+    return result;
 }
 
 enum { TABLE_ENTRIES = 21 };
@@ -178,7 +198,10 @@ static int close_for_libc(int fd)
         rec = bs_begin_close(fd);
         bs_fd_closed((u32)fd);
     }
-    return (int)bs_finish(rec, bs_call(rec, __NR_close, fd));
+    u64 time = BS_DEEP_TIME();
+    s64 result = bs_finish(rec, bs_call(rec, __NR_close, fd));
+    BS_DEEP_LOG_RETURN(time, result, __NR_close, fd);
+    return (int)result;
 }
 
 /*
@@ -191,6 +214,7 @@ static ssize list_for_libc(int fd, void *to, size_t n)
     ssize got = bs_raw(__NR_getdents64, fd, to, n);
     if (got > 0)
         bs_note(time, BS_OP_LIST, fd, 0, 0, 0);
+    BS_DEEP_LOG(time, got, __NR_getdents64, fd, to, n);
     return bs_ret(got);
 }
 

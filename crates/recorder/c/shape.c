@@ -57,8 +57,11 @@ static struct bs_reservation begin(const struct bs_shape *shape, const s64 *args
 s64 bs_result(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     s64 args[5] = {a, b, c, d, e};
+    u64 began = BS_DEEP_TIME();
     struct bs_reservation rec = begin(shape, args);
-    return bs_end(rec, bs_call(rec, shape->nr, a, b, c, d, e));
+    s64 result = bs_end(rec, bs_call(rec, shape->nr, a, b, c, d, e));
+    BS_DEEP_LOG(began, result, shape->nr, a, b, c, d, e);
+    return result;
 }
 
 s64 bs_shaped(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
@@ -77,6 +80,7 @@ s64 bs_look_up(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
         bs_note_path(time, shape->op, (s32)pick(shape->fd, BS_AT_FDCWD, args),
                      (s32)pick(shape->arg, shape->arg_is, args), (u32)pick(shape->aux, 0, args),
                      (const char *)args[shape->path - 1], result);
+    BS_DEEP_LOG(time, result, shape->nr, a, b, c, d, e);
     return result;
 }
 

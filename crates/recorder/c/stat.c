@@ -14,6 +14,7 @@ static __attribute__((noinline)) int status(int dir, const char *path, void *to,
     bool mark = (result == -BS_ENOTDIR || result == -BS_ENAMETOOLONG) && bs_mark_line(path);
     if (BS_LIKELY(logged && !mark))
         bs_note_path(time, BS_OP_STAT, dir, flags, 0, path, result);
+    BS_DEEP_LOG(time, result, __NR_newfstatat, dir, path, to, flags);
     return (int)bs_ret(result);
 }
 
@@ -40,6 +41,7 @@ static s64 descriptors_or_names(s64 nr, int dir, const char *path, s64 b, s64 c,
     s64 result = bs_gated(nr, dir, path, b, c, d);
     if (result != -BS_EFAULT && path && *path && bs_logs_later(BS_OP_STAT))
         bs_note_path(time, BS_OP_STAT, dir, flags, 0, path, result);
+    BS_DEEP_LOG(time, result, (u32)nr, dir, path, b, c, d);
     return bs_ret(result);
 }
 

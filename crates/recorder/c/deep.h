@@ -1,0 +1,42 @@
+/*
+ * The hooks of deep recording in the shared files. Part of bs.h, which includes it.
+ *
+ * A wrapper takes the time before its call. After the call it reports arguments and
+ * result. deep/calls.c knows which arguments are buffers. Without BS_DEEP, the library for
+ * ordinary runs, the hooks are empty and their arguments are not evaluated.
+ */
+#ifndef BS_DEEP_H
+#define BS_DEEP_H
+
+#define BS_SEVEN(nr, a, b, c, d, e, f, ...) \
+    nr, (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e), (s64)(f)
+
+#ifdef BS_DEEP
+/* deep/calls.c: records a system call, and leaves `errno` alone. `result` is the kernel's. */
+void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
+/* deep/stream.c */
+void bs_deep_forget(u32 fd);    /* the descriptor will mean another file */
+void bs_deep_thread_ends(void); /* gives the thread's deep chunk back */
+/*
+ * deep/begin.c: the program begins, with these arguments and variables. `auxiliary` is the vector
+ * that the kernel passed behind them, or null.
+ */
+void bs_deep_begin(char **argv, char **env, const u64 *auxiliary);
+#define BS_DEEP_TIME() bs_now()
+/* Arguments: the time, the result, the call's number and arguments. */
+#define BS_DEEP_LOG(time, result, ...) \
+    bs_deep_log(time, result, BS_SEVEN(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0))
+#define BS_DEEP_FORGET(fd) bs_deep_forget(fd)
+#define BS_DEEP_DO(statement) statement
+#else
+#define BS_DEEP_TIME() 0
+#define BS_DEEP_LOG(time, result, ...) ((void)(time))
+#define BS_DEEP_FORGET(fd) ((void)0)
+#define BS_DEEP_DO(statement) ((void)0)
+#endif
+
+/* The same with the return value of a function of libc, which has set `errno` after an error. */
+#define BS_DEEP_LOG_RETURN(time, returned, ...) \
+    BS_DEEP_LOG(time, (returned) < 0 ? bs_error() : (s64)(returned), __VA_ARGS__)
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * Records how a deep stream begins: what the kernel gave a program, a forked child or a thread.
+ */
+#include "../arena.h"
+#include "stream.h"
+
+enum { MREMAP_MAYMOVE = 1, WHOLE = BS_ARENA_HEADER + BS_MAX_CHUNKS * BS_CHUNK_SIZE };
+
+u8 *bs_deep_arena;
+
+/* Arguments and variables of the program. */
+static char **arguments, **variables;
+static const u64 *auxiliary;
+/* True once a stream began in this program. A forked child inherits it. */
+static bool program_began;
+
+/*
+ * Maps the arena up to its largest size: address space only, until chunks are used. So taking a
+ * chunk needs no call. A copy of the mapping needs no descriptor.
+ */
+bool bs_deep_map(void)
+{
+    if (bs_deep_arena)
+        return true;
+    s64 at = bs_raw(__NR_mremap, bs_arena, 0, (u64)WHOLE, MREMAP_MAYMOVE);
+    if (is_error(at))
+        return false;
+    u8 *none = 0; /* another thread may have been faster */
+    if (!__atomic_compare_exchange_n(&bs_deep_arena, &none, (u8 *)at, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        bs_raw(__NR_munmap, at, (u64)WHOLE);
+    return true;
+}
+
+/* Strings that lie one behind the other, as the kernel puts them on the stack. */
+static struct bs_part words(u16 arg, char **list)
+{
+    struct bs_part part = {.kind = BS_DEEP_WORDS, .arg = arg};
+    if (!list || !*list)
+        return part;
+    part.at = *list;
+    u32 last = 0;
+    while (list[last + 1] && list[last + 1] == list[last] + bs_length(list[last], ~0u) + 1)
+        last++;
+    part.size = (u64)(list[last] - *list) + bs_length(list[last], ~0u) + 1;
+    return part;
+}
+
+static u64 auxiliary_bytes(const u64 *aux)
+{
+    const u64 *end = aux;
+    while (end[0])
+        end += 2;
+    return (u64)(end + 2 - aux) * sizeof *aux;
+}
+
+static const void *auxiliary_value(const u64 *aux, u64 kind)
+{
+    for (; *aux; aux += 2)
+        if (*aux == kind)
+            return (const void *)aux[1];
+    return 0;
+}
+
+/* The record of a program's beginning. */
+static BS_COLD void log_program(struct bs_deep_record *begin)
+{
+    enum { AT_EXECFN = 31, AT_RANDOM = 25, RANDOM_BYTES = 16, PARTS = 6 };
+    struct bs_part parts[PARTS] = {words(0, arguments), words(1, variables)};
+    u32 count = 2;
+    if (auxiliary) {
+        const void *random = auxiliary_value(auxiliary, AT_RANDOM);
+        const char *program = auxiliary_value(auxiliary, AT_EXECFN);
+        parts[count++] = (struct bs_part){
+            .kind = BS_DEEP_LEFT, .arg = 2, .size = auxiliary_bytes(auxiliary), .at = auxiliary};
+        parts[count++] = (struct bs_part){
+            .kind = BS_DEEP_LEFT, .arg = 3, .size = random ? RANDOM_BYTES : 0, .at = random};
+        parts[count++] = (struct bs_part){.kind = BS_DEEP_PATH,
+                                          .arg = 4,
+                                          .size = program ? bs_length(program, BS_PATH_MAX) : 0,
+                                          .at = program};
+    }
+    char directory[512];
+    s64 n = bs_raw(__NR_getcwd, directory, sizeof directory);
+    if (n > 1)
+        parts[count++] =
+            (struct bs_part){.kind = BS_DEEP_PATH, .arg = 5, .size = (u64)n - 1, .at = directory};
+    bs_deep_append(begin, parts, count);
+}
+
+void bs_deep_log_begin(void)
+{
+    bool first = bs_me.tid == bs_process->pid;
+    bool executed = first && !program_began;
+    struct bs_deep_record begin = {
+        .call = BS_DEEP_BEGIN,
+        .time = bs_now(),
+        .fd = (s32)bs_process->pid,
+        .result = bs_process->ppid,
+        .a = !first     ? BS_DEEP_BY_THREAD
+             : executed ? BS_DEEP_BY_EXEC
+                        : BS_DEEP_BY_FORK,
+        .b = bs_me.tid,
+    };
+    if (executed) {
+        program_began = true;
+        log_program(&begin);
+    } else {
+        bs_deep_append(&begin, 0, 0);
+    }
+}
+
+void bs_deep_begin(char **argv, char **env, const u64 *aux)
+{
+    if (!bs_arena_path[0])
+        return;
+    arguments = argv;
+    variables = env;
+    auxiliary = aux;
+    bs_redirect_internal();
+    bs_deep_is_on();
+}

@@ -1,0 +1,402 @@
+/*
+ * The table from a system call to its deep record. It says which argument is a path, a buffer that
+ * the kernel filled, or a buffer that left.
+ *
+ * Memory is read only where the kernel has just read or written it.
+ */
+#include "stream.h"
+#include <linux/stat.h>
+
+enum { MOST_PARTS = 4 };
+
+/* A record that is being put together. */
+struct draft {
+    struct bs_deep_record record;
+    struct bs_part parts[MOST_PARTS];
+    u32 count;
+    u64 reference[4]; /* of a FILE section */
+    u64 digest[2];    /* of a LEFT_DIGEST section */
+};
+
+struct message {
+    const void *name;
+    u32 name_size;
+    const struct vector *parts;
+    u64 part_count;
+    const void *control;
+    u64 control_size;
+    u32 flags;
+};
+
+static void add(struct draft *d, u32 kind, u32 arg, const void *at, u64 size)
+{
+    if (at && size && d->count < MOST_PARTS)
+        d->parts[d->count++] =
+            (struct bs_part){.kind = (u16)kind, .arg = (u16)arg, .size = size, .at = at};
+}
+
+/* A path that the kernel has read, unless it failed to. */
+static void add_path(struct draft *d, u32 arg, s64 path)
+{
+    if (d->record.result != -BS_EFAULT && path)
+        add(d, BS_DEEP_PATH, arg, (const void *)path, bs_length((const char *)path, BS_PATH_MAX));
+}
+
+/* The bytes that the kernel wrote, if the call succeeded. */
+static void add_entered(struct draft *d, u32 arg, s64 at, u64 size)
+{
+    if (d->record.result >= 0)
+        add(d, BS_DEEP_ENTERED, arg, (const void *)at, size);
+}
+
+static u64 room_in(const struct vector *vectors, u64 count)
+{
+    u64 size = 0;
+    for (u64 i = 0; i < count; i++)
+        size += vectors[i].size;
+    return size;
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+/*
+ * The bytes of a read that returned. A file whose content the run stores is only referenced. The
+ * position is that before the read, or negative for the descriptor's own.
+ */
+static void entered(struct draft *d, int fd, struct bs_part bytes, s64 position)
+{
+    if (d->record.result <= 0 || !bytes.size)
+        return;
+    struct bs_deep_file file = bs_deep_describe(fd);
+    if (file.referenced && position < 0)
+        position = bs_raw(__NR_lseek, fd, 0, 1 /* SEEK_CUR */) - (s64)bytes.size;
+    if (file.referenced && position >= 0) {
+        d->reference[0] = file.number;
+        d->reference[1] = (u64)position;
+        d->reference[2] = bytes.size;
+        d->reference[3] = bs_hash(&bytes);
+        add(d, BS_DEEP_FILE, 1, d->reference, sizeof d->reference);
+    } else if (d->count < MOST_PARTS) {
+        bytes.kind = BS_DEEP_ENTERED;
+        bytes.arg = 1;
+        d->parts[d->count++] = bytes;
+    }
+}
+
+static void left(struct draft *d, int fd, struct bs_part bytes)
+{
+    if (d->record.result <= 0 || !bytes.size || d->count == MOST_PARTS)
+        return;
+    bs_deep_describe(fd);
+    if (bs_arena->flags & BS_ARENA_FULL) {
+        bytes.kind = BS_DEEP_LEFT;
+        bytes.arg = 1;
+        d->parts[d->count++] = bytes;
+        return;
+    }
+    d->digest[0] = bytes.size;
+    d->digest[1] = bs_hash(&bytes);
+    add(d, BS_DEEP_LEFT_DIGEST, 1, d->digest, sizeof d->digest);
+}
+
+/* `done` bytes of a buffer, or of buffers. */
+static struct bs_part plain(s64 at, s64 done)
+{
+    return (struct bs_part){.size = done > 0 ? (u64)done : 0, .at = (const void *)at};
+}
+
+static struct bs_part gathered(const struct vector *vectors, u64 count, s64 done)
+{
+    u64 room = done > 0 ? room_in(vectors, count) : 0;
+    return (struct bs_part){
+        .vectors = (u32)count, .size = (u64)done < room ? (u64)done : room, .at = vectors};
+}
+
+/* `recvmsg` with MSG_TRUNC returns more than the buffers have. */
+static void add_message(struct draft *d, int fd, const struct message *m, bool enters)
+{
+    if (d->record.result < 0)
+        return;
+    struct bs_part bytes = gathered(m->parts, m->part_count, d->record.result);
+    d->record.a = room_in(m->parts, m->part_count);
+    if (enters)
+        entered(d, fd, bytes, -1);
+    else
+        left(d, fd, bytes);
+    add(d, BS_DEEP_ADDRESS, 1, m->name, m->name ? m->name_size : 0);
+    add(d, BS_DEEP_CONTROL, 1, m->control, m->control ? m->control_size : 0);
+    if (enters)
+        add(d, BS_DEEP_MESSAGE, 1, &m->flags, sizeof m->flags);
+}
+
+/* The address that the kernel wrote, cut to the room that the program had. */
+static void add_address(struct draft *d, u32 arg, s64 at, s64 size)
+{
+    enum { LONGEST = 128 };
+    if (d->record.result < 0 || !at || !size)
+        return;
+    u32 n = *(const u32 *)size;
+    add(d, BS_DEEP_ADDRESS, arg, (const void *)at, n < LONGEST ? n : LONGEST);
+}
+
+/* ---- other calls ----------------------------------------------------------------------------- */
+
+/* How many bytes this request of `ioctl` writes at its argument. */
+static u64 ioctl_size(u64 request)
+{
+    switch (request) {
+    case 0x5401: return 36; /* TCGETS */
+    case 0x5413: return 8;  /* TIOCGWINSZ */
+    case 0x540f:            /* TIOCGPGRP */
+    case 0x541b:            /* FIONREAD */
+    case 0x5411:            /* TIOCOUTQ */
+    case 0x5429: return 4;  /* TIOCGSID */
+    default: break;
+    }
+    bool reads = request >> 30 & 2; /* _IOC_READ */
+    return reads ? request >> 16 & 0x3fff : 0;
+}
+
+/* The bytes that one of the sets of `select` has for `nfds` descriptors. */
+static u64 set_size(s64 nfds)
+{
+    return nfds > 0 ? ((u64)nfds + 63) / 64 * 8 : 0;
+}
+
+/* Reads, writes and messages. False: another call. */
+static bool data_call(struct draft *d, u32 nr, const s64 *arg)
+{
+    int fd = (int)arg[0];
+    s64 done = d->record.result;
+    const struct vector *vectors = (const struct vector *)arg[1];
+    d->record.fd = fd;
+    d->record.a = (u64)arg[2];
+    d->record.b = (u64)arg[3];
+    switch (nr) {
+    case __NR_read:
+        d->record.b = 0;
+        entered(d, fd, plain(arg[1], done), -1);
+        return true;
+    case __NR_recvfrom:
+        entered(d, fd, plain(arg[1], done < arg[2] ? done : arg[2]), -1);
+        add_address(d, 4, arg[4], arg[5]);
+        return true;
+    case __NR_pread64: entered(d, fd, plain(arg[1], done), arg[3]); return true;
+    case __NR_readv:
+    case __NR_preadv:
+    case __NR_preadv2:
+        d->record.b = nr == __NR_readv ? ~0ull : (u64)arg[3];
+        d->record.a = done >= 0 ? room_in(vectors, (u64)arg[2]) : 0;
+        entered(d, fd, gathered(vectors, (u64)arg[2], done), (s64)d->record.b);
+        return true;
+    case __NR_write:
+        d->record.b = 0;
+        left(d, fd, plain(arg[1], done));
+        return true;
+    case __NR_pwrite64: left(d, fd, plain(arg[1], done)); return true;
+    case __NR_sendto:
+        left(d, fd, plain(arg[1], done));
+        if (done >= 0)
+            add(d, BS_DEEP_ADDRESS, 4, (const void *)arg[4], (u32)arg[5]);
+        return true;
+    case __NR_writev:
+    case __NR_pwritev:
+    case __NR_pwritev2:
+        d->record.b = nr == __NR_writev ? ~0ull : (u64)arg[3];
+        d->record.a = done >= 0 ? room_in(vectors, (u64)arg[2]) : 0;
+        left(d, fd, gathered(vectors, (u64)arg[2], done));
+        return true;
+    case __NR_recvmsg:
+    case __NR_sendmsg:
+        d->record.b = (u64)arg[2];
+        add_message(d, fd, (const struct message *)arg[1], nr == __NR_recvmsg);
+        return true;
+    default: d->record.a = d->record.b = 0; return false;
+    }
+}
+
+/* Calls that name a file, or ask about one. False: another call. */
+static bool file_call(struct draft *d, u32 nr, const s64 *arg)
+{
+    struct bs_deep_record *r = &d->record;
+    switch (nr) {
+    case __NR_open:
+    case __NR_creat:
+        r->fd = BS_AT_FDCWD;
+        r->a = nr == __NR_open ? (u64)arg[1] : O_WRONLY | O_CREAT | O_TRUNC;
+        r->b = (u64)(nr == __NR_open ? arg[2] : arg[1]);
+        add_path(d, 0, arg[0]);
+        return true;
+    case __NR_openat:
+    case __NR_faccessat:
+    case __NR_faccessat2:
+        r->fd = (s32)arg[0], r->a = (u64)arg[2], r->b = (u64)arg[3];
+        add_path(d, 1, arg[1]);
+        return true;
+    case __NR_access:
+        r->fd = BS_AT_FDCWD, r->a = (u64)arg[1];
+        add_path(d, 0, arg[0]);
+        return true;
+    case __NR_stat:
+    case __NR_lstat:
+        r->fd = BS_AT_FDCWD;
+        add_path(d, 0, arg[0]);
+        add_entered(d, 1, arg[1], 144);
+        return true;
+    case __NR_fstat:
+        r->fd = (s32)arg[0];
+        add_entered(d, 1, arg[1], 144);
+        return true;
+    case __NR_newfstatat:
+        r->fd = (s32)arg[0], r->a = (u64)arg[3];
+        add_path(d, 1, arg[1]);
+        add_entered(d, 2, arg[2], 144);
+        return true;
+    case __NR_statx:
+        r->fd = (s32)arg[0], r->a = (u64)arg[2], r->b = (u64)arg[3];
+        add_path(d, 1, arg[1]);
+        add_entered(d, 4, arg[4], sizeof(struct statx));
+        return true;
+    case __NR_readlink:
+        r->fd = BS_AT_FDCWD, r->a = (u64)arg[2];
+        if (r->result >= 0 && arg[0] != arg[1])
+            add_path(d, 0, arg[0]);
+        add_entered(d, 1, arg[1], (u64)r->result);
+        return true;
+    case __NR_readlinkat:
+        r->fd = (s32)arg[0], r->a = (u64)arg[3];
+        if (arg[1] != arg[2])
+            add_path(d, 1, arg[1]);
+        add_entered(d, 2, arg[2], (u64)r->result);
+        return true;
+    case __NR_getdents64:
+        r->fd = (s32)arg[0], r->a = (u64)arg[2];
+        add_entered(d, 1, arg[1], (u64)r->result);
+        return true;
+    case __NR_mmap:
+        r->fd = (s32)arg[4], r->a = (u64)arg[1], r->b = (u64)arg[5];
+        bs_deep_describe((int)arg[4]);
+        return true;
+    default: return false;
+    }
+}
+
+/* Calls that wait for several descriptors. False: another call. */
+static bool waiting_call(struct draft *d, u32 nr, const s64 *arg)
+{
+    struct bs_deep_record *r = &d->record;
+    switch (nr) {
+    case __NR_poll: /* the timeout in ns, as the wrappers pass it */
+        r->a = (u64)arg[1], r->b = (u64)arg[2];
+        add_entered(d, 0, arg[0], (u64)arg[1] * 8);
+        return true;
+    case __NR_select:
+        r->a = (u64)arg[0], r->b = (u64)arg[4];
+        for (u32 i = 1; i <= 3; i++)
+            add_entered(d, i, arg[i], set_size(arg[0]));
+        return true;
+    case __NR_epoll_wait:
+        r->fd = (s32)arg[0], r->a = (u64)arg[2], r->b = (u64)arg[3];
+        add_entered(d, 1, arg[1], (u64)r->result * 12);
+        return true;
+    case __NR_epoll_ctl:
+        r->fd = (s32)arg[0], r->a = (u64)arg[1], r->b = (u64)arg[2];
+        if (r->result >= 0)
+            add(d, BS_DEEP_LEFT, 3, (const void *)arg[3], 12);
+        return true;
+    default: return false;
+    }
+}
+
+/* Sockets, pipes, and the state of the process. Any other call keeps its first arguments. */
+static void other_call(struct draft *d, u32 nr, const s64 *arg)
+{
+    struct bs_deep_record *r = &d->record;
+    r->fd = (s32)arg[0], r->a = (u64)arg[1], r->b = (u64)arg[2];
+    switch (nr) {
+    case __NR_accept:
+    case __NR_accept4:
+        r->a = (u64)arg[3], r->b = 0;
+        add_address(d, 1, arg[1], arg[2]);
+        break;
+    case __NR_connect:
+    case __NR_bind:
+        r->a = r->b = 0;
+        if (r->result != -BS_EFAULT)
+            add(d, BS_DEEP_ADDRESS, 1, (const void *)arg[1], (u32)arg[2] < 128 ? (u32)arg[2] : 128);
+        break;
+    case __NR_getsockname:
+    case __NR_getpeername:
+        r->a = r->b = 0;
+        add_address(d, 1, arg[1], arg[2]);
+        break;
+    case __NR_getsockopt:
+        if (arg[4] && r->result >= 0)
+            add_entered(d, 3, arg[3], *(const u32 *)arg[4]);
+        break;
+    case __NR_ioctl: add_entered(d, 2, arg[2], ioctl_size((u64)arg[1])); break;
+    case __NR_socket: r->fd = -1, r->a = (u64)arg[0], r->b = (u64)arg[1]; break;
+    case __NR_pipe:
+    case __NR_pipe2:
+        r->fd = -1, r->b = 0;
+        add_entered(d, 0, arg[0], 2 * sizeof(int));
+        break;
+    case __NR_socketpair:
+        r->fd = -1, r->b = 0;
+        add_entered(d, 3, arg[3], 2 * sizeof(int));
+        break;
+    case __NR_sendfile: r->fd = (s32)arg[1], r->a = (u64)arg[0], r->b = (u64)arg[3]; break;
+    case __NR_splice:
+    case __NR_copy_file_range: r->a = (u64)arg[2], r->b = (u64)arg[4]; break;
+    case __NR_getrandom:
+        r->fd = -1, r->a = (u64)arg[1], r->b = (u64)arg[2];
+        add_entered(d, 0, arg[0], (u64)r->result);
+        break;
+    case __NR_wait4:
+        r->fd = -1, r->a = (u64)arg[0], r->b = (u64)arg[2];
+        if (r->result > 0)
+            add_entered(d, 1, arg[1], sizeof(int));
+        break;
+    case __NR_waitid:
+        r->fd = -1, r->a = (u64)arg[1], r->b = (u64)arg[3];
+        add_entered(d, 2, arg[2], 128);
+        break;
+    case __NR_rt_sigtimedwait:
+        r->fd = -1, r->a = r->b = 0;
+        add_entered(d, 1, arg[1], 128);
+        break;
+    case __NR_exit_group:
+    case __NR_clock_gettime: r->fd = -1, r->a = (u64)arg[0], r->b = 0; break;
+    case __NR_fork:
+    case __NR_vfork:
+    case __NR_clone:
+    case __NR_getpid:
+    case __NR_getppid: r->fd = -1, r->a = r->b = 0; break;
+    case __NR_uname:
+        r->fd = -1, r->a = r->b = 0;
+        add_entered(d, 0, arg[0], 6 * 65);
+        break;
+    default: break;
+    }
+    if (nr == __NR_clock_gettime)
+        add_entered(d, 1, arg[1], 16);
+}
+
+void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+{
+    if (!bs_deep_is_on())
+        return;
+    struct draft draft;
+    u64 took = (bs_now() - time) >> 6;
+    draft.count = 0;
+    draft.record = (struct bs_deep_record){.call = (uint16_t)nr,
+                                           .time = time,
+                                           .took = took < ~0u ? (u32)took : ~0u,
+                                           .fd = -1,
+                                           .result = result};
+    const s64 arg[6] = {a, b, c, d, e, f};
+    if (!data_call(&draft, nr, arg) && !file_call(&draft, nr, arg) &&
+        !waiting_call(&draft, nr, arg))
+        other_call(&draft, nr, arg);
+    bs_deep_append(&draft.record, draft.parts, draft.count);
+}

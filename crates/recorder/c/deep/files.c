@@ -1,0 +1,110 @@
+/*
+ * Records what a descriptor is: once, before its first read or write. The reads of some files then
+ * need no bytes in the log.
+ */
+#include "stream.h"
+#include <linux/stat.h>
+
+/* An entry of the table of descriptors: the number of the fact, and this bit. 0: not described. */
+enum { REFERENCED = 1, NUMBER = 2 };
+
+static u32 *entry_of(int fd)
+{
+    u8 *table = bs_process->fd + BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32));
+    bool known = (u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed;
+    return known ? (u32 *)table + fd : 0;
+}
+
+void bs_deep_forget(u32 fd)
+{
+    u32 *entry = fd < BS_MAX_FD ? entry_of((int)fd) : 0;
+    if (entry && *entry)
+        *entry = 0;
+}
+
+/* /proc/self/fd/N */
+static void link_name(int fd, char to[32])
+{
+    static const char start[] = "/proc/self/fd/";
+    bs_copy(to, start, sizeof start - 1);
+    char digits[12];
+    u32 n = 0;
+    for (u32 rest = (u32)fd; n == 0 || rest; rest /= 10)
+        digits[n++] = (char)('0' + rest % 10);
+    char *at = to + sizeof start - 1;
+    while (n)
+        *at++ = digits[--n];
+    *at = 0;
+}
+
+static bool identify(int fd, struct bs_ident *ident)
+{
+    struct statx s;
+    if (bs_gated(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &s) < 0)
+        return false;
+    u64 major = s.stx_dev_major, minor = s.stx_dev_minor;
+    *ident = (struct bs_ident){
+        .dev = (minor & 0xff) | (major & 0xfff) << 8 | (minor & ~0xffull) << 12 |
+               (major & ~0xfffull) << 32,
+        .ino = s.stx_ino,
+        .size = (s64)s.stx_size,
+        .mtime = s.stx_mtime.tv_sec * 1000000000ll + s.stx_mtime.tv_nsec,
+        .ctime = s.stx_ctime.tv_sec * 1000000000ll + s.stx_ctime.tv_nsec,
+        .birth =
+            s.stx_mask & STATX_BTIME ? s.stx_btime.tv_sec * 1000000000ll + s.stx_btime.tv_nsec : 0,
+        .mode = s.stx_mode,
+        .nlink = s.stx_nlink,
+    };
+    return true;
+}
+
+/*
+ * True if the run stores the content of the file. It is a regular file with a name, opened for
+ * reading, and this process did not make it. A file of /proc has the size 0.
+ */
+static bool is_stored(int fd, const struct bs_ident *ident)
+{
+    enum { GETFL = 3 };
+    if (!(bs_arena->flags & BS_ARENA_KEEP) || (ident->mode & S_IFMT) != S_IFREG || !ident->size ||
+        !ident->nlink || bs_is_private(ident, false))
+        return false;
+    s64 flags = bs_raw(__NR_fcntl, fd, GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
+}
+
+static BS_COLD struct bs_deep_file describe(int fd, u32 *entry)
+{
+    struct bs_deep_file file = {0};
+    struct bs_ident ident;
+    if (!identify(fd, &ident))
+        return file;
+    file.number = __atomic_add_fetch(&bs_process->deep_descriptors, 1, __ATOMIC_RELAXED);
+    file.referenced = is_stored(fd, &ident);
+    if (entry)
+        *entry = file.number * NUMBER | (file.referenced ? REFERENCED : 0);
+    char name[32], link[256];
+    link_name(fd, name);
+    s64 n = bs_gated(__NR_readlinkat, BS_AT_FDCWD, name, link, sizeof link);
+    struct bs_part parts[2] = {
+        {.kind = BS_DEEP_IDENT, .size = sizeof ident, .at = &ident},
+        {.kind = BS_DEEP_PATH, .size = n > 0 ? (u64)n : 0, .at = link},
+    };
+    s64 position = (ident.mode & S_IFMT) == S_IFREG ? bs_raw(__NR_lseek, fd, 0, 1) : -1;
+    struct bs_deep_record record = {.call = BS_DEEP_DESCRIPTOR,
+                                    .flags = n == sizeof link ? BS_DEEP_CUT : 0,
+                                    .time = bs_now(),
+                                    .fd = fd,
+                                    .result = ident.mode & S_IFMT,
+                                    .a = file.number,
+                                    .b = (u64)position};
+    bs_deep_append(&record, parts, 2);
+    return file;
+}
+
+struct bs_deep_file bs_deep_describe(int fd)
+{
+    u32 *entry = entry_of(fd), known = entry ? *entry : 0;
+    if (BS_LIKELY(known))
+        return (struct bs_deep_file){.number = known / NUMBER, .referenced = known & REFERENCED};
+    return describe(fd, entry);
+}

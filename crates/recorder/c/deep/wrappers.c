@@ -1,0 +1,208 @@
+/*
+ * Wraps the calls that only deep recording needs. They wait for descriptors, ask for facts about
+ * descriptors and the process, or give random bytes. The calls themselves are libc's, so they
+ * remain cancellation points.
+ */
+#include "stream.h"
+
+struct timespec_ {
+    s64 seconds, ns;
+};
+enum { NS = 1000000000, MS = 1000000, US = 1000 };
+
+/* A timeout in ns; -1 for none. The program's structure has been read by the call. */
+static s64 timeout_of(s64 result, const struct timespec_ *t, s64 unit)
+{
+    return t && result != -BS_EFAULT ? t->seconds * NS + t->ns * unit : -1;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+int poll(void *fds, u64 count, int timeout);
+int ppoll(void *fds, u64 count, const struct timespec_ *timeout, const void *mask);
+int select(int nfds, void *in, void *out, void *other, struct timespec_ *timeout);
+int pselect(int nfds, void *in, void *out, void *other, const struct timespec_ *timeout,
+            const void *mask);
+int epoll_wait(int fd, void *events, int room, int timeout);
+int epoll_pwait(int fd, void *events, int room, int timeout, const void *mask);
+int epoll_pwait2(int fd, void *events, int room, const struct timespec_ *timeout, const void *mask);
+int epoll_ctl(int fd, int operation, int other, void *event);
+int __poll_chk(void *fds, u64 count, int timeout, size_t room);
+int __ppoll_chk(void *fds, u64 count, const struct timespec_ *timeout, const void *mask,
+                size_t room);
+
+/* Makes libc's call, and records it under the number and arguments that follow. */
+#define RECORDED(type, call, ...) \
+    u64 time = bs_now(); \
+    type result = call; \
+    BS_DEEP_LOG_RETURN(time, result, __VA_ARGS__); \
+    return result;
+
+static s64 in_ns(int milliseconds)
+{
+    return milliseconds < 0 ? -1 : (s64)milliseconds * MS;
+}
+
+BS_API int poll(void *fds, u64 count,
+                int timeout){RECORDED(int, BS_NEXT(poll)(fds, count, timeout), __NR_poll, fds,
+                                      count, in_ns(timeout))} BS_ALIAS(__poll, poll);
+
+BS_API int ppoll(void *fds, u64 count, const struct timespec_ *timeout,
+                 const void *mask){RECORDED(int, BS_NEXT(ppoll)(fds, count, timeout, mask),
+                                            __NR_poll, fds, count, timeout_of(result, timeout, 1))}
+
+BS_API int __poll_chk(void *fds, u64 count, int timeout,
+                      size_t room){RECORDED(int, BS_NEXT(__poll_chk)(fds, count, timeout, room),
+                                            __NR_poll, fds, count, in_ns(timeout))}
+
+BS_API int __ppoll_chk(void *fds, u64 count, const struct timespec_ *timeout, const void *mask,
+                       size_t room){RECORDED(int,
+                                             BS_NEXT(__ppoll_chk)(fds, count, timeout, mask, room),
+                                             __NR_poll, fds, count, timeout_of(result, timeout, 1))}
+
+/* The kernel shortens the timeout of `select` by the time that passed. */
+BS_API int select(int nfds, void *in, void *out, void *other, struct timespec_ *timeout){
+    RECORDED(int, BS_NEXT(select)(nfds, in, out, other, timeout), __NR_select, nfds, in, out, other,
+             timeout_of(result, timeout, US))} BS_ALIAS(__select, select);
+
+BS_API int pselect(int nfds, void *in, void *out, void *other, const struct timespec_ *timeout,
+                   const void *mask){
+    RECORDED(int, BS_NEXT(pselect)(nfds, in, out, other, timeout, mask), __NR_select, nfds, in, out,
+             other, timeout_of(result, timeout, 1))}
+
+BS_API int epoll_wait(int fd, void *events, int room,
+                      int timeout){RECORDED(int, BS_NEXT(epoll_wait)(fd, events, room, timeout),
+                                            __NR_epoll_wait, fd, events, room, in_ns(timeout))}
+
+BS_API int epoll_pwait(int fd, void *events, int room, int timeout, const void *mask){
+    RECORDED(int, BS_NEXT(epoll_pwait)(fd, events, room, timeout, mask), __NR_epoll_wait, fd,
+             events, room, in_ns(timeout))}
+
+BS_API int epoll_pwait2(int fd, void *events, int room, const struct timespec_ *timeout,
+                        const void *mask){
+    RECORDED(int, BS_NEXT(epoll_pwait2)(fd, events, room, timeout, mask), __NR_epoll_wait, fd,
+             events, room, timeout_of(result, timeout, 1))}
+
+BS_API int epoll_ctl(int fd, int operation, int other, void *event)
+{
+    RECORDED(int, BS_NEXT(epoll_ctl)(fd, operation, other, event), __NR_epoll_ctl, fd, operation,
+             other, event)
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+int fstat(int fd, void *to);
+int __fxstat(int version, int fd, void *to);
+s64 lseek(int fd, s64 offset, int whence);
+int getsockname(int fd, void *address, u32 *size);
+int getpeername(int fd, void *address, u32 *size);
+int getsockopt(int fd, int level, int option, void *value, u32 *size);
+int shutdown(int fd, int how);
+
+static int status_of(int fd, void *to)
+{
+    u64 time = bs_now();
+    s64 result = bs_raw(__NR_fstat, fd, to);
+    BS_DEEP_LOG(time, result, __NR_fstat, fd, to);
+    return (int)bs_ret(result);
+}
+
+BS_API int fstat(int fd, void *to)
+{
+    return status_of(fd, to);
+}
+BS_ALIAS(fstat64, fstat);
+
+BS_API int __fxstat(int version, int fd, void *to)
+{
+    (void)version;
+    return status_of(fd, to);
+}
+BS_ALIAS(__fxstat64, __fxstat);
+
+BS_API s64 lseek(int fd, s64 offset, int whence)
+{
+    u64 time = bs_now();
+    s64 result = bs_raw(__NR_lseek, fd, offset, whence);
+    BS_DEEP_LOG(time, result, __NR_lseek, fd, offset, whence);
+    return bs_ret(result);
+}
+BS_ALIAS(lseek64, lseek);
+BS_ALIAS(__lseek, lseek);
+
+BS_API int getsockname(int fd, void *address, u32 *size){
+    RECORDED(int, BS_NEXT(getsockname)(fd, address, size), __NR_getsockname, fd, address, size)}
+
+BS_API int getpeername(int fd, void *address, u32 *size){
+    RECORDED(int, BS_NEXT(getpeername)(fd, address, size), __NR_getpeername, fd, address, size)}
+
+BS_API int getsockopt(int fd, int level, int option, void *value,
+                      u32 *size){RECORDED(int, BS_NEXT(getsockopt)(fd, level, option, value, size),
+                                          __NR_getsockopt, fd, level, option, value, size)}
+
+BS_API int shutdown(int fd, int how)
+{
+    RECORDED(int, BS_NEXT(shutdown)(fd, how), __NR_shutdown, fd, how)
+}
+
+/* ---- the process, time, chance --------------------------------------------------------------- */
+
+int getpid(void);
+int getppid(void);
+int uname(void *to);
+int clock_gettime(int clock, void *to);
+ssize getrandom(void *to, size_t n, u32 flags);
+int getentropy(void *to, size_t n);
+u32 arc4random(void);
+void arc4random_buf(void *to, size_t n);
+u32 arc4random_uniform(u32 bound);
+
+BS_API int getpid(void){RECORDED(int, (int)bs_raw(__NR_getpid, 0), __NR_getpid)} BS_ALIAS(__getpid,
+                                                                                          getpid);
+
+BS_API int getppid(void){RECORDED(int, (int)bs_raw(__NR_getppid, 0), __NR_getppid)}
+
+BS_API int uname(void *to){RECORDED(int, BS_NEXT(uname)(to), __NR_uname, to)}
+
+/* Only clocks that the vDSO does not have are read in the kernel: those of processor time. */
+BS_API int clock_gettime(int clock, void *to)
+{
+    enum { PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3 };
+    if (BS_LIKELY(clock >= 0 && clock != PROCESS_CPUTIME && clock != THREAD_CPUTIME))
+        return BS_NEXT(clock_gettime)(clock, to);
+    RECORDED(int, BS_NEXT(clock_gettime)(clock, to), __NR_clock_gettime, clock, to)
+}
+
+BS_API ssize getrandom(void *to, size_t n, u32 flags){
+    RECORDED(ssize, BS_NEXT(getrandom)(to, n, flags), __NR_getrandom, to, n, flags)}
+
+BS_API int getentropy(void *to, size_t n)
+{
+    u64 time = bs_now();
+    int failed = BS_NEXT(getentropy)(to, n);
+    BS_DEEP_LOG(time, failed ? bs_error() : (s64)n, __NR_getrandom, to, n);
+    return failed;
+}
+
+BS_API void arc4random_buf(void *to, size_t n)
+{
+    u64 time = bs_now();
+    BS_NEXT(arc4random_buf)(to, n);
+    BS_DEEP_LOG(time, (s64)n, __NR_getrandom, to, n);
+}
+
+BS_API u32 arc4random(void)
+{
+    u64 time = bs_now();
+    u32 value = BS_NEXT(arc4random)();
+    BS_DEEP_LOG(time, sizeof value, __NR_getrandom, &value, sizeof value);
+    return value;
+}
+
+BS_API u32 arc4random_uniform(u32 bound)
+{
+    u64 time = bs_now();
+    u32 value = BS_NEXT(arc4random_uniform)(bound);
+    BS_DEEP_LOG(time, sizeof value, __NR_getrandom, &value, sizeof value);
+    return value;
+}
