@@ -35,14 +35,22 @@ pub enum FrameKind {
     /// More of a chunk whose beginning was appended before: its header, then the records from the
     /// offset in the header's `pad` on.
     More = 7,
+    /// First frame of a deep log: JSON.
+    DeepHeader = 8,
+    /// A chunk of deep records, compressed or not. Deep logs only.
+    DeepChunk = 9,
+    /// Last frame of a deep log: JSON.
+    DeepEnd = 10,
 }
 
 impl FrameKind {
     fn from_number(number: u16) -> Option<FrameKind> {
         use FrameKind::*;
-        [Header, Chunk, Clock, Idents, Resolved, End, More]
-            .into_iter()
-            .find(|k| *k as u16 == number)
+        [
+            Header, Chunk, Clock, Idents, Resolved, End, More, DeepHeader, DeepChunk, DeepEnd,
+        ]
+        .into_iter()
+        .find(|k| *k as u16 == number)
     }
 }
 

@@ -24,7 +24,7 @@ pub mod frame;
 pub mod identities;
 mod index;
 pub mod log;
-mod map;
+pub mod map;
 mod merge;
 pub mod percent;
 pub mod reason;

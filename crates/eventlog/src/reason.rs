@@ -122,6 +122,16 @@ reasons! {
         says "{operations} operations could not be logged"
         means "Shared memory or disk were full, or a program that restricts its own system calls could not get memory. Which operations \
             they were is unknown.";
+    /// A warning: the deep log ended before the run.
+    DeepEnded { /** Why. */ error: String }
+        says "the processes are shallow from some moment on: {error}"
+        means "*A warning*: the record of files is complete. The run was recorded with `--deep`, and its deep log could not be written, \
+            mostly because the disk is full. The program went on. What entered and left its processes after that is unknown.";
+    /// A warning: the deep log has gaps.
+    DeepLost { /** How many. */ records: u64 }
+        says "{records} calls are missing in the deep log"
+        means "*A warning*: the record of files is complete. The run was recorded with `--deep`. No shared memory became free for \
+            seconds, because the supervisor was stopped or its disk did not respond. The processes with a gap are not deep.";
     /// A program named more things than are kept.
     TooManyStatements { /** How many are kept. */ most: u64 }
         says "programs said more about their own work than is kept: only the first {most} statements are in the graph"
@@ -247,6 +257,8 @@ impl Reason {
                 | Reason::ImportedTimes { .. }
                 | Reason::PrivilegeLost { .. }
                 | Reason::ListenerRefused { .. }
+                | Reason::DeepEnded { .. }
+                | Reason::DeepLost { .. }
         )
     }
 }

@@ -5,7 +5,7 @@
 
 use backstory_files::Ident;
 use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, SuppressMode,
 };
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +183,9 @@ pub struct Modes {
     /// whose runs are as `after`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityMode>,
+    /// How the deep log of the run has the bytes that left. `None` if the run has no deep log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deep: Option<OutputsMode>,
 }
 
 impl Modes {

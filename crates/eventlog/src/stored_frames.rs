@@ -169,6 +169,7 @@ impl StoredFrames {
                 backstory_abi::ABI_VERSION as u16
             }
             FrameKind::Header | FrameKind::Clock | FrameKind::End => frame::VERSION,
+            FrameKind::DeepHeader | FrameKind::DeepChunk | FrameKind::DeepEnd => return None,
         };
         if frame.version > known {
             return None;
@@ -200,6 +201,7 @@ impl StoredFrames {
                 self.resolved = true;
             }
             FrameKind::End => self.end = Some(serde_json::from_slice(content).ok()?),
+            FrameKind::DeepHeader | FrameKind::DeepChunk | FrameKind::DeepEnd => return None,
         }
         Some(())
     }

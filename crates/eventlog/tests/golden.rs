@@ -51,6 +51,7 @@ fn header() -> RunHeader {
             contents: Some(ContentsMode::Off),
             self_contained: false,
             durability: None,
+            deep: None,
         },
         started: 1_700_000_000_000_000_000,
         since_boot: 0,

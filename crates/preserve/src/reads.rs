@@ -13,7 +13,8 @@ use super::FileKey;
 use super::hard_links::HardLinks;
 use super::paths::{Paths, ThreadKey};
 use backstory_abi::{
-    CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_PRIVATE, F_RESOLVED, RESERVED, Record, op,
+    CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_PRIVATE, F_RESOLVED, RESERVED, Record,
+    op,
 };
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::record::RawRecord;
@@ -175,6 +176,9 @@ impl Reads {
         let mut live = Vec::new();
         for index in stock.arena.owned() {
             let head = stock.arena.chunk_header(index);
+            if head.flags & CHUNK_DEEP != 0 {
+                continue; // its records are of another kind
+            }
             if head.magic == CHUNK_MAGIC
                 && let Some(at) = known.news(&head)
             {

@@ -4,6 +4,7 @@
 //! only if its owner will append no more. The owner has declared that, or is dead. A drainer that
 //! dies between the two steps leaves the chunk in both places. Readers take the later copy.
 
+mod deep;
 mod executed;
 mod lined;
 mod logged_pieces;
@@ -23,6 +24,7 @@ use backstory_eventlog::frame::FrameKind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Reason, Writer};
 use backstory_sys::{self as sys, Pid};
+use deep::DeepDrain;
 use logged_pieces::LoggedPieces;
 use privileges::Privileges;
 use std::collections::{HashMap, VecDeque};
@@ -52,8 +54,10 @@ const CLOCK_EVERY: i64 = 60 * 1_000_000_000;
 pub(crate) enum ChunkSelection {
     /// Chunks whose owner will append no more.
     Finished,
-    /// All chunks, because recording ends now.
+    /// All chunks, because the log is to have them now.
     All,
+    /// All chunks, because recording ends now.
+    Last,
 }
 
 /// The only writer of a run's log.
@@ -82,6 +86,8 @@ pub(crate) struct Drainer {
     /// The logged parts of unfinished chunks, in a run whose log is to be durable before its
     /// results.
     pieces: Option<LoggedPieces>,
+    /// Where chunks of deep records go. `None` if the run has no deep log.
+    deep: Option<DeepDrain>,
 }
 
 impl Drainer {
@@ -101,6 +107,7 @@ impl Drainer {
             failed: None,
             clock_due: 0,
             pieces: None,
+            deep: None,
         };
         drainer.clock();
         drainer
@@ -181,10 +188,13 @@ impl Drainer {
         let newest = newest_epochs(&stock.arena, &owned);
         let mut drained = 0;
         for (index, header) in &owned {
+            let is_deep = self.deep.is_some() && header.flags & abi::CHUNK_DEEP != 0;
             let finished = stock.arena.is_set(&stock.arena.header().full, *index)
                 || (abandoned(&stock.arena, header, &newest)
-                    && !self.has_other_writer(*index, &newest));
-            if finished || which == ChunkSelection::All {
+                    && (is_deep || !self.has_other_writer(*index, &newest)));
+            if is_deep {
+                drained += self.append_deep(*index, header, finished, which);
+            } else if finished || which != ChunkSelection::Finished {
                 self.append(*index, finished);
                 drained += 1;
             }
@@ -447,12 +457,22 @@ pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
     let guarded = stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED != 0;
     let longest = if guarded { IDLE } else { UNASKED };
     while stock.pause(pause) {
-        let (drained, waited_for) = {
+        let (drained, waited_for, behind) = {
             let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
             let drained = drainer.pass(ChunkSelection::Finished);
-            (drained, drainer.is_waited_for())
+            // Chunks that wait for the disk become free, too.
+            let behind = drainer.deep_log_is_behind();
+            let moved = drained + usize::from(behind);
+            (moved, drainer.is_waited_for(), behind)
         };
         let before = stock.arena.chunks();
+        if behind && before >= deep::MOST_CHUNKS {
+            // Programs wait for the disk of the deep log.
+            stock.deliver();
+            stock.looked();
+            pause = BUSY;
+            continue;
+        }
         stock.arena.keep_stocked();
         // Many processes that start at once fill no chunk for long. Each one that waits needs a
         // chunk.

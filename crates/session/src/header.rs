@@ -75,6 +75,7 @@ fn modes(options: &Options) -> Modes {
         contents: Some(options.contents),
         self_contained: options.self_contained,
         durability: (options.durability != DurabilityMode::After).then_some(options.durability),
+        deep: options.deep,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod clock;
 mod clock_tick;
 mod committer;
 mod control;
+mod deep_sink;
 mod drain;
 mod error;
 mod fallback_responder;

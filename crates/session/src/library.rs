@@ -19,12 +19,31 @@ const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
 /// The empty library of 32-bit programs.
 const NARROW_FILE: &str = "narrow.so";
 
-/// Extracts the recorder library unless it exists already. Returns the entry for `LD_PRELOAD`.
-pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
+/// One form of the recorder: the library, and the name of its content.
+struct RecorderForm {
+    library: &'static [u8],
+    digest: u64,
+}
+
+/// The recorder of ordinary runs.
+static PLAIN: RecorderForm = RecorderForm {
+    library: backstory_recorder::LIBRARY,
+    digest: DIGEST,
+};
+/// The recorder of deep runs.
+static DEEP: RecorderForm = RecorderForm {
+    library: backstory_recorder::DEEP_LIBRARY,
+    digest: DEEP_DIGEST,
+};
+
+/// Extracts the recorder library, for deep recording or not, unless it exists already. Returns the
+/// entry for `LD_PRELOAD`.
+pub(crate) fn extract(directory: &Path, deep: bool) -> Result<OsString, Error> {
     let directory = usable(directory)?;
-    let home = directory.join(format!("{DIGEST:016x}"));
-    if !is_whole(&home) {
-        fill(&directory, &home)?;
+    let form = if deep { &DEEP } else { &PLAIN };
+    let home = directory.join(format!("{:016x}", form.digest));
+    if !form.is_whole(&home) {
+        form.fill(&directory, &home)?;
     }
     let mut entry = home.into_os_string();
     entry.push(format!("/{PRELOAD_ANY}/{PRELOAD_NAME}"));
@@ -35,21 +54,6 @@ pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
 /// it knows to be 64-bit.
 fn itself(home: &Path) -> PathBuf {
     home.join(PRELOAD_WIDE).join(PRELOAD_NAME)
-}
-
-/// True if every file has the expected type and size. The contents are not read. A loader would
-/// wait for ever at a pipe that it finds here.
-fn is_whole(home: &Path) -> bool {
-    let file = |path: &Path, length: usize| {
-        fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == length as u64)
-    };
-    let leads = |(place, target): (&str, String)| {
-        fs::read_link(home.join(place).join(PRELOAD_NAME))
-            .is_ok_and(|led| led.as_os_str() == &*target)
-    };
-    file(&itself(home), backstory_recorder::LIBRARY.len())
-        && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
-        && links().all(leads)
 }
 
 /// The names that loaders make of the preload entry, and their targets.
@@ -121,42 +125,59 @@ fn make_directory(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-fn fill(directory: &Path, home: &Path) -> Result<(), Error> {
-    let new = directory.join(format!(
-        ".new-{}-{}",
-        std::process::id(),
-        backstory_sys::clock::counter()
-    ));
-    let made = write_all(&new);
-    let renamed = made.and_then(|()| {
-        fs::rename(&new, home).or_else(|error| match error.raw_os_error() {
-            // Another recording was faster, or an incomplete directory is left from a crash of the
-            // machine.
-            Some(libc::EEXIST | libc::ENOTEMPTY) => replace(&new, home),
-            _ => Err(error),
-        })
-    });
-    renamed.map_err(Error::file("extract the recorder to", home))
-}
-
-fn replace(new: &Path, home: &Path) -> io::Result<()> {
-    if is_whole(home) {
-        return fs::remove_dir_all(new);
+impl RecorderForm {
+    /// True if every file has the expected type and size. The contents are not read. A loader would
+    /// wait for ever at a pipe that it finds here.
+    fn is_whole(&self, home: &Path) -> bool {
+        let file = |path: &Path, length: usize| {
+            fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == length as u64)
+        };
+        let leads = |(place, target): (&str, String)| {
+            fs::read_link(home.join(place).join(PRELOAD_NAME))
+                .is_ok_and(|led| led.as_os_str() == &*target)
+        };
+        file(&itself(home), self.library.len())
+            && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
+            && links().all(leads)
     }
-    fs::remove_dir_all(home)?;
-    fs::rename(new, home)
-}
 
-fn write_all(new: &Path) -> io::Result<()> {
-    make_directory(new)?;
-    fs::set_permissions(new, fs::Permissions::from_mode(0o755))?;
-    let wide = itself(new);
-    fs::DirBuilder::new()
-        .mode(0o755)
-        .create(new.join(PRELOAD_WIDE))?;
-    write(&wide, backstory_recorder::LIBRARY)?;
-    write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
-    links().try_for_each(|(place, target)| link(new, place, &target))
+    fn fill(&self, directory: &Path, home: &Path) -> Result<(), Error> {
+        let new = directory.join(format!(
+            ".new-{}-{}",
+            std::process::id(),
+            backstory_sys::clock::counter()
+        ));
+        let made = self.write_all(&new);
+        let renamed = made.and_then(|()| {
+            fs::rename(&new, home).or_else(|error| match error.raw_os_error() {
+                // Another recording was faster, or an incomplete directory is left from a crash of
+                // the machine.
+                Some(libc::EEXIST | libc::ENOTEMPTY) => self.replace(&new, home),
+                _ => Err(error),
+            })
+        });
+        renamed.map_err(Error::file("extract the recorder to", home))
+    }
+
+    fn replace(&self, new: &Path, home: &Path) -> io::Result<()> {
+        if self.is_whole(home) {
+            return fs::remove_dir_all(new);
+        }
+        fs::remove_dir_all(home)?;
+        fs::rename(new, home)
+    }
+
+    fn write_all(&self, new: &Path) -> io::Result<()> {
+        make_directory(new)?;
+        fs::set_permissions(new, fs::Permissions::from_mode(0o755))?;
+        let wide = itself(new);
+        fs::DirBuilder::new()
+            .mode(0o755)
+            .create(new.join(PRELOAD_WIDE))?;
+        write(&wide, self.library)?;
+        write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
+        links().try_for_each(|(place, target)| link(new, place, &target))
+    }
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -182,6 +203,11 @@ fn plain_lib_is_narrow() -> bool {
 /// Names the content. Computed at compile time: at run time it would add 25 µs to every recording.
 const DIGEST: u64 = digest(
     digest(0xcbf2_9ce4_8422_2325, backstory_recorder::LIBRARY),
+    backstory_recorder::TWIN32,
+);
+
+const DEEP_DIGEST: u64 = digest(
+    digest(0xcbf2_9ce4_8422_2325, backstory_recorder::DEEP_LIBRARY),
     backstory_recorder::TWIN32,
 );
 
@@ -232,7 +258,7 @@ mod tests {
             let directory = place.path().join(format!("{mode:o}"));
             fs::create_dir(&directory).unwrap();
             fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(extract(&directory).is_ok(), wanted, "{mode:o}");
+            assert_eq!(extract(&directory, false).is_ok(), wanted, "{mode:o}");
         }
     }
 
@@ -248,7 +274,7 @@ mod tests {
             let store = place.path().join(format!("{mode:o}"));
             fs::create_dir(&store).unwrap();
             fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
-            let entry = extract(&store.join("lib")).unwrap();
+            let entry = extract(&store.join("lib"), false).unwrap();
             assert_eq!(Path::new(&entry).starts_with(&store), wanted, "{mode:o}");
         }
     }
@@ -256,7 +282,7 @@ mod tests {
     #[test]
     fn every_spelling_of_lib_leads_to_a_library() {
         let dir = tempfile::tempdir().unwrap();
-        let entry = extract(dir.path()).unwrap();
+        let entry = extract(dir.path(), false).unwrap();
         let entry = entry.to_str().unwrap();
         assert!(entry.ends_with("/$LIB/linux-backstory.so"));
         let read = |lib: &str| fs::read(entry.replacen(PRELOAD_ANY, lib, 1)).unwrap();
@@ -273,9 +299,9 @@ mod tests {
     #[test]
     fn extracting_twice_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let first = extract(dir.path()).unwrap();
+        let first = extract(dir.path(), false).unwrap();
         let inode = fs::metadata(library_path(&first)).unwrap().ino();
-        assert_eq!(extract(dir.path()).unwrap(), first);
+        assert_eq!(extract(dir.path(), false).unwrap(), first);
         assert_eq!(fs::metadata(library_path(&first)).unwrap().ino(), inode);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
@@ -283,23 +309,23 @@ mod tests {
     #[test]
     fn a_cut_library_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        let path = library_path(&extract(dir.path()).unwrap());
+        let path = library_path(&extract(dir.path(), false).unwrap());
         fs::write(fs::canonicalize(&path).unwrap(), b"cut").unwrap();
-        extract(dir.path()).unwrap();
+        extract(dir.path(), false).unwrap();
         assert_eq!(fs::read(&path).unwrap(), backstory_recorder::LIBRARY);
     }
 
     #[test]
     fn a_pipe_among_the_librarys_names_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        let home = home(&extract(dir.path()).unwrap());
+        let home = home(&extract(dir.path(), false).unwrap());
         let home = Path::new(OsStr::from_bytes(&home));
         for name in links().map(|(place, _)| home.join(place).join(PRELOAD_NAME)) {
             fs::remove_file(&name).unwrap();
             let mode = rustix::fs::Mode::RWXU;
             rustix::fs::mknodat(rustix::fs::CWD, &name, rustix::fs::FileType::Fifo, mode, 0)
                 .unwrap();
-            extract(dir.path()).unwrap();
+            extract(dir.path(), false).unwrap();
             assert!(fs::metadata(&name).unwrap().is_file(), "{}", name.display());
         }
     }
@@ -307,7 +333,7 @@ mod tests {
     #[test]
     fn a_directory_that_loaders_would_split_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
-        let entry = extract(&dir.path().join("a b:c")).unwrap();
+        let entry = extract(&dir.path().join("a b:c"), false).unwrap();
         assert!(
             entry.as_bytes().starts_with(b"/tmp/backstory-"),
             "{entry:?}"

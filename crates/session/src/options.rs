@@ -2,7 +2,7 @@
 
 use backstory_eventlog::run::ResourceUsage;
 use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode,
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, SuppressMode,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -41,6 +41,9 @@ pub struct Options {
     pub suppress: SuppressMode,
     /// Whether the log is durable before the results.
     pub durability: DurabilityMode,
+    /// Record everything that enters and leaves the processes, into a file beside the log that ends
+    /// in `.deep`. The mode says how it has what leaves. `None`: there is no such file.
+    pub deep: Option<OutputsMode>,
     /// Patterns of environment variable names (`*` and `?` match) whose values must not reach the
     /// log. They add to the built-in ones.
     pub redact: Vec<String>,
@@ -82,6 +85,7 @@ impl Options {
             self_contained: false,
             suppress: SuppressMode::On,
             durability: DurabilityMode::After,
+            deep: None,
             redact: Vec::new(),
             detach_after: None,
             library_dir,

@@ -2,6 +2,7 @@
 //! result.
 
 use crate::control::Control;
+use crate::deep_sink::DeepPlan;
 use crate::drain::privileges::Privileges;
 use crate::inherited_state::InheritedState;
 use crate::launcher::{CommandEnd, Launcher};
@@ -18,7 +19,7 @@ use backstory_arena::Arena;
 use backstory_eventlog::run::RunEnd;
 use backstory_guard::SharedBuffers;
 use backstory_sys::{self as sys, address_space};
-use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, SuppressMode};
+use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, OutputsMode, SuppressMode};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ fn start(
     program: std::ffi::CString,
     inherited_state: InheritedState,
 ) -> Result<CommandEnd, Error> {
-    let preload = library::extract(&options.library_dir)?;
+    let preload = library::extract(&options.library_dir, options.deep.is_some())?;
     let arena = Arena::create(&options.id, flags(&options))?;
     if !address_space::is_left() {
         arena.remove();
@@ -107,7 +108,11 @@ fn flags(options: &Options) -> u32 {
         DurabilityMode::Ordered => abi::ARENA_ORDERED,
         DurabilityMode::After | DurabilityMode::Sync => 0,
     };
-    guard | suppress | keep | ordered
+    let full = match options.deep {
+        Some(OutputsMode::Full) => abi::ARENA_FULL,
+        Some(OutputsMode::Digest) | None => 0,
+    };
+    guard | suppress | keep | ordered | full
 }
 
 fn set(
@@ -163,7 +168,9 @@ fn set(
         new_id: lines.new_id,
         policy: lines.policy.clone(),
     });
+    let deep = DeepPlan::of(&head, &options.log);
     let tools = WatchResources {
+        deep,
         control,
         bell,
         signals,

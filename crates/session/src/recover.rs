@@ -1,5 +1,6 @@
 //! Finishes the log of a run whose launcher, keeper and supervisor are all dead.
 
+use crate::deep_sink::DeepPlan;
 use crate::drain::{ChunkSelection, Drainer};
 use crate::part_lock::{PartLock, locked, still_recording};
 use crate::redact::Secrets;
@@ -50,7 +51,7 @@ pub(crate) fn finish(
     if is_finalized(part, log) {
         return Ok(());
     }
-    let (ended, same_boot, secrets, own, now) = {
+    let (ended, same_boot, secrets, own, now, deep) = {
         let read = Log::open(part).map_err(Error::log("read", part))?;
         let here = backstory_sys::clock::boot_id();
         let secrets = Secrets::known_from(&read.header().environment);
@@ -60,6 +61,7 @@ pub(crate) fn finish(
             secrets,
             Arena::name(&read.header().id),
             clock::now_in(read.header(), &here),
+            DeepPlan::of(read.header(), log),
         )
     };
     let arena = arena.filter(|arena| own.as_deref() == Some(*arena));
@@ -76,10 +78,13 @@ pub(crate) fn finish(
             Some(Ok(arena)) => {
                 let stock = ChunkSupply::new(arena);
                 stock.arena.close();
-                let mut drainer = Drainer::new(Arc::clone(&stock), writer, secrets);
-                drainer.pass(ChunkSelection::All);
+                let mut drainer =
+                    Drainer::new(Arc::clone(&stock), writer, secrets).with_deep_log(deep);
+                drainer.pass(ChunkSelection::Last);
+                drainer.end_deep_log();
                 drainer.finish(|drainer| RunEnd {
                     lost: drainer.lost(),
+                    warnings: drainer.deep_warnings(),
                     ..end.clone()
                 });
                 drainer.sync();

@@ -2,6 +2,7 @@
 //! a copy.
 
 use crate::control::{Control, STARTED};
+use crate::deep_sink::DeepPlan;
 use crate::drain::Drainer;
 use crate::drain::privileges::Privileges;
 use crate::header::Inherited;
@@ -51,6 +52,8 @@ pub(crate) struct WatchResources {
     pub plan: WatchPlan,
     /// The logs of a shell's lines. `None` for every other command.
     pub lines: Option<LinePlan>,
+    /// The deep log, if the run has one.
+    pub deep: Option<DeepPlan>,
 }
 
 /// The means of starting the command.
@@ -83,7 +86,8 @@ impl WatchResources {
         let lines = lines.map(|(plan, marks)| LineRouter::new(plan, self.control, marks));
         let drainer = Drainer::new(Arc::clone(&stock), self.log, self.secrets)
             .with_privileges(self.privileges)
-            .with_lines(lines);
+            .with_lines(lines)
+            .with_deep_log(self.deep);
         let watch = CommandWatch::new(
             self.control,
             self.bell,

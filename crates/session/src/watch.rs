@@ -317,7 +317,13 @@ impl CommandWatch {
             ended: clock::now(),
             lost: drainer.lost(),
             incomplete_because: self.reasons.clone(),
-            warnings: [drainer.privileges_lost(), &self.warnings, &clock_set()].concat(),
+            warnings: [
+                drainer.privileges_lost(),
+                &self.warnings,
+                &clock_set(),
+                &drainer.deep_warnings(),
+            ]
+            .concat(),
             not_started: self.control.not_started(),
             descriptor_files: crate::header::files_now(&self.plan.inherited),
             quiet: clock::valid_reading(self.control.quiet()),
@@ -408,7 +414,8 @@ impl CommandWatch {
         let drainer = self.drainer();
         let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
         drainer.end_lines(self.command_status(), &[]);
-        drainer.pass(ChunkSelection::All);
+        drainer.pass(ChunkSelection::Last);
+        drainer.end_deep_log();
         let mut end = drainer.finish(|drainer| self.end(drainer));
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
             let path = self.plan.log.display().to_string();

@@ -231,6 +231,11 @@ impl Home {
         self.runs_dir().join(format!("{run}.log.part"))
     }
 
+    /// The deep log of a run that was recorded with `--deep`.
+    pub fn deep_log_path(&self, run: &str) -> PathBuf {
+        self.runs_dir().join(format!("{run}.deep"))
+    }
+
     /// The database of the SQLite store.
     pub fn database_path(&self) -> PathBuf {
         self.dir.join("graph.db")

@@ -16,8 +16,8 @@ mod tone;
 
 pub use error_chain::error_chain;
 pub use modes::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, PassthroughMode,
-    SuppressMode,
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode,
+    PassthroughMode, SuppressMode,
 };
 pub use number_words::{counted, grouped, noun};
 pub use tone::Tone;

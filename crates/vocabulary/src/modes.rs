@@ -74,6 +74,18 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// How a deep log has the bytes that left a process (`--outputs`).
+    #[derive(Default)]
+    pub enum OutputsMode: "outputs mode" {
+        /// Their length and digest.
+        #[default]
+        Digest = "digest",
+        /// The bytes.
+        Full = "full",
+    }
+}
+
+vocabulary! {
     /// Whether repeated reads and writes of an open file are left out of the log (`--suppress`).
     ///
     /// Log headers and JSON have this mode as a Boolean.
@@ -121,7 +133,7 @@ macro_rules! serialized_as_word {
     )+};
 }
 
-serialized_as_word!(ContentsMode GuardMode LookupsMode IoUringMode DurabilityMode);
+serialized_as_word!(ContentsMode GuardMode LookupsMode IoUringMode DurabilityMode OutputsMode);
 
 #[cfg(test)]
 mod tests {
@@ -153,6 +165,7 @@ mod tests {
             words::<DurabilityMode>(),
             [r#""after""#, r#""ordered""#, r#""sync""#]
         );
+        assert_eq!(words::<OutputsMode>(), [r#""digest""#, r#""full""#]);
     }
 
     #[test]

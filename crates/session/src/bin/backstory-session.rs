@@ -30,6 +30,7 @@ fn options() -> Option<Options> {
             "--guard" => options.guard = words.next()?.to_str()?.parse().ok()?,
             "--lookups" => options.lookups = words.next()?.to_str()?.parse().ok()?,
             "--durability" => options.durability = words.next()?.to_str()?.parse().ok()?,
+            "--deep" => options.deep = Some(words.next()?.to_str()?.parse().ok()?),
             "--library" => options.library_dir = PathBuf::from(words.next()?),
             "--contents" => options.contents = words.next()?.to_str()?.parse().ok()?,
             "--detach-after" => {

@@ -1,0 +1,64 @@
+//! Which programs of a run were recorded deeply, and from which something is missing.
+//!
+//! Reading it costs one or two chunks of each thread, unless records were lost.
+
+use crate::log::{DeepLog, DeepProcess};
+use backstory_abi::deep;
+
+/// A program in a process that has a deep stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeepProgram {
+    /// The process.
+    pub process: DeepProcess,
+    /// The program as it was executed. `None` in a child by `fork`, which runs its parent's.
+    pub program: Option<Vec<u8>>,
+    /// Time-stamp counter when its stream began.
+    pub began: u64,
+    /// True if nothing is missing: the process is deep from its beginning to its end.
+    pub is_whole: bool,
+}
+
+impl DeepLog {
+    /// The programs that were recorded deeply, in the order of their beginning.
+    pub fn programs(&self) -> Vec<DeepProgram> {
+        let lost = self.end().is_none_or(|end| end.records_lost > 0);
+        let programs = self.processes().iter().map(|process| {
+            let begin = self
+                .thread_calls(process.epoch, process.own_pid)
+                .next()
+                .filter(|call| call.number == deep::BEGIN);
+            let program = begin.as_ref().and_then(|call| call.section(deep::PATH, 4));
+            let tids = process.tids.iter();
+            let whole = |tid: &u32| {
+                self.has_all_chunks(process.epoch, *tid)
+                    && !self.ends_shallow(process.epoch, *tid)
+                    && !(lost && self.has_gap(process.epoch, *tid))
+            };
+            // Records that were lost at the end leave no gap behind them.
+            let ended = !lost || self.has_exited(process.epoch, process.own_pid);
+            DeepProgram {
+                process: process.clone(),
+                program: program.map(<[u8]>::to_vec),
+                began: begin.as_ref().map_or(0, |call| call.time),
+                is_whole: begin.is_some() && ended && tids.clone().all(whole),
+            }
+        });
+        programs.collect()
+    }
+
+    fn ends_shallow(&self, epoch: u64, tid: u32) -> bool {
+        let last = self.last_chunk_calls(epoch, tid).last();
+        last.is_some_and(|call| call.number == deep::SHALLOW)
+    }
+
+    fn has_exited(&self, epoch: u64, tid: u32) -> bool {
+        const EXIT_GROUP: u16 = 231;
+        let mut last = self.last_chunk_calls(epoch, tid);
+        last.any(|call| call.number == EXIT_GROUP)
+    }
+
+    fn has_gap(&self, epoch: u64, tid: u32) -> bool {
+        self.thread_calls(epoch, tid)
+            .any(|call| call.number == deep::GAP)
+    }
+}

@@ -1,0 +1,31 @@
+//! The deep log: everything that entered and left the processes of a run.
+//!
+//! - [`DeepWriter`] appends chunks of deep records, as they lay in the arena.
+//! - [`DeepLog`] reads any prefix of a deep log, with any damage. It yields the calls of one thread
+//!   ([`DeepLog::thread_calls`]), or of one process by time ([`DeepLog::process_calls`]).
+//!
+//! `docs/formats/deep.md` is the definition. In: unchecked bytes. Invariant: no bytes
+//! lead out of bounds, and a decompressed chunk is never larger than a chunk of the arena.
+//!
+//! Absent: what a call means, and the moment of writing, which belongs to `session`.
+
+pub mod call;
+pub mod coverage;
+pub mod digest;
+pub mod error;
+pub mod facts;
+pub mod log;
+mod merged;
+pub mod requests;
+mod stream;
+pub mod writer;
+
+pub use call::{Call, Content, Section};
+pub use coverage::DeepProgram;
+pub use error::Error;
+pub use facts::{DeepEnd, DeepHeader};
+pub use log::{DeepDamage, DeepLog, DeepProcess};
+pub use merged::ProcessCalls;
+pub use requests::{Request, Role};
+pub use stream::ThreadCalls;
+pub use writer::{Compression, DeepWriter};

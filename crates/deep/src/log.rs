@@ -1,0 +1,254 @@
+//! Reads a deep log, whatever state a crash left it in.
+//!
+//! Opening walks the frames and reads the header of each chunk. Records are decompressed while a
+//! stream is read, one chunk at a time.
+
+use crate::error::Error;
+use crate::facts::{DeepEnd, DeepHeader};
+use crate::writer::{VERSION, ZSTD};
+use backstory_abi::{CHUNK_DEEP, CHUNK_SIZE, Chunk};
+use backstory_eventlog::frame::{self, Frame, FrameKind, LogPiece};
+use backstory_eventlog::map::MappedFile;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+/// The parts of a deep log that could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeepDamage {
+    /// Bytes between undamaged frames, or after the last.
+    pub bytes: u64,
+    /// Undamaged frames that this program cannot read.
+    pub unknown_frames: u64,
+    /// True if the header is missing or damaged.
+    pub no_header: bool,
+    /// True if the file was cut off: it has no end.
+    pub no_end: bool,
+}
+
+/// A program in a process, as far as the deep log knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeepProcess {
+    /// The number of the recorder's start in this run. It names the process in this file.
+    pub epoch: u64,
+    /// The process id as the supervisor saw it, and as the run's log has it.
+    pub pid: u32,
+    /// The process id as the program saw it.
+    pub own_pid: u32,
+    /// The process that made it.
+    pub parent: u32,
+    /// Its threads, the first one first.
+    pub tids: Vec<u32>,
+}
+
+/// One chunk in the file.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkPlace {
+    pub head: Chunk,
+    records: Range<usize>,
+}
+
+/// An open deep log, with its content at the time of opening.
+#[derive(Debug)]
+pub struct DeepLog {
+    map: MappedFile,
+    header: DeepHeader,
+    end: Option<DeepEnd>,
+    damage: DeepDamage,
+    processes: Vec<DeepProcess>,
+    /// The chunks of each epoch and thread, by their number.
+    streams: BTreeMap<(u64, u32), BTreeMap<u32, ChunkPlace>>,
+}
+
+impl DeepLog {
+    /// Opens a deep log: finished, still growing, cut off or damaged.
+    ///
+    /// # Errors
+    /// The file cannot be read, has content and no frame of a deep log, or is of a later version.
+    pub fn open(path: impl AsRef<Path>) -> Result<DeepLog, Error> {
+        let path = path.as_ref();
+        let map = MappedFile::open(path)?;
+        let mut log = DeepLog {
+            map: MappedFile::nothing(),
+            header: DeepHeader::default(),
+            end: None,
+            damage: DeepDamage {
+                no_header: true,
+                no_end: true,
+                ..DeepDamage::default()
+            },
+            processes: Vec::new(),
+            streams: BTreeMap::new(),
+        };
+        let mut frames = 0;
+        for piece in frame::walk(map.bytes()) {
+            match piece {
+                LogPiece::Garbage(range) => log.damage.bytes += range.len() as u64,
+                LogPiece::Frame(frame) => {
+                    frames += usize::from(is_deep(&frame));
+                    if frame.kind == Some(FrameKind::DeepHeader) && frame.version > VERSION {
+                        return Err(Error::Newer {
+                            path: path.to_owned(),
+                            found: frame.version,
+                            known: VERSION,
+                        });
+                    }
+                    if log.take(&frame, map.bytes()).is_none() {
+                        log.damage.unknown_frames += 1;
+                    }
+                }
+            }
+        }
+        if frames == 0 && !map.bytes().is_empty() && !cut_in_first_frame(map.bytes()) {
+            return Err(Error::NotADeepLog {
+                path: path.to_owned(),
+            });
+        }
+        log.map = map;
+        log.find_processes();
+        Ok(log)
+    }
+
+    /// Takes a frame. `None` if it cannot be understood.
+    fn take(&mut self, frame: &Frame, file: &[u8]) -> Option<()> {
+        let content = file.get(frame.payload.clone())?;
+        if frame.version > VERSION {
+            return None;
+        }
+        match frame.kind? {
+            FrameKind::DeepHeader => {
+                // A process that took over appends to the same file, and writes no header.
+                self.header = serde_json::from_slice(content).ok()?;
+                self.damage.no_header = false;
+            }
+            FrameKind::DeepEnd => {
+                self.end = Some(serde_json::from_slice(content).ok()?);
+                self.damage.no_end = false;
+            }
+            FrameKind::DeepChunk => {
+                let head = Chunk::read(content).filter(|head| head.flags & CHUNK_DEEP != 0)?;
+                let records = frame.payload.start + Chunk::SIZE..frame.payload.end;
+                let chunks = self.streams.entry((head.epoch, head.tid)).or_default();
+                let place = ChunkPlace { head, records };
+                // A drainer that died may have appended a chunk that another one appended again.
+                match chunks.get(&head.seq) {
+                    Some(known) if known.head.next >= head.next => {}
+                    _ => drop(chunks.insert(head.seq, place)),
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn find_processes(&mut self) {
+        for ((epoch, tid), chunks) in &self.streams {
+            let Some(head) = chunks.values().next().map(|chunk| chunk.head) else {
+                continue;
+            };
+            let pid = match head.host_pid {
+                0 => head.pid,
+                pid => pid,
+            };
+            match self.processes.last_mut().filter(|p| p.epoch == *epoch) {
+                Some(process) => process.tids.push(*tid),
+                None => self.processes.push(DeepProcess {
+                    epoch: *epoch,
+                    pid,
+                    own_pid: head.pid,
+                    parent: head.ppid,
+                    tids: vec![*tid],
+                }),
+            }
+        }
+        for process in &mut self.processes {
+            let first = process.own_pid;
+            process.tids.sort_by_key(|tid| (*tid != first, *tid));
+        }
+    }
+
+    /// The facts known before the command started. Blank if that frame is damaged.
+    pub fn header(&self) -> &DeepHeader {
+        &self.header
+    }
+
+    /// The end. `None` if the file was cut off.
+    pub fn end(&self) -> Option<&DeepEnd> {
+        self.end.as_ref()
+    }
+
+    /// The parts that could not be read. Missing chunks of a thread are gaps of its stream instead.
+    pub fn damage(&self) -> DeepDamage {
+        self.damage
+    }
+
+    /// The programs in processes that were recorded deeply, in the order of their beginning.
+    pub fn processes(&self) -> &[DeepProcess] {
+        &self.processes
+    }
+
+    /// True if the chunks of a thread follow each other from the first one on.
+    pub(crate) fn has_all_chunks(&self, epoch: u64, tid: u32) -> bool {
+        let numbers = self.streams.get(&(epoch, tid)).into_iter().flatten();
+        numbers
+            .enumerate()
+            .all(|(index, (seq, _))| index == *seq as usize)
+    }
+
+    /// A counter of this file as ns since 1970.
+    pub fn time_of(&self, counter: u64) -> i64 {
+        let begin = (self.header.counter, self.header.real);
+        let end = self.end.as_ref().map(|end| (end.counter, end.real));
+        let (from, to) = (i128::from(begin.0), end.map_or(begin, |end| end));
+        let counts = i128::from(to.0) - from;
+        if counts <= 0 {
+            return begin.1;
+        }
+        let since = (i128::from(counter) - from) * i128::from(to.1 - begin.1) / counts;
+        begin.1.saturating_add(since as i64)
+    }
+
+    /// Bytes of the file.
+    pub fn len(&self) -> usize {
+        self.map.bytes().len()
+    }
+
+    /// True for a file without any byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The chunks of a thread, by their number.
+    pub(crate) fn chunks(
+        &self,
+        epoch: u64,
+        tid: u32,
+    ) -> impl DoubleEndedIterator<Item = &ChunkPlace> {
+        let chunks = self.streams.get(&(epoch, tid));
+        chunks.into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The records of a chunk. `None` if they cannot be decompressed.
+    pub(crate) fn records(&self, place: &ChunkPlace) -> Option<Vec<u8>> {
+        let stored = self.map.bytes().get(place.records.clone())?;
+        let most = CHUNK_SIZE as usize - Chunk::SIZE;
+        match place.head.pad {
+            0 => Some(stored[..stored.len().min(most)].to_vec()),
+            ZSTD => zstd::bulk::decompress(stored, most).ok(),
+            _ => None,
+        }
+    }
+}
+
+fn is_deep(frame: &Frame) -> bool {
+    matches!(
+        frame.kind,
+        Some(FrameKind::DeepHeader | FrameKind::DeepChunk | FrameKind::DeepEnd)
+    )
+}
+
+/// True if a file without any frame may be the beginning of one.
+fn cut_in_first_frame(file: &[u8]) -> bool {
+    let start = &file[..file.len().min(frame::MAGIC.len())];
+    frame::MAGIC.starts_with(start)
+}

@@ -1,0 +1,46 @@
+//! The calls of several threads as one sequence.
+
+use crate::call::Call;
+use crate::log::DeepLog;
+use crate::stream::ThreadCalls;
+use std::iter::Peekable;
+
+/// The calls of a process. The order of each thread is kept.
+pub struct ProcessCalls<'a> {
+    threads: Vec<Peekable<ThreadCalls<'a>>>,
+}
+
+impl DeepLog {
+    /// The calls of all threads of a process. The order of each thread is kept. Between threads the
+    /// call that began earlier comes first.
+    pub fn process_calls(&self, epoch: u64) -> ProcessCalls<'_> {
+        let process = self.processes().iter().find(|p| p.epoch == epoch);
+        let tids = process.map_or(&[][..], |process| &process.tids);
+        ProcessCalls::new(tids.iter().map(|tid| self.thread_calls(epoch, *tid)))
+    }
+}
+
+impl<'a> ProcessCalls<'a> {
+    fn new(threads: impl Iterator<Item = ThreadCalls<'a>>) -> ProcessCalls<'a> {
+        ProcessCalls {
+            threads: threads.map(Iterator::peekable).collect(),
+        }
+    }
+}
+
+impl Iterator for ProcessCalls<'_> {
+    type Item = Call;
+
+    fn next(&mut self) -> Option<Call> {
+        let mut earliest: Option<(u64, usize)> = None;
+        for (index, thread) in self.threads.iter_mut().enumerate() {
+            if let Some(call) = thread.peek()
+                && earliest.is_none_or(|(time, _)| call.time < time)
+            {
+                earliest = Some((call.time, index));
+            }
+        }
+        let (_, index) = earliest?;
+        self.threads.get_mut(index)?.next()
+    }
+}

@@ -1,0 +1,119 @@
+//! Appends to a deep log.
+//!
+//! Invariant: when a method returns `Ok`, the kernel has the frame. A frame that did not fit on the
+//! disk is taken back whole.
+
+use crate::error::Error;
+use crate::facts::{DeepEnd, DeepHeader};
+use backstory_abi::{CHUNK_SIZE, Chunk};
+use backstory_eventlog::frame::{self, FrameKind};
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Version of the frames of a deep log.
+pub const VERSION: u16 = 1;
+/// Value of `pad` in the header of a chunk whose records are one zstd frame.
+pub const ZSTD: u64 = 1;
+
+/// How much time is spent on a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// As much as a thread in the background keeps up with.
+    Usual,
+    /// Little, because chunks wait.
+    Hurried,
+}
+
+impl Compression {
+    fn level(self) -> i32 {
+        match self {
+            Compression::Usual => 1,
+            Compression::Hurried => -5,
+        }
+    }
+}
+
+/// Appends frames to a deep log.
+#[derive(Debug)]
+pub struct DeepWriter {
+    file: File,
+    path: PathBuf,
+}
+
+impl DeepWriter {
+    /// Opens a deep log to append to it. A new one is readable by its owner only, and begins with
+    /// `header`. An existing one keeps its header, and torn bytes at its end, which readers skip.
+    ///
+    /// # Errors
+    /// The file cannot be opened or written.
+    pub fn open(path: &Path, header: &DeepHeader) -> Result<DeepWriter, Error> {
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(Error::io("open", path))?;
+        let mut writer = DeepWriter {
+            file,
+            path: path.to_owned(),
+        };
+        if writer.length().map_err(Error::io("look at", path))? == 0 {
+            writer.json(FrameKind::DeepHeader, header)?;
+        }
+        Ok(writer)
+    }
+
+    /// Appends a chunk as it lay in the arena: its header, then its records.
+    ///
+    /// # Errors
+    /// The disk is full, or failed. The chunk is not in the file.
+    pub fn chunk(&mut self, bytes: &[u8], compression: Compression) -> Result<(), Error> {
+        let Some(head) = Chunk::read(bytes) else {
+            return Ok(());
+        };
+        let records = &bytes[Chunk::SIZE..bytes.len().min(CHUNK_SIZE as usize)];
+        // Bytes that cannot be compressed are stored.
+        let packed = zstd::bulk::compress(records, compression.level());
+        let packed = packed.ok().filter(|packed| packed.len() < records.len());
+        let head = Chunk {
+            pad: if packed.is_some() { ZSTD } else { 0 },
+            ..head
+        };
+        let payload = [&head.to_bytes(), packed.as_deref().unwrap_or(records)].concat();
+        self.frame(FrameKind::DeepChunk, &payload)
+    }
+
+    /// Appends the last frame.
+    ///
+    /// # Errors
+    /// The disk is full, or failed.
+    pub fn end(&mut self, end: &DeepEnd) -> Result<(), Error> {
+        self.json(FrameKind::DeepEnd, end)
+    }
+
+    fn json(&mut self, kind: FrameKind, value: &impl Serialize) -> Result<(), Error> {
+        let json = serde_json::to_vec(value).map_err(|source| Error::Encode {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.frame(kind, &json)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn frame(&mut self, kind: FrameKind, payload: &[u8]) -> Result<(), Error> {
+        let before = self.length().map_err(Error::io("look at", &self.path))?;
+        let head = frame::header(kind, VERSION, payload.len() as u32, &[payload]);
+        let written = self.file.write_all(&[&head, payload].concat());
+        if written.is_err() {
+            // If this fails, too, readers skip the torn bytes.
+            let _ = self.file.set_len(before);
+        }
+        written.map_err(Error::io("append to", &self.path))
+    }
+}

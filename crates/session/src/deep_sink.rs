@@ -1,0 +1,251 @@
+//! Moves chunks of deep records into the deep log, in the background.
+//!
+//! In: chunks that the drainer has copied out of the arena. Out: the file `ID.deep`.
+//!
+//! Invariants:
+//!
+//! - A chunk is freed only after the kernel has its bytes. A process that takes over finds it in
+//!   the arena otherwise. A chunk may then be in the file twice.
+//! - The queue is bounded. While it is full, and the arena is full of deep chunks, the recorded
+//!   threads wait for chunks.
+//! - The drainer's thread never waits for the disk because of deep chunks, except at the run's end.
+//! - If the deep log cannot be written, recorders stop writing deep records. The run goes on.
+
+use crate::clock;
+use backstory_abi as abi;
+use backstory_arena::ChunkSupply;
+use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepWriter};
+use backstory_eventlog::Reason;
+use backstory_eventlog::run::RunHeader;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Most chunks that wait for the disk: 16 MB.
+const MOST: usize = 256;
+/// With more chunks waiting than this, they are compressed less.
+const MANY: usize = MOST / 4;
+
+/// The deep log of a run that is to have one.
+#[derive(Debug, Clone)]
+pub(crate) struct DeepPlan {
+    path: PathBuf,
+    header: DeepHeader,
+}
+
+impl DeepPlan {
+    /// The deep log of the run with this header. `None` if the run is not recorded deeply. `log` is
+    /// the path of the finalized log.
+    pub(crate) fn of(header: &RunHeader, log: &Path) -> Option<DeepPlan> {
+        let outputs = header.modes.deep?;
+        let now = clock::point();
+        Some(DeepPlan {
+            path: log.with_extension("deep"),
+            header: DeepHeader {
+                run: header.id.clone(),
+                boot_id: header.boot_id.clone(),
+                outputs: outputs.to_string(),
+                references: header.modes.stores_contents(),
+                counter: now.counter,
+                real: now.real,
+            },
+        })
+    }
+}
+
+/// A chunk on its way to the file.
+struct WaitingChunk {
+    index: usize,
+    bytes: Vec<u8>,
+    /// Its owner appends no more: it is to be freed.
+    finished: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<WaitingChunk>,
+    /// The thread writes a chunk.
+    is_writing: bool,
+    closing: bool,
+    failed: Option<String>,
+}
+
+/// The queue, and the arena whose recorders stop after an error.
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    stock: Arc<ChunkSupply>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        let waited = self.changed.wait(queue);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The deep log has ended: recorders write no more deep records.
+    fn fail(&self, error: &backstory_deep::Error) {
+        let flags = &self.stock.arena.header().flags;
+        flags.fetch_or(abi::ARENA_SHALLOW, Ordering::AcqRel);
+        let mut queue = self.lock();
+        let waiting = std::mem::take(&mut queue.waiting);
+        queue.failed.get_or_insert_with(|| error.to_string());
+        drop(queue);
+        waiting.iter().for_each(|chunk| self.free(chunk));
+        self.changed.notify_all();
+    }
+
+    fn free(&self, chunk: &WaitingChunk) {
+        if chunk.finished {
+            self.stock.arena.give_back(chunk.index, chunk.bytes.len());
+            self.stock.deliver();
+        }
+    }
+}
+
+/// Writes the deep log of one run.
+pub(crate) struct DeepSink {
+    shared: Arc<Shared>,
+    plan: DeepPlan,
+    /// Returns the writer when the queue is closed and empty.
+    worker: Option<JoinHandle<Option<DeepWriter>>>,
+}
+
+impl DeepSink {
+    /// A sink without a thread: most runs have a chunk of deep records only once a program runs.
+    pub(crate) fn new(plan: DeepPlan, stock: Arc<ChunkSupply>) -> DeepSink {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            stock,
+        });
+        DeepSink {
+            shared,
+            plan,
+            worker: None,
+        }
+    }
+
+    /// True if a chunk can be passed on without waiting.
+    pub(crate) fn has_room(&self) -> bool {
+        self.shared.lock().waiting.len() < MOST
+    }
+
+    /// True if the file lacks a chunk that was passed on.
+    pub(crate) fn is_busy(&self) -> bool {
+        let queue = self.shared.lock();
+        queue.is_writing || !queue.waiting.is_empty()
+    }
+
+    /// Takes a chunk, and frees it once the kernel has it if it is `finished`. Waits while the
+    /// queue is full.
+    pub(crate) fn push(&mut self, index: usize, bytes: &[u8], finished: bool) {
+        let chunk = WaitingChunk {
+            index,
+            bytes: bytes.to_vec(),
+            finished,
+        };
+        self.start();
+        let mut queue = self.shared.lock();
+        while queue.waiting.len() >= MOST && queue.failed.is_none() {
+            queue = self.shared.wait(queue);
+        }
+        if queue.failed.is_some() {
+            drop(queue);
+            return self.shared.free(&chunk);
+        }
+        queue.waiting.push_back(chunk);
+        drop(queue);
+        self.shared.changed.notify_all();
+    }
+
+    fn start(&mut self) {
+        if self.worker.is_some() || self.shared.lock().failed.is_some() {
+            return;
+        }
+        let (shared, plan) = (Arc::clone(&self.shared), self.plan.clone());
+        let started = std::thread::Builder::new()
+            .name("deep".into())
+            .stack_size(512 << 10)
+            .spawn(move || work(&shared, &plan));
+        match started {
+            Ok(worker) => self.worker = Some(worker),
+            Err(source) => self.shared.fail(&backstory_deep::Error::Io {
+                operation: "start a thread for",
+                path: self.plan.path.clone(),
+                source,
+            }),
+        }
+    }
+
+    /// Waits until all chunks are in the file, and ends it. Returns the reasons why processes are
+    /// shallow from some moment on.
+    pub(crate) fn finish(&mut self) -> Vec<Reason> {
+        self.start();
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+        let writer = self.worker.take().and_then(|worker| worker.join().ok());
+        let lost = self
+            .shared
+            .stock
+            .arena
+            .header()
+            .deep_lost
+            .load(Ordering::Acquire);
+        let failed = self.shared.lock().failed.clone();
+        let shallow = failed.map(|error| Reason::DeepEnded { error });
+        let now = clock::point();
+        let end = DeepEnd {
+            counter: now.counter,
+            real: now.real,
+            records_lost: lost,
+            shallow_because: shallow.as_ref().map(Reason::to_string),
+        };
+        let ended = writer.flatten().map(|mut writer| writer.end(&end));
+        let shallow = shallow.or_else(|| {
+            let error = ended?.err()?.to_string();
+            Some(Reason::DeepEnded { error })
+        });
+        let gap = (lost > 0).then_some(Reason::DeepLost { records: lost });
+        shallow.into_iter().chain(gap).collect()
+    }
+}
+
+/// Writes chunks until the queue is closed and empty, or the file cannot be written.
+fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
+    let mut writer = match DeepWriter::open(&plan.path, &plan.header) {
+        Ok(writer) => writer,
+        Err(error) => {
+            shared.fail(&error);
+            return None;
+        }
+    };
+    loop {
+        let mut queue = shared.lock();
+        while queue.waiting.is_empty() && !queue.closing && queue.failed.is_none() {
+            queue = shared.wait(queue);
+        }
+        let compression = match queue.waiting.len() > MANY {
+            true => Compression::Hurried,
+            false => Compression::Usual,
+        };
+        let Some(chunk) = queue.waiting.pop_front() else {
+            return Some(writer);
+        };
+        queue.is_writing = true;
+        drop(queue);
+        shared.changed.notify_all();
+        let written = writer.chunk(&chunk.bytes, compression);
+        shared.free(&chunk);
+        shared.lock().is_writing = false;
+        if let Err(error) = written {
+            shared.fail(&error);
+        }
+    }
+}

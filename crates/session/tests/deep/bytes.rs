@@ -1,0 +1,234 @@
+//! Every byte that strace saw enter or leave a process is in the deep log, in the same order.
+
+use crate::harness::Run;
+use crate::strace_oracle::{self, ENTERS, TracedCall};
+use backstory_deep::{Call, Content, DeepLog};
+use backstory_testkit::need::needs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Records a command under strace. Returns the deep log and strace's log.
+fn traced(run: &Run, words: &[&str], input: Stdio) -> (DeepLog, PathBuf) {
+    let trace = run.path("trace");
+    let recording = run.command(words);
+    let mut command = Command::new("strace");
+    command
+        .args(["-f", "-xx", "-s", "4000000", "-e"])
+        .arg(strace_oracle::selection())
+        .arg("-o")
+        .arg(&trace)
+        .arg(recording.get_program())
+        .args(recording.get_args())
+        .current_dir(run.dir.path())
+        .stdin(input);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    run.log();
+    (deep_log(run), trace)
+}
+
+pub fn deep_log(run: &Run) -> DeepLog {
+    DeepLog::open(run.path(&format!("{}.deep", run.id))).unwrap()
+}
+
+/// The calls but those of the loader, and of the recorder, which looks at programs before they are
+/// executed. The loader's begin with the head of a library, and go on with `pread64`.
+fn without_loader(calls: &[TracedCall]) -> Vec<TracedCall> {
+    let mut library = None;
+    let mut kept = Vec::new();
+    for call in calls {
+        if call.name == "read"
+            && call.bytes.starts_with(b"\x7fELF")
+            && [832, 1024].contains(&call.result)
+        {
+            library = Some(call.fd);
+        } else if call.name == "pread64" && library == Some(call.fd) {
+        } else {
+            library = None;
+            kept.push(call.clone());
+        }
+    }
+    kept
+}
+
+/// The calls of a thread that moved bytes, as strace shows them.
+fn data_calls(log: &DeepLog, epochs: &[u64], tid: u32) -> Vec<Call> {
+    let all = epochs
+        .iter()
+        .flat_map(|epoch| log.thread_calls(*epoch, tid));
+    all.filter(|call| call.result > 0 && !call.is_fact())
+        .filter(|call| call.content_out().is_some() || enters(call))
+        .collect()
+}
+
+fn enters(call: &Call) -> bool {
+    const NUMBERS: [u16; 7] = [0, 17, 19, 295, 45, 47, 318];
+    NUMBERS.contains(&call.number) && call.content_in().is_some()
+}
+
+/// Compares every deep process with strace's log. Returns the number of compared calls.
+pub fn assert_same(log: &DeepLog, trace: &Path) -> usize {
+    let traced = strace_oracle::read(trace);
+    assert_eq!(log.damage(), Default::default());
+    assert_eq!(log.end().unwrap().records_lost, 0);
+    let mut tids: Vec<u32> = log
+        .processes()
+        .iter()
+        .flat_map(|p| p.tids.clone())
+        .collect();
+    tids.sort_unstable();
+    tids.dedup();
+    let mut compared = 0;
+    for tid in tids {
+        let of_it = log.processes().iter().filter(|p| p.tids.contains(&tid));
+        let epochs: Vec<u64> = of_it.map(|p| p.epoch).collect();
+        let mut own = data_calls(log, &epochs, tid);
+        let mut expected = without_loader(traced.get(&tid).map_or(&[][..], Vec::as_slice));
+        // The record of an interrupted call follows those of the handler.
+        own.sort_by_key(|call| call.in_handler);
+        expected.sort_by_key(|call| call.in_handler);
+        for (index, (call, wanted)) in own.iter().zip(&expected).enumerate() {
+            let content = match ENTERS.contains(&&*wanted.name) {
+                true => call.content_in(),
+                false => call.content_out(),
+            };
+            let content = content.unwrap_or_else(|| {
+                panic!(
+                    "thread {tid}, call {index}: {} fd {}\nstrace: {} fd {}",
+                    call.number, call.fd, wanted.name, wanted.fd
+                )
+            });
+            if let Content::Bytes(bytes) = content {
+                let differ = bytes.iter().zip(&wanted.bytes).position(|(a, b)| a != b);
+                assert_eq!((bytes.len(), differ), (wanted.bytes.len(), None), "{index}");
+            }
+            assert!(
+                call.fd == wanted.fd && content.is(&wanted.bytes),
+                "thread {tid}, call {index}: {} fd {} = {}\nstrace: {} fd {} = {} {:?}",
+                call.number,
+                call.fd,
+                call.result,
+                wanted.name,
+                wanted.fd,
+                wanted.result,
+                String::from_utf8_lossy(&wanted.bytes[..wanted.bytes.len().min(80)])
+            );
+        }
+        assert_eq!(
+            own.len(),
+            expected.len(),
+            "thread {tid}: {:?}\nstrace: {:?}",
+            own.iter()
+                .map(|c| (c.number, c.fd, c.result))
+                .collect::<Vec<_>>(),
+            expected
+                .iter()
+                .map(|c| (&c.name, c.fd, c.result))
+                .collect::<Vec<_>>()
+        );
+        compared += own.len();
+    }
+    compared
+}
+
+fn agrees(what: &str, tools: &[&str], words: &[&str], least: usize) {
+    let tools = [&["strace"], tools].concat();
+    if !needs(what, &tools) {
+        return;
+    }
+    for options in [
+        &["--deep", "full"][..],
+        &["--deep", "digest", "--contents", "lazy"],
+    ] {
+        let run = Run::new(options);
+        let (log, trace) = traced(&run, words, Stdio::null());
+        let compared = assert_same(&log, &trace);
+        assert!(compared >= least, "{what}: only {compared} calls");
+    }
+}
+
+#[test]
+fn a_pipeline_of_shell_tools_agrees_with_strace() {
+    let script = "seq 1 20000 >in; cat in | sort -r | tee out | wc -l; cat <in >copy; head -c 100000 /dev/zero | cat >/dev/null";
+    agrees("shell tools", &["sort"], &["sh", "-c", script], 20);
+}
+
+#[test]
+fn python_agrees_with_strace() {
+    let script = "import os,subprocess,random\nopen('a','w').write('x'*300000)\nprint(len(open('a').read()), os.urandom(20), random.random())\nprint(subprocess.run(['cat','a'],capture_output=True).stdout[:10])";
+    agrees(
+        "python",
+        &["/usr/bin/python3"],
+        &["/usr/bin/python3", "-c", script],
+        30,
+    );
+}
+
+#[test]
+fn curl_and_its_server_agree_with_strace() {
+    // libc's own resolver is not asked: the address is a number.
+    let script = "/usr/bin/python3 -u -c '
+import http.server, os, threading
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = self.path.encode() * 30000
+        self.send_response(200); self.send_header(\"Content-Length\", str(len(body))); self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *a): pass
+class S(http.server.ThreadingHTTPServer):
+    daemon_threads = False
+s = S((\"127.0.0.1\", 0), H)
+open(\"port.new\", \"w\").write(str(s.server_port)); os.rename(\"port.new\", \"port\")
+for _ in range(3): s.handle_request()
+s.server_close()
+' & while ! test -e port; do sleep 0.05; done
+for i in 1 2 3; do curl -s http://127.0.0.1:$(cat port)/page$i >got$i; done; wait; cat got1 | wc -c";
+    let tools = ["curl", "/usr/bin/python3"];
+    agrees("curl and a server", &tools, &["sh", "-c", script], 30);
+}
+
+/// Compiles a C program next to the test.
+pub fn compiled(run_of: &str, source: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(format!("{run_of}.c"));
+    std::fs::write(&path, source).unwrap();
+    let built = Command::new("cc")
+        .args(["-O1", "-pthread", "-o"])
+        .arg(dir.path().join(run_of))
+        .arg(&path)
+        .status();
+    assert!(built.unwrap().success());
+    dir
+}
+
+#[test]
+fn threads_agree_with_strace() {
+    let dir = compiled("threads", include_str!("../programs/deep_threads.c"));
+    let program = dir.path().join("threads");
+    agrees("threads", &["cc"], &[program.to_str().unwrap()], 1000);
+}
+
+#[test]
+fn a_server_that_forks_agrees_with_strace() {
+    let dir = compiled("forks", include_str!("../programs/deep_forks.c"));
+    let program = dir.path().join("forks");
+    agrees(
+        "a forking server",
+        &["cc"],
+        &[program.to_str().unwrap()],
+        60,
+    );
+}
+
+#[test]
+fn a_large_read_that_a_signal_handler_interrupts_is_whole() {
+    let dir = compiled("signals", include_str!("../programs/deep_signals.c"));
+    let program = dir.path().join("signals");
+    agrees("signals", &["cc"], &[program.to_str().unwrap()], 100);
+}
+
+#[test]
+fn sqlite_agrees_with_strace() {
+    let script = "sqlite3 t.db 'create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n where i<5000) insert into t select i, hex(randomblob(20)) from n; select count(*), sum(a) from t;'; sqlite3 t.db 'select * from t' | tail -n 3";
+    agrees("sqlite3", &["sqlite3"], &["sh", "-c", script], 20);
+}

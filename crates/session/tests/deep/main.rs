@@ -1,0 +1,9 @@
+//! Tests of deep recording. The oracle is strace, which watches the same processes.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod strace_oracle;
+
+mod bytes;
+mod trouble;

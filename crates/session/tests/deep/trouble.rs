@@ -1,0 +1,233 @@
+//! The deep log of runs in which something goes wrong.
+
+use crate::bytes::{compiled, deep_log};
+use crate::harness::{Run, eventually, kill, others};
+use backstory_abi::deep;
+use backstory_deep::DeepLog;
+use backstory_testkit::need::needs;
+use std::fs;
+use std::process::Stdio;
+
+/// The bytes of standard input that `read` gave the processes whose arguments contain a word.
+fn bytes_read(log: &DeepLog, word: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for process in log.processes() {
+        let calls: Vec<_> = log.process_calls(process.epoch).collect();
+        let begins = calls.iter().find(|call| call.number == deep::BEGIN);
+        let words = begins.and_then(|call| call.section(deep::WORDS, 0));
+        let words = String::from_utf8_lossy(words.unwrap_or_default()).into_owned();
+        if words.split('\0').any(|w| w == word) {
+            let reads = calls.iter().filter(|call| (call.number, call.fd) == (0, 0));
+            for call in reads {
+                bytes.extend(call.entered_at(1).unwrap_or_default());
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_deep_log_cut_at_any_byte_has_the_calls_before_the_cut() {
+    let run = Run::new(&["--deep", "full"]);
+    let script = "for i in 1 2 3 4 5 6; do head -c 30000 /dev/urandom | cat - >/dev/null; done";
+    assert!(run.shell(script).status.success());
+    run.log();
+    let path = run.path(&format!("{}.deep", run.id));
+    let whole = fs::read(&path).unwrap();
+    let count = |log: &DeepLog| {
+        let processes = log.processes().iter();
+        processes
+            .map(|p| log.process_calls(p.epoch).count())
+            .sum::<usize>()
+    };
+    let all = count(&deep_log(&run));
+    let (cut, mut before) = (run.path("cut.deep"), 0);
+    for length in (0..whole.len()).step_by(whole.len() / 150) {
+        fs::write(&cut, &whole[..length]).unwrap();
+        let log = DeepLog::open(&cut).unwrap();
+        let calls = count(&log);
+        assert!(log.damage().no_end && calls >= before, "{length}: {calls}");
+        before = calls;
+    }
+    assert!(all >= before && before > all / 2, "{before} of {all}");
+    // One damaged chunk costs its own calls.
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 0x55;
+    fs::write(&cut, &damaged).unwrap();
+    let log = DeepLog::open(&cut).unwrap();
+    assert!(log.damage().bytes > 0 && count(&log) > 0);
+}
+
+/// A program that goes through all forms of calls, much faster than the disk.
+const LOUD: &str = "head -c 3000000 /dev/zero | cat - | cat - | wc -c >got; cat got";
+
+#[test]
+fn on_a_full_disk_the_program_goes_on_and_the_run_says_that_it_is_shallow() {
+    if !needs("a full disk", &["unshare", "mount"]) {
+        return;
+    }
+    let run = Run::new(&["--deep", "full"]);
+    // The limit of file sizes is inherited: it holds for the deep log, and not for pipes.
+    let loud = "head -c 60000000 /dev/urandom | cat - | wc -c";
+    let recording = run.command(&["bash", "-c", loud]);
+    let mut limited = std::process::Command::new("bash");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 2000; exec \"$@\"", "limited"])
+        .arg(recording.get_program())
+        .args(recording.get_args())
+        .current_dir(run.dir.path());
+    let output = limited.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "60000000");
+    let end = run.log().end().unwrap().clone();
+    assert_eq!(end.exit, Some(0));
+    let said = &end.warnings;
+    assert!(
+        said.iter()
+            .any(|w| w.contains("are shallow from some moment on: cannot append to deep log")),
+        "{said:?}"
+    );
+    assert!(end.incomplete_because.is_empty(), "{end:?}");
+    let log = deep_log(&run);
+    assert_eq!(log.damage().bytes, 0);
+    assert!(log.processes().len() >= 3);
+}
+
+#[test]
+fn after_the_death_of_the_supervisor_the_keeper_goes_on_with_the_deep_log() {
+    for guard in ["on", "off"] {
+        let run = Run::new(&["--deep", "full", "--guard", guard]);
+        let script = "printf before | cat - ; touch started; while ! test -e go; do sleep 0.01; done; printf after | cat -";
+        let mut launcher = run
+            .command(&["sh", "-c", script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        eventually("the command runs", || run.path("started").exists());
+        let (_, supervisor) = others(launcher.id());
+        kill(supervisor, libc::SIGKILL);
+        fs::write(run.path("go"), "").unwrap();
+        assert_eq!(launcher.wait().unwrap().code(), Some(0));
+        run.log();
+        let log = deep_log(&run);
+        let read = bytes_read(&log, "-");
+        let read = String::from_utf8_lossy(&read);
+        assert!(read.contains("before") && read.contains("after"), "{read}");
+        assert!(log.end().is_some());
+    }
+}
+
+#[test]
+fn a_supervisor_that_is_stopped_makes_programs_wait_and_loses_nothing() {
+    let run = Run::new(&["--deep", "full"]);
+    let script = "touch started; while ! test -e go; do sleep 0.01; done; head -c 40000000 /dev/zero | cat - | wc -c >got";
+    let mut launcher = run
+        .command(&["sh", "-c", script])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the command runs", || run.path("started").exists());
+    let (_, supervisor) = others(launcher.id());
+    kill(supervisor, libc::SIGSTOP);
+    fs::write(run.path("go"), "").unwrap();
+    // The keeper continues it.
+    assert_eq!(launcher.wait().unwrap().code(), Some(0));
+    run.log();
+    let log = deep_log(&run);
+    assert_eq!(log.end().unwrap().records_lost, 0);
+    assert_eq!(bytes_read(&log, "-").len(), 40_000_000);
+}
+
+#[test]
+fn calls_for_which_no_memory_became_free_are_counted_and_leave_a_gap() {
+    let run = Run::new(&["--deep", "full"]);
+    // A disk that does not respond: a pipe that no process reads yet.
+    let path = run.path(&format!("{}.deep", run.id));
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let script = "head -c 150000000 /dev/zero | cat - | wc -c >got.new; mv got.new got";
+    let launcher = run
+        .command(&["sh", "-c", script])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(100);
+    while !run.path("got").exists() {
+        assert!(std::time::Instant::now() < until, "the program hangs");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let deep_log = fs::read(&path).unwrap();
+    let ended = launcher.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(
+        fs::read_to_string(run.path("got")).unwrap().trim(),
+        "150000000"
+    );
+    let end = run.log().end().unwrap().clone();
+    let said = end.warnings.concat();
+    assert!(
+        said.contains("calls are missing in the deep log"),
+        "{end:?}"
+    );
+    let copy = run.path("copy.deep");
+    fs::write(&copy, deep_log).unwrap();
+    let log = DeepLog::open(&copy).unwrap();
+    assert!(log.end().unwrap().records_lost > 0);
+    let whole = log.programs().iter().filter(|p| p.is_whole).count();
+    assert!(whole < log.programs().len(), "{:?}", log.programs());
+}
+
+#[test]
+fn a_static_program_is_shallow_and_its_dynamic_children_are_deep() {
+    let Some(busybox) = backstory_testkit::busybox::busybox() else {
+        return;
+    };
+    let run = Run::new(&["--deep", "digest"]);
+    let script = format!("{} true; /bin/echo deep", busybox.display());
+    assert!(run.shell(&script).status.success());
+    run.log();
+    let log = deep_log(&run);
+    let programs: Vec<String> = log
+        .processes()
+        .iter()
+        .filter_map(|p| {
+            let begin = log.process_calls(p.epoch).next()?;
+            let path = begin.section(deep::PATH, 4)?;
+            Some(String::from_utf8_lossy(path).into_owned())
+        })
+        .collect();
+    assert!(programs.iter().any(|p| p == "/bin/echo"), "{programs:?}");
+    assert!(
+        !programs.iter().any(|p| p.contains("busybox")),
+        "{programs:?}"
+    );
+}
+
+#[test]
+fn a_run_without_deep_has_no_deep_log() {
+    let run = Run::new(&[]);
+    assert!(run.shell(LOUD).status.success());
+    run.log();
+    assert!(!run.path(&format!("{}.deep", run.id)).exists());
+}
+
+#[test]
+fn a_program_that_limits_its_calls_says_that_it_is_shallow_from_there() {
+    if !needs("a sandbox", &["cc"]) {
+        return;
+    }
+    let dir = compiled("sandbox", include_str!("../programs/deep_sandbox.c"));
+    let program = dir.path().join("sandbox");
+    let run = Run::new(&["--deep", "full"]);
+    assert!(run.record(&[program.to_str().unwrap()]).status.success());
+    run.log();
+    let log = deep_log(&run);
+    let calls: Vec<_> = log.process_calls(log.processes()[0].epoch).collect();
+    let last = calls.last().unwrap();
+    assert_eq!((last.number, last.a), (deep::SHALLOW, 1), "{last:?}");
+    let wrote = |text: &[u8]| {
+        let mut written = calls.iter().filter_map(|call| call.section(deep::LEFT, 1));
+        written.any(|bytes| bytes == text)
+    };
+    assert!(wrote(b"before\n") && !wrote(b"after\n"));
+}
