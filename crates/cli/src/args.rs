@@ -48,7 +48,7 @@ use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs
 use record::RecordArgs;
 use remote::RemoteSideArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
-use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RmArgs, RunArgs, ShowArgs};
+use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RequestsArgs, RmArgs, RunArgs, ShowArgs};
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use shell::{ConfigArgs, InitArgs, ShellArgs};
@@ -239,6 +239,10 @@ pub enum Command {
     /// List the addresses that a run's processes talked to, or tried to
     #[command(after_help = search::PEERS)]
     Peers(RunArgs),
+
+    /// List the requests that the processes of a deep run served or made
+    #[command(after_help = runs::REQUESTS)]
+    Requests(RequestsArgs),
 
     /// Attach tags to a run, or print them
     #[command(after_help = search::TAG)]

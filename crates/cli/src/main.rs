@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         Command::Inputs(args) => commands::inputs::run(args, store),
         Command::Who(args) => commands::who::run(args, store),
         Command::Peers(args) => commands::peers::run(args, store),
+        Command::Requests(args) => commands::requests::run(args, store),
         Command::Tag(args) => commands::tag::run(args, store),
         Command::Compare(args) => commands::compare::run(args, store),
         Command::Status(args) => commands::status::run(args, store),
@@ -177,6 +178,7 @@ fn is_paged(command: &Command) -> bool {
             | Command::Inputs(_)
             | Command::Who(_)
             | Command::Peers(_)
+            | Command::Requests(_)
             | Command::Compare(_)
             | Command::Status(_)
             | Command::Diff(_)

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, SuppressMode, Word,
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, SuppressMode,
+    Word,
 };
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -100,6 +101,17 @@ pub struct RecordArgs {
     /// is slow
     #[arg(long, value_name = "MODE", value_parser = words::<DurabilityMode>(), default_value_t = DurabilityMode::After)]
     pub durability: DurabilityMode,
+
+    /// Also record everything that enters and leaves the programs: bytes, results of system calls,
+    /// signals. The record has secrets, and as many bytes as the programs read from elsewhere than
+    /// files
+    #[arg(long)]
+    pub deep: bool,
+
+    /// How a deep record has what the programs write and send: `digest` has its length and digest,
+    /// `full` has the bytes
+    #[arg(long, value_name = "MODE", value_parser = words::<OutputsMode>())]
+    pub outputs: Option<OutputsMode>,
 
     /// Also redact the values of environment variables and options whose names match PATTERN
     /// (repeatable; `*` matches anything)

@@ -12,6 +12,14 @@ pub const SHOW: &str = "Examples:\n  \
     backstory show --json | jq .complete\n\n\
     docs/reasons.md explains each sentence that can follow `because` or `warning`.";
 
+/// The text after the options in the help of `requests`.
+pub const REQUESTS: &str = "Examples:\n  \
+    backstory record --deep -- ./server\n  \
+    backstory requests\n  \
+    backstory requests 7hx2k9qa --json | jq 'select(.peer | startswith(\"192.0.2.7:\"))'\n\n\
+    A request of a server begins with the first bytes that it reads after it last wrote\n\
+    to the same connection, and ends with its last write.";
+
 /// The text after the options in the help of `rm`.
 pub const RM: &str = "Examples:\n  \
     backstory rm 7hx2k9qa\n  \
@@ -101,6 +109,18 @@ pub struct RunArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `requests`
+#[derive(Debug, Args)]
+pub struct RequestsArgs {
+    /// The run, and the form of the answer
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// List all requests, not only those that fit on a screen
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// `show`

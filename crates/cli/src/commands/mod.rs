@@ -8,6 +8,7 @@ pub mod blame;
 pub mod compare;
 pub mod complete_words;
 pub mod contents;
+mod deep_programs;
 pub mod diff;
 pub mod doctor;
 pub mod emit;
@@ -34,6 +35,7 @@ pub mod record;
 mod reference;
 pub mod remote_side;
 pub mod replay;
+pub mod requests;
 pub mod rerun;
 mod run_summary;
 #[cfg(feature = "serve")]

@@ -113,6 +113,11 @@ fn prepare(
             "--durability holds calls back by the guard, but --guard=off has none: leave one of them out",
         ));
     }
+    if args.outputs.is_some() && !args.deep {
+        return Err(Failure::misuse(
+            "--outputs says how a deep record has what programs write: add --deep, or leave it out",
+        ));
+    }
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -145,6 +150,7 @@ fn prepare(
         self_contained: args.self_contained,
         suppress: args.suppress,
         durability: args.durability,
+        deep: args.deep.then_some(args.outputs.unwrap_or_default()),
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),
         ..recording_options::of_command(&home, id)

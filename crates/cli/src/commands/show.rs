@@ -12,6 +12,7 @@ use backstory_query::answer::{RunDetails, RunSummary};
 use backstory_query::{self as query, RemoteEnd};
 use backstory_store::{Annotation, GraphStore};
 
+use super::deep_programs::{self, DeepPrograms};
 use super::file_choice::OwnFilter;
 use super::own_files::OwnFiles;
 use super::run_summary::{annotation_fields, ending, fields as summary_fields, usage};
@@ -39,6 +40,8 @@ struct ShownRun<'a> {
     own: OwnFiles,
     /// The report of the filters, if there were any.
     filters: Option<PipelineReport>,
+    /// `None` if the run has no deep log.
+    deep: Option<DeepPrograms>,
 }
 
 /// Prints a run.
@@ -60,11 +63,17 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
             !printed.iter().any(|own| **own == **path) && !own_filter.was_temporary(path)
         });
     }
+    let deep = deep_programs::deep_log(&current.home, &run)?;
+    let deep = deep.map(|log| {
+        let executed = query::processes(&current.store, &run)?;
+        Ok::<_, Failure>(DeepPrograms::of(&log, &executed))
+    });
     let shown = ShownRun {
         details: &details,
         stored: stored.as_ref(),
         own,
         filters: filters(&current, &run)?,
+        deep: deep.transpose()?,
     };
     answer(|out| match args.run.json {
         true => json::object(out, fields(&shown)),
@@ -139,6 +148,10 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
+        (
+            "deep",
+            shown.deep.as_ref().map_or(Value::Null, DeepPrograms::json),
+        ),
         ("imported", imported(details.imported.as_ref())),
         ("usage", usage(details.usage.as_ref())),
         ("own_inputs", Value::array(&shown.own.inputs)),
@@ -257,6 +270,9 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     if let Some(stored) = shown.stored.filter(|stored| verbose || stored.is_lacking()) {
         lines.line("contents", &stored.text())?;
         not_stored(stored, &mut lines)?;
+    }
+    for (name, value) in shown.deep.iter().flat_map(DeepPrograms::lines) {
+        lines.line(name, &value)?;
     }
     lines.line("run", &run.id)?;
     if verbose {

@@ -18,6 +18,7 @@ mod contents;
 mod copier;
 mod crowds;
 mod currency;
+mod deep;
 mod deviations;
 mod diff;
 mod disclosed;

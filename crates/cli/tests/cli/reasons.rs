@@ -40,6 +40,10 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
     ("LogFailed", logs::a_full_disk_is_reported),
     (
+        "DeepEnded",
+        logs::a_full_disk_makes_a_deep_run_shallow_and_is_reported,
+    ),
+    (
         "Unordered",
         logs::a_log_that_is_not_durable_before_the_results_is_reported,
     ),
@@ -104,8 +108,15 @@ const PROVOKED: &[(&str, fn())] = &[
 /// Reasons that other tests provoke. Only root can set a machine's clock, and no test may:
 /// `clock.rs` of session tests this reason. Only a defect of recording leaves a directory unknown:
 /// `directories.rs` of graph tests that reason. Only root can watch a file system: the test
-/// `filesystem` provokes its gap. The test `shell` has the terminal that `OnlyLine` needs.
-const SAID_ELSEWHERE: [&str; 4] = ["ClockSet", "UnknownDirectory", "FileSystemGap", "OnlyLine"];
+/// `filesystem` provokes its gap. The test `shell` has the terminal that `OnlyLine` needs. A deep
+/// log loses records after seconds without a supervisor: `deep` of session tests that reason.
+const SAID_ELSEWHERE: [&str; 5] = [
+    "ClockSet",
+    "UnknownDirectory",
+    "FileSystemGap",
+    "OnlyLine",
+    "DeepLost",
+];
 
 #[test]
 fn every_reason_is_provoked() {

@@ -140,6 +140,16 @@ pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
     }
     index::forget_mark(&current.home, run);
     let _ = fs::remove_file(signature::path(&current.home, run));
+    let deep = current.home.deep_log_path(run);
+    match fs::remove_file(&deep) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Failure::not_found(format!(
+                "cannot remove {}: {error}",
+                deep.display()
+            )));
+        }
+        _ => {}
+    }
     // `store gc` removes contents, because other runs may refer to them. Preserved files that wait
     // to be stored belong to this run only.
     match fs::remove_dir_all(current.home.kept_dir(run)) {

@@ -34,6 +34,28 @@ pub(super) fn a_full_disk_is_reported() {
 }
 
 #[test]
+pub(super) fn a_full_disk_makes_a_deep_run_shallow_and_is_reported() {
+    let place = Place::new();
+    let line = "mkdir full; mount -t tmpfs -o size=2M none $PWD/full || exit 9; \
+                $B record --store full/s --json-summary one --deep -- sh -c 'head -c 20000000 /dev/urandom | cat - >/dev/null'; \
+                mount -o remount,size=40M none $PWD/full; $B record --store full/s --json-summary two --deep -- true; \
+                cat one two";
+    let Some(answer) = place.shell_in_namespaces("a full disk", line) else {
+        return;
+    };
+    let runs = serde_json::Deserializer::from_str(&answer.out).into_iter::<serde_json::Value>();
+    let runs: Vec<_> = runs.map(Result::unwrap).collect();
+    let warned = |run: usize| runs[run]["warnings"].to_string();
+    let sentence = "the processes are shallow from some moment on: cannot append to deep log";
+    assert!(warned(0).contains(sentence), "{answer:?}");
+    assert_eq!(
+        (&runs[0]["exit"], &runs[0]["complete"]),
+        (&0.into(), &true.into())
+    );
+    assert_eq!(warned(1), "[]", "{answer:?}");
+}
+
+#[test]
 pub(super) fn a_log_that_is_not_durable_before_the_results_is_reported() {
     let place = Place::new();
     let line = "mkdir full; mount -t tmpfs -o size=4M none $PWD/full || exit 9; \

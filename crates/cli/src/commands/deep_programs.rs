@@ -1,0 +1,118 @@
+//! Which programs of a run are deep, and which are only shallow.
+//!
+//! A program is deep if the run's deep log has it from its beginning to its end.
+
+use std::collections::HashSet;
+
+use backstory_deep::{DeepLog, DeepProgram};
+use backstory_query::answer::ProcessLine;
+use backstory_store::Home;
+
+use crate::error::{Failure, one_line};
+use crate::json::Value;
+use crate::text::when;
+use crate::text::words::counted;
+
+/// How many programs are named.
+const NAMED: usize = 5;
+
+/// Most ns by which the times in the log and in the deep log of a run differ.
+const CLOCKS_DIFFER: i64 = 100_000;
+
+/// The deep log of a run. `None` if the run has none.
+pub fn deep_log(home: &Home, run: &str) -> Result<Option<DeepLog>, Failure> {
+    let path = home.deep_log_path(run);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let log = DeepLog::open(&path).map_err(|error| Failure::not_found(error.to_string()))?;
+    Ok(Some(log))
+}
+
+/// The programs of a run that has a deep log.
+pub struct DeepPrograms {
+    deep: Vec<DeepProgram>,
+    /// Process id and program of each one that the deep log lacks, wholly or in part.
+    shallow: Vec<(u32, Vec<u8>)>,
+    bytes: u64,
+}
+
+impl DeepPrograms {
+    /// Compares the deep log with the programs that the run executed.
+    pub fn of(log: &DeepLog, executed: &[ProcessLine]) -> DeepPrograms {
+        let all = log.programs();
+        // The activity that was running when the deep stream began.
+        let activity_of = |program: &DeepProgram| {
+            let began = log.time_of(program.began).saturating_add(CLOCKS_DIFFER);
+            let same = executed.iter().filter(|line| {
+                line.activity.pid == program.process.pid && line.activity.interval.start <= began
+            });
+            same.max_by_key(|line| line.activity.interval.start)
+                .map(|line| line.id)
+        };
+        let whole = all.iter().filter(|program| program.is_whole);
+        let whole: HashSet<_> = whole.filter_map(activity_of).collect();
+        let shallow = executed.iter().filter(|line| !whole.contains(&line.id));
+        let shallow = shallow.filter_map(|line| {
+            Some((
+                line.activity.pid,
+                line.activity.exec_path.as_ref()?.to_vec(),
+            ))
+        });
+        DeepPrograms {
+            shallow: shallow.collect(),
+            deep: all,
+            bytes: log.len() as u64,
+        }
+    }
+
+    /// The answer in JSON.
+    pub fn json(&self) -> Value {
+        let deep = self.deep.iter().filter(|program| program.is_whole);
+        let deep = deep.map(|program| {
+            Value::Object(vec![
+                ("pid", program.process.pid.into()),
+                ("epoch", program.process.epoch.into()),
+                (
+                    "exec_path",
+                    program.program.as_deref().map_or(Value::Null, Value::from),
+                ),
+            ])
+        });
+        let shallow = self.shallow.iter().map(|(pid, path)| {
+            Value::Object(vec![
+                ("pid", (*pid).into()),
+                ("exec_path", path.as_slice().into()),
+            ])
+        });
+        Value::Object(vec![
+            ("bytes", self.bytes.into()),
+            ("deep", Value::Array(deep.collect())),
+            ("shallow", Value::Array(shallow.collect())),
+        ])
+    }
+
+    /// The lines of `show`: their names and values.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let deep = self.deep.iter().filter(|program| program.is_whole).count();
+        let size = when::size(self.bytes);
+        let deep = counted(deep, "process is deep", "processes are deep");
+        let mut lines = vec![("deep", format!("{deep} ({size})"))];
+        let names: Vec<String> = self
+            .shallow
+            .iter()
+            .take(NAMED)
+            .map(|(pid, path)| format!("{} ({pid})", String::from_utf8_lossy(path)))
+            .collect();
+        if !names.is_empty() {
+            let more = if self.shallow.len() > NAMED {
+                ", …"
+            } else {
+                ""
+            };
+            let text = format!("{}{more}", names.join(", "));
+            lines.push(("  shallow", one_line(&text)));
+        }
+        lines
+    }
+}
