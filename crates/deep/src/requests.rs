@@ -1,7 +1,7 @@
 //! The requests that the processes of a run served or made: units of work on a connection.
 //!
-//! In: deep streams. Out: one [`Request`] for each read-write pair on an accepted connection, and for
-//! each write-read pair on a connection that the process itself made.
+//! In: deep streams. Out: one [`Request`] for each read-write pair on an accepted connection, and
+//! for each write-read pair on a connection that the process itself made.
 //!
 //! - A request of a server begins with the first bytes that it reads after it last wrote. It ends
 //!   with its last write before the next such read, or with the close.

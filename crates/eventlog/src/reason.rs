@@ -126,7 +126,7 @@ reasons! {
     DeepEnded { /** Why. */ error: String }
         says "the processes are shallow from some moment on: {error}"
         means "*A warning*: the record of files is complete. The run was recorded with `--deep`, and its deep log could not be written, \
-            mostly because the disk is full. The program went on. What entered and left its processes after that is unknown.";
+            mostly because the disk is full. The program went on. The bytes that entered and left its processes after that are unknown.";
     /// A warning: the deep log has gaps.
     DeepLost { /** How many. */ records: u64 }
         says "{records} calls are missing in the deep log"
