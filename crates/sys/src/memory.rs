@@ -24,3 +24,20 @@ pub fn read_memory(tid: u32, buffer: &mut [u8], pieces: &[(u64, usize); 2]) -> i
         unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), count, 0) };
     check(r as c_long).map(|n| n as usize)
 }
+
+/// Writes into the memory of another process, by process_vm_writev(2). Returns the number of bytes
+/// written: fewer if the memory ends before.
+pub fn write_memory(tid: u32, at: u64, bytes: &[u8]) -> io::Result<usize> {
+    let local = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
+        iov_len: bytes.len(),
+    };
+    let remote = libc::iovec {
+        iov_base: at as usize as *mut c_void,
+        iov_len: bytes.len(),
+    };
+    // SAFETY: the kernel only reads `local`, which is the whole of `bytes`. The remote address is
+    // used in the other process only.
+    let r = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
+    check(r as c_long).map(|n| n as usize)
+}

@@ -88,3 +88,28 @@ pub fn processors() -> usize {
     let affinity = rustix::thread::sched_getaffinity(None);
     affinity.map_or(1, |set| set.count() as usize)
 }
+
+/// Executes another program with this environment. Both lists end with a null pointer. Returns only
+/// if that fails.
+pub fn exec_with(
+    path: &CStr,
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+) -> io::Error {
+    debug_assert!(argv.last() == Some(&null()) && envp.last() == Some(&null()));
+    // SAFETY: both lists end with a null pointer and their strings live.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// The programs that this process executes get the same addresses each time.
+pub fn keep_addresses() -> io::Result<()> {
+    // SAFETY: takes no pointers. The first call only asks.
+    let old = unsafe { libc::personality(0xffff_ffff) };
+    let wanted = old as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
+    // SAFETY: takes no pointers.
+    match unsafe { libc::personality(wanted) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

@@ -159,3 +159,54 @@ pub fn wake_synchronously(listener: BorrowedFd<'_>) -> bool {
         ) == 0
     }
 }
+
+/// Receives a notification that is waiting, or waits for one.
+///
+/// # Errors
+/// As [`receive_notification`].
+pub fn next_notification(listener: BorrowedFd<'_>) -> io::Result<libc::seccomp_notif> {
+    #[repr(C, align(8))]
+    struct Place([u8; 256]);
+    let mut place = Place([0; 256]);
+    let at = place.0.as_mut_ptr().cast::<libc::seccomp_notif>();
+    // SAFETY: 256 zeroed bytes that live for the call. They are aligned for the structure, and all
+    // bytes are valid in it.
+    unsafe {
+        receive_notification(listener, at)?;
+        Ok(at.read())
+    }
+}
+
+/// Adds a copy of `fd` to the caller's process while its call waits.
+///
+/// `as_fd`: the number that it gets; otherwise the lowest free one. With `ends_call`, the call
+/// returns that number. Returns the number.
+pub fn add_descriptor(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    fd: BorrowedFd<'_>,
+    as_fd: Option<i32>,
+    closes_at_exec: bool,
+    ends_call: bool,
+) -> io::Result<i32> {
+    let set = match as_fd {
+        Some(_) => libc::SECCOMP_ADDFD_FLAG_SETFD,
+        None => 0,
+    };
+    let send = match ends_call {
+        true => libc::SECCOMP_ADDFD_FLAG_SEND,
+        false => 0,
+    };
+    let mut add = libc::seccomp_notif_addfd {
+        id,
+        flags: (set | send) as u32,
+        srcfd: fd.as_raw_fd() as u32,
+        newfd: as_fd.unwrap_or(0) as u32,
+        newfd_flags: if closes_at_exec {
+            libc::O_CLOEXEC as u32
+        } else {
+            0
+        },
+    };
+    ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut add)
+}

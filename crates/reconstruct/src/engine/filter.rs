@@ -1,0 +1,154 @@
+//! The filter of a program that runs again: which of its calls become notifications.
+//!
+//! The guard's filter is another one: it watches the calls that change files, and it knows the
+//! recorder's gate. This one watches each call that may concern a recorded resource.
+
+use backstory_sys as sys;
+use libc::{c_long, sock_filter};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// The descriptor over which the child sends its listener. `sendmsg` there is not notified.
+pub const CHANNEL: i32 = 900;
+
+const ARCH_X86_64: u32 = 0xc000_003e;
+/// Offsets in `struct seccomp_data`.
+const NR: u32 = 0;
+const ARCH: u32 = 4;
+const FIRST_ARGUMENT: u32 = 16;
+
+/// The calls that are notified.
+pub const WATCHED: &[c_long] = &[
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_preadv,
+    libc::SYS_pwritev,
+    libc::SYS_preadv2,
+    libc::SYS_pwritev2,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmmsg,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_copy_file_range,
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_creat,
+    libc::SYS_socket,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_shutdown,
+    libc::SYS_getsockname,
+    libc::SYS_getpeername,
+    libc::SYS_setsockopt,
+    libc::SYS_getsockopt,
+    libc::SYS_pipe,
+    libc::SYS_pipe2,
+    libc::SYS_socketpair,
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_wait4,
+    libc::SYS_stat,
+    libc::SYS_lstat,
+    libc::SYS_fstat,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_access,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_readlink,
+    libc::SYS_readlinkat,
+    libc::SYS_getdents64,
+    libc::SYS_ioctl,
+    libc::SYS_lseek,
+    libc::SYS_getrandom,
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_uname,
+    libc::SYS_sysinfo,
+    libc::SYS_getrusage,
+    libc::SYS_times,
+    libc::SYS_clock_gettime,
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_exit_group,
+];
+
+fn statement(code: u32, k: u32) -> sock_filter {
+    jump(code, k, 0, 0)
+}
+
+fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    let code = code as u16;
+    sock_filter { code, jt, jf, k }
+}
+
+fn load(offset: u32) -> sock_filter {
+    statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset)
+}
+
+fn equals(k: u32, jt: u8, jf: u8) -> sock_filter {
+    jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k, jt, jf)
+}
+
+fn result(action: u32) -> sock_filter {
+    statement(libc::BPF_RET | libc::BPF_K, action)
+}
+
+/// The instructions. It allocates, so it is called before the fork.
+pub fn program() -> Vec<sock_filter> {
+    let notify = || result(libc::SECCOMP_RET_USER_NOTIF);
+    let allow = || result(libc::SECCOMP_RET_ALLOW);
+    let refuse = || result(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
+    // Calls of a 32-bit program and requests of a ring would reach no supervisor.
+    let mut code = vec![load(ARCH), equals(ARCH_X86_64, 1, 0), refuse(), load(NR)];
+    code.extend([equals(libc::SYS_io_uring_setup as u32, 0, 1), refuse()]);
+    for call in WATCHED {
+        code.extend([equals(*call as u32, 0, 1), notify()]);
+    }
+    // The first call of a dynamic loader is `brk(0)`.
+    for (call, value, same) in [
+        (libc::SYS_sendmsg, CHANNEL as u32, false),
+        (libc::SYS_brk, 0, true),
+    ] {
+        code.extend([
+            equals(call as u32, 0, 4),
+            load(FIRST_ARGUMENT),
+            equals(value, 1, 0),
+            if same { allow() } else { notify() },
+            if same { notify() } else { allow() },
+        ]);
+    }
+    code.push(allow());
+    code
+}
+
+/// Installs the filter on this process and returns its listener.
+pub fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
+    sys::set_no_new_privs()?;
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    sys::install_filter(program, flags)
+}

@@ -1,0 +1,107 @@
+//! The engine: starts a program under a filter, and responds to its calls from the record.
+//!
+//! In: a [`RecordedRun`] and [`Options`]. Out: a [`Reconstruction`]. The calling process has one
+//! thread. It is inside the namespaces and the root in which the program may run. Calls that were
+//! not recorded continue there.
+
+mod caller;
+mod filter;
+mod standin;
+mod start;
+// The names of system calls are those of libc.
+#[allow(non_upper_case_globals)]
+mod supervisor;
+
+use crate::error::Error;
+use crate::process::RecordedProcess;
+use crate::recorded::RecordedRun;
+use crate::verdict::Reconstruction;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The choice of the program, and of how it runs again.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Its recorded process id. `None`: the first program of the run.
+    pub process: Option<u32>,
+    /// A tool and its arguments. The program's path and arguments are appended.
+    pub tool: Vec<Vec<u8>>,
+    /// Another program in the place of the recorded one.
+    pub binary: Option<PathBuf>,
+    /// The program is ended after so long without a call, if it uses no processor time.
+    pub patience: Duration,
+    /// Only the connection with this number is handed out, from 1.
+    pub request: Option<usize>,
+    /// Descriptors whose input is replaced by these bytes, in the first process.
+    pub inputs: Vec<(i32, Vec<u8>)>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            process: None,
+            tool: Vec::new(),
+            binary: None,
+            patience: Duration::from_secs(30),
+            request: None,
+            inputs: Vec::new(),
+        }
+    }
+}
+
+/// Runs a program again. `become_user` is called in its process before it is executed.
+///
+/// # Errors
+/// The record has no such program or request, or the program could not be started.
+pub fn reconstruct(
+    mut run: RecordedRun,
+    options: &Options,
+    become_user: impl FnOnce() -> io::Result<()>,
+) -> Result<Reconstruction, Error> {
+    let first = first_process(&run, options.process)?;
+    if let Some(wanted) = options.request {
+        crate::request::choose(&mut run, wanted)?;
+    }
+    for (fd, bytes) in &options.inputs {
+        replace_input(&mut run.processes[first], *fd, bytes);
+    }
+    let (child, listener) = start::start(&run.processes[first], options, become_user)?;
+    supervisor::Supervisor::new(run, first, listener, child, options).watch()
+}
+
+/// The path of the program that [`reconstruct`] would start.
+///
+/// # Errors
+/// As of [`reconstruct`].
+pub fn program(run: &RecordedRun, options: &Options) -> Result<Vec<u8>, Error> {
+    let first = first_process(run, options.process)?;
+    if let Some(wanted) = options.request {
+        crate::request::chosen(run, wanted)?;
+    }
+    Ok(run.processes[first].start.program.clone())
+}
+
+/// The program that starts everything: the one with this process id, or the first one.
+fn first_process(run: &RecordedRun, pid: Option<u32>) -> Result<usize, Error> {
+    let starts = |process: &RecordedProcess| process.start.by_exec;
+    let mut all = run.processes.iter();
+    let found = match pid {
+        None => all.position(starts),
+        Some(pid) => {
+            if !all.clone().any(|process| process.pid == pid) {
+                return Err(Error::NoProcess(pid));
+            }
+            all.position(|process| process.pid == pid && starts(process))
+        }
+    };
+    found.ok_or(Error::NoProgram)
+}
+
+fn replace_input(process: &mut RecordedProcess, fd: i32, bytes: &[u8]) {
+    let of_fd = process.inherited.iter().find(|(known, _, _)| *known == fd);
+    if let Some((_, id, _)) = of_fd.copied() {
+        let streams = process.streams.entry(id).or_default();
+        streams.input.replace(bytes.to_vec());
+    }
+}

@@ -1,0 +1,136 @@
+//! Starts the program: a child installs the filter, hands its listener over, and executes it.
+
+use super::Options;
+use super::filter::{self, CHANNEL};
+use crate::error::Error;
+use crate::process::RecordedProcess;
+use backstory_sys as sys;
+use std::ffi::{CString, c_char};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr::null;
+
+/// Status of a child that could not execute the program.
+pub const NOT_EXECUTED: i32 = 127;
+
+/// Everything that the child needs, prepared before the fork.
+struct Launch {
+    path: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+    directory: CString,
+    has_tool: bool,
+}
+
+/// A string for the kernel. It ends at its first NUL.
+fn c_string(bytes: &[u8]) -> CString {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    CString::new(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
+}
+
+fn launch(process: &RecordedProcess, options: &Options) -> Launch {
+    use std::os::unix::ffi::OsStrExt;
+    let start = &process.start;
+    let program = match &options.binary {
+        Some(binary) => binary.as_os_str().as_bytes(),
+        None => &start.program,
+    };
+    let mut arguments: Vec<&[u8]> = start.arguments.iter().map(Vec::as_slice).collect();
+    let mut path = program;
+    let has_tool = !options.tool.is_empty();
+    if let Some(tool) = options.tool.first() {
+        path = tool;
+        let given = arguments.split_off(arguments.len().min(1));
+        arguments = options.tool.iter().map(Vec::as_slice).collect();
+        arguments.push(program);
+        arguments.extend(given);
+    }
+    Launch {
+        path: c_string(path),
+        arguments: arguments.into_iter().map(c_string).collect(),
+        environment: start.environment.iter().map(|one| c_string(one)).collect(),
+        directory: c_string(match start.directory.is_empty() {
+            true => b"/",
+            false => &start.directory,
+        }),
+        has_tool,
+    }
+}
+
+/// Starts the program. Returns its process and the listener of its filter.
+pub fn start(
+    process: &RecordedProcess,
+    options: &Options,
+    become_user: impl FnOnce() -> io::Result<()>,
+) -> Result<(sys::Pid, OwnedFd), Error> {
+    let fail = Error::supervise("start");
+    let launch = launch(process, options);
+    let filter = filter::program();
+    let (own, its) = sys::socket_pair().map_err(&fail)?;
+    if !launch.has_tool {
+        next_pid(process.pid);
+    }
+    let child = sys::fork().map_err(&fail)?;
+    if child == 0 {
+        drop(own);
+        let error = become_program(&launch, &filter, its, become_user);
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        sys::exit_now(if errno == libc::EACCES {
+            126
+        } else {
+            NOT_EXECUTED
+        });
+    }
+    drop(its);
+    sys::poll(own.as_fd(), libc::POLLIN, -1);
+    match sys::receive_fd(own.as_fd()) {
+        Some((_, Some(listener))) => Ok((child, listener)),
+        _ => Err(Error::NotStarted {
+            program: launch.path.to_string_lossy().into_owned(),
+            source: io::Error::other("its process ended before"),
+        }),
+    }
+}
+
+/// The steps of the child. Returns only on an error.
+fn become_program(
+    launch: &Launch,
+    filter: &[libc::sock_filter],
+    channel: OwnedFd,
+    become_user: impl FnOnce() -> io::Result<()>,
+) -> io::Error {
+    let steps = || -> io::Result<io::Error> {
+        become_user()?;
+        sys::keep_addresses()?;
+        if !launch.has_tool {
+            // Without a terminal of its own, the program cannot reach the user's.
+            sys::leave_session();
+            sys::nullify(&[0, 1, 2]);
+        }
+        rustix::process::chdir(launch.directory.as_c_str())?;
+        // Rust ignores this signal, and a program inherits that.
+        sys::set_disposition(libc::SIGPIPE, libc::SIG_DFL);
+        sys::set_mask(&sys::no_signals());
+        let channel = rustix::io::fcntl_dupfd_cloexec(&channel, CHANNEL)?;
+        debug_assert_eq!(channel.as_raw_fd(), CHANNEL);
+        let argv = pointers(&launch.arguments);
+        let envp = pointers(&launch.environment);
+        let listener = filter::install(filter)?;
+        sys::send_fd(channel.as_fd(), listener.as_fd())?;
+        Ok(sys::exec_with(&launch.path, &argv, &envp))
+    };
+    steps().unwrap_or_else(|error| error)
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    let all = strings.iter().map(|string| string.as_ptr());
+    all.chain([null()]).collect()
+}
+
+/// The next process of this namespace gets this id, if it is free. Without the permission it gets
+/// another one, and the record answers `getpid` all the same.
+pub fn next_pid(pid: u32) {
+    if pid > 1 {
+        let _ = std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string());
+    }
+}

@@ -1,0 +1,195 @@
+//! Calls that ask the kernel for something: they get the recorded result.
+
+use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
+use crate::process::{CallObject, RecordedResult, ResultKey};
+use crate::recorded::{detail, family};
+use crate::resource::{ResourceId, is_kernels};
+use libc::*;
+use std::io;
+
+/// Device number of a pseudoterminal.
+const TERMINAL: u64 = 136 << 8;
+/// Bytes of the kernel's `struct termios`.
+const TERMIOS: usize = 36;
+
+impl Supervisor {
+    pub(super) fn ask(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        match call.number {
+            SYS_getrandom => self.random(call, index),
+            SYS_stat | SYS_lstat | SYS_access | SYS_readlink => {
+                let path = call.string(call.args[0])?;
+                self.about_path(call, index, path)
+            }
+            SYS_newfstatat | SYS_statx | SYS_faccessat | SYS_faccessat2 | SYS_readlinkat => {
+                let path = match call.args[1] {
+                    0 => Vec::new(),
+                    at => call.string(at)?,
+                };
+                match path.is_empty() {
+                    true => self.about_descriptor(call, index),
+                    false => self.about_path(call, index, path),
+                }
+            }
+            SYS_fstat | SYS_getdents64 | SYS_ioctl | SYS_lseek | SYS_bind | SYS_listen
+            | SYS_shutdown | SYS_getsockname | SYS_getpeername | SYS_setsockopt
+            | SYS_getsockopt => self.about_descriptor(call, index),
+            SYS_getpid | SYS_getppid | SYS_uname | SYS_sysinfo | SYS_getrusage | SYS_times
+            | SYS_clock_gettime => {
+                let result = self.recorded(call, index, CallObject::Process);
+                self.reply(call, result)
+            }
+            _ => Ok(Response::Continue),
+        }
+    }
+
+    fn random(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        match self.matchers[index].random(call.length(1), call.args[2]) {
+            Some(bytes) => {
+                call.put(call.args[0], &bytes)?;
+                Ok(Response::Value(bytes.len() as i64))
+            }
+            None => Ok(Response::Continue),
+        }
+    }
+
+    /// Files of the root answer for themselves, so that all that is known of one file agrees. The
+    /// text of a link has nothing to agree with.
+    fn about_path(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        path: Vec<u8>,
+    ) -> io::Result<Response> {
+        let is_link = matches!(call.number, SYS_readlink | SYS_readlinkat);
+        if !is_kernels(&path) && !is_link {
+            return Ok(Response::Continue);
+        }
+        let result = self.recorded(call, index, CallObject::Path(path));
+        self.reply(call, result)
+    }
+
+    fn about_descriptor(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let Some(ends) = self.ends(call) else {
+            return Ok(Response::Continue);
+        };
+        let mut result = None;
+        for id in [ends.read, ends.write] {
+            result = result.or_else(|| self.recorded(call, index, CallObject::Resource(id)));
+        }
+        match (result, call.number) {
+            (Some(result), _) => self.reply(call, Some(result)),
+            (None, SYS_bind | SYS_listen | SYS_shutdown | SYS_setsockopt) => Ok(Response::Value(0)),
+            (None, SYS_fstat) => self.status(call, ends.read, call.args[1]),
+            (None, SYS_newfstatat) => self.status(call, ends.read, call.args[2]),
+            (None, SYS_ioctl) => self.control(call, ends.read),
+            (None, SYS_lseek) if self.resources[ends.read].kind != S_IFREG => {
+                Ok(Response::Errno(ESPIPE))
+            }
+            _ => Ok(Response::Continue),
+        }
+    }
+
+    fn recorded(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        object: CallObject,
+    ) -> Option<RecordedResult> {
+        let number = call.number as u16;
+        let (a, b) = match call.number {
+            SYS_clock_gettime => (call.args[0], 0),
+            SYS_newfstatat => (call.args[3], 0),
+            _ => (call.args[1], call.args[2]),
+        };
+        let key = ResultKey {
+            call: family(number),
+            object,
+            detail: detail(number, a, b),
+        };
+        self.matchers[index].result(&key)
+    }
+
+    /// Writes what the kernel wrote, and returns what it returned.
+    fn reply(&self, call: &NotifiedCall, result: Option<RecordedResult>) -> io::Result<Response> {
+        let Some(result) = result else {
+            return Ok(Response::Continue);
+        };
+        if result.value < 0 {
+            return Ok(Response::Errno(-result.value as i32));
+        }
+        if let Some(bytes) = result.entered.first() {
+            match call.number {
+                SYS_getsockname | SYS_getpeername => {
+                    self.put_address(call, call.args[1], call.args[2], bytes)?;
+                }
+                SYS_getsockopt => self.put_address(call, call.args[3], call.args[4], bytes)?,
+                number => {
+                    let room = match number {
+                        SYS_readlink => call.length(2),
+                        SYS_readlinkat => call.length(3),
+                        SYS_getdents64 => call.length(2),
+                        _ => bytes.len(),
+                    };
+                    if bytes.len() > room {
+                        return Ok(Response::Errno(EINVAL));
+                    }
+                    call.put(call.args[filled(number)], bytes)?;
+                }
+            }
+        }
+        Ok(Response::Value(result.value))
+    }
+
+    /// A status for a stand-in: its kind is that of the resource.
+    fn status(&self, call: &NotifiedCall, id: ResourceId, at: u64) -> io::Result<Response> {
+        let resource = &self.resources[id];
+        let found = rustix::fs::stat(format!("/proc/{}/fd/{}", call.tid, call.int(0)))?;
+        let (device, inode) = resource.ident.unwrap_or((found.st_dev, found.st_ino));
+        let kind = if resource.kind == 0 {
+            S_IFIFO
+        } else {
+            resource.kind
+        };
+        let number = if kind == S_IFCHR { TERMINAL } else { 0 };
+        let mut bytes = [0u8; 144];
+        bytes[0..8].copy_from_slice(&device.to_le_bytes());
+        bytes[8..16].copy_from_slice(&inode.to_le_bytes());
+        bytes[16..24].copy_from_slice(&1u64.to_le_bytes());
+        bytes[24..28].copy_from_slice(&(kind | 0o600).to_le_bytes());
+        bytes[28..32].copy_from_slice(&found.st_uid.to_le_bytes());
+        bytes[32..36].copy_from_slice(&found.st_gid.to_le_bytes());
+        bytes[40..48].copy_from_slice(&number.to_le_bytes());
+        bytes[56..64].copy_from_slice(&4096u64.to_le_bytes());
+        call.put(at, &bytes)?;
+        Ok(Response::Value(0))
+    }
+
+    /// An `ioctl` that was not recorded.
+    fn control(&self, call: &NotifiedCall, id: ResourceId) -> io::Result<Response> {
+        let resource = &self.resources[id];
+        let terminal = ["/dev/pts/", "/dev/tty", "/dev/console"];
+        let is_terminal = resource.kind == S_IFCHR
+            && terminal
+                .iter()
+                .any(|name| resource.name.starts_with(name.as_bytes()));
+        match (call.args[1], is_terminal) {
+            (TCGETS, true) => {
+                call.put(call.args[2], &[0; TERMIOS])?;
+                Ok(Response::Value(0))
+            }
+            (TCGETS, false) => Ok(Response::Errno(ENOTTY)),
+            _ => Ok(Response::Continue),
+        }
+    }
+}
+
+/// The number of the argument that the kernel fills.
+fn filled(number: c_long) -> usize {
+    match number {
+        SYS_uname | SYS_sysinfo | SYS_times => 0,
+        SYS_newfstatat | SYS_readlinkat | SYS_ioctl => 2,
+        SYS_statx => 4,
+        _ => 1,
+    }
+}

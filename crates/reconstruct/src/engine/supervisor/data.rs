@@ -1,0 +1,258 @@
+//! Calls that move bytes.
+
+use super::{MOST_SHOWN, Response, Supervisor};
+use crate::engine::caller::{Buffer, NotifiedCall, room};
+use crate::engine::standin::{Ends, waits};
+use crate::input::Taken;
+use crate::output::OutputItem;
+use crate::resource::ResourceId;
+use backstory_sys as sys;
+use libc::*;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+/// Most bytes that one `sendfile` moves.
+const MOST_AT_ONCE: usize = 1 << 24;
+
+/// A `struct msghdr` in the caller's memory.
+struct Message {
+    at: u64,
+    name: u64,
+    buffers: Vec<Buffer>,
+}
+
+/// Size of a `struct mmsghdr`.
+const MMSGHDR: u64 = 64;
+
+impl Message {
+    fn read(call: &NotifiedCall, at: u64) -> io::Result<Message> {
+        Ok(Message {
+            at,
+            name: call.word(at)?,
+            buffers: call.buffers(call.word(at + 16)?, call.word(at + 24)?)?,
+        })
+    }
+
+    /// Writes what the kernel writes beside the bytes.
+    fn finish(&self, call: &NotifiedCall, address: &[u8]) -> io::Result<()> {
+        if self.name != 0 {
+            let room = call.int_at(self.at + 8)?.max(0) as usize;
+            call.put(self.name, &address[..address.len().min(room)])?;
+        }
+        call.put(self.at + 8, &(address.len() as u32).to_le_bytes())?;
+        // No control messages and no flags.
+        call.put(self.at + 40, &[0; 12])
+    }
+}
+
+impl Supervisor {
+    /// The resources behind the descriptor in the first argument, if it is a stand-in.
+    pub(super) fn ends(&self, call: &NotifiedCall) -> Option<Ends> {
+        self.stand_ins.of(call.tid, call.int(0))
+    }
+
+    /// The buffers of a call that reads or writes, and the message that they belong to.
+    fn buffers(&self, call: &NotifiedCall) -> io::Result<(Vec<Buffer>, Option<Message>)> {
+        Ok(match call.number {
+            SYS_readv | SYS_writev | SYS_preadv | SYS_pwritev | SYS_preadv2 | SYS_pwritev2 => {
+                (call.buffers(call.args[1], call.args[2])?, None)
+            }
+            SYS_recvmsg | SYS_sendmsg | SYS_recvmmsg | SYS_sendmmsg => {
+                let message = Message::read(call, call.args[1])?;
+                (message.buffers.clone(), Some(message))
+            }
+            _ => (vec![(call.args[1], call.length(2))], None),
+        })
+    }
+
+    pub(super) fn read(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let Some(Ends { read: id, .. }) = self.ends(call) else {
+            return Ok(Response::Continue);
+        };
+        let (buffers, message) = self.buffers(call)?;
+        let flags = match call.number {
+            SYS_recvfrom | SYS_recvmmsg => call.int(3),
+            SYS_recvmsg => call.int(2),
+            _ => 0,
+        };
+        let blocks = flags & MSG_DONTWAIT == 0 && waits(call.tid, call.int(0));
+        let peek = flags & MSG_PEEK != 0;
+        let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
+        let (bytes, address) = match taken {
+            Taken::Bytes(bytes, address) => (bytes, address),
+            Taken::Absent => return Ok(Response::Errno(EAGAIN)),
+            Taken::End => (Vec::new(), Vec::new()),
+            Taken::Failed(errno) => return Ok(Response::Errno(errno)),
+            Taken::Exhausted if !blocks => return Ok(Response::Errno(EAGAIN)),
+            Taken::Exhausted => {
+                let label = self.resources[id].label();
+                return Ok(self.beyond_the_record(call, index, label));
+            }
+        };
+        call.scatter(&buffers, &bytes)?;
+        match (&message, call.number) {
+            (Some(message), number) => {
+                message.finish(call, &address)?;
+                if number == SYS_recvmmsg {
+                    call.put(message.at + 56, &(bytes.len() as u32).to_le_bytes())?;
+                    return Ok(Response::Value(1));
+                }
+            }
+            (None, SYS_recvfrom) => self.put_address(call, call.args[4], call.args[5], &address)?,
+            _ => {}
+        }
+        Ok(Response::Value(bytes.len() as i64))
+    }
+
+    /// Writes a socket address and its length, as the kernel does.
+    pub(super) fn put_address(
+        &self,
+        call: &NotifiedCall,
+        at: u64,
+        length_at: u64,
+        address: &[u8],
+    ) -> io::Result<()> {
+        if at == 0 || length_at == 0 {
+            return Ok(());
+        }
+        let room = call.int_at(length_at)?.max(0) as usize;
+        call.put(at, &address[..address.len().min(room)])?;
+        call.put(length_at, &(address.len() as u32).to_le_bytes())
+    }
+
+    pub(super) fn write(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let Some(Ends { write: id, .. }) = self.ends(call) else {
+            return Ok(Response::Continue);
+        };
+        if call.number == SYS_sendmmsg {
+            return self.write_messages(call, index, id);
+        }
+        let (buffers, _) = self.buffers(call)?;
+        let bytes = call.gather(&buffers)?;
+        Ok(self.leave(call, index, id, &bytes))
+    }
+
+    fn write_messages(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+    ) -> io::Result<Response> {
+        let count = call.args[2].min(1024);
+        for number in 0..count {
+            let at = call.args[1] + number * MMSGHDR;
+            let message = Message::read(call, at)?;
+            let bytes = call.gather(&message.buffers)?;
+            call.put(at + 56, &(bytes.len() as u32).to_le_bytes())?;
+            if let failed @ Response::Errno(_) = self.leave(call, index, id, &bytes) {
+                return Ok(match number {
+                    0 => failed,
+                    _ => Response::Value(number as i64),
+                });
+            }
+        }
+        Ok(Response::Value(count as i64))
+    }
+
+    /// Compares bytes that leave.
+    fn leave(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+        bytes: &[u8],
+    ) -> Response {
+        let resource = &self.resources[id];
+        if let Some(errno) = self.matchers[index].write(resource, id, bytes) {
+            let quiet = matches!(call.number, SYS_sendto | SYS_sendmsg | SYS_sendmmsg)
+                && call.int(if call.number == SYS_sendmsg { 2 } else { 3 }) & MSG_NOSIGNAL != 0;
+            if errno == EPIPE
+                && !quiet
+                && let Some(group) = self.groups.get(&call.tid)
+            {
+                let _ = sys::kill(*group as sys::Pid, SIGPIPE);
+            }
+            return Response::Errno(errno);
+        }
+        if self.shows == Some(id) {
+            let shown = &mut self.result.output;
+            let room = MOST_SHOWN.saturating_sub(shown.len());
+            shown.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+        Response::Value(bytes.len() as i64)
+    }
+
+    /// Bytes that move in the kernel from one descriptor to another.
+    pub(super) fn transfer(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let (target, source) = match call.number {
+            SYS_sendfile => (call.int(0), call.int(1)),
+            _ => (call.int(2), call.int(0)),
+        };
+        let to = self.stand_ins.of(call.tid, target);
+        let from = self.stand_ins.of(call.tid, source);
+        if to.is_none() && from.is_none() {
+            return Ok(Response::Continue);
+        }
+        let (Some(to), SYS_sendfile) = (to, call.number) else {
+            // Programs then read and write.
+            return Ok(Response::Errno(EINVAL));
+        };
+        // Where the recorded call moved less, so does this one.
+        let expected = &self.matchers[index].streams(to.write).output;
+        let most = match expected.next() {
+            Some(OutputItem::Unknown(length)) => usize::try_from(*length).unwrap_or(usize::MAX),
+            _ => MOST_AT_ONCE,
+        };
+        let most = most.min(call.length(3)).min(MOST_AT_ONCE);
+        let bytes = match from {
+            Some(from) => match self.matchers[index].read(from.read, most, true, false) {
+                Taken::Bytes(bytes, _) => bytes,
+                _ => Vec::new(),
+            },
+            None => self.file_bytes(call, source, most)?,
+        };
+        Ok(self.leave(call, index, to.write, &bytes))
+    }
+
+    /// Bytes of a file at the position of `sendfile`, which moves on.
+    fn file_bytes(&self, call: &NotifiedCall, fd: i32, most: usize) -> io::Result<Vec<u8>> {
+        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
+        let process = sys::pidfd_open(group, false)?;
+        let file: File = sys::pidfd_getfd(process.as_fd(), fd)?.into();
+        let position = match call.args[2] {
+            0 => rustix::fs::tell(&file)?,
+            at => call.word(at)?,
+        };
+        let mut bytes = vec![0; most];
+        let count = file.read_at(&mut bytes, position)?;
+        bytes.truncate(count);
+        let after = position + count as u64;
+        match call.args[2] {
+            0 => drop(rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(after))?),
+            at => call.put(at, &after.to_le_bytes())?,
+        }
+        Ok(bytes)
+    }
+
+    /// A process without a deep record must not wait for a stand-in, which no process serves.
+    pub(super) fn shallow_data(&mut self, call: &NotifiedCall) -> io::Result<Response> {
+        let reads = match call.number {
+            SYS_read | SYS_readv | SYS_pread64 | SYS_preadv | SYS_preadv2 | SYS_recvfrom
+            | SYS_recvmsg => true,
+            SYS_write | SYS_writev | SYS_pwrite64 | SYS_pwritev | SYS_pwritev2 | SYS_sendto
+            | SYS_sendmsg => false,
+            _ => return Ok(Response::Continue),
+        };
+        if self.ends(call).is_none() {
+            return Ok(Response::Continue);
+        }
+        let (buffers, _) = self.buffers(call)?;
+        Ok(Response::Value(if reads {
+            0
+        } else {
+            room(&buffers) as i64
+        }))
+    }
+}

@@ -1,0 +1,204 @@
+//! Calls that make a descriptor.
+
+use super::{Response, Supervisor};
+use crate::divergence::DivergenceKind;
+use crate::engine::caller::NotifiedCall;
+use crate::engine::standin::{Ends, set_waits};
+use crate::process::Made;
+use crate::resource::{ResourceId, address_words, is_kernels};
+use backstory_sys as sys;
+use libc::*;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+impl Supervisor {
+    /// Adds a descriptor to the caller, whose call returns it.
+    fn add(&self, call: &NotifiedCall, own: &OwnedFd, flags: i32) -> io::Result<Response> {
+        // The flags of `open`, `socket`, `accept4` and `pipe2` have the same values.
+        if flags & O_NONBLOCK != 0 {
+            set_waits(own, false)?;
+        }
+        let closes = flags & O_CLOEXEC != 0;
+        sys::add_descriptor(
+            self.listener.as_fd(),
+            call.id,
+            own.as_fd(),
+            None,
+            closes,
+            true,
+        )?;
+        Ok(Response::Sent)
+    }
+
+    fn stand_in(
+        &mut self,
+        call: &NotifiedCall,
+        id: ResourceId,
+        flags: i32,
+    ) -> io::Result<Response> {
+        let own = self.stand_ins.make(id, &self.resources[id])?;
+        self.add(call, &own, flags)
+    }
+
+    pub(super) fn open(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let (path, flags) = match call.number {
+            SYS_open => (call.args[0], call.int(1)),
+            SYS_creat => (call.args[0], O_WRONLY | O_CREAT | O_TRUNC),
+            SYS_openat2 => (call.args[1], call.int_at(call.args[2])?),
+            _ => (call.args[1], call.int(2)),
+        };
+        let path = call.string(path)?;
+        let made = self.matchers[index].open(&path);
+        if let Some(Made::Resource(id)) = made
+            && flags & O_DIRECTORY != 0
+        {
+            // The record knows its kind only if it was read as a file.
+            self.resources[id].kind = S_IFDIR;
+        }
+        match made {
+            Some(Made::Resource(id)) if !self.resources[id].is_native() => {
+                self.stand_in(call, id, flags)
+            }
+            Some(Made::Failed(errno)) if is_kernels(&path) => Ok(Response::Errno(errno)),
+            _ => Ok(Response::Continue),
+        }
+    }
+
+    pub(super) fn socket(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let flags = call.int(1) & (SOCK_CLOEXEC | SOCK_NONBLOCK);
+        let key = (call.int(0), call.int(1) & !flags);
+        let matcher = &mut self.matchers[index];
+        let made = matcher
+            .rest
+            .sockets
+            .get_mut(&key)
+            .and_then(|queue| queue.pop_front());
+        match made {
+            Some(Made::Resource(id)) => {
+                matcher.matched += 1;
+                self.stand_in(call, id, flags)
+            }
+            Some(Made::Failed(errno)) => Ok(Response::Errno(errno)),
+            // The namespace has no network, so the program gets no connection by it.
+            None => Ok(Response::Continue),
+        }
+    }
+
+    pub(super) fn accept(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let Some(Ends { read: listener, .. }) = self.ends(call) else {
+            return Ok(Response::Continue);
+        };
+        let flags = if call.number == SYS_accept4 {
+            call.int(3)
+        } else {
+            0
+        };
+        let matcher = &mut self.matchers[index];
+        let accepted = matcher.streams(listener).accepted.pop_front();
+        let (made, address) = match accepted {
+            Some(accepted) => accepted,
+            None if !crate::engine::standin::waits(call.tid, call.int(0)) => {
+                return Ok(Response::Errno(EAGAIN));
+            }
+            None => {
+                let label = self.resources[listener].label();
+                return Ok(match self.beyond_the_record(call, index, label) {
+                    Response::Value(_) => Response::Errno(ECONNABORTED),
+                    other => other,
+                });
+            }
+        };
+        matcher.matched += 1;
+        match made {
+            Made::Resource(id) => {
+                self.put_address(call, call.args[1], call.args[2], &address)?;
+                self.stand_in(call, id, flags)
+            }
+            Made::Failed(errno) => Ok(Response::Errno(errno)),
+        }
+    }
+
+    pub(super) fn connect(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let Some(Ends { write: id, .. }) = self.ends(call) else {
+            return Ok(Response::Continue);
+        };
+        let address = call.bytes(call.args[1], call.length(2).min(128))?;
+        let wanted = address_words(&address);
+        let resource = &self.resources[id];
+        let other = wanted.is_some() && resource.peer.is_some() && wanted != resource.peer;
+        let matcher = &mut self.matchers[index];
+        let queue = &mut matcher.streams(id).connected;
+        let result = match queue.len() {
+            0 => None,
+            1 => queue.front().copied(),
+            _ => queue.pop_front(),
+        };
+        if other || result.is_none() {
+            let object = "connect".to_owned();
+            let mut divergence = matcher.blank(DivergenceKind::NewRequest, object);
+            divergence.recorded = match &resource.peer {
+                Some(peer) => format!("a connection to {peer}"),
+                None => "no connection".to_owned(),
+            };
+            divergence.came = match wanted {
+                Some(wanted) => format!("a connection to {wanted}"),
+                None => "a connection to another address".to_owned(),
+            };
+            matcher.diverge(divergence);
+            return Ok(Response::Errno(ECONNREFUSED));
+        }
+        matcher.matched += 1;
+        Ok(match result {
+            Some(0) => Response::Value(0),
+            // The next `connect` on a blocking socket, or of another attempt, has connected.
+            Some(error) if error < 0 => Response::Errno(-error as i32),
+            _ => Response::Value(0),
+        })
+    }
+
+    pub(super) fn pair(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let sockets = call.number == SYS_socketpair;
+        let number = if sockets { SYS_socketpair } else { SYS_pipe2 } as u16;
+        let matcher = &mut self.matchers[index];
+        let made = matcher
+            .rest
+            .pairs
+            .get_mut(&number)
+            .and_then(|queue| queue.pop_front());
+        let Some((one, two)) = made else {
+            return Ok(Response::Continue);
+        };
+        matcher.matched += 1;
+        let (pair, flags, at) = match sockets {
+            true => (
+                self.stand_ins.sockets(one, two, call.int(1))?,
+                call.int(1),
+                call.args[3],
+            ),
+            false => {
+                let ends = Ends {
+                    read: one,
+                    write: two,
+                };
+                let flags = if call.number == SYS_pipe2 {
+                    call.int(1)
+                } else {
+                    0
+                };
+                (self.stand_ins.pipe(ends)?, flags, call.args[0])
+            }
+        };
+        let mut numbers = Vec::new();
+        for own in [&pair.0, &pair.1] {
+            if flags & O_NONBLOCK != 0 {
+                set_waits(own, false)?;
+            }
+            let closes = flags & O_CLOEXEC != 0;
+            let listener = self.listener.as_fd();
+            let fd = sys::add_descriptor(listener, call.id, own.as_fd(), None, closes, false)?;
+            numbers.extend(fd.to_le_bytes());
+        }
+        call.put(at, &numbers)?;
+        Ok(Response::Value(0))
+    }
+}

@@ -1,0 +1,296 @@
+//! Receives the calls of the program, and responds to each.
+//!
+//! Invariant: the supervisor never waits for a resource. All recorded input is there from the
+//! beginning, and a call that continues waits in the kernel.
+
+mod asking;
+mod data;
+mod making;
+mod processes;
+mod waiting;
+
+use super::caller::NotifiedCall;
+use super::standin::StandIns;
+use super::{Options, start};
+use crate::divergence::DivergenceKind;
+use crate::error::Error;
+use crate::matcher::ProcessMatcher;
+use crate::recorded::RecordedRun;
+use crate::resource::{Resource, ResourceId};
+use crate::verdict::{ProcessVerdict, Reconstruction};
+use backstory_sys as sys;
+use processes::LiveProcess;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long one wait for a notification lasts.
+const SLICE_MS: i32 = 200;
+/// Processes that outlive the first one are ended after so long without a call.
+const AFTER_END: Duration = Duration::from_secs(2);
+/// Most bytes of output that are kept to be shown.
+const MOST_SHOWN: usize = 1 << 20;
+
+/// The response to a call.
+#[derive(Debug)]
+enum Response {
+    /// The kernel makes the call.
+    Continue,
+    /// The call returns this value.
+    Value(i64),
+    /// The call fails.
+    Errno(i32),
+    /// A response was sent already.
+    Sent,
+    /// The call is looked at again later.
+    Park,
+}
+
+impl From<io::Error> for Response {
+    fn from(error: io::Error) -> Response {
+        Response::Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+/// The state of a reconstruction.
+pub struct Supervisor {
+    listener: OwnedFd,
+    resources: Vec<Resource>,
+    matchers: Vec<ProcessMatcher>,
+    /// Recorded programs that were started again.
+    started: Vec<bool>,
+    first: usize,
+    child: sys::Pid,
+    live: HashMap<u32, LiveProcess>,
+    /// The process of each thread.
+    groups: HashMap<u32, u32>,
+    stand_ins: StandIns,
+    parked: Vec<NotifiedCall>,
+    program: PathBuf,
+    patience: Duration,
+    /// All programs of the run are to run again.
+    is_whole: bool,
+    shows: Option<ResourceId>,
+    result: Reconstruction,
+}
+
+impl Supervisor {
+    /// Prepares to watch a program that was started.
+    pub fn new(
+        run: RecordedRun,
+        first: usize,
+        listener: OwnedFd,
+        child: sys::Pid,
+        options: &Options,
+    ) -> Supervisor {
+        use std::os::unix::ffi::OsStrExt;
+        let process = &run.processes[first];
+        let recorded = std::ffi::OsStr::from_bytes(&process.start.program);
+        let program = options.binary.clone().unwrap_or_else(|| recorded.into());
+        let shows = process.inherited.iter().find(|(fd, _, _)| *fd == 1);
+        let state = match options.tool.is_empty() {
+            true => LiveProcess::waiting_for(first),
+            false => LiveProcess::tool(),
+        };
+        Supervisor {
+            listener,
+            shows: shows.map(|(_, id, _)| *id),
+            started: vec![false; run.processes.len()],
+            resources: run.resources,
+            matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
+            first,
+            child,
+            live: HashMap::from([(child as u32, state)]),
+            groups: HashMap::new(),
+            stand_ins: StandIns::default(),
+            parked: Vec::new(),
+            program,
+            patience: options.patience,
+            is_whole: options.process.is_none() && options.request.is_none(),
+            result: Reconstruction::default(),
+        }
+    }
+
+    /// Responds to calls until all processes have ended.
+    ///
+    /// # Errors
+    /// The kernel refused a call of the supervisor, or the program was not executed.
+    pub fn watch(mut self) -> Result<Reconstruction, Error> {
+        let mut last_call = Instant::now();
+        let mut used = 0;
+        loop {
+            let ready = sys::poll(self.listener.as_fd(), libc::POLLIN, SLICE_MS);
+            if ready & libc::POLLIN != 0 {
+                match sys::next_notification(self.listener.as_fd()) {
+                    Ok(notification) => self.handle(&notification.into()),
+                    Err(error) if is_harmless(&error) => {}
+                    Err(error) => return Err(Error::supervise("receive calls of")(error)),
+                }
+                last_call = Instant::now();
+            } else if ready & libc::POLLHUP != 0 {
+                break;
+            }
+            for call in std::mem::take(&mut self.parked) {
+                self.handle(&call);
+            }
+            self.reap();
+            let idle = last_call.elapsed();
+            if self.result.status.is_some() && idle > AFTER_END {
+                self.kill_all();
+                break;
+            }
+            if idle > self.patience {
+                let now = self.processor_time();
+                if now == used {
+                    self.stop(idle);
+                }
+                used = now;
+                last_call = Instant::now();
+            }
+        }
+        self.await_first();
+        if self.result.status == Some(start::NOT_EXECUTED << 8) && !self.started[self.first] {
+            return Err(Error::NotStarted {
+                program: self.program.display().to_string(),
+                source: io::ErrorKind::NotFound.into(),
+            });
+        }
+        Ok(self.finish())
+    }
+
+    /// Responds to one call.
+    fn handle(&mut self, call: &NotifiedCall) {
+        let response = self.response(call);
+        let (listener, id) = (self.listener.as_fd(), call.id);
+        let sent = match response {
+            Response::Continue => sys::answer_continue(listener, id),
+            Response::Value(value) => sys::answer_value(listener, id, value),
+            Response::Errno(errno) => sys::answer_errno(listener, id, errno),
+            Response::Sent => Ok(()),
+            Response::Park => {
+                self.parked.push(*call);
+                Ok(())
+            }
+        };
+        // An error means that the caller was killed meanwhile.
+        drop(sent);
+    }
+
+    fn response(&mut self, call: &NotifiedCall) -> Response {
+        let Some(process) = self.process_of(call) else {
+            return Response::Continue;
+        };
+        if let Some(index) = process {
+            let line = describe(call);
+            self.matchers[index].came(line);
+        }
+        let response = match process {
+            Some(index) => self.deep_response(call, index),
+            None => self.shallow_response(call),
+        };
+        match response {
+            Ok(response) => response,
+            Err(error) => error.into(),
+        }
+    }
+
+    /// The response to a process that has a deep record.
+    fn deep_response(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        use libc::*;
+        match call.number {
+            SYS_read | SYS_readv | SYS_pread64 | SYS_preadv | SYS_preadv2 | SYS_recvfrom
+            | SYS_recvmsg | SYS_recvmmsg => self.read(call, index),
+            SYS_write | SYS_writev | SYS_pwrite64 | SYS_pwritev | SYS_pwritev2 | SYS_sendto
+            | SYS_sendmsg | SYS_sendmmsg => self.write(call, index),
+            SYS_sendfile | SYS_splice | SYS_copy_file_range => self.transfer(call, index),
+            SYS_open | SYS_openat | SYS_openat2 | SYS_creat => self.open(call, index),
+            SYS_socket => self.socket(call, index),
+            SYS_accept | SYS_accept4 => self.accept(call, index),
+            SYS_connect => self.connect(call, index),
+            SYS_pipe | SYS_pipe2 | SYS_socketpair => self.pair(call, index),
+            SYS_poll | SYS_ppoll => self.poll(call, index),
+            SYS_select | SYS_pselect6 => self.select(call, index),
+            SYS_epoll_ctl => self.epoll_change(call, index),
+            SYS_epoll_wait | SYS_epoll_pwait | SYS_epoll_pwait2 => self.epoll_wait(call, index),
+            SYS_nanosleep | SYS_clock_nanosleep => Ok(Response::Value(0)),
+            SYS_wait4 => self.wait(call, index),
+            SYS_fork | SYS_vfork | SYS_clone | SYS_clone3 => self.fork(call, index),
+            SYS_execve | SYS_execveat => self.execute(call, index),
+            SYS_exit_group => {
+                self.matchers[index].end(&self.resources, Some(call.int(0)));
+                Ok(Response::Continue)
+            }
+            _ => self.ask(call, index),
+        }
+    }
+
+    /// The recorded program waited here, and got nothing more.
+    fn beyond_the_record(&mut self, call: &NotifiedCall, index: usize, object: String) -> Response {
+        let matcher = &mut self.matchers[index];
+        let Some(group) = self.groups.get(&call.tid).copied() else {
+            return Response::Continue;
+        };
+        if let Some(signal) = matcher.rest.signals.pop_front() {
+            let _ = sys::kill(group as sys::Pid, signal);
+            return Response::Errno(libc::EINTR);
+        }
+        if matcher.rest.exit.is_none() {
+            // Its record ends here: it was killed, or the recording ended.
+            matcher.end(&self.resources, None);
+            let _ = sys::kill(group as sys::Pid, libc::SIGKILL);
+            return Response::Sent;
+        }
+        let mut divergence = matcher.blank(DivergenceKind::MoreInput, object);
+        divergence.recorded = "no further read".to_owned();
+        divergence.came = describe(call);
+        matcher.diverge(divergence);
+        Response::Value(0)
+    }
+
+    fn stop(&mut self, idle: Duration) {
+        let seconds = idle.as_secs();
+        self.result.stopped = Some(format!(
+            "no process made a call or used the processor for {seconds} s, so all were ended"
+        ));
+        self.kill_all();
+    }
+
+    fn finish(mut self) -> Reconstruction {
+        let first = self.first;
+        let all = self.matchers.into_iter().zip(self.started).enumerate();
+        for (index, (matcher, started)) in all {
+            let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();
+            if !started {
+                if index == first || self.is_whole {
+                    self.result.not_started.push(program);
+                }
+                continue;
+            }
+            self.result.processes.push(ProcessVerdict {
+                pid: matcher.rest.pid,
+                program,
+                recorded_calls: matcher.rest.calls,
+                matched: matcher.matched,
+                entered: matcher.entered,
+                left: matcher.left,
+                divergence: matcher.divergence,
+                gap: matcher.rest.gap,
+            });
+        }
+        self.result
+    }
+}
+
+/// A signal interrupted the wait, or the caller is gone.
+fn is_harmless(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::ENOENT))
+}
+
+/// A call for reports.
+fn describe(call: &NotifiedCall) -> String {
+    let [a, b, c, ..] = call.args;
+    let name = crate::names::name(call.number);
+    format!("{name}({}, {b:#x}, {c})", a as i64)
+}

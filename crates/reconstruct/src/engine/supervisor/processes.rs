@@ -1,0 +1,339 @@
+//! Which recorded program a live process is.
+
+use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
+use crate::engine::start::next_pid;
+use crate::process::{CallObject, ResultKey};
+use crate::resource::ResourceId;
+use backstory_sys as sys;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const AT_RANDOM: u64 = 25;
+
+/// The part of a live process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// This recorded program.
+    Program(usize),
+    /// A process that executes this recorded program next.
+    Waiting(usize),
+    /// A tool, or a process of one.
+    Tool,
+    /// A program without a deep record.
+    Shallow,
+}
+
+/// A descriptor that is registered with epoll.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Registered {
+    pub events: u32,
+    pub data: u64,
+    pub resource: Option<ResourceId>,
+    /// Readiness to write was reported.
+    pub reported: bool,
+}
+
+/// A live process.
+#[derive(Debug, Clone)]
+pub(super) struct LiveProcess {
+    role: Role,
+    /// It has just executed a program, or was forked, and has made no call since.
+    is_new: bool,
+    /// Recorded ids of children that have not made a call yet.
+    children: VecDeque<i64>,
+    /// By descriptor of the set and of the member.
+    pub registered: HashMap<(i32, i32), Registered>,
+}
+
+impl LiveProcess {
+    fn new(role: Role) -> LiveProcess {
+        LiveProcess {
+            role,
+            is_new: true,
+            children: VecDeque::new(),
+            registered: HashMap::new(),
+        }
+    }
+
+    /// A process that executes a recorded program next.
+    pub fn waiting_for(program: usize) -> LiveProcess {
+        LiveProcess::new(Role::Waiting(program))
+    }
+
+    /// A process of a tool.
+    pub fn tool() -> LiveProcess {
+        LiveProcess::new(Role::Tool)
+    }
+}
+
+/// A field of `/proc/TID/status`.
+fn status_field(status: &str, name: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim_start_matches(':').trim().parse().ok()
+}
+
+impl Supervisor {
+    /// The recorded program of a caller. `Some(None)`: it has no deep record. `None`: it is gone.
+    pub(super) fn process_of(&mut self, call: &NotifiedCall) -> Option<Option<usize>> {
+        let group = match self.groups.get(&call.tid) {
+            Some(group) => *group,
+            None => {
+                let status = fs::read_to_string(format!("/proc/{}/status", call.tid)).ok()?;
+                let group = status_field(&status, "Tgid")?;
+                self.groups.insert(call.tid, group);
+                if !self.live.contains_key(&group) {
+                    let parent = status_field(&status, "PPid").unwrap_or(0);
+                    self.born(group, parent);
+                }
+                group
+            }
+        };
+        let process = self.live.get_mut(&group)?;
+        let Role::Program(index) = process.role else {
+            return Some(None);
+        };
+        if std::mem::take(&mut process.is_new) {
+            self.begin(call, index);
+        }
+        Some(Some(index))
+    }
+
+    /// A new process made its first call.
+    fn born(&mut self, group: u32, parent: u32) {
+        // A parent that has ended is not its parent any more.
+        let made = |process: &LiveProcess| process.children.contains(&i64::from(group));
+        let maker = self.live.iter().find(|(_, process)| made(process));
+        let parent = maker.map_or(parent, |(pid, _)| *pid);
+        let role = match self.live.get_mut(&parent) {
+            Some(parent) if parent.role == Role::Tool => Role::Tool,
+            Some(parent) => {
+                let same = parent
+                    .children
+                    .iter()
+                    .position(|pid| *pid == i64::from(group));
+                let recorded = parent.children.remove(same.unwrap_or(0));
+                let next = recorded.and_then(|pid| self.next_program(pid as u32, None));
+                match next {
+                    Some(index) if self.matchers[index].rest.start.by_exec => Role::Waiting(index),
+                    Some(index) => {
+                        self.started[index] = true;
+                        Role::Program(index)
+                    }
+                    None => Role::Shallow,
+                }
+            }
+            None => Role::Shallow,
+        };
+        if role == Role::Shallow {
+            self.result.shallow += 1;
+        }
+        self.live.insert(group, LiveProcess::new(role));
+    }
+
+    /// The next recorded program of a process id that was not started again.
+    fn next_program(&self, pid: u32, after: Option<usize>) -> Option<usize> {
+        let from = after.map_or(0, |after| after + 1);
+        let mut all = self
+            .matchers
+            .iter()
+            .zip(&self.started)
+            .enumerate()
+            .skip(from);
+        let found = all.find(|(_, (matcher, started))| matcher.rest.pid == pid && !**started);
+        found.map(|(index, _)| index)
+    }
+
+    /// A fork. The child gets the recorded process id.
+    pub(super) fn fork(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let flags = match call.number {
+            libc::SYS_clone => call.args[0],
+            libc::SYS_clone3 => call.word(call.args[0])?,
+            _ => 0,
+        };
+        if flags & libc::CLONE_THREAD as u64 == 0
+            && let Some(child) = self.matchers[index].rest.children.pop_front()
+        {
+            self.matchers[index].matched += 1;
+            next_pid(child as u32);
+            let group = self.groups.get(&call.tid);
+            if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
+                process.children.push_back(child);
+            }
+        }
+        Ok(Response::Continue)
+    }
+
+    /// A process with a deep record executes another program.
+    pub(super) fn execute(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let at = usize::from(call.number == libc::SYS_execveat);
+        let path = call.string(call.args[at])?;
+        let key = ResultKey {
+            call: libc::SYS_execve as u16,
+            object: CallObject::Path(path.clone()),
+            detail: 0,
+        };
+        let failed = self.matchers[index].result(&key);
+        if let Some(failed) = failed.filter(|result| result.value < 0) {
+            return Ok(Response::Errno(-failed.value as i32));
+        }
+        if fs::metadata(Path::new(OsStr::from_bytes(&path))).is_err() && path.starts_with(b"/") {
+            return Ok(Response::Continue);
+        }
+        self.matchers[index].end(&self.resources, None);
+        let pid = self.matchers[index].rest.pid;
+        let next = self.next_program(pid, Some(index));
+        self.become_role(call, next.map_or(Role::Shallow, Role::Program));
+        Ok(Response::Continue)
+    }
+
+    fn become_role(&mut self, call: &NotifiedCall, role: Role) {
+        if let Role::Program(index) = role {
+            self.started[index] = true;
+        }
+        if role == Role::Shallow {
+            self.result.shallow += 1;
+        }
+        let group = self.groups.get(&call.tid);
+        if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
+            *process = LiveProcess::new(role);
+        }
+    }
+
+    /// The response to a process without a deep record.
+    pub(super) fn shallow_response(&mut self, call: &NotifiedCall) -> io::Result<Response> {
+        let group = self.groups.get(&call.tid);
+        let role = group
+            .and_then(|group| self.live.get(group))
+            .map(|process| process.role);
+        let executes = matches!(call.number, libc::SYS_execve | libc::SYS_execveat);
+        match role {
+            Some(Role::Waiting(index)) if executes => {
+                let at = usize::from(call.number == libc::SYS_execveat);
+                let path = call.string(call.args[at])?;
+                // A search through PATH tries names that do not exist.
+                if fs::metadata(Path::new(OsStr::from_bytes(&path))).is_ok() {
+                    self.become_role(call, Role::Program(index));
+                }
+            }
+            Some(Role::Tool) if executes && !self.started[self.first] => {
+                let path = call.string(call.args[0])?;
+                let path = Path::new(OsStr::from_bytes(&path));
+                let same = |a: &Path, b: &Path| {
+                    a == b
+                        || fs::canonicalize(a)
+                            .is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
+                };
+                // valgrind loads the program into its own process.
+                let loads = path.to_string_lossy().contains("/valgrind/");
+                if loads || same(path, &self.program) {
+                    self.become_role(call, Role::Program(self.first));
+                }
+            }
+            Some(Role::Shallow) => return self.shallow_data(call),
+            _ => {}
+        }
+        Ok(Response::Continue)
+    }
+
+    /// The first call of a program: its memory gets the recorded random bytes, and it gets
+    /// stand-ins for what it had open.
+    fn begin(&mut self, call: &NotifiedCall, index: usize) {
+        let start = &self.matchers[index].rest.start;
+        if start.by_exec
+            && start.random.len() == 16
+            && let Some(at) = random_address(call.tid)
+        {
+            let _ = call.put(at, &start.random);
+        }
+        let rest = &self.matchers[index].rest;
+        let mut inherited = rest.inherited.clone();
+        if index == self.first {
+            // The processes that it had these from do not run.
+            let used = rest
+                .held
+                .iter()
+                .filter(|(_, id)| rest.streams.contains_key(id));
+            inherited.extend(used.map(|(fd, id)| (*fd, *id, None)));
+        }
+        for (fd, id, position) in inherited {
+            if self.stand_ins.of(call.tid, fd).is_some() {
+                continue;
+            }
+            // A file that is missing in the root is reported by the first call that needs it.
+            if let Ok(own) = self.inherited(id, position) {
+                let listener = self.listener.as_fd();
+                let _ = sys::add_descriptor(listener, call.id, own.as_fd(), Some(fd), false, false);
+            }
+        }
+    }
+
+    fn inherited(&mut self, id: ResourceId, position: Option<u64>) -> io::Result<OwnedFd> {
+        let resource = &self.resources[id];
+        if !resource.is_native() {
+            return self.stand_ins.make(id, resource);
+        }
+        let mut file = File::open(OsStr::from_bytes(&resource.name))?;
+        if let Some(position) = position {
+            file.seek(SeekFrom::Start(position))?;
+        }
+        Ok(file.into())
+    }
+
+    /// Takes the ends of children.
+    pub(super) fn reap(&mut self) {
+        if self.result.status.is_none()
+            && let Ok(Some(change)) = sys::child_change(Some(self.child), libc::WEXITED)
+        {
+            self.result.status = Some(change.wait_status());
+        }
+    }
+
+    /// Waits for the end of the first process, which no longer has a filter.
+    pub(super) fn await_first(&mut self) {
+        let began = Instant::now();
+        self.reap();
+        while self.result.status.is_none() && began.elapsed() < self.patience {
+            thread::sleep(Duration::from_millis(1));
+            self.reap();
+        }
+    }
+
+    pub(super) fn kill_all(&mut self) {
+        for pid in self.live.keys() {
+            let _ = sys::kill(*pid as sys::Pid, libc::SIGKILL);
+        }
+    }
+
+    /// Processor time of all live processes, in ticks.
+    pub(super) fn processor_time(&self) -> u64 {
+        let of = |pid: &u32| {
+            let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+            let mut fields = sys::process_tree::stat_fields(&stat)?;
+            let user: u64 = fields.nth(11)?.parse().ok()?;
+            let system: u64 = fields.next()?.parse().ok()?;
+            Some(user + system)
+        };
+        self.live.keys().filter_map(of).sum()
+    }
+}
+
+/// The address of the 16 random bytes of a new program.
+fn random_address(tid: u32) -> Option<u64> {
+    let bytes = fs::read(format!("/proc/{tid}/auxv")).ok()?;
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut pairs = words.chunks_exact(2).map(|pair| {
+        let word = |at: usize| u64::from_le_bytes(pair[at]);
+        (word(0), word(1))
+    });
+    pairs
+        .find(|(kind, _)| *kind == AT_RANDOM)
+        .map(|(_, value)| value)
+}

@@ -1,0 +1,169 @@
+//! The bytes that entered through one resource, as a stream that reads of any length consume.
+//!
+//! In: the recorded reads in order. Out: for each read of the new execution, bytes of the same
+//! stream. Invariant: however reads are cut, the joined bytes are the recorded bytes.
+//!
+//! A read never crosses the end of a recorded read. So an unchanged program gets the same lengths
+//! as before, short reads included.
+
+use std::collections::VecDeque;
+
+/// One recorded result of a read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputItem {
+    /// Bytes of a stream.
+    Bytes(Vec<u8>),
+    /// A message: what does not fit into the reader's buffer is lost, as the kernel does it.
+    Message {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// The address of its sender, maybe empty.
+        address: Vec<u8>,
+    },
+    /// The read failed with `EAGAIN`: nothing was there at that moment.
+    Absent,
+    /// The end of the input.
+    End,
+    /// The read failed with this error number.
+    Failed(i32),
+}
+
+/// The result of a read of the new execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// So many bytes, at least one, with the address of the sender of a message.
+    Bytes(Vec<u8>, Vec<u8>),
+    /// `EAGAIN`.
+    Absent,
+    /// The end.
+    End,
+    /// This error.
+    Failed(i32),
+    /// The recorded program read no further.
+    Exhausted,
+}
+
+/// The input of one resource.
+#[derive(Debug, Clone, Default)]
+pub struct InputStream {
+    items: VecDeque<InputItem>,
+    /// Bytes of the first item that were taken.
+    taken: usize,
+    /// Position in the stream.
+    position: u64,
+    /// The end was delivered. It is delivered again.
+    ended: bool,
+}
+
+impl InputStream {
+    /// Appends a recorded read.
+    pub fn push(&mut self, item: InputItem) {
+        self.items.push_back(item);
+    }
+
+    /// Number of bytes that were taken so far.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Number of bytes that nothing has taken yet.
+    pub fn remaining(&self) -> u64 {
+        let all: usize = self.items.iter().map(length).sum();
+        (all - self.taken) as u64
+    }
+
+    /// True if the recorded program read no further than this.
+    pub fn is_exhausted(&self) -> bool {
+        self.items.is_empty() && !self.ended
+    }
+
+    /// True if a read would return at once. `EAGAIN` counts as not ready.
+    pub fn is_ready(&self) -> bool {
+        match self.items.front() {
+            Some(InputItem::Absent) => false,
+            Some(_) => true,
+            None => self.ended,
+        }
+    }
+
+    /// Time passes: input that was not there at first arrives.
+    pub fn arrive(&mut self) {
+        while self.items.front() == Some(&InputItem::Absent) {
+            self.items.pop_front();
+        }
+    }
+
+    /// Takes at most `room` bytes. With `waits`, the reader's descriptor is blocking, so recorded
+    /// `EAGAIN`s do not matter. With `peek`, nothing is consumed.
+    pub fn take(&mut self, room: usize, waits: bool, peek: bool) -> Taken {
+        if waits {
+            self.arrive();
+        }
+        if room == 0 && self.is_ready() {
+            return Taken::End;
+        }
+        let taken = match self.items.front() {
+            None if self.ended => return Taken::End,
+            None => return Taken::Exhausted,
+            Some(InputItem::Bytes(bytes)) => {
+                let rest = bytes.get(self.taken..).unwrap_or_default();
+                let some = rest.get(..room.min(rest.len())).unwrap_or_default();
+                Taken::Bytes(some.to_vec(), Vec::new())
+            }
+            Some(InputItem::Message { bytes, address }) => {
+                let some = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+                Taken::Bytes(some.to_vec(), address.clone())
+            }
+            Some(InputItem::Absent) => Taken::Absent,
+            Some(InputItem::End) => Taken::End,
+            Some(InputItem::Failed(errno)) => Taken::Failed(*errno),
+        };
+        if !peek {
+            self.consume(&taken);
+        }
+        taken
+    }
+
+    fn consume(&mut self, taken: &Taken) {
+        let whole = match (self.items.front(), taken) {
+            (Some(InputItem::Bytes(all)), Taken::Bytes(some, _)) => {
+                self.taken += some.len();
+                self.position += some.len() as u64;
+                self.taken >= all.len()
+            }
+            (Some(InputItem::Message { bytes, .. }), _) => {
+                self.position += bytes.len() as u64;
+                true
+            }
+            (Some(InputItem::End), _) => {
+                self.ended = true;
+                true
+            }
+            _ => true,
+        };
+        if whole {
+            self.items.pop_front();
+            self.taken = 0;
+        }
+    }
+
+    /// Replaces the bytes by others, for the question what the program would have done with them.
+    /// The recorded end and errors after the last byte stay.
+    pub fn replace(&mut self, bytes: Vec<u8>) {
+        let last = self.items.iter().rposition(|item| length(item) > 0);
+        let rest = self.items.split_off(last.map_or(0, |last| last + 1));
+        self.items = VecDeque::new();
+        if !bytes.is_empty() {
+            self.items.push_back(InputItem::Bytes(bytes));
+        }
+        self.items.extend(rest);
+        self.taken = 0;
+    }
+}
+
+fn length(item: &InputItem) -> usize {
+    match item {
+        InputItem::Bytes(bytes) | InputItem::Message { bytes, .. } => bytes.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,31 @@
+//! Runs recorded programs again against virtual resources that a deep log feeds.
+//!
+//! - [`RecordedRun`] arranges a deep log by process and resource.
+//! - [`matcher`] gives each call of the new execution its recorded result, whatever the lengths of
+//!   reads and writes, and finds the first divergence.
+//! - [`engine`] starts the program under a filter of system calls and responds to its calls.
+//!
+//! In: a [`backstory_deep::DeepLog`]. Out: a [`verdict::Reconstruction`].
+//! `docs/design/deep-replay.md` says why it is so. Invariant: the log alone answers for a recorded
+//! resource.
+//!
+//! Absent: the namespaces and the files of the root, which belong to `backstory-replay`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod divergence;
+pub mod engine;
+pub mod error;
+pub mod input;
+pub mod matcher;
+mod names;
+pub mod output;
+pub mod process;
+pub mod ready;
+pub mod recorded;
+pub mod request;
+pub mod resource;
+pub mod verdict;
+
+pub use error::Error;
+pub use recorded::RecordedRun;

@@ -1,0 +1,231 @@
+//! The state of one process that runs again: how far each of its streams was consumed.
+//!
+//! In: the calls of the new execution, as their meaning. Out: what each call gets, and the first
+//! divergence. Invariant: a call that was not recorded moves no stream.
+
+use crate::divergence::{Divergence, DivergenceKind};
+use crate::input::Taken;
+use crate::process::{
+    Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey,
+};
+use crate::resource::{Resource, ResourceId};
+use std::collections::VecDeque;
+
+/// Calls that a report shows before a divergence.
+const CALLS_SHOWN: usize = 6;
+
+/// Length and flags (`GRND_NONBLOCK`) of the request that glibc's allocator makes. A recorder in
+/// the process does not see it.
+const LIBC_RANDOM: (u64, u64) = (8, 1);
+
+/// Recorded waits that the new execution may leave out at once.
+const TURNS_SKIPPED: usize = 16;
+
+/// Waits behind the recorded ones whose time is up, before the record counts as over.
+const IDLE_WAITS: u32 = 16;
+
+/// One process that runs again.
+#[derive(Debug, Clone)]
+pub struct ProcessMatcher {
+    /// The rest of the record.
+    pub rest: RecordedProcess,
+    /// The first difference.
+    pub divergence: Option<Divergence>,
+    /// Number of calls that the record answered.
+    pub matched: u64,
+    /// Bytes that came in from the record.
+    pub entered: u64,
+    /// Bytes that were compared.
+    pub left: u64,
+    /// Waits whose time was up, one after the other, behind the recorded waits.
+    idle: u32,
+    recent: VecDeque<String>,
+}
+
+impl ProcessMatcher {
+    /// A process at its beginning.
+    pub fn new(recorded: RecordedProcess) -> ProcessMatcher {
+        ProcessMatcher {
+            rest: recorded,
+            divergence: None,
+            matched: 0,
+            entered: 0,
+            left: 0,
+            idle: 0,
+            recent: VecDeque::new(),
+        }
+    }
+
+    /// Remembers a call for reports.
+    pub fn came(&mut self, call: String) {
+        if self.recent.len() == CALLS_SHOWN {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(call);
+    }
+
+    /// The streams of a resource, which may be empty.
+    pub fn streams(&mut self, id: ResourceId) -> &mut ResourceStreams {
+        self.rest.streams.entry(id).or_default()
+    }
+
+    /// A read of at most `room` bytes. `waits` and `peek`: see [`crate::input::InputStream::take`].
+    pub fn read(&mut self, id: ResourceId, room: usize, waits: bool, peek: bool) -> Taken {
+        let taken = self.streams(id).input.take(room, waits, peek);
+        if let Taken::Bytes(bytes, _) = &taken {
+            self.entered += bytes.len() as u64;
+        }
+        self.matched += u64::from(taken != Taken::Exhausted);
+        taken
+    }
+
+    /// Bytes from `getrandom`. `None`: the recorded program took no more, or libc made the call
+    /// for itself.
+    pub fn random(&mut self, room: usize, flags: u64) -> Option<Vec<u8>> {
+        let request = (room as u64, flags);
+        let requests = &mut self.rest.random_requests;
+        if requests.front() != Some(&request) && request == LIBC_RANDOM {
+            return None;
+        }
+        match self.rest.random.take(room, true, false) {
+            Taken::Bytes(bytes, _) => {
+                requests.pop_front();
+                self.matched += 1;
+                Some(bytes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes that leave. The result is the recorded error of this write, if it failed.
+    pub fn write(&mut self, resource: &Resource, id: ResourceId, bytes: &[u8]) -> Option<i32> {
+        let output = &mut self.streams(id).output;
+        if let Some(errno) = output.failure() {
+            self.matched += 1;
+            return Some(errno);
+        }
+        let known = output.remaining() > 0;
+        let difference = output.leave(bytes);
+        self.matched += u64::from(known);
+        self.left += bytes.len() as u64;
+        if let Some(difference) = difference
+            && self.compares(id)
+        {
+            let kind = match &difference.recorded {
+                Some(bytes) if bytes.is_empty() => DivergenceKind::MoreOutput,
+                _ => DivergenceKind::OtherOutput,
+            };
+            let mut divergence = self.blank(kind, resource.label());
+            divergence.describe(&difference);
+            self.diverge(divergence);
+        }
+        None
+    }
+
+    /// False for a resource whose output depends on input that the process did not get.
+    fn compares(&self, id: ResourceId) -> bool {
+        self.rest.only.is_none_or(|only| only == id)
+    }
+
+    /// The next recorded open of this path. `None`: no open was recorded, or no more.
+    pub fn open(&mut self, path: &[u8]) -> Option<Made> {
+        let made = self.rest.opens.get_mut(path)?.pop_front();
+        self.matched += u64::from(made.is_some());
+        made
+    }
+
+    /// The next recorded result with this key. The last one is repeated.
+    pub fn result(&mut self, key: &ResultKey) -> Option<RecordedResult> {
+        let queue = self.rest.results.get_mut(key)?;
+        let result = match queue.len() {
+            0 => None,
+            1 => queue.front().cloned(),
+            _ => queue.pop_front(),
+        };
+        self.matched += u64::from(result.is_some());
+        result
+    }
+
+    /// The next recorded wait for descriptors, if `fits` accepts it.
+    pub fn turn(&mut self, fits: impl Fn(&ReadyTurn) -> bool) -> Option<ReadyTurn> {
+        // The new execution may lack waits, as of libc's resolver.
+        let found = self.rest.turns.iter().take(TURNS_SKIPPED).position(fits)?;
+        self.matched += 1;
+        self.idle = 0;
+        self.rest.turns.drain(..found);
+        self.rest.turns.pop_front()
+    }
+
+    /// The time of a wait that was not recorded is up. True if the record is over: a program that
+    /// looks around now and then would do so for ever.
+    pub fn idles(&mut self) -> bool {
+        self.idle += 1;
+        let over = self.rest.turns.is_empty() && !self.rest.signals.is_empty();
+        over || self.idle > IDLE_WAITS
+    }
+
+    /// A divergence of which only the kind and the object are known.
+    pub fn blank(&self, kind: DivergenceKind, object: String) -> Divergence {
+        let program = String::from_utf8_lossy(&self.rest.start.program);
+        Divergence {
+            kind,
+            pid: self.rest.pid,
+            program: program.into_owned(),
+            object,
+            position: 0,
+            within: 1,
+            recorded: String::new(),
+            came: String::new(),
+            calls: Vec::new(),
+            volatile: false,
+        }
+    }
+
+    /// Notes a divergence, unless there is one.
+    pub fn diverge(&mut self, divergence: Divergence) {
+        if self.divergence.is_none() {
+            let calls = self.recent.iter().cloned().collect();
+            self.divergence = Some(Divergence {
+                calls,
+                ..divergence
+            });
+        }
+    }
+
+    /// The process ended with this status of `exit_group`, or by a signal. Recorded output that did
+    /// not come is a divergence.
+    pub fn end(&mut self, resources: &[Resource], status: Option<i32>) {
+        let mut missing: Vec<ResourceId> = self.rest.streams.keys().copied().collect();
+        missing.sort_unstable();
+        for id in missing {
+            if !self.compares(id) {
+                continue;
+            }
+            let difference = self.streams(id).output.end();
+            let (Some(difference), Some(resource)) = (difference, resources.get(id)) else {
+                continue;
+            };
+            // A native file is compared as a whole.
+            if resource.is_native() {
+                continue;
+            }
+            let mut divergence = self.blank(DivergenceKind::LessOutput, resource.label());
+            divergence.describe(&difference);
+            if difference.recorded.is_none() {
+                divergence.recorded = format!("{} more bytes", difference.within);
+            }
+            divergence.came = "the end of the process".to_owned();
+            divergence.volatile = false;
+            self.diverge(divergence);
+        }
+        let (Some(recorded), Some(status)) = (self.rest.exit, status) else {
+            return;
+        };
+        if recorded & 0xff != status & 0xff {
+            let mut divergence = self.blank(DivergenceKind::OtherEnd, "the exit status".to_owned());
+            divergence.recorded = format!("status {}", recorded & 0xff);
+            divergence.came = format!("status {}", status & 0xff);
+            self.diverge(divergence);
+        }
+    }
+}

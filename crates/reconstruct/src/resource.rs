@@ -1,0 +1,128 @@
+//! The things that the processes of a run had open.
+
+use libc::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
+
+/// Number of a resource within its run.
+pub type ResourceId = usize;
+
+/// How a resource came to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A process had it open at its start, and no recorded call made it.
+    Inherited,
+    /// By its path.
+    Opened,
+    /// `socket(domain, type)`.
+    Socket,
+    /// A connection of this listener.
+    Accepted(ResourceId),
+    /// An end of a pipe, or of a pair of sockets.
+    Paired,
+}
+
+/// Something that a process had open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// How it came to be.
+    pub origin: Origin,
+    /// The path that the program passed, or the link in `/proc/self/fd`.
+    pub name: Vec<u8>,
+    /// The type bits of its mode; 0 if they are not known.
+    pub kind: u32,
+    /// Device and inode, if known.
+    pub ident: Option<(u64, u64)>,
+    /// For a socket: domain and type.
+    pub socket: Option<(i32, i32)>,
+    /// The log has bytes that were read from it.
+    pub has_bytes: bool,
+    /// The log refers to the stored file for the bytes that were read from it.
+    pub is_reference: bool,
+    /// The log has writes to it.
+    pub is_written: bool,
+    /// The address of the other side, in words.
+    pub peer: Option<String>,
+}
+
+impl Resource {
+    /// A resource of which only the origin is known.
+    pub fn new(origin: Origin, name: &[u8], kind: u32) -> Resource {
+        Resource {
+            origin,
+            name: name.to_vec(),
+            kind: kind & S_IFMT,
+            ident: None,
+            socket: None,
+            has_bytes: false,
+            is_reference: false,
+            is_written: false,
+            peer: None,
+        }
+    }
+
+    /// True if the kernel's own files answer for it: a regular file or directory of the root.
+    pub fn is_native(&self) -> bool {
+        match self.kind {
+            S_IFREG => match self.origin {
+                // The file that a shell opened for the program: its output is compared, and not
+                // written.
+                Origin::Inherited => !self.is_written && !self.has_bytes,
+                _ => !is_kernels(&self.name),
+            },
+            S_IFDIR => !is_kernels(&self.name),
+            S_IFIFO | S_IFSOCK | S_IFCHR | S_IFBLK => false,
+            // It was opened, and neither read nor written.
+            _ => self.origin == Origin::Opened && !self.has_bytes && !is_kernels(&self.name),
+        }
+    }
+
+    /// True if messages have boundaries.
+    pub fn keeps_messages(&self) -> bool {
+        self.socket
+            .is_some_and(|(_, kind)| !matches!(kind & 0xf, libc::SOCK_STREAM))
+    }
+
+    /// The resource in words, for reports.
+    pub fn label(&self) -> String {
+        let name = String::from_utf8_lossy(&self.name).into_owned();
+        match (&self.peer, self.origin == Origin::Inherited) {
+            (Some(peer), _) => format!("the socket to {peer}"),
+            (None, true) if name.is_empty() => "an inherited descriptor".to_owned(),
+            _ if name.is_empty() => "a socket".to_owned(),
+            _ => name,
+        }
+    }
+}
+
+/// True for a path whose content the kernel makes up, or a device.
+pub fn is_kernels(path: &[u8]) -> bool {
+    ["/proc", "/sys", "/dev"].iter().any(|top| {
+        path.strip_prefix(top.as_bytes())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    })
+}
+
+/// A socket address in words.
+pub fn address_words(address: &[u8]) -> Option<String> {
+    let family = u16::from_le_bytes(*address.first_chunk()?);
+    let port = address
+        .get(2..4)
+        .map(|port| u16::from_be_bytes([port[0], port[1]]));
+    match i32::from(family) {
+        libc::AF_INET => {
+            let ip: [u8; 4] = address.get(4..8)?.try_into().ok()?;
+            Some(format!("{}:{}", std::net::Ipv4Addr::from(ip), port?))
+        }
+        libc::AF_INET6 => {
+            let ip: [u8; 16] = address.get(8..24)?.try_into().ok()?;
+            Some(format!("[{}]:{}", std::net::Ipv6Addr::from(ip), port?))
+        }
+        libc::AF_UNIX => {
+            let path = address.get(2..)?;
+            let path = path
+                .split(|byte| *byte == 0)
+                .find(|part| !part.is_empty())?;
+            Some(String::from_utf8_lossy(path).into_owned())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! The result of a reconstruction.
+
+use crate::divergence::Divergence;
+use serde::{Deserialize, Serialize};
+
+/// The result for one program in one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessVerdict {
+    /// The recorded process id.
+    pub pid: u32,
+    /// The program.
+    pub program: String,
+    /// Recorded calls.
+    pub recorded_calls: u64,
+    /// Calls of the new execution that the record answered.
+    pub matched: u64,
+    /// Bytes that entered from the record.
+    pub entered: u64,
+    /// Bytes that left, and were compared.
+    pub left: u64,
+    /// The first difference.
+    pub divergence: Option<Divergence>,
+    /// Why its log is not whole.
+    pub gap: Option<String>,
+}
+
+/// How a reconstruction compares with the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Likeness {
+    /// All outputs are equal, byte for byte.
+    Equal,
+    /// All differences are in digits, as those of dates and random numbers.
+    EqualButVolatile,
+    /// Something differs.
+    Different,
+}
+
+/// The result of a reconstruction.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reconstruction {
+    /// By process, in the order of their beginning.
+    pub processes: Vec<ProcessVerdict>,
+    /// The wait status of the first process. `None`: it had to be killed.
+    pub status: Option<i32>,
+    /// Why the supervisor ended it.
+    pub stopped: Option<String>,
+    /// Recorded programs that were not started again.
+    pub not_started: Vec<String>,
+    /// Programs that ran again without a deep record: their calls were not compared.
+    pub shallow: u64,
+    /// Bytes that left the first process through descriptor 1, up to a limit.
+    #[serde(skip)]
+    pub output: Vec<u8>,
+}
+
+impl Reconstruction {
+    /// The comparison with the record.
+    pub fn likeness(&self) -> Likeness {
+        let mut all = self.processes.iter().filter_map(|p| p.divergence.as_ref());
+        if self.stopped.is_some() || !self.not_started.is_empty() {
+            return Likeness::Different;
+        }
+        match (
+            all.clone().next(),
+            all.all(|divergence| divergence.volatile),
+        ) {
+            (None, _) => Likeness::Equal,
+            (Some(_), true) => Likeness::EqualButVolatile,
+            (Some(_), false) => Likeness::Different,
+        }
+    }
+
+    /// The first difference, in the order of the processes.
+    pub fn first_difference(&self) -> Option<&Divergence> {
+        self.processes.iter().find_map(|p| p.divergence.as_ref())
+    }
+
+    /// Bytes that were compared.
+    pub fn compared(&self) -> u64 {
+        self.processes.iter().map(|process| process.left).sum()
+    }
+}

@@ -1,0 +1,97 @@
+//! Writes recorded calls by hand.
+
+use backstory_abi::deep;
+use backstory_deep::{Call, Section};
+use libc::c_long;
+
+/// A call with this number.
+pub fn call(number: c_long, fd: i32, result: i64) -> Call {
+    Call {
+        number: number as u16,
+        fd,
+        result,
+        ..Call::default()
+    }
+}
+
+/// Adds a section.
+pub fn with(mut call: Call, kind: u16, arg: u16, bytes: &[u8]) -> Call {
+    call.sections.push(Section {
+        kind,
+        arg,
+        bytes: bytes.to_vec(),
+    });
+    call
+}
+
+fn words(words: &[&str]) -> Vec<u8> {
+    words
+        .iter()
+        .flat_map(|word| [word.as_bytes(), b"\0"].concat())
+        .collect()
+}
+
+/// The beginning of a program.
+pub fn begin(program: &str, arguments: &[&str], directory: &str) -> Call {
+    let mut call = call(c_long::from(deep::BEGIN), 0, 0);
+    call.a = deep::BY_EXEC;
+    for (arg, list) in [(0, arguments), (1, &["PATH=/usr/bin:/bin", "LC_ALL=C"][..])] {
+        call = with(call, deep::WORDS, arg, &words(list));
+    }
+    call = with(call, deep::LEFT, 3, b"0123456789abcdef");
+    call = with(call, deep::PATH, 4, program.as_bytes());
+    with(call, deep::PATH, 5, directory.as_bytes())
+}
+
+/// The first use of a descriptor.
+pub fn descriptor(fd: i32, number: u64, kind: u32, link: &str) -> Call {
+    let mut call = call(c_long::from(deep::DESCRIPTOR), fd, i64::from(kind));
+    (call.a, call.b) = (number, u64::MAX);
+    with(call, deep::PATH, 0, link.as_bytes())
+}
+
+/// A read that got these bytes.
+pub fn read(fd: i32, bytes: &[u8]) -> Call {
+    let mut call = call(libc::SYS_read, fd, bytes.len() as i64);
+    call.a = 1 << 17;
+    match bytes.is_empty() {
+        true => call,
+        false => with(call, deep::ENTERED, 1, bytes),
+    }
+}
+
+/// A write of these bytes, of which the log has the digest.
+pub fn write(fd: i32, bytes: &[u8]) -> Call {
+    let mut digest = (bytes.len() as u64).to_le_bytes().to_vec();
+    digest.extend(backstory_deep::digest::xxh64(bytes).to_le_bytes());
+    with(
+        call(libc::SYS_write, fd, bytes.len() as i64),
+        deep::LEFT_DIGEST,
+        1,
+        &digest,
+    )
+}
+
+/// A write of these bytes, which the log has (`--outputs full`).
+pub fn write_full(fd: i32, bytes: &[u8]) -> Call {
+    with(
+        call(libc::SYS_write, fd, bytes.len() as i64),
+        deep::LEFT,
+        1,
+        bytes,
+    )
+}
+
+/// Random bytes.
+pub fn random(bytes: &[u8], flags: u64) -> Call {
+    let mut call = call(libc::SYS_getrandom, -1, bytes.len() as i64);
+    (call.a, call.b) = (bytes.len() as u64, flags);
+    with(call, deep::ENTERED, 0, bytes)
+}
+
+/// The end of a program.
+pub fn exit(status: u64) -> Call {
+    let mut call = call(libc::SYS_exit_group, -1, 0);
+    call.a = status;
+    call
+}

@@ -1,0 +1,185 @@
+//! Programs run again against records that were written by hand.
+//!
+//! The engine forks, so its process has one thread: this test has its own `main`.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod calls;
+
+use backstory_deep::Call;
+use backstory_reconstruct::RecordedRun;
+use backstory_reconstruct::divergence::DivergenceKind;
+use backstory_reconstruct::engine::{Options, reconstruct};
+use backstory_reconstruct::verdict::{Likeness, Reconstruction};
+use calls::*;
+use libc::{S_IFCHR, S_IFIFO};
+use std::path::Path;
+use std::time::Duration;
+
+fn run_with(programs: Vec<(u32, Vec<Call>)>, options: &Options) -> Reconstruction {
+    let all = programs.into_iter().enumerate();
+    let all = all.map(|(at, (pid, calls))| (at as u64 + 1, pid, 0, calls.into_iter()));
+    reconstruct(RecordedRun::arrange(all), options, || Ok(())).unwrap()
+}
+
+fn run(calls: Vec<Call>) -> Reconstruction {
+    run_with(vec![(0, calls)], &Options::default())
+}
+
+fn program(name: &str) -> Option<String> {
+    let mut all = ["/usr/bin", "/bin"]
+        .iter()
+        .map(|dir| format!("{dir}/{name}"));
+    let found = all.find(|path| Path::new(path).exists());
+    if found.is_none() {
+        println!("SKIPPED: {name} is not installed");
+    }
+    found
+}
+
+fn cat(input: &[&[u8]], output: &[u8]) -> Vec<Call> {
+    let mut calls = vec![
+        begin("/bin/cat", &["cat"], "/"),
+        descriptor(0, 1, S_IFIFO, "pipe:[7]"),
+    ];
+    calls.extend(input.iter().map(|bytes| read(0, bytes)));
+    calls.push(read(0, b""));
+    calls.push(descriptor(1, 2, S_IFIFO, "pipe:[8]"));
+    calls.push(write(1, output));
+    calls.push(exit(0));
+    calls
+}
+
+fn a_program_gets_its_recorded_input_and_its_output_is_equal() {
+    let result = run(cat(&[b"one\n", b"two\n"], b"one\ntwo\n"));
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+    assert_eq!(result.output, b"one\ntwo\n");
+    assert_eq!(result.status, Some(0));
+    assert_eq!(result.processes[0].entered, 8);
+}
+
+fn other_output_is_found_with_both_contexts() {
+    let mut calls = cat(&[b"one\n"], b"one\n");
+    calls.retain(|call| call.number != libc::SYS_write as u16);
+    calls.insert(calls.len() - 1, write_full(1, b"once"));
+    let result = run(calls);
+    assert_eq!(result.likeness(), Likeness::Different);
+    let found = result.first_difference().unwrap();
+    assert_eq!(found.kind, DivergenceKind::OtherOutput);
+    assert_eq!((found.position, found.within), (2, 1));
+    assert_eq!(found.recorded, "\"ce\"");
+    assert_eq!(found.came, "\"e\\n\"");
+    assert!(
+        found.calls.last().unwrap().starts_with("write(1"),
+        "{found:?}"
+    );
+}
+
+fn missing_output_is_found() {
+    let result = run(cat(&[b"one\n"], b"one\ntwo\n"));
+    let found = result.first_difference().unwrap();
+    assert_eq!(found.kind, DivergenceKind::LessOutput, "{found:?}");
+}
+
+fn another_status_is_found() {
+    let mut calls = cat(&[b"one\n"], b"one\n");
+    *calls.last_mut().unwrap() = exit(3);
+    let result = run(calls);
+    let found = result.first_difference().unwrap();
+    assert_eq!(found.kind, DivergenceKind::OtherEnd, "{found:?}");
+    assert_eq!(found.recorded, "status 3");
+}
+
+fn sorting_and_python_come_back() {
+    if program("sort").is_some() {
+        let mut calls = cat(&[b"c\nb\n", b"a\n"], b"a\nb\nc\n");
+        calls[0] = begin("/usr/bin/sort", &["sort"], "/");
+        let result = run(calls);
+        assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+    }
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let script = "import os, sys; print(os.urandom(4).hex(), os.getpid(), os.isatty(1), sys.stdin.readline().strip(), sep=',')";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        // Python's own seed for hashes.
+        random(&[7; 24], 1),
+        random(b"\x01\x02\x03\x04", 0),
+        call(libc::SYS_getpid, -1, 4711),
+        descriptor(0, 1, S_IFCHR, "/dev/pts/3"),
+        read(0, b"typed\n"),
+        descriptor(1, 2, S_IFCHR, "/dev/pts/3"),
+        write(1, b"01020304,4711,True,typed\n"),
+        exit(0),
+    ];
+    let result = run(calls);
+    assert_eq!(
+        result.likeness(),
+        Likeness::Equal,
+        "{result:?} {}",
+        result.output.escape_ascii()
+    );
+}
+
+fn input_of_ones_own_shows_what_the_program_would_have_done() {
+    let options = Options {
+        inputs: vec![(0, b"other\n".to_vec())],
+        ..Options::default()
+    };
+    let result = run_with(
+        vec![(0, cat(&[b"one\n", b"two\n"], b"one\ntwo\n"))],
+        &options,
+    );
+    assert_eq!(result.output, b"other\n");
+    assert_eq!(result.likeness(), Likeness::Different);
+}
+
+fn a_program_that_hangs_is_ended_and_reported() {
+    let calls = vec![
+        begin(
+            "/bin/sh",
+            &["sh", "-c", "mkfifo f; exec 3<>f; rm f; read x <&3"],
+            "/tmp",
+        ),
+        exit(0),
+    ];
+    let options = Options {
+        patience: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let result = run_with(vec![(0, calls)], &options);
+    assert!(result.stopped.is_some(), "{result:?}");
+    assert_eq!(result.likeness(), Likeness::Different);
+}
+
+fn a_program_that_is_gone_is_an_error() {
+    let calls = vec![begin("/nonexistent/program", &["program"], "/"), exit(0)];
+    let run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
+    let error = reconstruct(run, &Options::default(), || Ok(())).unwrap_err();
+    assert!(
+        error.to_string().contains("/nonexistent/program"),
+        "{error}"
+    );
+}
+
+fn main() {
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    macro_rules! tests {
+        ($($test:ident),* $(,)?) => {
+            $(if wanted.as_ref().is_none_or(|wanted| stringify!($test).contains(wanted.as_str())) {
+                println!("test {}", stringify!($test));
+                $test();
+            })*
+        };
+    }
+    tests![
+        a_program_gets_its_recorded_input_and_its_output_is_equal,
+        other_output_is_found_with_both_contexts,
+        missing_output_is_found,
+        another_status_is_found,
+        sorting_and_python_come_back,
+        input_of_ones_own_shows_what_the_program_would_have_done,
+        a_program_that_hangs_is_ended_and_reported,
+        a_program_that_is_gone_is_an_error,
+    ];
+}

@@ -1,0 +1,175 @@
+//! The tolerant matching of input and output, for any way to cut them.
+#![allow(clippy::unwrap_used)]
+
+use backstory_deep::digest::xxh64;
+use backstory_reconstruct::input::{InputItem, InputStream, Taken};
+use backstory_reconstruct::output::{ExpectedOutput, OutputItem};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A stream of these recorded reads.
+fn stream(reads: &[Vec<u8>], absent: &[usize]) -> InputStream {
+    let mut input = InputStream::default();
+    for (at, read) in reads.iter().enumerate() {
+        if absent.contains(&at) {
+            input.push(InputItem::Absent);
+        }
+        if !read.is_empty() {
+            input.push(InputItem::Bytes(read.clone()));
+        }
+    }
+    input.push(InputItem::End);
+    input
+}
+
+/// Reads to the end with rooms of these sizes, over and over.
+fn drain(input: &mut InputStream, rooms: &[usize], waits: bool) -> Vec<u8> {
+    let mut all = Vec::new();
+    for room in rooms.iter().cycle() {
+        match input.take(*room, waits, false) {
+            Taken::Bytes(bytes, _) => {
+                assert!(!bytes.is_empty() && bytes.len() <= *room);
+                all.extend(bytes);
+            }
+            Taken::Absent => assert!(!waits, "a blocking read never sees EAGAIN"),
+            Taken::End => return all,
+            other => panic!("{other:?}"),
+        }
+    }
+    all
+}
+
+/// Cuts bytes into pieces of these lengths, over and over.
+fn cut(bytes: &[u8], lengths: &[usize]) -> Vec<Vec<u8>> {
+    let (mut rest, mut pieces) = (bytes, Vec::new());
+    for length in lengths.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, after) = rest.split_at(rest.len().min(*length));
+        pieces.push(piece.to_vec());
+        rest = after;
+    }
+    pieces
+}
+
+fn expected(pieces: &[Vec<u8>], digests: bool) -> ExpectedOutput {
+    let mut output = ExpectedOutput::default();
+    for piece in pieces {
+        output.push(match digests {
+            true => OutputItem::Digest(piece.len() as u64, xxh64(piece)),
+            false => OutputItem::Bytes(piece.clone()),
+        });
+    }
+    output
+}
+
+proptest! {
+    #[test]
+    fn reads_of_any_length_get_the_recorded_bytes(
+        reads in vec(vec(any::<u8>(), 0..40), 0..12),
+        absent in vec(0usize..12, 0..4),
+        rooms in vec(1usize..50, 1..6),
+        waits in any::<bool>(),
+    ) {
+        let recorded: Vec<u8> = reads.concat();
+        let mut input = stream(&reads, &absent);
+        prop_assert_eq!(input.remaining(), recorded.len() as u64);
+        prop_assert_eq!(drain(&mut input, &rooms, waits), recorded);
+        prop_assert_eq!(input.remaining(), 0);
+    }
+
+    #[test]
+    fn a_peek_takes_nothing(
+        reads in vec(vec(any::<u8>(), 1..20), 1..5),
+        room in 1usize..30,
+    ) {
+        let mut input = stream(&reads, &[]);
+        let peeked = input.take(room, true, true);
+        prop_assert_eq!(input.take(room, true, true), peeked);
+        prop_assert_eq!(drain(&mut input, &[7], true), reads.concat());
+    }
+
+    #[test]
+    fn equal_output_never_differs_however_it_is_cut(
+        bytes in vec(any::<u8>(), 1..300),
+        then in vec(1usize..60, 1..5),
+        now in vec(1usize..60, 1..5),
+        digests in any::<bool>(),
+    ) {
+        let mut output = expected(&cut(&bytes, &then), digests);
+        for piece in cut(&bytes, &now) {
+            prop_assert_eq!(output.leave(&piece), None);
+        }
+        prop_assert_eq!(output.end(), None);
+        prop_assert_eq!(output.position(), bytes.len() as u64);
+    }
+
+    #[test]
+    fn a_changed_byte_of_output_always_differs(
+        bytes in vec(any::<u8>(), 1..300),
+        at in any::<prop::sample::Index>(),
+        change in 1u8..,
+        then in vec(1usize..60, 1..5),
+        now in vec(1usize..60, 1..5),
+        digests in any::<bool>(),
+    ) {
+        let mut output = expected(&cut(&bytes, &then), digests);
+        let at = at.index(bytes.len());
+        let mut other = bytes.clone();
+        other[at] ^= change;
+        let found = cut(&other, &now).iter().find_map(|piece| output.leave(piece));
+        let found = found.or_else(|| output.end()).expect("a difference");
+        let range = found.position..found.position + found.within;
+        prop_assert!(range.contains(&(at as u64)), "{:?} is not at {}", found, at);
+    }
+
+    #[test]
+    fn output_that_is_longer_or_shorter_differs(
+        bytes in vec(any::<u8>(), 1..100),
+        cut_off in 1usize..20,
+        digests in any::<bool>(),
+        longer in any::<bool>(),
+    ) {
+        let mut output = expected(&cut(&bytes, &[9]), digests);
+        let found = if longer {
+            output.leave(&[&bytes[..], &vec![0; cut_off]].concat())
+        } else {
+            let rest = bytes.len().saturating_sub(cut_off);
+            output.leave(&bytes[..rest]).or_else(|| output.end())
+        };
+        prop_assert!(found.is_some());
+    }
+}
+
+#[test]
+fn a_message_keeps_its_boundary() {
+    let mut input = InputStream::default();
+    for text in ["first", "second"] {
+        input.push(InputItem::Message {
+            bytes: text.into(),
+            address: vec![2, 0],
+        });
+    }
+    assert_eq!(
+        input.take(3, true, false),
+        Taken::Bytes(b"fir".to_vec(), vec![2, 0])
+    );
+    assert_eq!(
+        input.take(30, true, false),
+        Taken::Bytes(b"second".to_vec(), vec![2, 0])
+    );
+    assert_eq!(input.take(30, true, false), Taken::Exhausted);
+}
+
+#[test]
+fn a_recorded_error_of_a_write_comes_at_its_position() {
+    let mut output = ExpectedOutput::default();
+    output.push(OutputItem::Bytes(b"ab".to_vec()));
+    output.push(OutputItem::Failed(libc::EPIPE));
+    assert_eq!(output.failure(), None);
+    assert_eq!(output.leave(b"a"), None);
+    assert_eq!(output.failure(), None);
+    assert_eq!(output.leave(b"b"), None);
+    assert_eq!(output.failure(), Some(libc::EPIPE));
+}
