@@ -13,7 +13,8 @@ pub const REPLAY: &str = "Examples:\n  \
     backstory replay 7hx2k9qa --output-dir again\n  \
     backstory replay --input data.csv=other.csv --env THREADS=1\n  \
     backstory replay nightly --arg 2=--verbose\n  \
-    backstory replay nightly -- sh           look around in the replay's root\n\n\
+    backstory replay nightly -- sh           look around in the replay's root\n  \
+    backstory replay --deep server --request 7 --with gdb\n\n\
     Files come from the store. Files of packages come from this machine if they are\n\
     the same. A replay writes to --output-dir only.\n\
     Exit status: 0 if all outputs are identical, 1 if an output differs or the run\n\
@@ -75,6 +76,15 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub no_record: bool,
 
+    /// Feed the program all that it received when it was recorded with `record --deep`: from the
+    /// network, pipes, terminals and devices. What it writes is compared and discarded
+    #[arg(long, conflicts_with_all = ["command", "arg", "network"])]
+    pub deep: bool,
+
+    /// The options of `--deep`
+    #[command(flatten)]
+    pub reconstruction: ReconstructionArgs,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -82,6 +92,35 @@ pub struct ReplayArgs {
     /// Another command to run in the root of the replay
     #[arg(value_name = "CMD", last = true, value_hint = clap::ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// The options of `replay --deep`.
+#[derive(Debug, Args)]
+pub struct ReconstructionArgs {
+    /// With --deep: start with the program of this process, by its id in the run
+    #[arg(long, value_name = "PID", requires = "deep")]
+    pub process: Option<u32>,
+
+    /// With --deep: of the connections that the run accepted, feed only the N-th
+    #[arg(long, value_name = "N", requires = "deep")]
+    pub request: Option<usize>,
+
+    /// With --deep: run the program under this tool, as in `--with gdb` or `--with "strace -f"`.
+    /// Implies --allow-host
+    #[arg(long, value_name = "TOOL", requires = "deep")]
+    pub with: Option<OsString>,
+
+    /// With --deep: another build of the program
+    #[arg(long, value_name = "FILE", requires = "deep", value_hint = clap::ValueHint::FilePath)]
+    pub binary: Option<PathBuf>,
+
+    /// With --deep: feed descriptor FD of the program with the bytes of FILE instead (repeatable)
+    #[arg(long, value_name = "FD=FILE", requires = "deep")]
+    pub feed: Vec<OsString>,
+
+    /// With --deep: end the programs after N seconds without a call and without work
+    #[arg(long, value_name = "N", default_value_t = 30, requires = "deep")]
+    pub patience: u64,
 }
 
 /// `rerun`

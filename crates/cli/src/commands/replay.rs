@@ -1,6 +1,8 @@
 //! `replay`: runs a recorded command again in an empty root, and compares the outputs with the
 //! recorded ones.
 
+mod deep;
+mod deep_report;
 mod directory;
 mod inside;
 mod report;
@@ -49,6 +51,8 @@ pub struct Played {
     recorded: Option<String>,
     /// How long the command ran, in ns.
     took: u64,
+    /// How the program behaved against the deep log, if it was fed from it.
+    reconstruction: Option<backstory_reconstruct::verdict::Reconstruction>,
     /// The files that the command left.
     left: Vec<backstory_replay::root::results::ReplayedFile>,
 }
@@ -58,14 +62,20 @@ pub struct Played {
 struct ReplayRequest {
     plan: Plan,
     record: bool,
+    /// How the program is fed from the deep log; `None` for a replay without.
+    deep: Option<deep::DeepRequest>,
 }
 
 /// Replays a run. Exits with 1 if an output differs.
 pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
-    let deviations = deviations(&args)?;
+    let mut deviations = deviations(&args)?;
     ending::watch(Workers::Killed);
     let mut current = CurrentStore::open(store)?;
     let run = current.run(args.run.as_deref())?;
+    let deep = match args.deep {
+        true => Some(deep::request(&current, &run, &args, &mut deviations)?),
+        false => None,
+    };
     store_contents(&mut current);
     let progress = Progress::start("planning the replay");
     let plan = plan::plan(
@@ -81,7 +91,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     // without a lock.
     let lock = File::open(&own)?;
     let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-    let played = match play(&current, &own, plan.clone(), &args) {
+    let played = match play(&current, &own, plan.clone(), deep, &args) {
         Ok(played) => played,
         Err(failure) => {
             clear(&own);
@@ -186,16 +196,22 @@ fn play(
     current: &CurrentStore,
     own: &Path,
     plan: Plan,
+    deep: Option<deep::DeepRequest>,
     args: &ReplayArgs,
 ) -> Result<Played, Failure> {
     let fail = |what: &str, error: io::Error| {
         Failure::not_found(format!("cannot {what} the replay: {error}"))
     };
-    let stdin = stdin(current, &plan)?;
+    let stdin = match &deep {
+        Some(deep) if deep.has_tool() => Stdio::inherit(),
+        Some(_) => Stdio::null(),
+        None => stdin(current, &plan)?,
+    };
     let env = plan.env.clone();
     let job = ReplayRequest {
         plan,
-        record: !args.no_record,
+        record: !args.no_record && deep.is_none(),
+        deep,
     };
     let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
     let mut options = OpenOptions::new();

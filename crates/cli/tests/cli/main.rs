@@ -19,6 +19,7 @@ mod copier;
 mod crowds;
 mod currency;
 mod deep;
+mod deep_replay;
 mod deviations;
 mod diff;
 mod disclosed;

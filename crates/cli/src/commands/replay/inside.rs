@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use backstory_contents::WorkMeter;
+use backstory_reconstruct::RecordedRun;
 use backstory_replay::root::{self, OWN, results::RootSnapshot};
 use backstory_session as session;
 use backstory_store::{Home, open_store};
@@ -38,13 +39,7 @@ pub fn enter(own: &Path) -> Outcome {
     });
     match result {
         Ok(status) => Ok(status as u8),
-        Err(failure) => tell(
-            &own.join(RESULT),
-            &Played {
-                failure: Some(failure.line),
-                ..Played::default()
-            },
-        ),
+        Err(failure) => tell(&own.join(RESULT), &failed(failure.line)),
     }
 }
 
@@ -53,6 +48,14 @@ pub fn enter(own: &Path) -> Outcome {
 pub fn inside(own: &Path) -> Outcome {
     orphaned();
     let job = job(&own.join(PLAN))?;
+    // The deep log is outside of the root.
+    let recorded = match &job.deep {
+        Some(deep) => match deep.load() {
+            Ok(recorded) => Some(recorded),
+            Err(failure) => return tell(&own.join(RESULT), &failed(failure.line)),
+        },
+        None => None,
+    };
     // The place of the result depends on how far the replay came.
     let meter = WorkMeter::default();
     let progress = Progress::metered("building the root of the replay", &meter, Unit::Things);
@@ -60,18 +63,19 @@ pub fn inside(own: &Path) -> Outcome {
     // Its thread must have ended before the process enters a namespace of users.
     progress.end();
     if let Err(error) = built {
-        let played = Played {
-            failure: Some(chain(&error)),
-            ..Played::default()
-        };
+        let played = failed(chain(&error));
         return tell(&own.join(RESULT), &played)
             .or_else(|_| tell(&Path::new(OWN).join(RESULT), &played));
     }
-    let played = play(&job).unwrap_or_else(|failure| Played {
-        failure: Some(failure.line),
-        ..Played::default()
-    });
+    let played = play(&job, recorded).unwrap_or_else(|failure| failed(failure.line));
     tell(&Path::new(OWN).join(RESULT), &played)
+}
+
+fn failed(line: String) -> Played {
+    Played {
+        failure: Some(line),
+        ..Played::default()
+    }
 }
 
 /// Ends with the process that started the replay. With the second process all processes inside end.
@@ -94,14 +98,19 @@ fn tell(path: &Path, played: &Played) -> Outcome {
     Ok(0)
 }
 
-fn play(job: &ReplayRequest) -> Result<Played, Failure> {
+fn play(job: &ReplayRequest, recorded: Option<RecordedRun>) -> Result<Played, Failure> {
     let plan = &job.plan;
     let snapshot = RootSnapshot::take(plan)?;
-    root::become_user(plan)?;
+    // Fed from the deep log, only the program becomes the user: its supervisor chooses the numbers
+    // of processes.
+    if recorded.is_none() {
+        root::become_user(plan)?;
+    }
     let began = Instant::now();
-    let mut played = match job.record {
-        true => record(job)?,
-        false => plain(job)?,
+    let mut played = match (&job.deep, recorded) {
+        (Some(deep), Some(recorded)) => deep.play(plan, recorded)?,
+        _ if job.record => record(job)?,
+        _ => plain(job)?,
     };
     if played.took == 0 {
         played.took = began.elapsed().as_nanos() as u64;

@@ -8,7 +8,7 @@ use backstory_replay::plan::Plan;
 use backstory_replay::root::results::FILES;
 use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
 
-use super::{Played, STORE};
+use super::{Played, STORE, deep_report};
 use crate::commands::{Outcome, answer};
 use crate::json::{self, Value};
 use crate::text::paths::shown;
@@ -39,9 +39,12 @@ impl Report<'_> {
     /// True if all outputs are as recorded.
     fn is_identical(&self) -> bool {
         self.verdict.is_identical()
-            && self
-                .recorded_status
-                .is_none_or(|status| status == self.played.status)
+            && match &self.played.reconstruction {
+                Some(reconstruction) => deep_report::is_alike(reconstruction),
+                None => self
+                    .recorded_status
+                    .is_none_or(|status| status == self.played.status),
+            }
     }
 
     /// Prints the result. The exit status is 1 if an output differs.
@@ -116,10 +119,20 @@ impl Report<'_> {
             ("directory", os(self.directory)),
             ("replay", self.played.recorded.as_ref().into()),
             ("took_ns", self.played.took.into()),
+            (
+                "reconstruction",
+                match &self.played.reconstruction {
+                    Some(reconstruction) => deep_report::value(reconstruction),
+                    None => Value::Null,
+                },
+            ),
         ]
     }
 
     fn text(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        if let Some(reconstruction) = &self.played.reconstruction {
+            deep_report::text(reconstruction, style, out)?;
+        }
         let outputs = &self.verdict.outputs;
         let count = outputs.len();
         let unknown = outputs
@@ -155,6 +168,7 @@ impl Report<'_> {
         if let Some(status) = self
             .recorded_status
             .filter(|status| *status != self.played.status)
+            .filter(|_| self.played.reconstruction.is_none())
         {
             writeln!(
                 out,

@@ -1,0 +1,166 @@
+//! `replay --deep`: what is to run again against the deep log of a run, and its execution inside
+//! the root.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use backstory_deep::DeepLog;
+use backstory_reconstruct::RecordedRun;
+use backstory_reconstruct::engine::{self, Options};
+use backstory_replay::plan::{Deviations, Plan};
+use backstory_replay::root;
+use serde::{Deserialize, Serialize};
+
+use super::{Played, split};
+use crate::args::replay::ReplayArgs;
+use crate::current_store::CurrentStore;
+use crate::error::{Failure, chain};
+
+/// How a program is fed from a deep log.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DeepRequest {
+    log: PathBuf,
+    process: Option<u32>,
+    request: Option<usize>,
+    tool: Vec<Vec<u8>>,
+    patience: u64,
+    inputs: Vec<(i32, Vec<u8>)>,
+}
+
+/// Reads the options of `--deep`. Another program, and the files that a tool needs, are deviations.
+pub fn request(
+    current: &CurrentStore,
+    run: &str,
+    args: &ReplayArgs,
+    deviations: &mut Deviations,
+) -> Result<DeepRequest, Failure> {
+    let given = &args.reconstruction;
+    let tool = tool(args)?;
+    deviations.allow_host |= !tool.is_empty();
+    let mut inputs = Vec::new();
+    for feed in &given.feed {
+        let (fd, file) = split(feed, "FD=FILE, as in --feed 0=other.txt")?;
+        let fd = fd.to_str().and_then(|fd| fd.parse().ok());
+        let fd = fd.ok_or_else(|| {
+            Failure::misuse("--feed needs a descriptor and a file, as in --feed 0=other.txt")
+        })?;
+        inputs.push((fd, fs::read(file)?));
+    }
+    let request = DeepRequest {
+        log: current.home.deep_log_path(run),
+        process: given.process,
+        request: given.request,
+        tool,
+        patience: given.patience.max(1),
+        inputs,
+    };
+    if !request.log.exists() {
+        return Err(Failure::not_found(format!(
+            "run {run} has no deep log: record the command with `backstory record --deep`"
+        )));
+    }
+    // Errors that need no root come before it is built.
+    let recorded = request.load()?;
+    let program = engine::program(&recorded, &request.options())
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    if let Some(binary) = &given.binary {
+        let recorded = std::ffi::OsStr::from_bytes(&program);
+        deviations.inputs.push((recorded.into(), binary.clone()));
+    }
+    Ok(request)
+}
+
+/// The tool and its arguments, with its path on this machine.
+fn tool(args: &ReplayArgs) -> Result<Vec<Vec<u8>>, Failure> {
+    let Some(with) = &args.reconstruction.with else {
+        return Ok(Vec::new());
+    };
+    let mut words = words(with.as_bytes());
+    let Some(name) = words.first_mut() else {
+        return Err(Failure::misuse("--with needs a tool, as in --with gdb"));
+    };
+    if !name.contains(&b'/') {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut all = std::env::split_paths(&path);
+        let found = all.find_map(|directory| {
+            let path = directory.join(std::ffi::OsStr::from_bytes(name));
+            path.is_file().then_some(path)
+        });
+        let found = found.ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
+            Failure::not_found(format!("{name} is not installed here"))
+        })?;
+        *name = found.as_os_str().as_bytes().to_vec();
+    }
+    let plain = words.len() == 1;
+    match words[0].rsplit(|byte| *byte == b'/').next() {
+        // The program's own arguments follow its name.
+        Some(b"gdb") => words.push(b"--args".to_vec()),
+        Some(b"perf") if plain => words.extend([b"stat".to_vec(), b"--".to_vec()]),
+        Some(b"strace") if plain => words.push(b"-f".to_vec()),
+        _ => {}
+    }
+    Ok(words)
+}
+
+/// Splits at spaces that are not within quotes.
+fn words(text: &[u8]) -> Vec<Vec<u8>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None, None);
+    for &byte in text {
+        match (quote, byte) {
+            (Some(open), _) if byte == open => quote = None,
+            (None, b'\'' | b'"') => {
+                quote = Some(byte);
+                word.get_or_insert_with(Vec::new);
+            }
+            (None, _) if byte.is_ascii_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_with(Vec::new).push(byte),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+impl DeepRequest {
+    /// True if the program runs under a tool.
+    pub fn has_tool(&self) -> bool {
+        !self.tool.is_empty()
+    }
+
+    /// Reads and arranges the deep log.
+    pub fn load(&self) -> Result<RecordedRun, Failure> {
+        let log = DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))?;
+        Ok(RecordedRun::load(&log))
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            process: self.process,
+            tool: self.tool.clone(),
+            binary: None,
+            patience: Duration::from_secs(self.patience),
+            request: self.request,
+            inputs: self.inputs.clone(),
+        }
+    }
+
+    /// Runs the program inside the root.
+    pub fn play(&self, plan: &Plan, recorded: RecordedRun) -> Result<Played, Failure> {
+        let user = || root::become_user(plan).map_err(std::io::Error::other);
+        let reconstruction = engine::reconstruct(recorded, &self.options(), user)
+            .map_err(|error| Failure::not_found(chain(&error)))?;
+        // A program that had to be killed.
+        let killed = rustix::process::Signal::KILL.as_raw();
+        let status = reconstruction.status.unwrap_or(killed);
+        Ok(Played {
+            status: match status & 0x7f {
+                0 => status >> 8 & 0xff,
+                signal => 128 + signal,
+            },
+            reconstruction: Some(reconstruction),
+            ..Played::default()
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Prints how a program behaved against its deep log.
+
+use std::io::{self, Write};
+
+use backstory_reconstruct::divergence::Divergence;
+use backstory_reconstruct::verdict::{Likeness, ProcessVerdict, Reconstruction};
+
+use crate::json::Value;
+use crate::text::style::{Role, Style};
+use crate::text::words::noun;
+
+/// Processes that are listed.
+const SHOWN: usize = 10;
+
+/// True if nothing but volatile parts differs.
+pub fn is_alike(reconstruction: &Reconstruction) -> bool {
+    reconstruction.likeness() != Likeness::Different
+}
+
+/// The result in words.
+pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let (role, word) = match reconstruction.likeness() {
+        Likeness::Equal => (Role::Good, "equal"),
+        Likeness::EqualButVolatile => (Role::Good, "equal but for volatile parts"),
+        Likeness::Different => (Role::Bad, "different"),
+    };
+    let processes = &reconstruction.processes;
+    let matched: u64 = processes.iter().map(|process| process.matched).sum();
+    let entered: u64 = processes.iter().map(|process| process.entered).sum();
+    writeln!(
+        out,
+        "{}: {} {} ran again, {matched} calls answered from the record, {entered} bytes fed, {} bytes compared",
+        style.paint(role, word),
+        processes.len(),
+        noun(processes.len(), "program", "programs"),
+        reconstruction.compared(),
+    )?;
+    if let Some(why) = &reconstruction.stopped {
+        writeln!(out, "  {} {why}", style.paint(Role::Bad, "stopped"))?;
+    }
+    for program in reconstruction.not_started.iter().take(SHOWN) {
+        writeln!(out, "  {program} was not started again")?;
+    }
+    let mut differing = processes
+        .iter()
+        .filter_map(|process| process.divergence.as_ref());
+    if let Some(first) = differing.next() {
+        divergence(first, style, out)?;
+    }
+    for other in differing.take(SHOWN) {
+        writeln!(
+            out,
+            "  then process {} ({}): {} at {}",
+            other.pid,
+            other.program,
+            other.kind.words(),
+            other.object
+        )?;
+    }
+    for process in processes
+        .iter()
+        .filter(|process| process.gap.is_some())
+        .take(SHOWN)
+    {
+        let why = process.gap.as_deref().unwrap_or_default();
+        writeln!(
+            out,
+            "  the record of process {} ({}) is not whole: {why}",
+            process.pid, process.program
+        )?;
+    }
+    if reconstruction.shallow > 0 {
+        writeln!(
+            out,
+            "  {} {} no deep record: their calls were not compared",
+            reconstruction.shallow,
+            noun(
+                reconstruction.shallow as usize,
+                "program has",
+                "programs have"
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+fn divergence(first: &Divergence, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let volatile = if first.volatile {
+        ", in digits only"
+    } else {
+        ""
+    };
+    writeln!(
+        out,
+        "  first difference: {} of process {} ({}), {}, byte {}{volatile}",
+        first.kind.words(),
+        first.pid,
+        first.program,
+        first.object,
+        first.position
+    )?;
+    writeln!(
+        out,
+        "    {} {}",
+        style.paint(Role::Dim, "recorded"),
+        first.recorded
+    )?;
+    writeln!(
+        out,
+        "    {} {}",
+        style.paint(Role::Dim, "came    "),
+        first.came
+    )?;
+    if first.recorded.ends_with("another digest") {
+        writeln!(out, "    `record --deep --outputs full` keeps the bytes")?;
+    }
+    for call in &first.calls {
+        writeln!(out, "    {} {call}", style.paint(Role::Dim, "call    "))?;
+    }
+    Ok(())
+}
+
+/// The result as JSON.
+pub fn value(reconstruction: &Reconstruction) -> Value {
+    let likeness = match reconstruction.likeness() {
+        Likeness::Equal => "equal",
+        Likeness::EqualButVolatile => "equal-but-volatile",
+        Likeness::Different => "different",
+    };
+    Value::Object(vec![
+        ("verdict", likeness.into()),
+        ("stopped", reconstruction.stopped.as_ref().into()),
+        ("not_started", Value::array(&reconstruction.not_started)),
+        ("shallow", reconstruction.shallow.into()),
+        (
+            "processes",
+            Value::Array(reconstruction.processes.iter().map(process).collect()),
+        ),
+    ])
+}
+
+fn process(process: &ProcessVerdict) -> Value {
+    let difference = match &process.divergence {
+        None => Value::Null,
+        Some(found) => Value::Object(vec![
+            ("kind", found.kind.words().into()),
+            ("object", (&found.object).into()),
+            ("position", found.position.into()),
+            ("within", found.within.into()),
+            ("recorded", (&found.recorded).into()),
+            ("came", (&found.came).into()),
+            ("volatile", found.volatile.into()),
+            ("calls", Value::array(&found.calls)),
+        ]),
+    };
+    Value::Object(vec![
+        ("pid", process.pid.into()),
+        ("program", (&process.program).into()),
+        ("recorded_calls", process.recorded_calls.into()),
+        ("answered_calls", process.matched.into()),
+        ("bytes_fed", process.entered.into()),
+        ("bytes_compared", process.left.into()),
+        ("gap", process.gap.as_ref().into()),
+        ("difference", difference),
+    ])
+}
