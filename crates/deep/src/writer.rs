@@ -18,6 +18,9 @@ pub const VERSION: u16 = 1;
 /// Value of `pad` in the header of a chunk whose records are one zstd frame.
 pub const ZSTD: u64 = 1;
 
+/// Bytes of the disk that a deep log leaves free. On a small disk it leaves an eighth.
+const LEFT_FREE: u64 = 64 << 20;
+
 /// How much time is spent on a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
@@ -83,6 +86,8 @@ impl DeepWriter {
             ..head
         };
         let payload = [&head.to_bytes(), packed.as_deref().unwrap_or(records)].concat();
+        self.leaves_room(payload.len() as u64)
+            .map_err(Error::io("append to", &self.path))?;
         self.frame(FrameKind::DeepChunk, &payload)
     }
 
@@ -100,6 +105,21 @@ impl DeepWriter {
             source,
         })?;
         self.frame(kind, &json)
+    }
+
+    /// Fails if so many more bytes would take the room that the log of the run needs. Without its
+    /// deep log a run is whole, and the program's own files need room, too.
+    fn leaves_room(&self, bytes: u64) -> io::Result<()> {
+        let disk = rustix::fs::fstatvfs(&self.file)?;
+        let size = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        let reserve = LEFT_FREE.min(size(disk.f_blocks) / 8);
+        match size(disk.f_bavail) < reserve.saturating_add(bytes) {
+            true => Err(io::Error::other(format!(
+                "the disk has less than {} kB left, which the run's log may need",
+                reserve / 1000
+            ))),
+            false => Ok(()),
+        }
     }
 
     fn length(&self) -> io::Result<u64> {

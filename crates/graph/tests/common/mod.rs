@@ -53,6 +53,7 @@ pub fn header(command: &[&str]) -> RunHeader {
             contents: Some(ContentsMode::Off),
             self_contained: false,
             durability: None,
+            deep: None,
         },
         started: START,
         since_boot: 0,

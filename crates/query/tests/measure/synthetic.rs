@@ -303,6 +303,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         contents: Some(ContentsMode::Off),
         self_contained: false,
         durability: None,
+        deep: None,
     };
     RunHeader {
         id: format!("run{run:05}"),

@@ -180,6 +180,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         contents: Some(ContentsMode::Off),
         self_contained: false,
         durability: None,
+        deep: None,
     };
     RunHeader {
         id: id.into(),

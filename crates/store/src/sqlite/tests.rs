@@ -42,6 +42,7 @@ fn header(id: &str) -> RunHeader {
             contents: None,
             self_contained: false,
             durability: None,
+            deep: None,
         },
         started: 0,
         since_boot: 0,

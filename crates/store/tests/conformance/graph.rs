@@ -41,6 +41,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
             contents: Some(ContentsMode::Off),
             self_contained: false,
             durability: None,
+            deep: None,
         },
         started,
         since_boot: 0,

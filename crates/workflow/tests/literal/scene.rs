@@ -82,6 +82,7 @@ impl Scene {
             contents: Some(ContentsMode::Lazy),
             self_contained: false,
             durability: None,
+            deep: None,
         };
         Scene {
             header: RunHeader {
