@@ -9,6 +9,7 @@ pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::bpftrace::BpftraceFormat,
     &crate::nextflow::NextflowFormat,
     &crate::openlineage::OpenLineageFormat,
+    &crate::probe::ProbeFormat,
     &crate::prov_json::ProvJsonFormat,
     &crate::reprozip::ReproZipFormat,
     &crate::ro_crate::RoCrateFormat,

@@ -27,6 +27,7 @@ mod json;
 mod lines;
 mod nextflow;
 mod openlineage;
+mod probe;
 mod prov_json;
 mod record_log;
 mod reprozip;
@@ -34,6 +35,7 @@ mod ro_crate;
 mod snakemake;
 mod spade;
 mod strace;
+mod tar;
 
 pub use audit::ProcessIds;
 pub use catalogue::{FORMATS, format};

@@ -13,6 +13,7 @@ mod hostile;
 mod lifetime;
 mod literal;
 mod nextflow;
+mod probe;
 mod round_trip;
 mod size;
 mod spade;

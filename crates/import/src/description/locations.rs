@@ -46,6 +46,15 @@ impl Locations {
         }
     }
 
+    /// The same, with another base: a directory as the command named it.
+    pub(crate) fn at(&self, directory: &[u8]) -> Locations {
+        Locations {
+            base: directory.to_vec(),
+            is_guess: false,
+            ..self.clone()
+        }
+    }
+
     /// The base, as the header of the run has it.
     pub(crate) fn base(&self) -> &[u8] {
         &self.base

@@ -20,7 +20,9 @@ struct NamedThing {
     path: Box<[u8]>,
     kind: EntityKind,
     made: Vec<(ActivityNumber, EntityNumber)>,
-    read: Vec<(ActivityNumber, Relation)>,
+    read: Vec<(ActivityNumber, Relation, bool)>,
+    /// New names: the activity, and the entity that has the new name.
+    moved: Vec<(ActivityNumber, EntityNumber)>,
 }
 
 impl NamedStates {
@@ -34,6 +36,7 @@ impl NamedStates {
                     kind,
                     made: Vec::new(),
                     read: Vec::new(),
+                    moved: Vec::new(),
                 });
                 self.things.len() - 1
             }
@@ -53,9 +56,48 @@ impl NamedStates {
         if thing.made.iter().any(|(maker, _)| *maker == activity) {
             return;
         }
-        let entity = description.entity(path.to_vec(), kind);
-        thing.made.push((activity, entity));
-        description.happened(activity, Relation::Write, entity, Span::default());
+        self.changed(description, activity, (Relation::Write, true), path, kind);
+    }
+
+    /// An activity made a thing in this way, or can have done so. Returns the new state, which is
+    /// the one that the activity made before, if it made one.
+    pub(crate) fn changed(
+        &mut self,
+        description: &mut Description,
+        activity: ActivityNumber,
+        (relation, is_certain): (Relation, bool),
+        path: &[u8],
+        kind: EntityKind,
+    ) -> EntityNumber {
+        let thing = self.thing(path, kind);
+        let own = thing.made.iter().find(|(maker, _)| *maker == activity);
+        let entity = match own {
+            Some((_, entity)) => *entity,
+            None => {
+                let entity = description.entity(path.to_vec(), kind);
+                thing.made.push((activity, entity));
+                entity
+            }
+        };
+        description.flow(Flow {
+            activity,
+            entity,
+            relation,
+            is_certain,
+            span: Span::default(),
+        });
+        entity
+    }
+
+    /// An activity gave the thing at a path a further name, which `entity` has.
+    pub(crate) fn moved(
+        &mut self,
+        activity: ActivityNumber,
+        path: &[u8],
+        kind: EntityKind,
+        entity: EntityNumber,
+    ) {
+        self.thing(path, kind).moved.push((activity, entity));
     }
 
     /// An activity read a thing, whose state is found later.
@@ -66,9 +108,23 @@ impl NamedStates {
         path: &[u8],
         kind: EntityKind,
     ) {
+        self.used(activity, (relation, true), path, kind);
+    }
+
+    /// An activity used a thing, or can have used it.
+    pub(crate) fn used(
+        &mut self,
+        activity: ActivityNumber,
+        (relation, is_certain): (Relation, bool),
+        path: &[u8],
+        kind: EntityKind,
+    ) {
         let thing = self.thing(path, kind);
-        if !thing.read.contains(&(activity, relation)) {
-            thing.read.push((activity, relation));
+        let one = (activity, relation, is_certain);
+        // Uses by one activity follow each other.
+        let of_activity = thing.read.iter().rev().take_while(|of| of.0 == activity);
+        if !of_activity.into_iter().any(|of| *of == one) {
+            thing.read.push(one);
         }
     }
 
@@ -76,7 +132,7 @@ impl NamedStates {
     pub(crate) fn finish(self, description: &mut Description) {
         for thing in self.things {
             let mut base = None;
-            for (activity, relation) in &thing.read {
+            for (activity, relation, has_happened) in &thing.read {
                 let states = thing.states(description, *activity);
                 let mut found: Vec<(EntityNumber, bool)> = states.possible;
                 let is_certain = found.is_empty();
@@ -89,9 +145,24 @@ impl NamedStates {
                         activity: *activity,
                         entity,
                         relation: *relation,
-                        is_certain,
+                        is_certain: is_certain && *has_happened,
                         span: Span::default(),
                     });
+                }
+            }
+            for (activity, entity) in &thing.moved {
+                let states = thing.states(description, *activity);
+                let own = thing.made.iter().find(|(maker, _)| maker == activity);
+                let before = states.before.or(own.map(|(_, own)| *own)).into_iter();
+                let mut from: Vec<_> = before.collect();
+                from.extend(states.possible.iter().map(|(state, _)| *state));
+                if from.is_empty() {
+                    from.push(*base.get_or_insert_with(|| {
+                        description.entity(thing.path.to_vec(), thing.kind)
+                    }));
+                }
+                for from in from {
+                    description.derive(*entity, from, Some(*activity), None);
                 }
             }
         }

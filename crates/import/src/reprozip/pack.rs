@@ -5,11 +5,10 @@
 //! Invariant: memory does not grow with the pack.
 
 use crate::LogFile;
+use crate::tar::{BLOCK, is_header, name, size};
 use std::io::{self, Read, Seek, SeekFrom};
 use tempfile::NamedTempFile;
 
-/// The size of a block of tar.
-const BLOCK: usize = 512;
 /// The name of the trace.
 const TRACE: &[u8] = b"METADATA/trace.sqlite3";
 /// The first bytes of a file that gzip compressed.
@@ -38,7 +37,7 @@ pub(super) fn trace(file: &LogFile) -> io::Result<Trace> {
             "a pack of ReproZip before 1.0 is compressed: unpack METADATA/trace.sqlite3 of it",
         ));
     }
-    if &block[257..262] != b"ustar" {
+    if !is_header(&block) {
         return Ok(Trace::Itself);
     }
     loop {
@@ -61,26 +60,4 @@ pub(super) fn trace(file: &LogFile) -> io::Result<Trace> {
             block = [0; BLOCK];
         }
     }
-}
-
-/// The name in a header.
-fn name(block: &[u8; BLOCK]) -> &[u8] {
-    let name = &block[..100];
-    let end = memchr::memchr(0, name).unwrap_or(name.len());
-    let name = &name[..end];
-    name.strip_prefix(b"./").unwrap_or(name)
-}
-
-/// The size in a header: octal, or binary if the first bit is set. `None` at the end.
-fn size(block: &[u8; BLOCK]) -> Option<u64> {
-    if block.iter().all(|byte| *byte == 0) {
-        return None;
-    }
-    let field = &block[124..136];
-    if field[0] & 0x80 != 0 {
-        let bytes = field[4..].try_into().ok()?;
-        return Some(u64::from_be_bytes(bytes));
-    }
-    let digits = std::str::from_utf8(field).ok()?;
-    u64::from_str_radix(digits.trim_matches(['\0', ' ']), 8).ok()
 }
