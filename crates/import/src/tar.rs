@@ -1,6 +1,7 @@
 //! The headers of tar archives.
 //!
-//! In: a block. Out: the name, size and kind of a member, as ustar, GNU tar and `tar-rs` write them.
+//! In: a block. Out: the name, size and kind of a member, as ustar, GNU tar and `tar-rs` write
+//! them.
 //!
 //! Absent: links and extended headers. Their blocks are passed over like those of other members.
 

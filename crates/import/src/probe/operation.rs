@@ -32,7 +32,7 @@ pub(super) struct Inode {
 }
 
 impl Inode {
-    /// The type of the file. `None` if there is none.
+    /// The type of the file. `None` if the record has no type.
     pub(super) fn file_type(self) -> Option<u32> {
         // Linux numbers devices by 12 and 20 bits.
         let is_number = self.device_major < 1 << 12 && self.device_minor < 1 << 20;
@@ -136,7 +136,7 @@ pub(super) struct SpawnedProgram {
     pub(super) path: PathArgument,
 }
 
-/// What a number of a task means.
+/// The meaning of a task's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum TaskType {
     Pid,
@@ -144,7 +144,7 @@ pub(super) enum TaskType {
     Thread,
 }
 
-/// What was made.
+/// The kind of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum FileType {
     Dir,
