@@ -16,7 +16,7 @@ pub const SHOW: &str = "Examples:\n  \
 pub const REQUESTS: &str = "Examples:\n  \
     backstory record --deep -- ./server\n  \
     backstory requests\n  \
-    backstory requests 7hx2k9qa --json | jq 'select(.peer | startswith(\"192.0.2.7:\"))'\n\n\
+    backstory requests 7hx2k9qa --json | jq '.[] | select(.bytes_in > 1000)'\n\n\
     A request of a server begins with the first bytes that it reads after it last wrote\n\
     to the same connection, and ends with its last write.";
 
