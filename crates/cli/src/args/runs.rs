@@ -17,8 +17,8 @@ pub const REQUESTS: &str = "Examples:\n  \
     backstory record --deep -- ./server\n  \
     backstory requests\n  \
     backstory requests 7hx2k9qa --json | jq '.[] | select(.bytes_in > 1000)'\n\n\
-    A request of a server begins with the first bytes that it reads after it last wrote\n\
-    to the same connection, and ends with its last write.";
+    A request of a server begins with the first bytes that it reads after it last\n\
+    wrote to the same connection, and ends with its last write.";
 
 /// The text after the options in the help of `rm`.
 pub const RM: &str = "Examples:\n  \
