@@ -1,7 +1,7 @@
 //! A format, and the facts that a log of it gives.
 
 use crate::audit::ProcessIds;
-use crate::{Error, LogFiles, RecordLog};
+use crate::{Error, LogFile, LogFiles, RecordLog};
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::Time;
 use std::path::PathBuf;
@@ -43,6 +43,26 @@ pub struct ImportJob<'a> {
     pub root: Option<PathBuf>,
     /// Takes the number of bytes of each piece that was read.
     pub done: &'a dyn Fn(u64),
+}
+
+impl ImportJob<'_> {
+    /// The file of a log that is one file.
+    ///
+    /// # Errors
+    ///
+    /// There are several. `why` says that the format has one.
+    pub(crate) fn only_file(&self, why: &'static str) -> Result<&LogFile, Error> {
+        match &self.files.files[..] {
+            [file] => Ok(file),
+            files => Err(Error::NotOfOneRun {
+                path: files
+                    .get(1)
+                    .map(|file| file.path.clone())
+                    .unwrap_or_default(),
+                why,
+            }),
+        }
+    }
 }
 
 /// The facts about a run that its log gives.

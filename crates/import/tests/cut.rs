@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used)]
 
 use backstory_eventlog::Log;
-use backstory_import::{Error, ImportOptions, LogFiles, MachineMode, format, import};
+use backstory_import::Error;
 use std::path::Path;
+
+mod importing;
 
 /// A format, with lines of many kinds.
 const LOGS: &[(&str, &str)] = &[
@@ -58,21 +60,7 @@ const BPFTRACE: &str = "\n\x1ebackstory 1\n\x1e7 1700000000.000001 execve(\x1f/b
 
 /// Imports a file. Returns the number of events of the run.
 fn imported(dir: &Path, name: &str, bytes: &[u8]) -> Result<usize, Error> {
-    let path = dir.join("trace.log");
-    std::fs::write(&path, bytes).unwrap();
-    let files = LogFiles::read(&[path], &|_| ())?;
-    let log = dir.join("aaaaaaaa.log");
-    let options = ImportOptions {
-        id: "aaaaaaaa".to_owned(),
-        name: None,
-        log: log.clone(),
-        cwd: None,
-        root: None,
-        machine: MachineMode::Other,
-        redact: Vec::new(),
-        version: "0".to_owned(),
-    };
-    import(format(name).unwrap(), &files, &options, &|_| ())?;
+    let (_, log) = importing::imported(dir, name, "trace.log", bytes)?;
     let read = Log::open(&log).unwrap();
     assert_eq!(read.damage().reason(), None);
     assert!(read.resolved() && read.end().is_some());

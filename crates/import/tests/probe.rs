@@ -4,29 +4,17 @@
 // A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
-use backstory_import::{Error, ImportOptions, ImportedRun, LogFiles, MachineMode, format, import};
+use backstory_import::{Error, ImportedRun};
 use flate2::Compression;
 use std::io::{Read, Write};
 use std::path::Path;
 
+mod importing;
+
 const LOG: &[u8] = include_bytes!("../../cli/tests/import/documents/probe/names.log");
 
 fn imported(dir: &Path, bytes: &[u8]) -> Result<ImportedRun, Error> {
-    let path = dir.join("probe_log");
-    std::fs::write(&path, bytes).unwrap();
-    let files = LogFiles::read(&[path], &|_| ())?;
-    let log = dir.join("aaaaaaaa.log");
-    let options = ImportOptions {
-        id: "aaaaaaaa".to_owned(),
-        name: None,
-        log: log.clone(),
-        cwd: None,
-        root: None,
-        machine: MachineMode::Other,
-        redact: Vec::new(),
-        version: "0".to_owned(),
-    };
-    let run = import(format("probe").unwrap(), &files, &options, &|_| ())?.unwrap();
+    let (run, log) = importing::imported(dir, "probe", "probe_log", bytes)?;
     std::fs::remove_file(&log).unwrap();
     Ok(run)
 }

@@ -1,7 +1,8 @@
 //! The engine that runs components, its limits, and its errors.
 
-use backstory_inspect::UnreadableContent;
-use wasmtime::{Config, Engine, Trap};
+use backstory_inspect::{Read, UnreadableContent};
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
 /// Instructions that a component may execute.
 pub const FUEL: u64 = 400_000_000;
@@ -12,8 +13,42 @@ pub const MEMORY: usize = 128 << 20;
 /// Bytes of a component's stack.
 const STACK: usize = 512 << 10;
 
+/// A component that can be instantiated once, within its limits.
+pub(crate) struct PreparedComponent {
+    pub(crate) component: Component,
+    pub(crate) linker: Linker<StoreLimits>,
+    pub(crate) store: Store<StoreLimits>,
+}
+
+impl PreparedComponent {
+    /// Compiles a component.
+    ///
+    /// # Errors
+    /// The bytes are no component.
+    pub(crate) fn of(bytes: &[u8]) -> Read<PreparedComponent> {
+        let engine = engine().map_err(whole_chain)?;
+        let component = Component::new(&engine, bytes)
+            .map_err(|error| because("it is not a WebAssembly component", &error))?;
+        let mut linker = Linker::new(&engine);
+        // Languages bring imports that a function of bytes never calls, as the arguments of a
+        // program.
+        linker
+            .define_unknown_imports_as_traps(&component)
+            .map_err(whole_chain)?;
+        let limits = StoreLimitsBuilder::new().memory_size(MEMORY).build();
+        let mut store = Store::new(&engine, limits);
+        store.limiter(|limits: &mut StoreLimits| limits);
+        store.set_fuel(FUEL).map_err(whole_chain)?;
+        Ok(PreparedComponent {
+            component,
+            linker,
+            store,
+        })
+    }
+}
+
 /// An engine that reserves hardly any address space, which the sandbox limits.
-pub(crate) fn engine() -> wasmtime::Result<Engine> {
+fn engine() -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config
         .target("pulley64")?

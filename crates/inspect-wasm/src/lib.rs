@@ -17,11 +17,9 @@ use backstory_inspect::{Read, UnreadableContent, refusal};
 use backstory_inspection::Answer;
 use backstory_inspection::question::ReadQuestion;
 use serde_json::{Map, Value};
-use wasmtime::component::{Component, Linker};
-use wasmtime::{Store, StoreLimits, StoreLimitsBuilder};
 
 pub use component_engine::{FUEL, MEMORY};
-use component_engine::{because, engine, stopped, whole_chain};
+use component_engine::{PreparedComponent, because, stopped};
 
 mod component_engine;
 pub mod filter;
@@ -48,18 +46,11 @@ fn ask(question: &ReadQuestion<'_>, answer: &mut Answer) -> Read<()> {
             "the question has no component".to_owned(),
         ));
     };
-    let engine = engine().map_err(whole_chain)?;
-    let component = Component::new(&engine, component)
-        .map_err(|error| because("it is not a WebAssembly component", &error))?;
-    let mut linker = Linker::new(&engine);
-    // Languages bring imports that a function of bytes never calls, as the arguments of a program.
-    linker
-        .define_unknown_imports_as_traps(&component)
-        .map_err(whole_chain)?;
-    let limits = StoreLimitsBuilder::new().memory_size(MEMORY).build();
-    let mut store = Store::new(&engine, limits);
-    store.limiter(|limits: &mut StoreLimits| limits);
-    store.set_fuel(FUEL).map_err(whole_chain)?;
+    let PreparedComponent {
+        component,
+        linker,
+        mut store,
+    } = PreparedComponent::of(component)?;
     let inspector =
         world::Inspector::instantiate(&mut store, &component, &linker).map_err(|error| {
             because(

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use backstory_testkit::need::{needs, skipped};
 
 use super::Place;
+use super::filters::configure;
 
 const LINE: &str = "sort data > middle; uniq middle > out; rm middle";
 
@@ -26,19 +27,6 @@ fn configured(text: &str) -> Option<Place> {
         .unwrap();
     configure(&place, text);
     Some(place)
-}
-
-/// Writes the configuration of the place's user.
-fn configure(place: &Place, text: &str) {
-    let mut directory = place.stage.path().join("home");
-    for name in [".config", "backstory"] {
-        directory.push(name);
-        let _ = fs::create_dir(&directory);
-        place.stage.user().owns(&directory).unwrap();
-    }
-    let path = directory.join("config.toml");
-    fs::write(&path, text).unwrap();
-    place.stage.user().owns(&path).unwrap();
 }
 
 /// Records and indexes a line. Returns what `show` prints about the run.

@@ -12,7 +12,7 @@ fn configured(text: &str) -> Place {
 }
 
 /// Writes the configuration of the place's user.
-fn configure(place: &Place, text: &str) {
+pub(super) fn configure(place: &Place, text: &str) {
     let mut directory = place.stage.path().join("home");
     for name in [".config", "backstory"] {
         directory.push(name);

@@ -38,24 +38,30 @@ fn write_log(path: &std::path::Path, size: usize) -> u64 {
     children
 }
 
-#[test]
-fn a_log_of_100_megabytes_is_imported_within_80_megabytes_of_memory() {
-    let desk = Desk::new();
-    let log = desk.work().join("trace.log");
-    let children = write_log(&log, 100 << 20);
-    desk.stage.user().owns(&log).unwrap();
+/// Imports a log, whose format and name are `words`. Returns what `show` tells about the run.
+#[track_caller]
+fn imported_within_80_megabytes(desk: &Desk, words: &str) -> serde_json::Value {
     let mut shell = desk.stage.command("sh");
     // The mapped pages of the run's log do not count.
-    let line = "ulimit -d 81920 && exec \"$0\" import strace trace.log";
+    let line = format!("ulimit -d 81920 && exec \"$0\" import {words}");
     shell
-        .args(["-c", line])
+        .args(["-c", &line])
         .arg(desk.stage.path().join("bin/backstory"));
     shell
         .env("BACKSTORY_STORE", desk.stage.store())
         .current_dir(desk.work());
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let show = desk.json(&["show", "--json"]);
+    desk.json(&["show", "--json"])
+}
+
+#[test]
+fn a_log_of_100_megabytes_is_imported_within_80_megabytes_of_memory() {
+    let desk = Desk::new();
+    let log = desk.work().join("trace.log");
+    let children = write_log(&log, 100 << 20);
+    desk.stage.user().owns(&log).unwrap();
+    let show = imported_within_80_megabytes(&desk, "strace trace.log");
     assert_eq!(show["processes"], children + 1, "{show}");
     assert_eq!(show["files_read"], 42, "{show}");
     assert_eq!(desk.reasons(), "[]");
@@ -117,17 +123,7 @@ fn a_log_of_auditd_of_60_megabytes_is_imported_within_80_megabytes_of_memory() {
     let log = desk.work().join("audit.log");
     let children = write_audit_log(&log, 60 << 20);
     desk.stage.user().owns(&log).unwrap();
-    let mut shell = desk.stage.command("sh");
-    let line = "ulimit -d 81920 && exec \"$0\" import auditd audit.log";
-    shell
-        .args(["-c", line])
-        .arg(desk.stage.path().join("bin/backstory"));
-    shell
-        .env("BACKSTORY_STORE", desk.stage.store())
-        .current_dir(desk.work());
-    let output = shell.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let show = desk.json(&["show", "--json"]);
+    let show = imported_within_80_megabytes(&desk, "auditd audit.log");
     assert_eq!(show["processes"], children + 1, "{show}");
 }
 

@@ -53,13 +53,7 @@ impl ImportFormat for BpftraceFormat {
         known: Option<&Findings>,
         records: &mut RecordLog,
     ) -> Result<Findings, Error> {
-        let [file] = &job.files.files[..] else {
-            let second = job.files.files.get(1).map(|file| file.path.clone());
-            return Err(Error::NotOfOneRun {
-                path: second.unwrap_or_default(),
-                why: "a log of bpftrace is one file: import each by itself",
-            });
-        };
+        let file = job.only_file("a log of bpftrace is one file: import each by itself")?;
         let mut source = RecordSource::open(job.files)?;
         if !source.has_header()? {
             return Err(Error::OtherFormat {

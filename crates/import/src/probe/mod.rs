@@ -47,13 +47,7 @@ impl ImportFormat for ProbeFormat {
         known: Option<&Findings>,
         records: &mut RecordLog,
     ) -> Result<Findings, Error> {
-        let [file] = &job.files.files[..] else {
-            let second = job.files.files.get(1).map(|file| file.path.clone());
-            return Err(Error::NotOfOneRun {
-                path: second.unwrap_or_default(),
-                why: "a log of PROBE is one file: import each by itself",
-            });
-        };
+        let file = job.only_file("a log of PROBE is one file: import each by itself")?;
         let malformed = |why: String| Error::not_of_format(&file.path, FORMAT, why);
         let mut processes = ProcessReader::default();
         read_operations(file, |epoch, operation| {

@@ -41,17 +41,7 @@ impl ImportFormat for ReproZipFormat {
         known: Option<&Findings>,
         records: &mut RecordLog,
     ) -> Result<Findings, Error> {
-        let [file] = &job.files.files[..] else {
-            return Err(Error::NotOfOneRun {
-                path: job
-                    .files
-                    .files
-                    .get(1)
-                    .map(|file| file.path.clone())
-                    .unwrap_or_default(),
-                why: "a trace of ReproZip is one file: import each by itself",
-            });
-        };
+        let file = job.only_file("a trace of ReproZip is one file: import each by itself")?;
         let mut reader = TraceReader::new(Locations::of(job), job.files.changed());
         let trace = pack::trace(file)
             .map_err(|error| Error::not_of_format(&file.path, FORMAT, error.to_string()))?;
