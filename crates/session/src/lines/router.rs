@@ -7,6 +7,7 @@
 //!
 //! - Every record goes into exactly one log. If the log of its line cannot be written or is
 //!   finalized, that is the session's. Look-ups while a line is edited go into none.
+//!   So do those of the shell's side threads: fish looks up the words of former lines at any time.
 //! - When a line begins or ends, all earlier records of the shell have been routed. So the births
 //!   of the shell's children are known before another line can begin.
 //! - The shell waits for a finalized log for [`PATIENCE`] at most.
@@ -166,8 +167,9 @@ impl LineRouter {
             (_, None) => self.processes.shell(),
         };
         match self.processes.line_of(pid, time).unwrap_or(SESSION) {
-            SESSION if header.tid != 0 && is_lookup(raw.head.op) => EDITING,
-            line => line,
+            line if header.tid == 0 || !is_lookup(raw.head.op) => line,
+            line if line != SESSION && header.tid == header.pid => line,
+            _ => EDITING,
         }
     }
 
@@ -339,8 +341,10 @@ impl LineRouter {
         let shell = self.processes.shell();
         let snapshot = ProcessSnapshot::of(shell);
         let time = waiting.time;
+        // The line itself may be one that pauses or resumes.
+        let excluded = self.plan.policy.excludes(&snapshot.directory);
         drop(waiting); // the shell goes on
-        let text = match self.plan.policy.excludes(&snapshot.directory) {
+        let text = match excluded {
             true => LineText::Private,
             false => text.map_or(LineText::Pending, |text| self.judged(text)),
         };
