@@ -8,6 +8,9 @@ use crate::resource::{ResourceId, is_kernels};
 use libc::*;
 use std::io;
 
+/// The request for a terminal's settings (`ioctl_tty(2)`). Its type in `libc` depends on the C
+/// library.
+const TCGETS: u64 = 0x5401;
 /// Device number of a pseudoterminal.
 const TERMINAL: u64 = 136 << 8;
 /// Bytes of the kernel's `struct termios`.
