@@ -1,6 +1,6 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `durability`, `engines`, `prompt` and `tpcc` are of the same kind.
+The commands `durability`, `engines`, `inspected`, `prompt` and `tpcc` are of the same kind.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .collectors.template import BadTemplate, from_template
 from .database_servers import SERVERS
 from .durability import main_durability
 from .engines import ARITY, main_engines
+from .inspected import main_inspected
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
 from .mounted import main_mounted
@@ -235,6 +236,15 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_mounted)
+    p = commands.add_parser("inspected", help="measure Postmark with text files, whose changes are then inspected")
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory whose file system is measured")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--part", type=int, default=1, metavar="N", help="take an N-th of the work")
+    p.add_argument(
+        "--text", type=int, nargs="+", default=[0, 5, 10, 25], metavar="PERCENT", help="shares of text files"
+    )
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_inspected)
     p = commands.add_parser("durability", help="measure `record --durability` with programs that make files durable")
     p.add_argument("--workloads", help="comma-separated: postmark, sqlite, mail, mail1")
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory whose file system is measured")

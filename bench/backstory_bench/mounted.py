@@ -133,6 +133,20 @@ def run_katcher(program: Path, at: Path, size: Mapping[str, int], scripts: Path)
     return max(float(match[1]) for match in found if match), whole
 
 
+def compiled(directory: Path) -> Path:
+    """Compiles the Postmark with threads in a directory, and returns its path."""
+    program, source = directory / "postmark", directory / "postmark.c"
+    source.write_text(resources.files(__package__).joinpath("postmark.c").read_text())
+    subprocess.run(["gcc", "-O2", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+def reduced(part: int) -> dict[str, int]:
+    """Returns the paper's parameters with a part of its directories, files and transactions."""
+    unchanged = {name: PAPER[name] for name in ("threads", "mean", "block")}
+    return {name: max(1, value // part) for name, value in PAPER.items()} | unchanged
+
+
 def run_threads(program: Path, at: Path, size: Mapping[str, int]) -> tuple[float, float]:
     """Runs the Postmark with threads."""
     words = [str(program), str(at), *(str(size[name]) for name in PAPER)]
@@ -179,16 +193,11 @@ def main_mounted(args: argparse.Namespace) -> int:
     for name, reason in lacking:
         print(f"SKIPPED {name}: {reason}", file=sys.stderr)
     chosen = [place for place in chosen if not place.missing()]
-    size = {name: max(1, value // args.part) for name, value in PAPER.items()} | {
-        name: PAPER[name] for name in ("threads", "mean", "block")
-    }
+    size = reduced(args.part)
     base = Path(args.workdir)
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="bench-postmark-") as made:
-        program = Path(made) / "postmark"
-        source = Path(made) / "postmark.c"
-        source.write_text(resources.files(__package__).joinpath("postmark.c").read_text())
-        subprocess.run(["gcc", "-O2", "-pthread", "-o", program, source], check=True)
+        program = compiled(Path(made))
         for number in range(args.rounds):
             for place in random.sample(chosen, k=len(chosen)):
                 transactions, whole = measure(place, None if args.katcher else program, size, base)

@@ -1,11 +1,15 @@
 /* Postmark with threads: makes files, then reads, appends, makes and removes some of them.
 
-   postmark DIR THREADS DIRECTORIES FILES TRANSACTIONS MEAN BLOCK
+   postmark DIR THREADS DIRECTORIES FILES TRANSACTIONS MEAN BLOCK [TEXT PHASES]
 
    As in Katcher's Postmark, each transaction reads a file or appends to one, and makes a file or
    removes one. Sizes are uniform around MEAN bytes; reads and writes have BLOCK bytes. Each thread
    has its own files, in directories that all share. Prints the seconds of the transactions and of
-   all phases. */
+   all phases.
+
+   The names of TEXT percent of the files end with .txt. PHASES has a letter for each phase that is
+   done: m makes the files, t does transactions, r removes the files. Without m, the files of an
+   earlier run are taken. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,8 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LINE 64
+
 static const char *top;
-static long directories, files, transactions, mean, block;
+static long directories, files, transactions, mean, block, text;
+static const char *phases = "mtr";
 static pthread_barrier_t phase;
 
 struct worker {
@@ -29,6 +36,11 @@ struct worker {
     long *names;
     char *bytes;
 };
+
+static int is_done(char name)
+{
+    return strchr(phases, name) != NULL;
+}
 
 static void failed(const char *what, const char *path)
 {
@@ -47,7 +59,8 @@ static unsigned long below(struct worker *w, unsigned long bound)
 static void path_of(struct worker *w, long name, char *path, size_t room)
 {
     long directory = (name * 31 + w->number) % directories;
-    snprintf(path, room, "%s/d%ld/f%ld.%ld", top, directory, w->number, name);
+    const char *end = name * 37 % 100 < text ? ".txt" : "";
+    snprintf(path, room, "%s/d%ld/f%ld.%ld%s", top, directory, w->number, name, end);
 }
 
 static void write_bytes(struct worker *w, int fd, long size, const char *path)
@@ -103,10 +116,14 @@ static void *work(void *argument)
 {
     struct worker *w = argument;
     pthread_barrier_wait(&phase);
-    for (long i = 0; i < files; i++)
-        make(w);
+    for (long i = 0; i < files; i++) {
+        if (is_done('m'))
+            make(w);
+        else
+            w->names[w->live++] = w->made++;
+    }
     pthread_barrier_wait(&phase);
-    for (long i = 0; i < transactions; i++) {
+    for (long i = 0; is_done('t') && i < transactions; i++) {
         if (w->live > 0)
             use(w);
         if (w->live > 0 && below(w, 2) == 0)
@@ -115,7 +132,7 @@ static void *work(void *argument)
             make(w);
     }
     pthread_barrier_wait(&phase);
-    while (w->live > 0)
+    while (is_done('r') && w->live > 0)
         drop(w, w->live - 1);
     pthread_barrier_wait(&phase);
     return NULL;
@@ -137,8 +154,10 @@ int main(int argc, char **argv)
 {
     char path[4096];
     double at[4];
-    if (argc != 8) {
-        fputs("usage: postmark DIR THREADS DIRECTORIES FILES TRANSACTIONS MEAN BLOCK\n", stderr);
+    if (argc != 8 && argc != 10) {
+        fputs("usage: postmark DIR THREADS DIRECTORIES FILES TRANSACTIONS MEAN BLOCK"
+              " [TEXT PHASES]\n",
+              stderr);
         return 2;
     }
     top = argv[1];
@@ -148,7 +167,11 @@ int main(int argc, char **argv)
     transactions = atol(argv[5]) / threads;
     mean = atol(argv[6]);
     block = atol(argv[7]);
-    for (long i = 0; i < directories; i++) {
+    if (argc == 10) {
+        text = atol(argv[8]);
+        phases = argv[9];
+    }
+    for (long i = 0; is_done('m') && i < directories; i++) {
         name_directory(i, path, sizeof path);
         if (mkdir(path, 0755) != 0)
             failed("make", path);
@@ -162,6 +185,8 @@ int main(int argc, char **argv)
         w->names = calloc((size_t)(files + transactions), sizeof *w->names);
         w->bytes = malloc((size_t)block);
         memset(w->bytes, 'x', (size_t)block);
+        for (long byte = LINE - 1; byte < block; byte += LINE)
+            w->bytes[byte] = '\n';
         if (pthread_create(&w->thread, NULL, work, w) != 0)
             failed("start", "a thread");
     }
@@ -171,7 +196,7 @@ int main(int argc, char **argv)
     }
     for (long i = 0; i < threads; i++)
         pthread_join(workers[i].thread, NULL);
-    for (long i = 0; i < directories; i++) {
+    for (long i = 0; is_done('r') && i < directories; i++) {
         name_directory(i, path, sizeof path);
         if (rmdir(path) != 0)
             failed("remove", path);
