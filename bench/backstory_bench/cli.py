@@ -1,6 +1,6 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `durability`, `engines`, `inspected`, `prompt` and `tpcc` are of the same kind.
+The commands `bytes`, `durability`, `engines`, `inspected`, `prompt` and `tpcc` are of the same kind.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import promises, report
+from .byte_truth.command import main_bytes
 from .collectors import COLLECTORS, Collector, chosen
 from .collectors.template import BadTemplate, from_template
 from .database_servers import SERVERS
@@ -287,6 +288,14 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' data")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_tpcc)
+    p = commands.add_parser("bytes", help="compare the byte engine with known dependence, and measure its cost")
+    p.add_argument("--engine", metavar="DIR", help="the directory of `bytes/build` (built if it is not given)")
+    p.add_argument("--rows", type=int, default=200, help="lines of input for the comparison; 0: none")
+    p.add_argument("--cases", help="comma-separated functions of byte_truth/programs.py")
+    p.add_argument("--rounds", type=int, default=0, help="executions of each command for the cost; 0: none")
+    p.add_argument("--copies", type=int, default=20, help="size of the input for the cost, in parts of 190 kB")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_bytes)
     p = commands.add_parser("servers", help="measure web servers under load, natively and recorded")
     p.add_argument("--servers", default=",".join(WEB_SERVERS), help=f"comma-separated: {', '.join(WEB_SERVERS)}")
     p.add_argument("--modes", default=",".join(SERVER_MODES), help=f"comma-separated: {', '.join(SERVER_MODES)}")

@@ -1,0 +1,81 @@
+"""`backstory-bench bytes`: the agreement of the byte engine with known dependence, and its cost.
+
+The engine is built into a temporary directory, unless one is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import nullcontext
+from pathlib import Path
+from statistics import median
+
+from .agreement import Agreement, agreements
+from .cost import COMMANDS, executions
+from .programs import CASES
+
+BUILD = Path(__file__).resolve().parents[3] / "bytes" / "build"
+FIELDS = ["what", "case", "measure", "value"]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def _agreement_rows(found: list[Agreement]) -> list[list[str]]:
+    rows = []
+    for a in found:
+        values = {"recall": a.recall, "precision": a.precision, "file_precision": a.file_precision}
+        rows += [["truth", a.name, name, f"{v:.6f}"] for name, v in values.items() if v is not None]
+    return rows
+
+
+def _agree(args: argparse.Namespace, engine: Path) -> tuple[list[list[str]], bool]:
+    cases = [c for c in CASES if not args.cases or c.__name__ in args.cases.split(",")]
+    found, good = list[Agreement](), True
+    print(f"{'case':34} {'output':>8} {'recall':>9} {'precision':>10} {'of file level':>14}")
+    for a in agreements(cases, args.rows, engine, []):
+        found.append(a)
+        good &= a.recall in (None, 1.0) and (not a.moves or a.precision is None or a.precision >= 0.99)
+        shares = f"{_share(a.recall):>9} {_share(a.precision):>10} {_share(a.file_precision):>14}"
+        print(f"{a.name:34} {a.output_bytes:8} {shares} {a.note}", flush=True)
+    return _agreement_rows(found), good
+
+
+def _cost(args: argparse.Namespace, engine: Path) -> list[list[str]]:
+    times = defaultdict[tuple[str, bool], list[float]](list)
+    rows = []
+    for e in executions(list(COMMANDS), args.rounds, args.copies, engine):
+        times[e.command, e.engine].append(e.cpu_s)
+        mode = "bytes" if e.engine else "native"
+        rows.append(["cost", e.command, f"{mode}_cpu_s_{e.round}", f"{e.cpu_s:.4f}"])
+    print(f"{'command':14} {'native':>9} {'bytes':>9} {'ratio':>7}")
+    for name in COMMANDS:
+        if times[name, True]:
+            native, under = median(times[name, False]), median(times[name, True])
+            print(f"{name:14} {native:7.3f} s {under:7.3f} s {under / native:7.1f}")
+    return rows
+
+
+def main_bytes(args: argparse.Namespace) -> int:
+    """Prints the tables, and writes the CSV. Exits with 1 if a promise about truth is broken."""
+    with nullcontext(args.engine) if args.engine else tempfile.TemporaryDirectory() as name:
+        engine = Path(name).resolve()
+        if not args.engine:
+            subprocess.run([str(BUILD), str(engine)], check=True)
+        rows, good = _agree(args, engine) if args.rows else ([], True)
+        if args.rounds:
+            rows += _cost(args, engine)
+    if args.out:
+        with Path(args.out).open("w", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow(FIELDS)
+            writer.writerows(rows)
+    if not good:
+        print("backstory-bench: recall or precision is below what is promised", file=sys.stderr)
+    return 0 if good else 1

@@ -1,0 +1,443 @@
+/* Makes the label program of a block out of its statements.
+ *
+ * In: a flat superblock of VEX. Out: `c`, which instrument.c turns into code and a Program.
+ * Registers are followed by name: a move between registers costs nothing until an exit. */
+#include "compile.h"
+
+#include "compile_block.h"
+
+#define CC_OP offsetof(VexGuestAMD64State, guest_CC_OP)
+#define CC_DEP1 offsetof(VexGuestAMD64State, guest_CC_DEP1)
+#define CC_DEP2 offsetof(VexGuestAMD64State, guest_CC_DEP2)
+#define FPREG offsetof(VexGuestAMD64State, guest_FPREG)
+
+static Bool is_followed(UInt offset)
+{
+    return offset < REGISTERS && group_of(offset) >= 0;
+}
+
+static Bool is_fp(UInt offset)
+{
+    return offset >= FPREG && offset < FPREG + 64;
+}
+
+static void set_temp(IRTemp temp, Value v)
+{
+    Slot *to = &c.temp_slots[c.temps[temp]];
+    for (UInt i = 0; i < v.n; i++)
+        to[i] = v.at[i];
+}
+
+static UInt address_word(IRExpr *address, UInt plus, UInt span, IRExpr *guard)
+{
+    return request_word((WordRequest){
+        .is_address = True, .value = address, .plus = plus, .span = span, .guard = guard});
+}
+
+static Slot address_label(IRExpr *address)
+{
+    if (settings.address == ADDRESS_NONE || address->tag != Iex_RdTmp)
+        return EMPTY_SLOT;
+    Value v = value_of(address);
+    return unite_values(&v, 1);
+}
+
+static Value loaded(IRExpr *address, UInt plus, UInt n, IRExpr *guard)
+{
+    Value v = {.n = n};
+    Slot label = address_label(address), first = new_slots(n);
+    UInt word = address_word(address, plus, n, guard);
+    begin_operation(OP_LOAD);
+    append(n);
+    append(word);
+    append(first);
+    append(label);
+    for (UInt i = 0; i < n; i++)
+        v.at[i] = first + i;
+    return v;
+}
+
+static void stored(UInt word, Value v)
+{
+    begin_operation(OP_STORE);
+    append(v.n);
+    append(word);
+    append_list(v.at, v.n);
+}
+
+static Value selected(IRExpr *condition, Value yes, Value no)
+{
+    if (VG_(memcmp)(yes.at, no.at, yes.n * sizeof(Slot)) == 0)
+        return yes;
+    Value v = {.n = yes.n};
+    Slot first = new_slots(yes.n);
+    UInt word = request_word((WordRequest){.value = condition});
+    begin_operation(OP_SELECT);
+    append(v.n);
+    append(first);
+    append(word);
+    append_list(yes.at, v.n);
+    append_list(no.at, v.n);
+    for (UInt i = 0; i < v.n; i++)
+        v.at[i] = first + i;
+    return v;
+}
+
+/* ---- registers ---- */
+
+static Value fp_all(UInt n)
+{
+    Slot slot = new_slots(1);
+    begin_operation(OP_FP_ALL_READ);
+    append(slot);
+    c.groups |= 1ULL << FP_GROUP;
+    return all_bytes(slot, n);
+}
+
+static Value fp_read(IRExpr *index, UInt bias)
+{
+    Value v = {.n = 8};
+    Slot first = new_slots(8);
+    UInt word = request_word((WordRequest){.value = index});
+    begin_operation(OP_FP_READ);
+    append(first);
+    append(word);
+    append(bias);
+    c.groups |= 1ULL << FP_GROUP;
+    for (UInt i = 0; i < 8; i++)
+        v.at[i] = first + i;
+    return v;
+}
+
+static void fp_write(IRExpr *index, UInt bias, Value v)
+{
+    UInt word = request_word((WordRequest){.value = index});
+    begin_operation(OP_FP_WRITE);
+    append(word);
+    append(bias);
+    append_list(v.at, 8);
+    c.groups |= 1ULL << FP_GROUP;
+}
+
+static IRExpr *index_of(UInt offset)
+{
+    return IRExpr_Const(IRConst_U64((offset - FPREG) / 8));
+}
+
+static Value register_value(UInt offset, UInt n)
+{
+    if (is_fp(offset) && n == 8 && (offset - FPREG) % 8 == 0)
+        return fp_read(index_of(offset), 0);
+    if (is_fp(offset))
+        return fp_all(n);
+    Value v = {.n = n};
+    for (UInt i = 0; i < n; i++)
+        v.at[i] = is_followed(offset + i) ? c.registers[offset + i] : EMPTY_SLOT;
+    return v;
+}
+
+static void put_register(UInt offset, Value v)
+{
+    if (is_fp(offset) && v.n == 8 && (offset - FPREG) % 8 == 0) {
+        fp_write(index_of(offset), 0, v);
+        return;
+    }
+    if (is_fp(offset)) {
+        Value both[2] = {fp_all(1), v};
+        Slot all = unite_values(both, 2);
+        begin_operation(OP_FP_ALL_WRITE);
+        append(all);
+        return;
+    }
+    for (UInt i = 0; i < v.n; i++) {
+        if (is_followed(offset + i))
+            c.registers[offset + i] = v.at[i];
+    }
+}
+
+/* Whether the operands of the flags can reach a value: by a carry that is added. After a mere
+   comparison they decide only. */
+static Bool flags_carry(IRExpr *data, UInt offset)
+{
+    Int op = c.flags_operation;
+    if (op < 0 || op == 0 || op <= 4 || (op >= 9 && op <= 16) || op >= 29)
+        return True;
+    if (op > 8)
+        return False; /* and, or, xor, test, inc, dec */
+    for (UInt i = 0; i < c.subtraction_count; i++) {
+        IRExpr *term = c.subtractions[i][offset == CC_DEP2];
+        if (eqIRAtom(term, data))
+            return True;
+        /* Narrower operands were extended for the flags. */
+        if (op < 8)
+            return True;
+    }
+    return False;
+}
+
+static void do_put(UInt offset, IRExpr *data)
+{
+    if (offset == CC_OP) {
+        c.flags_operation = data->tag == Iex_Const ? (Int)data->Iex.Const.con->Ico.U64 : -1;
+        return;
+    }
+    Value v = value_of(data);
+    if ((offset == CC_DEP1 || offset == CC_DEP2) && !flags_carry(data, offset))
+        v = empty_value(8);
+    put_register(offset, v);
+}
+
+/* ---- statements ---- */
+
+static Value expression(IRExpr *e, IRType type)
+{
+    switch (e->tag) {
+    case Iex_Get: return register_value(e->Iex.Get.offset, bytes_of(type));
+    case Iex_GetI:
+        if (is_fp(e->Iex.GetI.descr->base))
+            return fp_read(e->Iex.GetI.ix, e->Iex.GetI.bias & 7);
+        return empty_value(bytes_of(type));
+    case Iex_Qop: {
+        IRQop *q = e->Iex.Qop.details;
+        IRExpr *args[4] = {q->arg1, q->arg2, q->arg3, q->arg4};
+        return apply_operation(q->op, args, 4, type);
+    }
+    case Iex_Triop: {
+        IRTriop *t = e->Iex.Triop.details;
+        IRExpr *args[3] = {t->arg1, t->arg2, t->arg3};
+        return apply_operation(t->op, args, 3, type);
+    }
+    case Iex_Binop: {
+        IRExpr *args[2] = {e->Iex.Binop.arg1, e->Iex.Binop.arg2};
+        return apply_operation(e->Iex.Binop.op, args, 2, type);
+    }
+    case Iex_Unop: {
+        IRExpr *args[1] = {e->Iex.Unop.arg};
+        return apply_operation(e->Iex.Unop.op, args, 1, type);
+    }
+    case Iex_Load: return loaded(e->Iex.Load.addr, 0, bytes_of(type), NULL);
+    case Iex_ITE:
+        return selected(e->Iex.ITE.cond, value_of(e->Iex.ITE.iftrue), value_of(e->Iex.ITE.iffalse));
+    case Iex_CCall: return apply_call(e->Iex.CCall.cee, e->Iex.CCall.args, type);
+    case Iex_RdTmp:
+    case Iex_Const: return value_of(e);
+    default: return empty_value(bytes_of(type));
+    }
+}
+
+static void do_load_guarded(IRLoadG *g, IRTypeEnv *types)
+{
+    UInt n = bytes_of(typeOfIRTemp(types, g->dst)), from = n;
+    Bool is_signed = g->cvt == ILGop_8Sto32 || g->cvt == ILGop_16Sto32;
+    if (g->cvt == ILGop_8Uto32 || g->cvt == ILGop_8Sto32)
+        from = 1;
+    if (g->cvt == ILGop_16Uto32 || g->cvt == ILGop_16Sto32)
+        from = 2;
+    Value v = loaded(g->addr, 0, from, g->guard);
+    Slot top = is_signed ? unite_slots(&v.at[from - 1], 1) : EMPTY_SLOT;
+    for (v.n = n; from < n; from++)
+        v.at[from] = top;
+    set_temp(g->dst, selected(g->guard, v, value_of(g->alt)));
+}
+
+static void do_swap(IRCAS *s, IRTypeEnv *types)
+{
+    UInt n = bytes_of(typeOfIRTemp(types, s->oldLo));
+    set_temp(s->oldLo, loaded(s->addr, 0, n, NULL));
+    Bool two = s->oldHi != IRTemp_INVALID;
+    if (two)
+        set_temp(s->oldHi, loaded(s->addr, n, n, NULL));
+    for (UInt i = 0; i < (two ? 2 : 1); i++) {
+        UInt word = request_word((WordRequest){.statement = c.statement,
+                                               .after = True,
+                                               .is_address = True,
+                                               .value = s->addr,
+                                               .plus = i * n,
+                                               .span = n,
+                                               .if_swapped = True});
+        stored(word, value_of(i ? s->dataHi : s->dataLo));
+    }
+}
+
+/* A helper of VEX: everything that it reads reaches everything that it writes. */
+static void do_helper(IRDirty *d, IRTypeEnv *types)
+{
+    Value inputs[64];
+    UInt count = 0;
+    Bool compares = VG_(strstr)(d->cee->name, "PCMPxSTRx") != NULL;
+    for (UInt i = 0; d->args[i] && count < 16; i++) {
+        if (!is_IRExpr_VECRET_or_GSPTR(d->args[i]))
+            inputs[count++] = value_of(d->args[i]);
+    }
+    for (Int i = 0; i < d->nFxState; i++) {
+        for (UInt k = 0; k < 1u + d->fxState[i].nRepeats && d->fxState[i].fx != Ifx_Write; k++) {
+            UInt at = d->fxState[i].offset + k * d->fxState[i].repeatLen,
+                 end = at + d->fxState[i].size;
+            for (; at < end && count < 60; at += 32)
+                inputs[count++] = register_value(at, end - at < 32 ? end - at : 32);
+        }
+    }
+    if (d->mFx == Ifx_Read || d->mFx == Ifx_Modify) {
+        UInt word = address_word(d->mAddr, 0, d->mSize, d->guard);
+        Slot slot = new_slots(1);
+        begin_operation(OP_GATHER);
+        append(d->mSize);
+        append(word);
+        append(slot);
+        inputs[count++] = all_bytes(slot, 1);
+    }
+    static Slot all_inputs[2048];
+    UInt used = 0;
+    for (UInt i = 0; i < count; i++) {
+        Slot one = unite_values(&inputs[i], 1);
+        all_inputs[used++] = one;
+    }
+    Slot all = compares ? EMPTY_SLOT : unite_slots(all_inputs, used);
+    Bool always = d->guard->tag == Iex_Const;
+    for (Int i = 0; i < d->nFxState; i++) {
+        for (UInt k = 0; k < 1u + d->fxState[i].nRepeats && d->fxState[i].fx != Ifx_Read; k++) {
+            UInt at = d->fxState[i].offset + k * d->fxState[i].repeatLen,
+                 end = at + d->fxState[i].size;
+            for (; at < end; at += 8) {
+                UInt n = end - at < 8 ? end - at : 8;
+                Value old = register_value(at, n), both[2] = {old, all_bytes(all, 1)};
+                put_register(at, all_bytes(always ? all : unite_values(both, 2), n));
+            }
+        }
+    }
+    if (d->mFx == Ifx_Write || d->mFx == Ifx_Modify) {
+        UInt word = address_word(d->mAddr, 0, d->mSize, d->guard);
+        begin_operation(OP_FILL);
+        append(d->mSize);
+        append(word);
+        append(all);
+    }
+    if (d->mSize > 64 && d->mFx != Ifx_None)
+        c.groups |= 1ULL << ALWAYS_GROUP;
+    if (d->tmp != IRTemp_INVALID)
+        set_temp(d->tmp, all_bytes(all, bytes_of(typeOfIRTemp(types, d->tmp))));
+}
+
+/* The group of registers out of which all the slots come; NEVER_GROUP for empty slots, and
+   ALWAYS_GROUP for others. */
+static UInt source_group(const Slot *slots, UInt n)
+{
+    Int group = -1;
+    for (UInt i = 0; i < n; i++) {
+        Int own = slots[i] == EMPTY_SLOT ? NEVER_GROUP
+                  : slots[i] < REGISTERS ? group_of(slots[i])
+                                         : ALWAYS_GROUP;
+        if (group >= 0 && own != group)
+            return ALWAYS_GROUP;
+        group = own;
+    }
+    return group;
+}
+
+/* The writes to registers that an exit makes. */
+static void end_exit(void)
+{
+    UInt e = c.exit_count++;
+    if (c.exit_count == MAX_EXITS || c.puts_used > MAX_CODE - 3000) {
+        c.overflow = True;
+        c.exit_count = 1;
+        c.puts_used = 0;
+        return;
+    }
+    c.exits[e].op_count = c.op_count;
+    c.exits[e].requests_before = c.request_count;
+    c.exits[e].puts = c.puts_used;
+    c.exits[e].overlapping = False;
+    for (Int group = 0; group < FP_GROUP; group++) {
+        UInt start = group_start(group), end = start + group_size(group);
+        for (UInt at = start; at < end; at++) {
+            UInt n = 0;
+            while (at + n < end && c.registers[at + n] != at + n)
+                n++;
+            if (n == 0)
+                continue;
+            for (UInt i = 0; i < n; i++)
+                c.exits[e].overlapping |= c.registers[at + i] < REGISTERS;
+            UShort *put = &c.puts[c.puts_used];
+            put[0] = at;
+            put[1] = n;
+            put[2] = group;
+            put[3] = source_group(&c.registers[at], n);
+            c.puts_used += 4;
+            UInt code_used = c.code_used;
+            append_list(&c.registers[at], n);
+            for (UInt i = code_used; i < c.code_used; i++)
+                c.puts[c.puts_used++] = c.code[i];
+            c.code_used = code_used;
+            c.groups |= 1ULL << group;
+            at += n;
+        }
+    }
+    c.exits[e].puts_end = c.puts_used;
+}
+
+static void statement(IRStmt *s, IRTypeEnv *types)
+{
+    switch (s->tag) {
+    case Ist_Put: do_put(s->Ist.Put.offset, s->Ist.Put.data); break;
+    case Ist_PutI: {
+        IRPutI *p = s->Ist.PutI.details;
+        if (is_fp(p->descr->base))
+            fp_write(p->ix, p->bias & 7, value_of(p->data));
+        break;
+    }
+    case Ist_WrTmp:
+        set_temp(s->Ist.WrTmp.tmp,
+                 expression(s->Ist.WrTmp.data, typeOfIRTemp(types, s->Ist.WrTmp.tmp)));
+        break;
+    case Ist_Store: {
+        Value v = value_of(s->Ist.Store.data);
+        stored(address_word(s->Ist.Store.addr, 0, v.n, NULL), v);
+        break;
+    }
+    case Ist_StoreG: {
+        IRStoreG *g = s->Ist.StoreG.details;
+        Value v = value_of(g->data);
+        stored(address_word(g->addr, 0, v.n, g->guard), v);
+        break;
+    }
+    case Ist_LoadG: do_load_guarded(s->Ist.LoadG.details, types); break;
+    case Ist_CAS: do_swap(s->Ist.CAS.details, types); break;
+    case Ist_LLSC:
+        set_temp(s->Ist.LLSC.result,
+                 empty_value(bytes_of(typeOfIRTemp(types, s->Ist.LLSC.result))));
+        break;
+    case Ist_Dirty: do_helper(s->Ist.Dirty.details, types); break;
+    case Ist_Exit: end_exit(); break;
+    default: break;
+    }
+}
+
+void compile_block(IRSB *block, Int first)
+{
+    static Slot temp_slots[60000];
+    static UShort temps[4000];
+    UInt used = 0;
+    c.block = block;
+    c.temps = temps;
+    c.temp_slots = temp_slots;
+    c.next_slot = FIRST_TEMPORARY;
+    c.code_used = c.op_count = c.request_count = c.exit_count = c.puts_used = 0;
+    c.groups = 0;
+    c.flags_operation = -1;
+    c.subtraction_count = 0;
+    c.overflow = block->tyenv->types_used > 3900;
+    for (Int i = 0; i < block->tyenv->types_used && !c.overflow; i++) {
+        temps[i] = used;
+        used += bytes_of(block->tyenv->types[i]);
+        c.overflow = used > 59000;
+    }
+    for (UInt i = 0; i < REGISTERS; i++)
+        c.registers[i] = i;
+    for (c.statement = first; c.statement < block->stmts_used && !c.overflow; c.statement++)
+        statement(block->stmts[c.statement], block->tyenv);
+    if (!c.overflow)
+        end_exit();
+    if (!c.overflow)
+        remove_unused();
+}

@@ -1,0 +1,37 @@
+/* The labels of threads, and the interpreter of label programs. */
+#ifndef EXECUTE_H
+#define EXECUTE_H
+
+#include "labels.h"
+#include "program.h"
+#include "shadow.h"
+
+typedef struct {
+    Label slots[SLOTS];                 /* [0, REGISTERS) are the registers */
+    Label fp[64];                       /* the x87 stack: 8 registers of 8 bytes */
+    ULong labelled;                     /* groups of registers that may have labels */
+    Words *words;                       /* NULL before the thread's first block */
+    struct SavedRegisters *interrupted; /* by signal handlers, the last first */
+} Thread;
+
+/* The thread that runs. */
+extern Thread *running;
+
+void execute_start(void);
+Thread *thread_of(ThreadId tid);
+
+/* Called by the code of each block that can move a label. */
+VG_REGPARM(2) void enter_block(UChar *guest, Program *program);
+
+/* Executes what is pending of a thread, so that its labels are those of its registers and memory
+   now. Before a system call, a signal, or another thread. */
+void catch_up(Thread *thread);
+
+/* Labels of a part of the registers. */
+void set_register_labels(Thread *thread, UInt offset, UInt size, Label label);
+
+void save_registers(Thread *thread);
+void restore_registers(Thread *thread);
+void reset_thread(Thread *thread);
+
+#endif

@@ -1,0 +1,197 @@
+/* Makes the code of a block store its words, and enter its label program.
+ *
+ * In: a block, and `c` of compile.c. Out: the block for Valgrind to translate.
+ * Invariant: each exit stores its number before its condition is tested, so that the last number
+ * that was stored is the exit that was taken. */
+#include "compile_block.h"
+#include "execute.h"
+#include "record.h"
+
+#define WORDS(field) (REGISTERS + offsetof(Words, field))
+
+static IRExpr *assign(IRSB *to, IRType type, IRExpr *value)
+{
+    IRTemp t = newIRTemp(to->tyenv, type);
+    addStmtToIRSB(to, IRStmt_WrTmp(t, value));
+    return IRExpr_RdTmp(t);
+}
+
+static IRExpr *widened(IRSB *to, IRExpr *atom, UInt half)
+{
+    switch (typeOfIRExpr(to->tyenv, atom)) {
+    case Ity_I1: return assign(to, Ity_I64, IRExpr_Unop(Iop_1Uto64, atom));
+    case Ity_I8: return assign(to, Ity_I64, IRExpr_Unop(Iop_8Uto64, atom));
+    case Ity_I16: return assign(to, Ity_I64, IRExpr_Unop(Iop_16Uto64, atom));
+    case Ity_I32: return assign(to, Ity_I64, IRExpr_Unop(Iop_32Uto64, atom));
+    case Ity_V128:
+        return assign(to, Ity_I64, IRExpr_Unop(half ? Iop_V128HIto64 : Iop_V128to64, atom));
+    default: return atom;
+    }
+}
+
+/* The CAS stored if what it found is what it expected. */
+static IRExpr *swapped(IRSB *to, IRCAS *s)
+{
+    IRExpr *success = NULL;
+    for (UInt i = 0; i < (s->oldHi != IRTemp_INVALID ? 2 : 1); i++) {
+        IRTemp old = i ? s->oldHi : s->oldLo;
+        IROp equal = Iop_CmpEQ64;
+        switch (typeOfIRTemp(to->tyenv, old)) {
+        case Ity_I8: equal = Iop_CmpEQ8; break;
+        case Ity_I16: equal = Iop_CmpEQ16; break;
+        case Ity_I32: equal = Iop_CmpEQ32; break;
+        default: break;
+        }
+        IRExpr *one =
+            assign(to, Ity_I1, IRExpr_Binop(equal, IRExpr_RdTmp(old), i ? s->expdHi : s->expdLo));
+        if (success) {
+            IRExpr *both = assign(
+                to, Ity_I64, IRExpr_Binop(Iop_And64, widened(to, success, 0), widened(to, one, 0)));
+            one = assign(to, Ity_I1, IRExpr_Unop(Iop_64to1, both));
+        }
+        success = one;
+    }
+    return success;
+}
+
+static void store_word(IRSB *to, WordRequest *r, IRStmt *statement)
+{
+    IRExpr *value = r->value;
+    if (!r->is_address) {
+        value = widened(to, value, r->half);
+        addStmtToIRSB(to, IRStmt_Put(WORDS(values) + 8 * r->number, value));
+        return;
+    }
+    if (r->plus)
+        value = assign(to, Ity_I64, IRExpr_Binop(Iop_Add64, value, mkIRExpr_HWord(r->plus)));
+    IRExpr *guard = r->if_swapped ? swapped(to, statement->Ist.CAS.details) : r->guard;
+    if (guard)
+        value = assign(to, Ity_I64, IRExpr_ITE(guard, value, mkIRExpr_HWord(0)));
+    addStmtToIRSB(to, IRStmt_Put(WORDS(addresses) + 8 * r->number, value));
+}
+
+/* Words get numbers in the order in which they are stored. False if they are too many. */
+static Bool number_words(Program *program)
+{
+    UInt addresses = 0, values = 0;
+    for (UInt i = 0; i < c.request_count; i++) {
+        WordRequest *r = &c.requests[i];
+        if (!r->used)
+            continue;
+        if (r->is_address) {
+            if (addresses == MAX_ADDRESSES)
+                return False;
+            program->spans[addresses] = r->span > 63 ? 63 : r->span - 1;
+            r->number = addresses++;
+        } else {
+            if (values == MAX_VALUES)
+                return False;
+            r->number = values++;
+        }
+    }
+    return True;
+}
+
+static void renumber(UShort *op)
+{
+    switch (op[0]) {
+    case OP_LOAD:
+    case OP_STORE:
+    case OP_FILL:
+    case OP_GATHER:
+    case OP_FP_READ: op[2] = c.requests[op[2]].number; break;
+    case OP_SELECT:
+    case OP_PERMUTE: op[3] = c.requests[op[3]].number; break;
+    case OP_FP_WRITE: op[1] = c.requests[op[1]].number; break;
+    default: break;
+    }
+}
+
+/* The halves of a permutation's index follow each other. */
+static Program *program_of_block(void)
+{
+    Program *p = VG_(calloc)("program", 1, sizeof *p);
+    if (!number_words(p)) {
+        VG_(free)(p);
+        return NULL;
+    }
+    for (UInt i = 0; i < c.op_count; i++)
+        renumber(&c.code[c.op_starts[i]]);
+    p->groups = c.groups;
+    p->code = VG_(malloc)("program.code", (c.code_used + c.puts_used + 1) * sizeof(UShort));
+    VG_(memcpy)(p->code, c.code, c.code_used * sizeof(UShort));
+    VG_(memcpy)(p->code + c.code_used, c.puts, c.puts_used * sizeof(UShort));
+    p->exits = VG_(calloc)("program.exits", c.exit_count, sizeof(Exit));
+    p->exit_count = c.exit_count;
+    for (UInt e = 0; e < c.exit_count; e++) {
+        UInt addresses = 0;
+        for (UInt i = 0; i < c.exits[e].requests_before; i++)
+            addresses += c.requests[i].used && c.requests[i].is_address;
+        p->exits[e] = (Exit){.code_end = c.exits[e].code_end,
+                             .puts = c.code_used + c.exits[e].puts,
+                             .puts_end = c.code_used + c.exits[e].puts_end,
+                             .addresses = addresses,
+                             .overlapping = c.exits[e].overlapping};
+    }
+    return p;
+}
+
+static void add_call(IRSB *to, void *function, const HChar *name, void *argument)
+{
+    IRDirty *d = unsafeIRDirty_0_N(2, name, VG_(fnptr_to_fnentry)(function),
+                                   mkIRExprVec_2(IRExpr_GSPTR(), mkIRExpr_HWord((HWord)argument)));
+    /* The words behind the registers change; Valgrind must be told of some part. */
+    d->nFxState = 1;
+    d->fxState[0].fx = Ifx_Read;
+    d->fxState[0].offset = offsetof(VexGuestAMD64State, guest_RAX);
+    d->fxState[0].size = 8;
+    d->fxState[0].nRepeats = d->fxState[0].repeatLen = 0;
+    addStmtToIRSB(to, IRStmt_Dirty(d));
+}
+
+static VG_REGPARM(2) void block_is_lost(UChar *guest, void *nothing)
+{
+    record_possible("a block of code was too large for its labels to be followed");
+}
+
+IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout,
+                       const VexGuestExtents *extents, const VexArchInfo *host, IRType word,
+                       IRType host_word)
+{
+    IRSB *to = deepCopyIRSBExceptStmts(in);
+    Int first = 0;
+    while (first < in->stmts_used && in->stmts[first]->tag != Ist_IMark)
+        addStmtToIRSB(to, in->stmts[first++]);
+    compile_block(in, first);
+    Program *program = c.overflow ? NULL : program_of_block();
+    if (!program) {
+        add_call(to, block_is_lost, "block_is_lost", NULL);
+        for (Int i = first; i < in->stmts_used; i++)
+            addStmtToIRSB(to, in->stmts[i]);
+        return to;
+    }
+    Bool idle = c.op_count == 0 && c.puts_used == 0;
+    if (!idle)
+        add_call(to, enter_block, "enter_block", program);
+    UInt exit = 0, next = 0;
+    for (Int i = first; i < in->stmts_used; i++) {
+        UInt until = next;
+        while (until < c.request_count && c.requests[until].statement == i)
+            until++;
+        for (UInt k = next; k < until; k++) {
+            if (c.requests[k].used && !c.requests[k].after)
+                store_word(to, &c.requests[k], NULL);
+        }
+        if (in->stmts[i]->tag == Ist_Exit && !idle)
+            addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord(exit++)));
+        addStmtToIRSB(to, in->stmts[i]);
+        for (UInt k = next; k < until; k++) {
+            if (c.requests[k].used && c.requests[k].after)
+                store_word(to, &c.requests[k], in->stmts[i]);
+        }
+        next = until;
+    }
+    if (!idle)
+        addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord(exit)));
+    return to;
+}
