@@ -24,6 +24,9 @@ pub struct PlannedStep {
     pub env: Vec<(Bytes, Bytes)>,
     /// The id of its run.
     pub run: String,
+    /// True if its run was made from the log of another tool. Such a log may lack redirections, and
+    /// then the script does, too.
+    pub is_imported: bool,
     /// Its recorded activities. Of a step that is the run's whole command: all of the run's.
     pub members: Vec<ActivityKey>,
     /// True if its script is the run's whole command.

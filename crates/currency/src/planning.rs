@@ -95,6 +95,7 @@ fn described(group: &StepGroup<'_>, at: usize) -> Result<PlannedStep> {
         env: environment_of(&recording.details, group.env),
         cwd: base,
         run: recording.details.summary.id.clone(),
+        is_imported: recording.details.imported.is_some(),
         members: step
             .members
             .iter()

@@ -14,6 +14,7 @@ mod lifetime;
 mod literal;
 mod nextflow;
 mod probe;
+mod repeated;
 mod round_trip;
 mod size;
 mod spade;

@@ -9,12 +9,15 @@
 //! | [`work_list`] | Which of the steps may run? |
 //! | [`hazards`] | What must the user agree to before? |
 //! | [`execution`] | In which order do they run? |
+//! | [`output_states`] | Has the step touched any of its outputs? |
 //! | [`set_aside`] | What becomes of the old outputs? |
 //! | [`divergence`] | Why does a step give other bytes from the same inputs? |
 
 pub mod divergence;
 pub mod execution;
 pub mod hazards;
+mod inode_state;
+pub mod output_states;
 pub mod set_aside;
 pub mod work_list;
 

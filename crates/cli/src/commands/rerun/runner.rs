@@ -14,13 +14,16 @@ use backstory_query as query;
 use backstory_replay::rerun::PlannedStep;
 use backstory_replay::rerun::execution::StepRunner;
 use backstory_replay::rerun::hazards::outputs_made_anew;
+use backstory_replay::rerun::output_states::OutputStates;
 use backstory_store::{GraphStore, Store};
 use backstory_vocabulary::{ContentsMode, Word};
 use backstory_workflow::paths::base_name;
 
+use crate::commands::near;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork};
 use crate::error::{Failure, complain};
+use crate::text::when;
 
 /// The begin of the name of a run that repeats another.
 const PREFIX: &str = "rerun-of-";
@@ -128,21 +131,25 @@ impl StepRunner for StepRecorder {
         }
         let summary = tempfile::NamedTempFile::new()?;
         let mut command = self.command(step, summary.path());
-        let printed = match self.grouped {
-            true => Some(PrintedOutput::of(&mut command)?),
-            false => None,
-        };
+        let printed = PrintedOutput::of(&mut command, self.grouped, step.is_imported)?;
         if self.apart && printed.is_none() {
             command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
         }
+        let states = OutputStates::of(step);
         let status = ended(command.spawn()?, started)?;
+        // Natively recorded steps may leave an equal output alone (`cmp new out || mv new out`).
+        let missed = step.is_imported && status == 0 && states.are_untouched(step);
+        let why = missed.then(|| untouched(step, printed.as_ref()));
         if let Some(printed) = printed {
-            printed.pass_on(self.apart)?;
+            printed.pass_on(self.apart, missed)?;
         }
         // The signal that ends this program may have ended the step: its outputs are put back.
         ending::unless_ended();
         if status != 0 {
             return Ok(status);
+        }
+        if let Some(why) = why {
+            return Err(io::Error::other(why));
         }
         match killed(&self.store, summary.path()) {
             Ok(None) => {}
@@ -175,6 +182,26 @@ fn killed(store: &Path, summary: &Path) -> Result<Option<String>, Failure> {
     }))
 }
 
+/// The sentence on an imported step that has touched no output.
+fn untouched(step: &PlannedStep, printed: Option<&PrintedOutput>) -> String {
+    let first = step.outputs.first().map(|(path, _)| near(path));
+    let outputs = match (first, step.outputs.len()) {
+        (Some(first), 1) => format!("did not write {first}"),
+        (first, _) => format!(
+            "wrote none of its outputs, such as {}",
+            first.unwrap_or_default()
+        ),
+    };
+    let bytes = printed.map_or(0, PrintedOutput::bytes);
+    let hidden = match bytes {
+        0 => String::new(),
+        _ => format!("; its standard output ({}) is not shown", when::size(bytes)),
+    };
+    format!(
+        "it {outputs}: the imported record has no redirection to it{hidden}; run the command yourself under backstory record"
+    )
+}
+
 fn remove(output: &Path) -> io::Result<()> {
     match output.symlink_metadata() {
         Ok(found) if !found.is_dir() => std::fs::remove_file(output),
@@ -193,35 +220,49 @@ fn ended(mut child: Child, started: &dyn Fn(u32)) -> io::Result<i32> {
 /// The output of a step that is printed when the step has ended.
 struct PrintedOutput {
     out: File,
-    /// `None`: standard output and errors are the same file here, so they stay in order.
+    /// `None`: errors are in the same file, so they stay in order, or were printed already.
     errors: Option<File>,
 }
 
 impl PrintedOutput {
-    fn of(command: &mut Command) -> io::Result<PrintedOutput> {
+    /// Redirects what the step prints. `grouped`: all of it, so that no other step prints in
+    /// between. `apart`: standard output alone, because it may be what belongs into a file.
+    fn of(command: &mut Command, grouped: bool, apart: bool) -> io::Result<Option<PrintedOutput>> {
+        if !grouped && !apart {
+            return Ok(None);
+        }
         let file =
             |fd: &dyn AsFd| rustix::fs::fstat(fd.as_fd()).map(|found| (found.st_dev, found.st_ino));
         let one = match (file(&io::stdout()), file(&io::stderr())) {
-            (Ok(out), Ok(errors)) => out == errors,
+            (Ok(out), Ok(errors)) => out == errors && !apart,
             _ => false,
         };
         let out = tempfile::tempfile()?;
-        let errors = match one {
-            true => None,
-            false => Some(tempfile::tempfile()?),
+        let errors = match grouped && !one {
+            true => Some(tempfile::tempfile()?),
+            false => None,
         };
         command.stdout(out.try_clone()?);
-        command.stderr(errors.as_ref().unwrap_or(&out).try_clone()?);
-        Ok(PrintedOutput { out, errors })
+        if grouped {
+            command.stderr(errors.as_ref().unwrap_or(&out).try_clone()?);
+        }
+        Ok(Some(PrintedOutput { out, errors }))
     }
 
-    fn pass_on(mut self, apart: bool) -> io::Result<()> {
+    /// The size of what is printed on standard output. 0 if unknown.
+    fn bytes(&self) -> u64 {
+        self.out.metadata().map_or(0, |found| found.len())
+    }
+
+    /// Prints it. `apart`: on standard error. `silent`: errors only.
+    fn pass_on(mut self, apart: bool, silent: bool) -> io::Result<()> {
         // Both locks, so that no other step prints in between.
         let (mut stdout, mut stderr) = (io::stdout().lock(), io::stderr().lock());
         self.out.rewind()?;
-        match apart {
-            true => io::copy(&mut self.out, &mut stderr)?,
-            false => io::copy(&mut self.out, &mut stdout)?,
+        match (silent, apart) {
+            (true, _) => 0,
+            (false, true) => io::copy(&mut self.out, &mut stderr)?,
+            (false, false) => io::copy(&mut self.out, &mut stdout)?,
         };
         stdout.flush()?;
         if let Some(mut errors) = self.errors {

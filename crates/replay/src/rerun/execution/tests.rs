@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::super::Reason;
+use super::super::output_states::OutputStates;
 use super::*;
 
 struct Silent;
@@ -57,6 +58,7 @@ impl Bench {
             cwd: b"/"[..].into(),
             env: Vec::new(),
             run: String::new(),
+            is_imported: false,
             members: Vec::new(),
             is_whole_run: false,
             contents: None,
@@ -190,4 +192,35 @@ fn a_forced_step_runs_although_it_is_current() {
     let (done, ran) = bench.done(&steps, "x", 1, false, &[0]);
     assert_eq!(ran, ["first"]);
     assert_eq!(done, [StepOutcome::Again(Vec::new()), StepOutcome::Current]);
+}
+
+#[test]
+fn a_step_has_touched_its_outputs_if_one_was_made_replaced_written_or_removed() {
+    let bench = Bench::new();
+    let (one, two) = (bench.path("p/one"), bench.path("p/two"));
+    std::fs::write(&one, "1").unwrap();
+    let mut step = bench.step("s", "p/one", &[], true);
+    step.outputs.push((bench.bytes("p/two"), None));
+    let touched_by = |act: &dyn Fn()| {
+        let before = OutputStates::of(&step);
+        // A change within one tick of the clock has the same time.
+        std::thread::sleep(Duration::from_millis(20));
+        act();
+        !before.are_untouched(&step)
+    };
+    assert!(!touched_by(&|| assert_eq!(
+        std::fs::read(&one).unwrap(),
+        b"1"
+    )));
+    assert!(touched_by(&|| std::fs::write(&one, "1").unwrap()));
+    assert!(touched_by(&|| assert_eq!(
+        std::fs::copy(&one, &two).unwrap(),
+        1
+    )));
+    assert!(touched_by(&|| std::fs::rename(&two, &one).unwrap()));
+    assert!(touched_by(&|| std::fs::remove_file(&one).unwrap()));
+    assert!(!touched_by(&|| {}));
+    std::os::unix::fs::symlink(bench.path("file"), &one).unwrap();
+    std::fs::write(bench.path("file"), "1").unwrap();
+    assert!(touched_by(&|| std::fs::write(&one, "2").unwrap()));
 }

@@ -3,10 +3,11 @@
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use backstory_workflow::paths::to_path;
+
+use crate::rerun::inode_state::InodeState;
 
 /// The file with the list: fields of all entries, each ended by a NUL.
 const MANIFEST: &str = "manifest";
@@ -25,42 +26,6 @@ enum Former {
     Link(Vec<u8>),
     /// A directory or a device, which is left alone.
     Other,
-}
-
-/// The inode of a file, and its last change. Both are equal only if nothing has changed the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct InodeState {
-    device: u64,
-    inode: u64,
-    /// The status-change time in ns.
-    changed: i128,
-}
-
-impl InodeState {
-    fn of(found: &Metadata) -> InodeState {
-        InodeState {
-            device: found.dev(),
-            inode: found.ino(),
-            changed: i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec()),
-        }
-    }
-
-    fn text(&self) -> Vec<u8> {
-        format!("{} {} {}", self.device, self.inode, self.changed).into_bytes()
-    }
-
-    fn parse(text: &[u8]) -> Option<InodeState> {
-        let mut numbers = std::str::from_utf8(text).ok()?.split(' ');
-        Some(InodeState {
-            device: numbers.next()?.parse().ok()?,
-            inode: numbers.next()?.parse().ok()?,
-            changed: numbers.next()?.parse().ok()?,
-        })
-    }
-
-    fn is_same_inode(&self, other: &InodeState) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
-    }
 }
 
 /// An output.
