@@ -41,6 +41,13 @@ function fish_prompt; printf 'ready %s>' $typed; end
 The prompt has the number of lines that were typed, because fish draws it more than once.
 """
 
+SETTLED = {"fish": ".local/share/fish/generated_completions"}
+"""A directory that the first start of a shell makes.
+
+Without it, fish reads all manual pages in the background, for about a minute. That would compete
+with both shells for the processors.
+"""
+
 PATIENCE = 30
 """Seconds after which a shell without a prompt counts as hanging."""
 
@@ -104,6 +111,8 @@ def measure(shell: str, rounds: int, backstory: str, base: Path) -> list[dict[st
         name, text = STARTUP[shell]
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
+        if shell in SETTLED:
+            (home / SETTLED[shell]).mkdir(parents=True)
         program = shutil.which(shell) or shell
         for argv in ([program], [backstory, "shell", "--", program]):
             terminals.append(Terminal(argv, home))
