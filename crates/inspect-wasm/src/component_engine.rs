@@ -76,9 +76,15 @@ pub(crate) fn stopped(error: wasmtime::Error) -> UnreadableContent {
 
 /// An error with its first cause, which names the function or import.
 pub(crate) fn because(what: &str, error: &wasmtime::Error) -> UnreadableContent {
-    UnreadableContent(format!("{what}: {}", error.root_cause()))
+    one_line(&format!("{what}: {}", error.root_cause()))
 }
 
 pub(crate) fn whole_chain(error: wasmtime::Error) -> UnreadableContent {
-    UnreadableContent(format!("{error:#}"))
+    one_line(&format!("{error:#}"))
+}
+
+/// Wasmtime writes bytes one a line. The caller of the worker reads the last line.
+fn one_line(text: &str) -> UnreadableContent {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    UnreadableContent(words.join(" "))
 }

@@ -35,6 +35,7 @@ fn a_component_that_loops_refuses_or_is_of_another_world_is_an_error() {
         (&component, "?", "no node is mine"),
         (&other, "{}", "filter@1.0.0"),
         (b"\0asm nothing", "{}", "not a WebAssembly component"),
+        (b"a text", "{}", "not a WebAssembly component: magic header"),
     ] {
         let failure = judged(component, lines).unwrap_err().to_string();
         assert!(failure.contains(why), "{lines}: {failure}");
