@@ -13,20 +13,26 @@ const LINE: &str = "sort data > middle; uniq middle > out; rm middle";
 /// A place with this configuration of its store. `None` if the worker is not built.
 fn configured(text: &str) -> Option<Place> {
     let place = Place::new();
-    let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name("backstory-inspect");
-    if !built.is_file() {
-        skipped(
-            "expressions and plug-ins",
-            "needs target/debug/backstory-inspect: cargo build --workspace",
-        );
+    if !has_worker(&place, "backstory-inspect") {
         return None;
     }
-    let beside = Path::new(&place.program()).with_file_name("backstory-inspect");
+    configure(&place, text);
+    Some(place)
+}
+
+/// Puts a worker beside the program. False if it is not built.
+fn has_worker(place: &Place, name: &str) -> bool {
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name(name);
+    if !built.is_file() {
+        let why = format!("needs target/debug/{name}: cargo build --workspace");
+        skipped("expressions and plug-ins", &why);
+        return false;
+    }
+    let beside = Path::new(&place.program()).with_file_name(name);
     fs::hard_link(&built, &beside)
         .or_else(|_| backstory_testkit::program::copy(&built, &beside))
         .unwrap();
-    configure(&place, text);
-    Some(place)
+    true
 }
 
 /// Records and indexes a line. Returns what `show` prints about the run.
@@ -215,6 +221,44 @@ fn a_plug_in_that_hangs_is_ended_with_its_children() {
         line.starts_with(mark.as_bytes())
     });
     assert!(!asleep, "a child of the plug-in is still there");
+}
+
+#[test]
+fn a_component_that_pipeline_add_named_judges_the_files_of_a_run() {
+    let Some(place) = configured("") else { return };
+    if !has_worker(&place, "backstory-inspect-wasm") {
+        return;
+    }
+    let component = wat::parse_str(include_str!("drops_all.wat")).unwrap();
+    let path = place.path("filter.wasm");
+    fs::write(&path, component).unwrap();
+    place.stage.user().owns(path.as_ref()).unwrap();
+    let add = |component: &str| {
+        let add = ["pipeline", "add", "plugin", "--name", "w", "--path"];
+        place.run(&[&add[..], &["middle", "--component", component]].concat())
+    };
+    let added = add(&path);
+    assert_eq!((added.status, added.err.as_str()), (0, ""), "{added:?}");
+    let show = shown(&place, LINE);
+    assert!(
+        show.contains("w (plugin): ") && !show.contains("warning"),
+        "{show}"
+    );
+    let files = place.run(&["files", "--all"]).out;
+    assert!(
+        !files.contains("/middle") && files.contains("/out"),
+        "{files}"
+    );
+    assert!(place.run(&["of", "out"]).out.contains("data"));
+    // Without the component the run is indexed, and says so.
+    fs::write(&path, b"no component").unwrap();
+    assert_eq!(place.run(&["store", "rebuild"]).status, 0);
+    let show = place.run(&["show"]).out;
+    assert!(
+        show.contains("filter w") && show.contains("not a WebAssembly component"),
+        "{show}"
+    );
+    assert!(place.run(&["files", "--all"]).out.contains("middle"));
 }
 
 #[test]

@@ -384,6 +384,65 @@ fn a_server_that_is_stopped_is_a_clear_error_and_its_store_answers_when_it_is_ba
         .is_error(2, &["--connection"]);
 }
 
+#[cfg(feature = "postgresql-store")]
+#[test]
+fn runs_are_delivered_to_the_database_of_a_server_also_after_it_was_away() {
+    let (place, _) = two_runs();
+    let group = Place::new();
+    group.record("true");
+    let Some((server, connection)) = server(&place) else {
+        return;
+    };
+    let moved = move_to(&group, &connection);
+    assert_eq!((moved.status, moved.err.as_str()), (0, ""), "{moved:?}");
+    let other = group.stage.store().display().to_string();
+    super::filters::configure(
+        &place,
+        &format!(
+            "[[filter]]\naction = 'drop'\npath = 'middle'\n\n[[store]]\nname = 'group'\ndirectory = '{other}'\n"
+        ),
+    );
+    let control = |args: &[&str]| server.control(&place.stage, args).unwrap();
+    let indexed = || place.run(&["index", "--wait"]);
+    let before = listed(&group);
+    control(&["-m", "fast", "-w", "stop"]);
+    place.record("sort in > middle; uniq middle > third; rm middle");
+    place.quiet();
+    let away = indexed();
+    assert!(
+        away.status == 0 && away.err.contains("group"),
+        "a server that is away stops nothing: {away:?}"
+    );
+    let pending = place.run(&["pipeline", "show"]).out;
+    assert!(
+        pending.contains("to deliver") && pending.contains("cannot connect"),
+        "{pending}"
+    );
+    assert!(place.run(&["of", "third"]).out.contains("in"));
+    control(&["-w", "start"]);
+    place.record("cat third > fourth");
+    place.quiet();
+    let back = indexed();
+    assert_eq!((back.status, back.err.as_str()), (0, ""), "{back:?}");
+    let shown = place.run(&["pipeline", "show"]).out;
+    assert!(shown.contains("all runs delivered"), "{shown}");
+    assert!(listed(&group) >= before + 2);
+    // The group's database has the lineage, and not what the filter took.
+    let of = group.run(&["of", &place.path("fourth")]).out;
+    assert!(of.contains("sort in") && !of.contains("/middle"), "{of}");
+    let rows = "SELECT count(*) FROM backstory_rows";
+    let rows = server.query(&place.stage, "bank", rows).unwrap();
+    assert!(rows.trim().parse::<u32>().unwrap() > 0, "{rows}");
+    indexed();
+    assert_eq!(
+        server
+            .query(&place.stage, "bank", "SELECT count(*) FROM backstory_rows")
+            .unwrap(),
+        rows,
+        "nothing is delivered twice"
+    );
+}
+
 /// The database refuses to remove the runs of another role.
 #[cfg(feature = "postgresql-store")]
 #[test]
