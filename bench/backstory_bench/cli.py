@@ -1,6 +1,7 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `bytes`, `durability`, `engines`, `inspected`, `prompt` and `tpcc` are of the same kind.
+The commands `bytes`, `durability`, `engines`, `inspected`, `prompt` and `tpcc` are of the same
+kind.
 """
 
 from __future__ import annotations
