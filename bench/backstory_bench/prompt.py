@@ -44,8 +44,8 @@ The prompt has the number of lines that were typed, because fish draws it more t
 SETTLED = {"fish": ".local/share/fish/generated_completions"}
 """A directory that the first start of a shell makes.
 
-Without it, fish reads all manual pages in the background, for about a minute. That would compete
-with both shells for the processors.
+Without it, fish reads all manual pages in the background. That would compete with both shells for
+the processors.
 """
 
 PATIENCE = 30
