@@ -3,6 +3,7 @@
  * In: slots. Out: `c.code`. Invariant: each operation defines new slots, so that a slot's label
  * never changes while the program is interpreted. */
 #include "compile.h"
+#include "encoding.h"
 
 Compilation c;
 
@@ -31,32 +32,9 @@ static Bool is_run(const Slot *slots, UInt n)
     return True;
 }
 
-static Bool all_empty(const Slot *slots, UInt n)
-{
-    for (UInt i = 0; i < n; i++) {
-        if (slots[i] != EMPTY_SLOT)
-            return False;
-    }
-    return True;
-}
-
-/* Empty slots follow each other, so a list of them is a run, too. */
-static UInt write_list(UShort *to, const Slot *slots, UInt n)
-{
-    if (is_run(slots, n) || all_empty(slots, n)) {
-        to[0] = 0;
-        to[1] = slots[0];
-        return 2;
-    }
-    to[0] = 1;
-    for (UInt i = 0; i < n; i++)
-        to[1 + i] = slots[i];
-    return 1 + n;
-}
-
 void append_list(const Slot *slots, UInt n)
 {
-    c.code_used += write_list(&c.code[c.code_used], slots, n);
+    c.code_used += encode_list(&c.code[c.code_used], slots, n);
 }
 
 Slot new_slots(UInt n)

@@ -240,6 +240,24 @@ static void new_pipe(Int *fds)
     s->written = s->read = 0;
 }
 
+/* A file got another name. It may have been written under the former one, by any process. */
+static void new_name(Int directory, const HChar *name)
+{
+    SysRes fd = VG_(do_syscall)(__NR_openat, directory, (UWord)name,
+                                010000000 | 0400000 | 02000000 /* O_PATH|O_NOFOLLOW|O_CLOEXEC */, 0,
+                                0, 0, 0, 0);
+    const HChar *path = NULL;
+    if (sr_isError(fd))
+        return;
+    Entity *e = entity_of_fd(sr_Res(fd));
+    if (e && e->kind == KIND_FILE && VG_(resolve_filename)(sr_Res(fd), &path) && path) {
+        VG_(free)(e->path);
+        e->path = VG_(strdup)("entity.path", path);
+        record_name(e);
+    }
+    VG_(close)(sr_Res(fd));
+}
+
 void after_call(ThreadId tid, UInt call, UWord *args, UInt count, SysRes result)
 {
     if (sr_isError(result))
@@ -277,6 +295,11 @@ void after_call(ThreadId tid, UInt call, UWord *args, UInt count, SysRes result)
     case __NR_splice:
         moved(args[0], args[2], pointed(args[1], n), pointed(args[3], n), n, False);
         break;
+    case __NR_rename:
+    case __NR_link: new_name(-100 /* AT_FDCWD */, (const HChar *)args[1]); break;
+    case __NR_renameat:
+    case __NR_linkat:
+    case 316: /* renameat2 */ new_name((Int)args[2], (const HChar *)args[3]); break;
     case __NR_tee: moved(args[0], args[1], CURRENT, CURRENT, n, True); break;
     default: break;
     }

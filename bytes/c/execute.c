@@ -1,6 +1,8 @@
 /* See execute.h and program.h. */
 #include "execute.h"
 
+#include "variants.h"
+
 Thread *running;
 static Thread **threads;
 
@@ -40,14 +42,33 @@ static inline Label item(const Label *slots, List list, UInt i)
     return slots[list.run ? list.items[0] + i : list.items[i]];
 }
 
-/* Eight labels at once. */
-typedef UInt EightLabels __attribute__((vector_size(32), aligned(4), may_alias));
+/* Two labels at once. */
+typedef ULong TwoLabels __attribute__((aligned(4), may_alias));
 
-static inline Label any_of_eight(EightLabels e)
+static inline Bool any_of_eight(const Label *labels)
 {
-    typedef ULong FourWords __attribute__((vector_size(32)));
-    FourWords w = (FourWords)e;
-    return (w[0] | w[1] | w[2] | w[3]) != 0;
+    const TwoLabels *two = (const TwoLabels *)labels;
+    return (two[0] | two[1] | two[2] | two[3]) != 0;
+}
+
+static inline Bool copy_eight(Label *to, const Label *from)
+{
+    TwoLabels *a = (TwoLabels *)to;
+    const TwoLabels *b = (const TwoLabels *)from;
+    ULong p = b[0], q = b[1], r = b[2], s = b[3];
+    a[0] = p;
+    a[1] = q;
+    a[2] = r;
+    a[3] = s;
+    return (p | q | r | s) != 0;
+}
+
+static inline void clear_run(Label *to, UInt n)
+{
+    if (n & 1)
+        to[--n] = 0;
+    for (; n; n -= 2)
+        *(TwoLabels *)&to[n - 2] = 0;
 }
 
 static inline void store_label(Addr a, Label label)
@@ -59,13 +80,17 @@ static inline void store_label(Addr a, Label label)
 static inline Label gather(Label *to, const Label *slots, List list, UInt n)
 {
     Label any = 0;
-    if (list.run && n == 8) {
-        EightLabels eight = *(const EightLabels *)&slots[list.items[0]];
-        *(EightLabels *)to = eight;
-        return any_of_eight(eight);
+    if (list.run) {
+        const Label *from = &slots[list.items[0]];
+        UInt i = 0;
+        for (; i + 8 <= n; i += 8)
+            any |= copy_eight(to + i, from + i);
+        for (; i < n; i++)
+            any |= to[i] = from[i];
+        return any;
     }
     for (UInt i = 0; i < n; i++)
-        any |= to[i] = item(slots, list, i);
+        any |= to[i] = slots[list.items[i]];
     return any;
 }
 
@@ -96,10 +121,9 @@ static inline const UShort *do_load(Thread *t, const UShort *pc)
     Label *to = &t->slots[pc[2]];
     const Label *from = &shadow[a & ADDRESS_MASK];
     if (!labelled(a, n - 1))
-        for (UInt i = 0; i < n; i++)
-            to[i] = 0;
+        clear_run(to, n);
     else if (n == 8)
-        *(EightLabels *)to = *(const EightLabels *)from;
+        copy_eight(to, from);
     else
         for (UInt i = 0; i < n; i++)
             to[i] = from[i];
@@ -221,22 +245,21 @@ static inline const UShort *do_unite(Thread *t, UShort op, const UShort *pc)
         return pc + 3;
     }
     *to = 0;
-    if (t->labelled >> pc[3] & 1 &&
-        (n != 8 || any_of_eight(*(const EightLabels *)&t->slots[pc[2]])))
+    if (t->labelled >> pc[3] & 1 && (n != 8 || any_of_eight(&t->slots[pc[2]])))
         *to = unite_run(&t->slots[pc[2]], n);
     return pc + 4;
 }
 
 /* Registers that the block changed. A write of no label over no label is skipped by the bits of
    the groups alone. */
-static inline void put_registers(Thread *t, const Program *program, const Exit *exit)
+static inline void put_registers(Thread *t, const Variant *variant)
 {
-    const UShort *pc = program->code + exit->puts, *end = program->code + exit->puts_end;
+    const UShort *pc = variant->code_end, *end = variant->puts_end;
     ULong before = t->labelled;
     /* Sources are read before registers are written, if the same register is both. */
     Label copies[REGISTERS];
     UInt copied = 0;
-    for (const UShort *at = pc; exit->overlapping && at < end;) {
+    for (const UShort *at = pc; variant->overlapping && at < end;) {
         List list = list_at(at + 4, at[1]);
         if ((before >> at[2] | before >> at[3]) & 1) {
             gather(&copies[copied], t->slots, list, at[1]);
@@ -253,7 +276,7 @@ static inline void put_registers(Thread *t, const Program *program, const Exit *
         if (idle)
             continue;
         Label *to = &t->slots[offset], any;
-        if (exit->overlapping) {
+        if (variant->overlapping) {
             any = gather(to, copies, (List){NULL, &(UShort){copied}, True}, n);
             copied += n;
         } else {
@@ -262,16 +285,15 @@ static inline void put_registers(Thread *t, const Program *program, const Exit *
         if (any == 0 && n < group_size(group)) {
             const Label *whole = &t->slots[group_start(group)];
             for (UInt i = 0; i < group_size(group); i += 8)
-                any |= any_of_eight(*(const EightLabels *)(whole + i));
+                any |= any_of_eight(whole + i);
         }
         t->labelled = (t->labelled & ~(1ULL << group)) | (ULong)(any != 0) << group;
     }
 }
 
-static __attribute__((noinline)) void run_program(Thread *t, const Program *program,
-                                                  const Exit *exit)
+static __attribute__((noinline)) void run_program(Thread *t, const Variant *variant)
 {
-    const UShort *pc = program->code, *end = program->code + exit->code_end;
+    const UShort *pc = variant->code, *end = variant->code_end;
     while (pc < end) {
         UShort op = *pc++;
         switch (op) {
@@ -288,20 +310,21 @@ static __attribute__((noinline)) void run_program(Thread *t, const Program *prog
         default: pc = do_fp(t, op, pc); break;
         }
     }
-    put_registers(t, program, exit);
+    put_registers(t, variant);
 }
 
 static inline void execute_pending(Thread *t, Words *words)
 {
-    const Program *program = words->pending;
+    Program *program = words->pending;
     if (!program || words->exit == NO_EXIT)
         return;
-    const Exit *exit = &program->exits[words->exit];
-    ULong touched = t->labelled & program->groups;
+    Exit *exit = &program->exits[words->exit];
+    ULong groups = t->labelled & program->groups, accesses = 0;
+    /* Accesses beyond 64 share their bits. */
     for (UInt i = 0; i < exit->addresses; i++)
-        touched |= labelled(words->addresses[i], program->spans[i]);
-    if (UNLIKELY(touched != 0))
-        run_program(t, program, exit);
+        accesses |= (ULong)(labelled(words->addresses[i], program->spans[i]) != 0) << (i & 63);
+    if (UNLIKELY((groups | accesses) != 0))
+        run_program(t, variant_of(program, exit, groups, accesses));
 }
 
 VG_REGPARM(2) void enter_block(UChar *guest, Program *program)

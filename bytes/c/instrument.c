@@ -123,6 +123,7 @@ static Program *program_of_block(void)
     VG_(memcpy)(p->code + c.code_used, c.puts, c.puts_used * sizeof(UShort));
     p->exits = VG_(calloc)("program.exits", c.exit_count, sizeof(Exit));
     p->exit_count = c.exit_count;
+    p->slots = c.next_slot;
     for (UInt e = 0; e < c.exit_count; e++) {
         UInt addresses = 0;
         for (UInt i = 0; i < c.exits[e].requests_before; i++)

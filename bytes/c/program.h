@@ -48,8 +48,10 @@ enum {
 
 typedef struct {
     UInt code_end, puts, puts_end;
-    UShort addresses; /* how many were stored when this exit is taken */
-    Bool overlapping; /* the writes read registers that they also write */
+    UShort addresses;         /* how many were stored when this exit is taken */
+    Bool overlapping;         /* the writes read registers that they also write */
+    struct Variant *variants; /* variants.h */
+    UInt made;                /* how many were made */
 } Exit;
 
 typedef struct {
@@ -57,6 +59,7 @@ typedef struct {
     UShort *code;
     Exit *exits;
     UShort exit_count;
+    UInt slots;                 /* all are below */
     UChar spans[MAX_ADDRESSES]; /* bytes of each access, less one */
 } Program;
 

@@ -113,6 +113,12 @@ static void put_entity(Entity *e)
     put_string(e->path);
 }
 
+void record_name(Entity *e)
+{
+    e->recorded = False;
+    put_entity(e);
+}
+
 static void put_blocks(UInt low, UInt high)
 {
     for (Block *b = block_of(low); b < blocks + block_count && b->first <= high; b++) {

@@ -19,6 +19,9 @@ void record_mapped(Entity *entity, ULong offset, Addr a, ULong n);
 /* The kernel moved bytes from one to the other. */
 void record_move(Entity *from, ULong from_offset, Entity *to, ULong to_offset, ULong n, ULong tick);
 
+/* The entity has another path now. */
+void record_name(Entity *entity);
+
 /* From here on, what this image writes may depend on everything that it has read. */
 void record_possible(const HChar *reason);
 
