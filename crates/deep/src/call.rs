@@ -178,6 +178,14 @@ impl Call {
         }
     }
 
+    /// Bytes of all sections.
+    pub(crate) fn length(&self) -> usize {
+        self.sections
+            .iter()
+            .map(|section| section.bytes.len())
+            .sum()
+    }
+
     /// Adds the rest of a call that did not fit into one record.
     pub(crate) fn extend(&mut self, rest: Call) {
         for section in rest.sections {

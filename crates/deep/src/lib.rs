@@ -9,14 +9,18 @@
 //!
 //! Absent: what a call means, and the moment of writing, which belongs to `session`.
 
+pub mod address;
 pub mod call;
+mod connections;
 pub mod coverage;
 pub mod digest;
 pub mod error;
 pub mod facts;
 pub mod log;
 mod merged;
+mod request_walk;
 pub mod requests;
+mod search;
 mod stream;
 pub mod writer;
 
@@ -26,6 +30,6 @@ pub use error::Error;
 pub use facts::{DeepEnd, DeepHeader};
 pub use log::{DeepDamage, DeepLog, DeepProcess};
 pub use merged::ProcessCalls;
-pub use requests::{Request, Role};
+pub use requests::{Part, Request, Role};
 pub use stream::ThreadCalls;
 pub use writer::{Compression, DeepWriter};

@@ -218,6 +218,16 @@ impl DeepLog {
         self.len() == 0
     }
 
+    /// The bytes of the file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.map.bytes()
+    }
+
+    /// The chunks of all threads.
+    pub(crate) fn all_chunks(&self) -> impl Iterator<Item = &ChunkPlace> {
+        self.streams.values().flat_map(BTreeMap::values)
+    }
+
     /// The chunks of a thread, by their number.
     pub(crate) fn chunks(
         &self,

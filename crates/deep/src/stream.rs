@@ -7,6 +7,10 @@ use crate::log::{ChunkPlace, DeepLog};
 use backstory_abi::{DONE, DeepRecord, deep};
 use std::collections::VecDeque;
 
+/// Most bytes of one call. A call that has more is cut there. Linux moves fewer at once into a
+/// socket or pipe.
+const MOST_BYTES: usize = 256 << 20;
+
 /// Most calls that can be incomplete at once: one for each nested signal handler.
 const MOST_PENDING: usize = 64;
 
@@ -110,7 +114,10 @@ impl<'a> ThreadCalls<'a> {
         let whole = match known {
             Some(index) => {
                 let mut whole = self.pending.remove(index);
-                whole.extend(call);
+                match whole.length() + call.length() <= MOST_BYTES {
+                    true => whole.extend(call),
+                    false => whole.is_cut = true,
+                }
                 whole
             }
             None => call,

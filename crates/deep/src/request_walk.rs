@@ -1,0 +1,75 @@
+//! The requests that the processes of a run served or made: units of work on a connection.
+//!
+//! In: deep streams. Out: one [`Request`] for each read-write pair on an accepted connection, and
+//! for each write-read pair on a connection that the process itself made.
+//!
+//! - A request of a server begins with the first bytes that it reads after it last wrote. It ends
+//!   with its last write before the next such read, or with the close.
+//! - A call belongs to the request on which its thread worked last.
+//! - A child by `fork`, and a program that it executes, goes on with the connections of its parent.
+//!   Calls of a child that works on no connection belong to the request that it was made for.
+//!
+//! Memory: the open connections, and the requests.
+
+use crate::call::Call;
+use crate::connections::ProcessConnections;
+use crate::log::{DeepLog, DeepProcess};
+use crate::requests::{Part, Request};
+use std::collections::HashMap;
+
+/// Most files that are named for one request.
+const MOST_FILES: usize = 1000;
+
+impl DeepLog {
+    /// The requests of all processes, in the order of their beginning.
+    pub fn requests(&self) -> Vec<Request> {
+        self.walk_requests(|_, _, _| {})
+    }
+
+    /// The same. `visit` gets each call with the request that it was made for, if any: its
+    /// [`Request::id`]. Processes come one after the other; each walk gives the same ids.
+    pub fn walk_requests(
+        &self,
+        mut visit: impl FnMut(&DeepProcess, &Call, Option<(usize, Part)>),
+    ) -> Vec<Request> {
+        let mut all = Vec::new();
+        let mut accepted = 0;
+        // The state that a new process or program finds, by its process id.
+        let mut inherited: HashMap<u32, ProcessConnections> = HashMap::new();
+        for process in self.processes() {
+            let mut state = inherited.remove(&process.own_pid).unwrap_or_default();
+            for call in self.process_calls(process.epoch) {
+                let belongs = state.take(process, &call, &mut accepted, &mut all);
+                if let Some(child) = state.child(&call) {
+                    let request = belongs.map(|(id, _)| id);
+                    inherited.insert(child, state.passed_on(request));
+                }
+                if let Some(request) = belongs.and_then(|(id, _)| all.get_mut(id)) {
+                    count(request, &call);
+                }
+                visit(process, &call, belongs);
+            }
+            let origin = state.origin();
+            inherited.insert(process.own_pid, state.passed_on(origin));
+        }
+        all.sort_by_key(|request| request.began);
+        all
+    }
+}
+
+/// Counts a call of a request, and the file that it opened.
+fn count(request: &mut Request, call: &Call) {
+    const OPEN: &[u16] = &[2, 85, 257];
+    if call.is_fact() {
+        return;
+    }
+    request.calls += 1;
+    let path = call.path().unwrap_or_default();
+    if !OPEN.contains(&call.number) || call.result < 0 || path.is_empty() {
+        return;
+    }
+    let known = request.files.iter().any(|known| known == path);
+    if !known && request.files.len() < MOST_FILES {
+        request.files.push(path.to_vec());
+    }
+}

@@ -1,0 +1,200 @@
+//! A deep log that was cut or changed anywhere: what stands before is read, the rest is reported,
+//! and no reader panics.
+#![allow(clippy::unwrap_used)]
+
+use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, DeepRecord, deep};
+use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A call with one section.
+fn record(call: u16, flags: u8, time: u64, fd: i32, result: i64, section: (u16, &[u8])) -> Vec<u8> {
+    let (kind, bytes) = section;
+    let size = DeepRecord::SIZE + 8 + bytes.len().next_multiple_of(8);
+    let mut out = vec![DONE as u8, flags];
+    out.extend(call.to_le_bytes());
+    out.extend((size as u32).to_le_bytes());
+    out.extend(time.to_le_bytes());
+    out.extend(1u32.to_le_bytes());
+    out.extend(fd.to_le_bytes());
+    out.extend(result.to_le_bytes());
+    out.extend([0; 16]);
+    out.extend(kind.to_le_bytes());
+    out.extend(1u16.to_le_bytes());
+    out.extend((bytes.len() as u32).to_le_bytes());
+    out.extend(bytes);
+    out.resize(size, 0);
+    out
+}
+
+fn chunk(epoch: u64, tid: u32, seq: u32, records: &[Vec<u8>]) -> Vec<u8> {
+    let records = records.concat();
+    let head = Chunk {
+        magic: CHUNK_MAGIC,
+        pid: 10,
+        tid,
+        epoch,
+        seq,
+        ppid: 1,
+        next: (Chunk::SIZE + records.len()) as u64,
+        flags: CHUNK_DEEP,
+        ..Chunk::default()
+    };
+    [&head.to_bytes()[..], &records].concat()
+}
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const ACCEPT: u16 = 288;
+
+/// A server with two threads: each accepts a connection, reads twice and writes. One read goes on
+/// in the next chunk.
+fn sample(path: &Path) -> Vec<u8> {
+    let mut log = DeepWriter::open(path, &DeepHeader::default()).unwrap();
+    let address: &[u8] = &[2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    for tid in [10, 11] {
+        let fd = tid as i32;
+        let time = u64::from(tid) * 100;
+        let first = [
+            record(ACCEPT, 0, time, 3, i64::from(fd), (deep::ADDRESS, address)),
+            record(READ, 0, time + 1, fd, 5, (deep::ENTERED, b"hello")),
+            record(READ, deep::MORE, time + 2, fd, 9, (deep::ENTERED, b"pass")),
+        ];
+        let second = [
+            record(READ, 0, time + 2, fd, 9, (deep::ENTERED, b"word!")),
+            record(WRITE, 0, time + 3, fd, 3, (deep::LEFT, b"yes")),
+        ];
+        log.chunk(&chunk(1, tid, 0, &first), Compression::Usual)
+            .unwrap();
+        log.chunk(&chunk(1, tid, 1, &second), Compression::Hurried)
+            .unwrap();
+    }
+    log.end(&DeepEnd::default()).unwrap();
+    fs::read(path).unwrap()
+}
+
+fn file(directory: &tempfile::TempDir) -> PathBuf {
+    directory.path().join("log.deep")
+}
+
+fn calls(log: &DeepLog, tid: u32) -> Vec<Call> {
+    log.thread_calls(1, tid).collect()
+}
+
+/// Asks everything that readers ask.
+fn read_all(log: &DeepLog) {
+    for process in log.processes() {
+        let _ = log.process_calls(process.epoch).count();
+    }
+    let mut last = 0;
+    for request in log.walk_requests(|_, _, _| {}) {
+        assert!(request.began >= last && request.ended >= request.began);
+        last = request.began;
+    }
+    let _ = (log.programs(), log.has_text(b"secret"), log.time_of(7));
+}
+
+#[test]
+fn the_sample_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    sample(&file(&directory));
+    let log = DeepLog::open(file(&directory)).unwrap();
+    assert_eq!(log.damage(), backstory_deep::DeepDamage::default());
+    let requests = log.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!((requests[0].bytes_in, requests[0].bytes_out), (14, 3));
+    assert_eq!(
+        (requests[0].connection, requests[1].connection),
+        (Some(1), Some(2))
+    );
+    assert_eq!(requests[0].peer, "127.0.0.1:8080");
+    assert_eq!(calls(&log, 10)[2].entered_at(1), Some(&b"password!"[..]));
+}
+
+#[test]
+fn a_deep_log_cut_at_any_byte_has_all_calls_of_the_chunks_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    let bytes = sample(&path);
+    let whole = DeepLog::open(&path).unwrap();
+    let all = [calls(&whole, 10), calls(&whole, 11)];
+    drop(whole);
+    let mut before = 0;
+    for length in 0..bytes.len() {
+        fs::write(&path, &bytes[..length]).unwrap();
+        let log = DeepLog::open(&path).unwrap_or_else(|error| panic!("{length}: {error}"));
+        assert!(log.damage().no_end, "{length}");
+        let mut number = 0;
+        for (tid, all) in [10, 11].into_iter().zip(&all) {
+            let found = calls(&log, tid);
+            let whole = found.iter().filter(|call| !call.is_cut);
+            assert!(whole.zip(all).all(|(a, b)| a == b), "{length}: {found:?}");
+            number += found.len();
+        }
+        assert!(number >= before, "{length}");
+        before = number;
+        read_all(&log);
+    }
+    assert_eq!(before, all[0].len() + all[1].len());
+}
+
+#[test]
+fn a_changed_byte_costs_at_most_the_chunk_that_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    let bytes = sample(&path);
+    for at in 0..bytes.len() {
+        for change in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= change;
+            fs::write(&path, &damaged).unwrap();
+            let log = match DeepLog::open(&path) {
+                Ok(log) => log,
+                Err(error) => panic!("{at} {change:#x}: {error}"),
+            };
+            assert_ne!(log.damage(), backstory_deep::DeepDamage::default(), "{at}");
+            // Three chunks are whole.
+            let whole = [10, 11].map(|tid| calls(&log, tid));
+            let whole = whole
+                .iter()
+                .flatten()
+                .filter(|call| !call.is_cut && !call.is_fact());
+            assert!(whole.count() >= 5, "{at} {change:#x}");
+            read_all(&log);
+        }
+    }
+}
+
+#[test]
+fn a_text_is_found_in_a_call_across_records_and_across_calls() {
+    let directory = tempfile::tempdir().unwrap();
+    sample(&file(&directory));
+    let log = DeepLog::open(file(&directory)).unwrap();
+    for text in ["hello", "password!", "hellopass", "ello", "yes"] {
+        assert!(log.has_text(text.as_bytes()), "{text}");
+    }
+    for text in ["helloyes", "password!!", "hellohello", "secret"] {
+        assert!(!log.has_text(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_call_that_never_ends_is_cut_before_it_fills_the_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
+    let zeros = vec![0; 60_000];
+    for seq in 0..6_000 {
+        let more = record(READ, deep::MORE, 1, 3, 60_000, (deep::ENTERED, &zeros));
+        log.chunk(&chunk(1, 10, seq, &[more]), Compression::Usual)
+            .unwrap();
+    }
+    let log = DeepLog::open(&path).unwrap();
+    let all = calls(&log, 10);
+    let most = all
+        .iter()
+        .map(|call| call.sections[0].bytes.len())
+        .max()
+        .unwrap();
+    assert!(all[0].is_cut && most <= 256 << 20, "{most}");
+}
