@@ -27,8 +27,11 @@ pub fn repaired(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn kind_of(number: u16) -> Option<FrameKind> {
-    use FrameKind::{Chunk, Clock, End, Header, Idents, More, Resolved};
-    [Header, Chunk, Clock, Idents, Resolved, End, More]
-        .into_iter()
-        .find(|kind| *kind as u16 == number)
+    use FrameKind::{
+        Chunk, Clock, DeepChunk, DeepEnd, DeepHeader, End, Header, Idents, More, Resolved,
+    };
+    let all = [
+        Header, Chunk, Clock, Idents, Resolved, End, More, DeepHeader, DeepChunk, DeepEnd,
+    ];
+    all.into_iter().find(|kind| *kind as u16 == number)
 }

@@ -11,6 +11,8 @@ pub mod arena;
 pub mod call;
 #[path = "database.rs"]
 pub mod database;
+#[path = "deep.rs"]
+pub mod deep;
 #[path = "fold.rs"]
 pub mod fold;
 #[path = "foreign.rs"]

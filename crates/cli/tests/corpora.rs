@@ -37,6 +37,11 @@ fn logs_of_the_corpus_are_read_or_refused() {
 }
 
 #[test]
+fn deep_logs_of_the_corpus_are_read_or_refused() {
+    replay("deep", targets::deep::run);
+}
+
+#[test]
 fn graphs_of_the_corpus_are_folded_and_answer() {
     replay("fold", targets::fold::run);
 }
