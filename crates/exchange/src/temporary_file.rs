@@ -71,7 +71,8 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Removes files that killed exchanges and imports left, and signatures of runs that are gone.
+/// Removes files that killed exchanges and imports left, and signatures and deep logs of runs that
+/// are gone.
 /// Returns how many were removed.
 pub fn remove_left_files(home: &Home) -> u64 {
     let mut removed = 0;
@@ -82,7 +83,8 @@ pub fn remove_left_files(home: &Home) -> u64 {
     {
         let (name, path) = (entry.file_name(), entry.path());
         let Some(name) = name.to_str() else { continue };
-        let left = match name.strip_suffix(".sig") {
+        let of_run = name.strip_suffix(".sig").or(name.strip_suffix(".deep"));
+        let left = match of_run {
             Some(run) => !home.log_path(run).exists() && !home.part_path(run).exists(),
             None => is_temporary(name) && is_unused(&path),
         };
@@ -126,12 +128,16 @@ mod tests {
         let home = Home::open(tmp.path()).unwrap();
         fs::write(home.runs_dir().join("incoming.1.0"), "left").unwrap();
         fs::write(home.runs_dir().join("aaaa0000.sig"), "of no run").unwrap();
+        fs::write(home.deep_log_path("aaaa0000"), "of no run").unwrap();
         fs::write(home.log_path("bbbb0000"), "a log").unwrap();
+        fs::write(home.deep_log_path("bbbb0000"), "its deep log").unwrap();
         fs::write(home.runs_dir().join("bbbb0000.sig"), "its signature").unwrap();
         let used = TemporaryFile::new(&home).unwrap();
-        assert_eq!(remove_left_files(&home), 2);
+        assert_eq!(remove_left_files(&home), 3);
         assert!(used.path.exists());
         assert!(home.runs_dir().join("bbbb0000.sig").exists());
+        assert!(home.deep_log_path("bbbb0000").exists());
+        assert!(!home.deep_log_path("aaaa0000").exists());
         let path = used.path.clone();
         drop(used);
         assert!(!path.exists());

@@ -8,7 +8,7 @@ use backstory_deep::{DeepLog, DeepProgram};
 use backstory_query::answer::ProcessLine;
 use backstory_store::Home;
 
-use crate::error::{Failure, one_line};
+use crate::error::{Failure, complain, one_line};
 use crate::json::Value;
 use crate::text::when;
 use crate::text::words::counted;
@@ -27,6 +27,23 @@ pub fn deep_log(home: &Home, run: &str) -> Result<Option<DeepLog>, Failure> {
     }
     let log = DeepLog::open(&path).map_err(|error| Failure::not_found(error.to_string()))?;
     Ok(Some(log))
+}
+
+/// Says that runs left this machine without their deep logs: those have secrets.
+pub fn tell_left_behind<'r>(home: &Home, runs: impl Iterator<Item = &'r str>) {
+    let deep: Vec<&str> = runs
+        .filter(|run| home.deep_log_path(run).exists())
+        .collect();
+    let Some(first) = deep.first() else {
+        return;
+    };
+    let those = match deep.len() {
+        1 => format!("the deep log of run {first} stays"),
+        many => format!("the deep logs of {many} runs stay"),
+    };
+    complain(&format!(
+        "{those} on this machine: it can have passwords and keys (docs/howto/deep.md)"
+    ));
 }
 
 /// The programs of a run that has a deep log.

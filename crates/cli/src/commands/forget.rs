@@ -1,8 +1,8 @@
 //! `forget`: removes runs so that no byte of the store tells of them.
 //!
 //! In: a time, paths and texts. Out: the runs that any of them means are gone from the database,
-//! the logs, the journals and the contents. With a text, stored contents that have it are gone,
-//! too.
+//! the logs, the deep logs, the journals and the contents. With a text, stored contents that have
+//! it are gone, too.
 //!
 //! Invariant: without consent nothing is removed. Absent: runs that are still being recorded, which
 //! stay, and what other programs have stored.
@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents::Contents;
+use backstory_deep::DeepLog;
 use backstory_files::Digest;
 use backstory_store::{AnnotationKind, GraphStore, Home, RunAnnotations, RunRecord, annotations};
 use backstory_workflow::paths::absolute;
@@ -135,6 +136,9 @@ fn says(current: &CurrentStore, run: &RunRecord, text: &[u8]) -> Result<bool, Fa
     {
         return Ok(true);
     }
+    if deep_log_says(current, &run.header.id, text) {
+        return Ok(true);
+    }
     for one in current.store.annotations(&run.header.id)? {
         let value = one.value.as_deref().unwrap_or_default();
         let plain = one.kind != AnnotationKind::Replay;
@@ -157,6 +161,18 @@ fn says(current: &CurrentStore, run: &RunRecord, text: &[u8]) -> Result<bool, Fa
     }
     let told = current.store.extended(run.key)?;
     Ok(told.iter().any(|(.., payload)| has(payload)))
+}
+
+/// True if the deep log of a run has the text. Of a file that is no deep log, the bytes count.
+fn deep_log_says(current: &CurrentStore, run: &str, text: &[u8]) -> bool {
+    let path = current.home.deep_log_path(run);
+    if !path.exists() {
+        return false;
+    }
+    match DeepLog::open(&path) {
+        Ok(log) => log.has_text(text),
+        Err(_) => File::open(&path).is_ok_and(|file| stream_has(file, text).unwrap_or(false)),
+    }
 }
 
 /// The stored contents that have one of the texts.

@@ -84,6 +84,38 @@ fn a_path_or_a_time_means_the_runs_that_are_forgotten() {
 }
 
 #[test]
+fn a_text_that_only_a_deep_log_has_is_found_and_removed() {
+    let place = Place::new();
+    place.write("in.txt", "harmless\n");
+    let (one, two) = SECRET.split_at(9);
+    // Two reads have a part of the text each.
+    let line = format!(
+        "{{ printf {one}; sleep 0.2; printf {two}; }} | \
+         $B record --deep -- sh -c 'dd bs=100 count=2 2>/dev/null | wc -c > out.txt'"
+    );
+    assert_eq!(place.shell(&line).status, 0);
+    let other = place.keep("sort in.txt > sorted.txt", &["--deep"]);
+    place.quiet();
+    let deep_logs = || {
+        let all = fs::read_dir(place.stage.store().join("runs")).unwrap();
+        let ends = |path: &PathBuf| path.extension().is_some_and(|end| end == "deep");
+        all.map(|entry| entry.unwrap().path()).filter(ends).count()
+    };
+    assert_eq!(deep_logs(), 2);
+    let stats = place.json(&["store", "stats", "--json"]);
+    assert!(stats["deep_log_bytes"].as_u64().unwrap() > 0, "{stats}");
+    let answer = place.run(&["forget", "--matching", SECRET, "--yes"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert!(answer.out.starts_with("forgot 1 run"), "{answer:?}");
+    assert_eq!((place.runs(), deep_logs()), (vec![other], 1));
+    for part in [one, two, SECRET] {
+        assert_eq!(holders(&place, part), Vec::<PathBuf>::new(), "{part}");
+    }
+    assert_eq!(place.run(&["forget", "--last=1h", "--yes"]).status, 0);
+    assert_eq!(deep_logs(), 0);
+}
+
+#[test]
 fn nothing_is_forgotten_without_consent() {
     let (place, secret, _) = recorded();
     let before = holders(&place, SECRET).len();

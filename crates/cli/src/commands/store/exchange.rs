@@ -15,7 +15,7 @@ use backstory_store::{Home, Store, open_store};
 use backstory_vocabulary::counted;
 
 use crate::args::exchange::{ExchangeArgs, StorePullArgs, StorePushArgs, StoreServePeerArgs};
-use crate::commands::{Outcome, answer};
+use crate::commands::{Outcome, answer, deep_programs};
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork, Workers};
@@ -165,6 +165,9 @@ fn exchange(args: &ExchangeArgs, local: StorePeer<'_>, direction: Direction) -> 
     }
     for problem in &done.problems {
         complain(problem);
+    }
+    if direction == Direction::Push && !args.dry_run {
+        deep_programs::tell_left_behind(local.home(), done.runs.iter().map(String::as_str));
     }
     print(args, direction, &done)?;
     Ok(u8::from(

@@ -16,6 +16,7 @@ use super::open_contents;
 use crate::args::store::StoreExportArgs;
 use crate::commands::Outcome;
 use crate::commands::contents::whole_file;
+use crate::commands::deep_programs;
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
@@ -53,6 +54,7 @@ pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
         ))
     })?;
     progress.end();
+    deep_programs::tell_left_behind(&current.home, runs.iter().map(|run| run.header.id.as_str()));
     Ok(0)
 }
 

@@ -47,7 +47,7 @@ struct WeighedRun {
     started: i64,
     /// The day of its begin, in the user's time zone.
     day: String,
-    /// Bytes of its log and of its part of the database.
+    /// Bytes of its log, of its deep log, and of its part of the database.
     bytes: u64,
     /// The user listed its commands as noise.
     noise: bool,
@@ -141,7 +141,7 @@ fn is_over(current: &CurrentStore, limits: StoreLimits) -> Result<bool, Failure>
     Ok(days.values().any(|bytes| *bytes > most))
 }
 
-/// The bytes of each run: of its log, and its part of the database.
+/// The bytes of each run: of its log and deep log, and its part of the database.
 fn sizes(current: &CurrentStore, all: &[RunRecord]) -> Result<Vec<u64>, Failure> {
     let logs: u64 = all.iter().map(|run| run.log_bytes).sum();
     let database = match current.store.is_shared() {
@@ -150,7 +150,8 @@ fn sizes(current: &CurrentStore, all: &[RunRecord]) -> Result<Vec<u64>, Failure>
     };
     let of_run = |run: &RunRecord| {
         let part = u128::from(database) * u128::from(run.log_bytes) / u128::from(logs.max(1));
-        run.log_bytes + u64::try_from(part).unwrap_or(u64::MAX)
+        let own = reclaim::log_bytes(&current.home, run);
+        own.saturating_add(u64::try_from(part).unwrap_or(u64::MAX))
     };
     Ok(all.iter().map(of_run).collect())
 }

@@ -16,7 +16,7 @@ use backstory_store::annotation_history::AnnotationHistory;
 use backstory_store::annotations::{self, AnnotationRecord};
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{
-    self as store, ContentFacts, EngineControl, GraphStore, Maintenance, RunKey, RunRecord,
+    self as store, ContentFacts, EngineControl, GraphStore, Home, Maintenance, RunKey, RunRecord,
 };
 use backstory_vocabulary::ContentsMode;
 
@@ -41,12 +41,19 @@ pub fn total(current: &CurrentStore) -> Result<u64, Failure> {
         Some(contents) => contents.stats()?.disk,
         None => 0,
     };
-    let logs: u64 = own_runs(current)?.iter().map(|run| run.log_bytes).sum();
+    let runs = own_runs(current)?;
+    let logs: u64 = runs.iter().map(|run| log_bytes(&current.home, run)).sum();
     let database = match current.store.is_shared() {
         true => 0,
         false => current.store.stats()?.bytes,
     };
     Ok(contents + logs + database)
+}
+
+/// Bytes of the log of a run, and of its deep log.
+pub fn log_bytes(home: &Home, run: &RunRecord) -> u64 {
+    let deep = fs::metadata(home.deep_log_path(&run.header.id));
+    run.log_bytes + deep.map_or(0, |meta| meta.len())
 }
 
 /// Removes runs and what no other run refers to, and contents that runs refer to. Returns how much
@@ -58,7 +65,7 @@ pub fn reclaim(
     dry: bool,
 ) -> Result<Reclaimed, Failure> {
     let _lock = keep_lock(&current.home)?;
-    let logs: u64 = runs.iter().map(|run| run.log_bytes).sum();
+    let logs: u64 = runs.iter().map(|run| log_bytes(&current.home, run)).sum();
     let before = current.store.stats()?.bytes;
     if !dry {
         for run in runs {

@@ -23,7 +23,11 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
         Some(contents) => contents.stats()?,
         None => backstory_contents::ContentsSize::default(),
     };
-    let (logs, preserved) = sizes(&current.home.runs_dir());
+    let RunBytes {
+        logs,
+        deep_logs,
+        preserved,
+    } = sizes(&current.home.runs_dir());
     let facts_bytes = fs::metadata(current.home.facts_path()).map_or(0, |meta| meta.len());
     let facts = current.store.facts()?;
     let held = |wanted: fn(&Availability) -> bool| {
@@ -58,6 +62,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
                 ("graph_bytes", graph.bytes.into()),
                 ("engine", engine.word().into()),
                 ("log_bytes", logs.into()),
+                ("deep_log_bytes", deep_logs.into()),
                 ("preserved_bytes", preserved.into()),
                 ("facts_bytes", facts_bytes.into()),
                 (
@@ -93,6 +98,9 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
                 ),
             )?;
             line("logs", size(logs))?;
+            if deep_logs > 0 {
+                line("deep logs", size(deep_logs))?;
+            }
             if preserved > 0 {
                 line(
                     "preserved",
@@ -120,20 +128,30 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     })
 }
 
-/// Bytes of logs, and of preserved files that wait to be stored.
-fn sizes(runs: &Path) -> (u64, u64) {
-    let (mut logs, mut preserved) = (0, 0);
+/// Bytes of the files of runs.
+#[derive(Debug, Default)]
+struct RunBytes {
+    logs: u64,
+    deep_logs: u64,
+    /// Of preserved files that wait to be stored.
+    preserved: u64,
+}
+
+fn sizes(runs: &Path) -> RunBytes {
+    let mut bytes = RunBytes::default();
     for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
         let Ok(meta) = entry.metadata() else { continue };
         if meta.is_dir() {
             let files = fs::read_dir(entry.path()).into_iter().flatten().flatten();
-            preserved += files
+            bytes.preserved += files
                 .filter_map(|file| file.metadata().ok())
                 .map(|meta| meta.len())
                 .sum::<u64>();
+        } else if entry.path().extension().is_some_and(|end| end == "deep") {
+            bytes.deep_logs += meta.len();
         } else {
-            logs += meta.len();
+            bytes.logs += meta.len();
         }
     }
-    (logs, preserved)
+    bytes
 }
