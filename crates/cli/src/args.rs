@@ -27,6 +27,7 @@ pub mod record;
 pub mod remote;
 pub mod replay;
 pub mod runs;
+pub mod scene;
 pub mod scope;
 pub mod search;
 pub mod serve;
@@ -49,6 +50,7 @@ use record::RecordArgs;
 use remote::RemoteSideArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RequestsArgs, RmArgs, RunArgs, ShowArgs};
+use scene::SceneArgs;
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use shell::{ConfigArgs, InitArgs, ShellArgs};
@@ -243,6 +245,10 @@ pub enum Command {
     /// List the requests that the processes of a deep run served or made
     #[command(after_help = runs::REQUESTS)]
     Requests(RequestsArgs),
+
+    /// Find the request behind a file, an address or a time: its bytes, files and programs
+    #[command(after_help = scene::SCENE)]
+    Scene(SceneArgs),
 
     /// Attach tags to a run, or print them
     #[command(after_help = search::TAG)]

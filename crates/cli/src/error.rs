@@ -117,6 +117,17 @@ fails_as_answers!(
     backstory_workflow::Error
 );
 
+impl From<backstory_scene::Error> for Failure {
+    fn from(error: backstory_scene::Error) -> Failure {
+        use backstory_scene::Error;
+        match error {
+            Error::Query(error) => error.into(),
+            Error::Store(error) => error.into(),
+            error => Failure::not_found(chain(&error)),
+        }
+    }
+}
+
 /// A usage error of the parser, in one line.
 pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     use clap::error::{ContextKind, ErrorKind};

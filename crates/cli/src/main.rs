@@ -83,6 +83,7 @@ fn main() -> ExitCode {
         Command::Who(args) => commands::who::run(args, store),
         Command::Peers(args) => commands::peers::run(args, store),
         Command::Requests(args) => commands::requests::run(args, store),
+        Command::Scene(args) => commands::scene::run(args, store),
         Command::Tag(args) => commands::tag::run(args, store),
         Command::Compare(args) => commands::compare::run(args, store),
         Command::Status(args) => commands::status::run(args, store),
@@ -179,6 +180,7 @@ fn is_paged(command: &Command) -> bool {
             | Command::Who(_)
             | Command::Peers(_)
             | Command::Requests(_)
+            | Command::Scene(_)
             | Command::Compare(_)
             | Command::Status(_)
             | Command::Diff(_)

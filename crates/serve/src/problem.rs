@@ -151,6 +151,17 @@ impl From<backstory_currency::Error> for Problem {
     }
 }
 
+impl From<backstory_scene::Error> for Problem {
+    fn from(error: backstory_scene::Error) -> Problem {
+        use backstory_scene::Error;
+        match error {
+            Error::Query(error) => error.into(),
+            Error::Store(error) => error.into(),
+            other => Problem::not_found(error_chain(&other)),
+        }
+    }
+}
+
 impl From<backstory_replay::Error> for Problem {
     fn from(error: backstory_replay::Error) -> Problem {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();

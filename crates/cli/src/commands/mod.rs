@@ -38,6 +38,7 @@ pub mod replay;
 pub mod requests;
 pub mod rerun;
 mod run_summary;
+pub mod scene;
 #[cfg(feature = "serve")]
 pub mod serve;
 #[cfg(not(feature = "serve"))]

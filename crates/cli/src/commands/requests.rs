@@ -53,6 +53,7 @@ fn json(index: usize, request: &Request, log: &DeepLog) -> Value {
         ("tid", request.tid.into()),
         ("epoch", request.epoch.into()),
         ("descriptor", request.fd.into()),
+        ("connection", request.connection.into()),
         ("start", Value::Time(log.time_of(request.began))),
         ("end", Value::Time(log.time_of(request.ended))),
         ("bytes_in", request.bytes_in.into()),

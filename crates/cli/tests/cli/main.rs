@@ -67,6 +67,7 @@ mod rerun_safety;
 mod root;
 mod runs;
 mod sandboxes;
+mod scene;
 mod search;
 mod standards;
 mod stopped;

@@ -37,6 +37,7 @@ fn every_route_answers_as_the_description_says() {
         ("/runs/{run}/files", "/runs/latest/files".into()),
         ("/runs/{run}/peers", "/runs/latest/peers".into()),
         ("/file", format!("/file?path={path}")),
+        ("/scene", format!("/scene?path={path}")),
         ("/versions/{version}", format!("/versions/{version}")),
         (
             "/versions/{version}/users",

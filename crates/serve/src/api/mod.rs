@@ -25,6 +25,7 @@ mod run_row;
 mod run_search;
 mod run_view;
 mod runs;
+mod scene;
 mod store_info;
 mod touch_row;
 mod version_content;
@@ -61,6 +62,7 @@ use crate::site::Site;
         marks::mark_page,
         run_files::run_file_page,
         peers::peer_list,
+        scene::scene_view,
         file_view::file_view,
         version_view::version_view,
         version_view::touch_page,
@@ -99,6 +101,7 @@ pub fn router() -> Router<Site> {
         .route("/runs/{run}/marks", get(marks::mark_page))
         .route("/runs/{run}/files", get(run_files::run_file_page))
         .route("/runs/{run}/peers", get(peers::peer_list))
+        .route("/scene", get(scene::scene_view))
         .route("/file", get(file_view::file_view))
         .route("/versions/{version}", get(version_view::version_view))
         .route("/versions/{version}/users", get(version_view::touch_page))

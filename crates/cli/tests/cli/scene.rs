@@ -1,0 +1,376 @@
+//! `scene`: from a file, an address or a time to the request behind it.
+//!
+//! The story: an upload leaves the directory of uploads. The report finds its request, the
+//! reconstruction stops at the write, and the repaired server refuses the same bytes.
+
+use std::fs;
+
+use backstory_testkit::need::{needs, skipped};
+use serde_json::Value;
+
+use super::{Answer, Place};
+
+const SERVER: &str = include_str!("../../../../examples/incident/upload.py");
+const CLIENT: &str = include_str!("../../../../examples/incident/client.py");
+
+/// The run of the story.
+struct Story {
+    place: Place,
+}
+
+impl Story {
+    /// Records the server while the client sends its uploads. `None`: there is no Python.
+    fn recorded(options: &str) -> Option<Story> {
+        if !needs("a server with a mistake", &["/usr/bin/python3"]) {
+            return None;
+        }
+        let place = Place::new();
+        place.write_aged("upload.py", SERVER);
+        place.write_aged("client.py", CLIENT);
+        let line = format!(
+            "/usr/bin/python3 client.py & $B record {options} --name story --contents=lazy -- \
+             /usr/bin/python3 upload.py 3 && wait"
+        );
+        let answer = place.shell(&line);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+        assert_eq!(answer.out, "photo.txt 201\n../page.py 201\nnotes.txt 201\n");
+        assert_eq!(place.run(&["index", "--wait"]).status, 0);
+        Some(Story { place })
+    }
+
+    fn scene(&self, subject: &str) -> Value {
+        let scene = self.place.json(&["scene", subject, "--json"]);
+        assert!(
+            !scene["incidents"].as_array().unwrap().is_empty(),
+            "{scene:#}"
+        );
+        scene
+    }
+
+    /// Runs the request of the story again. `None`: this machine has no namespaces.
+    fn again(&self, command: &str, more: &[&str]) -> Option<Answer> {
+        let words = command
+            .split(' ')
+            .skip(2)
+            .filter(|word| *word != "--with" && *word != "gdb");
+        let words: Vec<&str> = words.collect();
+        let answer = self
+            .place
+            .replay(words[1], &[&words[..1], &words[2..], more].concat());
+        if answer.err.contains("namespace") {
+            skipped("the reconstruction of a request", &answer.err);
+            return None;
+        }
+        Some(answer)
+    }
+}
+
+fn text<'v>(value: &'v Value, path: &str) -> &'v str {
+    value
+        .pointer(path)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{path}: {value:#}"))
+}
+
+#[test]
+fn the_request_behind_a_file_is_found_and_the_repaired_server_refuses_its_bytes() {
+    let Some(story) = Story::recorded("--deep --outputs full") else {
+        return;
+    };
+    let scene = story.scene("page.py");
+    assert_eq!(scene["incidents"].as_array().unwrap().len(), 1, "{scene:#}");
+    let one = &scene["incidents"][0];
+    assert_eq!(
+        (one["found_by"].as_str(), &one["request"]["number"]),
+        (Some("request"), &2.into())
+    );
+    assert!(
+        text(one, "/request/peer").starts_with("127.0.0.1:"),
+        "{one:#}"
+    );
+    let received = text(one, "/request/received/text");
+    assert!(
+        received.starts_with("POST /?name=../page.py HTTP/1.1\\r\n"),
+        "{received}"
+    );
+    assert!(received.ends_with("print('not an upload')"), "{received}");
+    assert!(
+        received.contains("Authorization: <redacted>\\r"),
+        "{received}"
+    );
+    assert!(!received.contains("0123456789abcdef"), "{received}");
+    assert!(
+        text(one, "/request/sent/text").starts_with("HTTP/1.0 201 Created"),
+        "{one:#}"
+    );
+    assert_eq!(one["files"].as_array().unwrap().len(), 1, "{one:#}");
+    let left = &one["files"][0];
+    assert_eq!(left["path"], story.place.path("page.py"), "{one:#}");
+    assert_eq!(
+        (&left["acts"], &left["now"]),
+        (&serde_json::json!(["write"]), &"unchanged".into())
+    );
+    assert_eq!(text(left, "/digest").len(), 64, "{left:#}");
+    let command = text(one, "/reconstruct");
+    assert!(command.starts_with("backstory replay --deep ") && command.contains(" --request 2 "));
+
+    let Some(answer) = story.again(command, &[]) else {
+        return;
+    };
+    // The header `Date` of the response has another second.
+    let is_equal = answer.err.contains("equal") || answer.err.contains(" GMT");
+    assert!(is_equal, "{answer:?}");
+    if needs("a reconstruction under strace", &["strace"]) {
+        let with = "strace -f -e trace=openat";
+        let answer = story.again(command, &["--with", with]).unwrap();
+        let opens = answer.err.lines().filter(|line| line.contains("O_CREAT"));
+        let opened: Vec<&str> = opens.filter(|line| line.contains("uploads/")).collect();
+        assert!(
+            opened.len() == 1 && opened[0].contains("uploads/../page.py"),
+            "{answer:?}"
+        );
+    }
+    story.place.write(
+        "repaired.py",
+        &SERVER.replace("CHECKED = False", "CHECKED = True"),
+    );
+    let answer = story
+        .again(command, &["--input", "upload.py=repaired.py"])
+        .unwrap();
+    assert_eq!(answer.status, 1, "{answer:?}");
+    assert!(
+        answer.err.contains("different: ")
+            && answer.err.contains("201 Created")
+            && answer.err.contains("403 Forbidden"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn gdb_stops_where_the_request_writes_the_file() {
+    if !needs("a reconstruction under gdb", &["gdb"]) {
+        return;
+    }
+    let Some(story) = Story::recorded("--deep") else {
+        return;
+    };
+    let scene = story.scene("page.py");
+    let command = text(&scene["incidents"][0], "/reconstruct");
+    let with = "gdb -q -batch -ex 'catch syscall openat' \
+                -ex 'condition 1 $_regex((char *)$rsi, \".*page.py\")' -ex run -ex 'x/s $rsi'";
+    let Some(answer) = story.again(command, &["--with", with]) else {
+        return;
+    };
+    let seen = answer.out + &answer.err;
+    assert!(
+        seen.contains("Catchpoint 1") && seen.contains("\"uploads/../page.py\""),
+        "{seen}"
+    );
+}
+
+#[test]
+fn an_address_and_a_time_lead_to_the_same_requests() {
+    let Some(story) = Story::recorded("--deep") else {
+        return;
+    };
+    let one = &story.scene("page.py")["incidents"][0];
+    let by_peer = story.scene(text(one, "/request/peer"));
+    assert_eq!(
+        by_peer["incidents"].as_array().unwrap().len(),
+        1,
+        "{by_peer:#}"
+    );
+    assert_eq!(by_peer["incidents"][0]["request"], one["request"]);
+    let of_host = story.scene("127.0.0.1");
+    assert_eq!(
+        of_host["incidents"].as_array().unwrap().len(),
+        3,
+        "{of_host:#}"
+    );
+    let moment = format!("@{}", one["time"]);
+    let by_time = story.scene(&moment);
+    assert_eq!(
+        by_time["incidents"][0]["request"], one["request"],
+        "{by_time:#}"
+    );
+    story
+        .place
+        .run(&["scene", "192.0.2.7:80"])
+        .is_error(1, &["192.0.2.7:80", "backstory peers"]);
+    story
+        .place
+        .run(&["scene", "no-such-file"])
+        .is_error(1, &["no-such-file"]);
+}
+
+#[test]
+fn the_report_fits_on_a_screen_and_its_pages_have_the_same() {
+    let Some(story) = Story::recorded("--deep --outputs full") else {
+        return;
+    };
+    let text = story.place.run(&["scene", "page.py"]).out;
+    assert!(text.lines().count() <= 40, "{text}");
+    for part in [
+        "Request 2 of run ",
+        "from 127.0.0.1:",
+        "| POST /?name=../page.py",
+        "wrote page.py",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for form in ["--markdown", "--html"] {
+        let page = story.place.run(&["scene", "page.py", form]).out;
+        for part in [
+            "Request 2 of run ",
+            "POST /?name=../page.py",
+            "--request 2 --with gdb",
+        ] {
+            assert!(page.contains(part), "{form} {part}: {page}");
+        }
+        assert!(!page.contains("0123456789abcdef"), "{page}");
+    }
+}
+
+#[test]
+fn without_a_deep_log_the_report_names_the_process_and_says_what_is_not_known() {
+    let Some(story) = Story::recorded("") else {
+        return;
+    };
+    let scene = story.scene("page.py");
+    let one = &scene["incidents"][0];
+    assert_eq!(
+        (one["found_by"].as_str(), &one["request"]),
+        (Some("process"), &Value::Null)
+    );
+    assert_eq!(one["connections"][0]["role"], "server", "{one:#}");
+    assert!(
+        one["limits"].to_string().contains("record --deep"),
+        "{one:#}"
+    );
+    let argv = one["process"]["argv"].to_string();
+    assert!(argv.contains("upload.py"), "{one:#}");
+}
+
+/// A server that executes a program for each request, as CGI does: the program has the connection
+/// as its standard input and output.
+const CGI: &str = r#"
+import os, socket
+s = socket.create_server(("127.0.0.1", 0))
+with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+for n in range(2):
+    c, a = s.accept()
+    head = b""
+    while not head.endswith(b"\n"): head += c.recv(1)
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(c.fileno(), 0); os.dup2(c.fileno(), 1)
+        os.execv("/bin/sh", ["sh", "-c", "head -c 5 > " + head.decode().strip() + "; echo done"])
+    c.close(); os.waitpid(pid, 0)
+"#;
+
+const CGI_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for name in ["one", "two"]:
+    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c.sendall(name.encode() + b"\nbody!"); assert c.recv(9) == b"done\n"; c.close()
+"#;
+
+#[test]
+fn a_file_that_a_program_of_the_server_wrote_leads_to_the_servers_request() {
+    if !needs("a server that executes programs", &["/usr/bin/python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("cgi.py", CGI);
+    place.write_aged("client.py", CGI_CLIENT);
+    let line = "/usr/bin/python3 client.py & $B record --deep --outputs full -- \
+                /usr/bin/python3 cgi.py && wait";
+    let answer = place.shell(line);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let story = Story { place };
+    let scene = story.scene("two");
+    let one = &scene["incidents"][0];
+    assert_eq!(one["request"]["number"], 2, "{scene:#}");
+    assert_eq!(text(one, "/request/received/text"), "two\nbody!", "{one:#}");
+    assert_eq!(text(one, "/request/sent/text"), "done\n", "{one:#}");
+    let started = one["started"].to_string();
+    assert!(started.contains("head"), "{one:#}");
+    let all = story.place.json(&["requests", "--json"]);
+    assert_eq!(all.as_array().unwrap().len(), 2, "{all:#}");
+}
+
+/// A server whose other threads write the files, as those of Node do.
+const POOL: &str = r#"
+import os, socket
+from concurrent.futures import ThreadPoolExecutor
+def store(name):
+    with open(name, "w") as file: file.write("stored")
+with ThreadPoolExecutor(1) as pool:
+    pool.submit(int).result()
+    s = socket.create_server(("127.0.0.1", 0))
+    with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+    os.rename("port.new", "port")
+    for n in range(2):
+        c, a = s.accept()
+        name = c.recv(9).split()[0].decode()
+        pool.submit(store, name).result()
+        c.sendall(b"done\n"); c.close()
+"#;
+
+#[test]
+fn a_file_that_another_thread_wrote_leads_to_the_request_of_that_moment_and_says_so() {
+    if !needs("a server with threads", &["/usr/bin/python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("pool.py", POOL);
+    place.write_aged("client.py", CGI_CLIENT);
+    let line = "/usr/bin/python3 client.py & $B record --deep -- /usr/bin/python3 pool.py && wait";
+    let answer = place.shell(line);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let story = Story { place };
+    let scene = story.scene("two");
+    let one = &scene["incidents"][0];
+    let found = (one["found_by"].as_str(), &one["request"]["number"]);
+    assert_eq!(found, (Some("time"), &2.into()), "{one:#}");
+    assert!(
+        one["limits"].to_string().contains("at that moment"),
+        "{one:#}"
+    );
+    assert_eq!(one["files"][0]["path"], story.place.path("two"), "{one:#}");
+}
+
+#[test]
+fn a_deep_log_that_is_gone_or_cut_leaves_a_report_that_says_so() {
+    let Some(story) = Story::recorded("--deep") else {
+        return;
+    };
+    let runs = story.place.stage.store().join("runs");
+    let all = fs::read_dir(&runs)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let deep = all
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|e| e == "deep"))
+        .unwrap();
+    let bytes = fs::read(&deep).unwrap();
+    for length in [0, 3, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&deep, &bytes[..length]).unwrap();
+        let scene = story.scene("page.py");
+        assert!(
+            !scene["incidents"][0]["limits"].to_string().is_empty(),
+            "{length}: {scene:#}"
+        );
+    }
+    fs::write(&deep, b"this is no deep log, and it is long enough").unwrap();
+    let scene = story.scene("page.py");
+    assert!(
+        scene["notes"].to_string().contains("is not used"),
+        "{scene:#}"
+    );
+    fs::remove_file(&deep).unwrap();
+    assert_eq!(story.scene("page.py")["incidents"][0]["deep"], false);
+}
