@@ -17,7 +17,7 @@ use crate::model::SceneConnection;
 /// Most programs and connections of one incident.
 const MOST: usize = 1000;
 
-/// What the calls of one incident did.
+/// The deeds of the calls of one incident.
 #[derive(Default)]
 pub struct Deeds {
     /// Bytes of the connection that entered.

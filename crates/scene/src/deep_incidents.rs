@@ -1,8 +1,8 @@
 //! Incidents of a run with a deep log.
 //!
-//! In: the acts or requests that are meant. Out: one incident for each, with all that its calls did.
-//! The deep log is read once more for all of them. Names of programs and their arguments come from
-//! the graph, where secrets among them are replaced.
+//! In: the acts or requests that are meant. Out: one incident for each, with all that its calls
+//! did. The deep log is read once more for all of them. Names of programs and their arguments come
+//! from the graph, where secrets among them are replaced.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! What an incident of a deep run does not say.
+//! The gaps of an incident of a deep run.
 //!
 //! In: the incident's parts. Out: sentences.
 
@@ -7,7 +7,7 @@ use crate::left::MOST_FILES;
 use crate::model::{Precision, SceneRequest};
 use crate::words::counted;
 
-/// What was found beside the calls of the incident.
+/// Facts that were found beside the calls of the incident.
 pub struct Found {
     /// Files that only the graph has.
     pub names_of_graph: bool,

@@ -1,7 +1,8 @@
 //! The beginning of what went over a connection, fit to be shown.
 //!
 //! In: the bytes in portions. Out: at most [`MOST`] bytes with their secrets replaced, and the
-//! length of all. Invariant: the text form has no control character, so it cannot act on a terminal.
+//! length of all. Invariant: the text form has no control character, so it cannot act on a
+//! terminal.
 
 use crate::secrets::redacted;
 

@@ -50,11 +50,11 @@ pub struct Incident {
     pub process: SceneProcess,
     /// The moment of the act.
     pub time: Time,
-    /// What the process did with the file of the question.
+    /// The acts of the process on the file of the question.
     pub acts: Vec<FileAct>,
     /// How it was found.
     pub precision: Precision,
-    /// The request. `None` if it is not known, or if there was none.
+    /// The request. `None` if it is not known, or does not exist.
     pub request: Option<SceneRequest>,
     /// The files that were used, the user's own ones first.
     pub files: Vec<SceneFile>,
@@ -109,9 +109,9 @@ pub struct SceneRequest {
     pub began: Time,
     /// Its last call.
     pub ended: Time,
-    /// What was received on the connection.
+    /// The bytes that were received on the connection.
     pub received: Excerpt,
-    /// What was sent on the connection.
+    /// The bytes that were sent on the connection.
     pub sent: Excerpt,
 }
 
@@ -151,7 +151,7 @@ impl FileAct {
 pub struct SceneFile {
     /// Its absolute path.
     pub path: Vec<u8>,
-    /// What was done with it, in the order of [`FileAct`].
+    /// The acts on it, in the order of [`FileAct`].
     pub acts: Vec<FileAct>,
     /// True if it is the user's own, or a file of the system that was changed.
     pub is_own: bool,

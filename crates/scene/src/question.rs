@@ -31,7 +31,7 @@ pub struct PeerPattern {
 }
 
 impl PeerPattern {
-    /// Reads an address. `None` if the text is none.
+    /// Reads an address. `None` if the text is something else.
     pub fn parse(text: &str) -> Option<PeerPattern> {
         let plain = ["tcp:", "udp:"]
             .iter()

@@ -1,5 +1,5 @@
-//! What the graph of a run says about an incident. It has processes, files and addresses, and
-//! neither requests nor bytes.
+//! Incidents as the graph of a run tells them. It has processes, files and addresses, and neither
+//! requests nor bytes.
 //!
 //! In: a process and a moment. Out: an incident that names all connections that can have caused the
 //! act, and facts that the deep log lacks.
@@ -108,8 +108,8 @@ fn used(
     Ok(found)
 }
 
-/// The changes by these processes that lie within a period as a whole, and that a deep log does not
-/// have: of names, of metadata, and of directories and links.
+/// The changes by these processes that lie within a period as a whole. Only those that a deep log
+/// does not have: changes of names, of metadata, and of directories and links.
 pub fn changes_within(
     store: &dyn Store,
     run: &str,

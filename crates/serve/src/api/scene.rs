@@ -46,8 +46,7 @@ pub struct IncidentView {
     pub deep: bool,
     /// The moment of the act.
     pub time: f64,
-    /// What was done with the file of the question: `write`, `rename`, `delete`, `meta`, `exec` or
-    /// `read`.
+    /// The acts on the file of the question: `write`, `rename`, `delete`, `meta`, `exec` or `read`.
     pub acts: Vec<&'static str>,
     /// `request`, `time` or `process`: how the act and the request are connected.
     pub found_by: &'static str,
@@ -91,9 +90,9 @@ pub struct RequestView {
     pub start: f64,
     /// Its last call.
     pub end: f64,
-    /// What was received.
+    /// The bytes that were received.
     pub received: ExcerptView,
-    /// What was sent.
+    /// The bytes that were sent.
     pub sent: ExcerptView,
 }
 
@@ -113,7 +112,7 @@ pub struct ExcerptView {
 pub struct SceneFileRow {
     /// Its path.
     pub path: PathText,
-    /// What was done with it.
+    /// The acts on it: words as in `acts` of the incident.
     pub acts: Vec<&'static str>,
     /// It is the user's own, or a changed file of the system.
     pub own: bool,
