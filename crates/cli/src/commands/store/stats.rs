@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use backstory_store::facts::Availability;
+use backstory_store::facts::{Availability, Fact};
 use backstory_vocabulary::Word;
 
 use super::open_contents;
@@ -29,22 +29,12 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
         preserved,
     } = sizes(&current.home.runs_dir());
     let facts_bytes = fs::metadata(current.home.facts_path()).map_or(0, |meta| meta.len());
-    let facts = current.store.facts()?;
-    let held = |wanted: fn(&Availability) -> bool| {
-        facts
-            .iter()
-            .filter(|fact| wanted(&fact.availability))
-            .count()
-    };
-    let kept = held(Availability::is_stored);
-    let packaged = held(|held| matches!(held, Availability::Package(_)));
-    let missing = held(|held| matches!(held, Availability::Missing(_)));
-    // The bytes of all stored versions, if each were a copy.
-    let versions: u64 = facts
-        .iter()
-        .filter(|fact| fact.availability.is_stored())
-        .map(|fact| fact.ident.size.max(0) as u64)
-        .sum();
+    let VersionCounts {
+        kept,
+        packaged,
+        missing,
+        bytes: versions,
+    } = VersionCounts::of(&current.store.facts()?);
     let ratio = match contents.stored {
         0 => 1.0,
         stored => versions as f64 / stored as f64,
@@ -126,6 +116,33 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
             )
         }
     })
+}
+
+/// The number of versions by where their contents are.
+struct VersionCounts {
+    kept: usize,
+    packaged: usize,
+    missing: usize,
+    /// The bytes of all stored versions, if each were a copy.
+    bytes: u64,
+}
+
+impl VersionCounts {
+    fn of(facts: &[Fact]) -> VersionCounts {
+        let held = |wanted: fn(&Availability) -> bool| {
+            facts
+                .iter()
+                .filter(|fact| wanted(&fact.availability))
+                .count()
+        };
+        let stored = facts.iter().filter(|fact| fact.availability.is_stored());
+        VersionCounts {
+            kept: held(Availability::is_stored),
+            packaged: held(|held| matches!(held, Availability::Package(_))),
+            missing: held(|held| matches!(held, Availability::Missing(_))),
+            bytes: stored.map(|fact| fact.ident.size.max(0) as u64).sum(),
+        }
+    }
 }
 
 /// Bytes of the files of runs.
