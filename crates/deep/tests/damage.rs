@@ -179,6 +179,7 @@ fn a_text_is_found_in_a_call_across_records_and_across_calls() {
 }
 
 #[test]
+#[ignore = "it takes 300 MB of memory, and some seconds"]
 fn a_call_that_never_ends_is_cut_before_it_fills_the_memory() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(&directory);
