@@ -1,6 +1,7 @@
 //! Steps of imported runs, run again.
 
 use super::Desk;
+use std::os::unix::fs::MetadataExt;
 
 /// Records a line in one store, and imports its OpenLineage events into another. Both have the
 /// same working directory.
@@ -63,12 +64,20 @@ fn an_imported_step_that_writes_its_output_runs_again_and_prints() {
 fn a_step_of_an_own_run_may_leave_an_equal_output_alone() {
     let desk = Desk::new();
     desk.write("in", b"1\n");
+    // An output that was not there would be removed before the step.
+    desk.write("out", b"other\n");
     let line =
         "echo same > new; cat in > /dev/null; cmp -s new out || cp new out; rm new; echo done";
     let output = desk.backstory(&["record", "--wait", "--", "sh", "-c", line]);
     assert!(output.status.success(), "{output:?}");
     desk.write("in", b"2\n");
-    let output = desk.backstory(&["rerun", "out", "--yes", "--force", "out"]);
+    let inode = || {
+        let found = desk.work().join("out").metadata().unwrap();
+        (found.ino(), found.ctime(), found.ctime_nsec())
+    };
+    let before = inode();
+    let output = desk.backstory(&["rerun", "out", "--yes"]);
+    assert_eq!(inode(), before, "the step has left it alone");
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(printed.contains("made, the same as before"), "{output:?}");
