@@ -1,7 +1,7 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `bytes`, `durability`, `engines`, `inspected`, `prompt` and `tpcc` are of the same
-kind.
+The commands `bytes`, `durability`, `engines`, `functions`, `inspected`, `prompt` and `tpcc` are
+of the same kind.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .collectors.template import BadTemplate, from_template
 from .database_servers import SERVERS
 from .durability import main_durability
 from .engines import ARITY, main_engines
+from .functions import main_functions
 from .inspected import main_inspected
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
@@ -266,6 +267,15 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write")
     p.add_argument("--keep", help="directory in which the recorded stores stay, for the comparison by memory")
     p.set_defaults(do=main_engines)
+    p = commands.add_parser("functions", help="run UnixBench with calls of functions recorded and not recorded")
+    p.add_argument("--sources", help="directory with the tree of byte-unixbench")
+    p.add_argument("--modes", help="comma-separated; without it, all")
+    p.add_argument("--tests", help="comma-separated; without it, all")
+    p.add_argument("--seconds", type=int, default=2, help="the duration of each test")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--workdir", default=tempfile.gettempdir())
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_functions)
     p = commands.add_parser("prompt", help="measure the time to the next prompt in `backstory shell`")
     p.add_argument("--shells", default=",".join(STARTUP), help="comma-separated: bash, zsh, fish")
     p.add_argument("--rounds", type=int, default=200)

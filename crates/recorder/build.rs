@@ -1,5 +1,6 @@
 //! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, and
-//! its empty 32-bit twin. The library is built twice: for ordinary and for deep recording.
+//! its empty 32-bit twin. The library is built three times: for ordinary recording, for deep
+//! recording, and to record calls of functions.
 //!
 //! Needs `$CC` (or `cc`) for x86-64 Linux, with binutils' linker. Warnings are errors.
 
@@ -33,7 +34,7 @@ const COMPILE: &[&str] = &[
 /// The files that every recorded call passes through. They are compiled for speed, the others for
 /// size.
 const HOT: &[&str] = &[
-    "record.c", "text.c", "shape.c", "open.c", "hash.c", "stream.c", "calls.c",
+    "record.c", "text.c", "shape.c", "open.c", "hash.c", "stream.c", "calls.c", "hooks.c",
 ];
 
 /// Files that need no unwind tables. They call no function from which a cancelled or exiting thread
@@ -50,12 +51,14 @@ const NEVER_UNWOUND: &[&str] = &[
     "exec.c",
     "files.c",
     "hash.c",
+    "hooks.c",
     "line.c",
     "load.c",
     "loader.c",
     "mark.c",
     "memory.c",
     "meta.c",
+    "modules.c",
     "names.c",
     "number.c",
     "opaque.c",
@@ -65,6 +68,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "procfs.c",
     "repair.c",
     "shape.c",
+    "sleds.c",
     "record.c",
     "sandbox.c",
     "sanitizer.c",
@@ -111,6 +115,10 @@ fn main() {
     );
     let plain = sources(source);
     library(&out.join("recorder.so"), &plain, &[], &include, &script);
+    let functions = [plain.clone(), sources(&source.join("functions"))].concat();
+    let defined = ["-DBS_FUNCTIONS"];
+    let to = out.join("functions.so");
+    library(&to, &functions, &defined, &include, &script);
     let deep = [plain, sources(&source.join("deep"))].concat();
     let defined = ["-DBS_DEEP"];
     library(&out.join("deep.so"), &deep, &defined, &include, &script);

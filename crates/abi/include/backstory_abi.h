@@ -168,6 +168,12 @@ struct bs_arena {
 #define BS_MAGIC_LINE 6
 #define BS_LINE_MARK "/dev/null/backstory/line/"
 
+/*
+ * `record --functions`: returns a descriptor of the table (struct bs_function_table) of a file. The
+ * file is mapped at the address in the argument. -ENOENT: the file has no table.
+ */
+#define BS_MAGIC_FUNCTIONS 7
+
 /* The change that is about to happen. */
 #define BS_CHANGE_WRITE 1u    /* the caller writes to the file in place, and does not read it */
 #define BS_CHANGE_UPDATE 2u   /* the same, but the caller may read the file first */
@@ -318,6 +324,45 @@ struct bs_deep_section {
 #define BS_DEEP_BY_FORK 1u
 #define BS_DEEP_BY_THREAD 2u
 
+/* ---- functions --------------------------------------------------------------------------- */
+
+/*
+ * Which functions of an executable file or a library are recorded (`record --functions`). S. All
+ * processes of the run map it. Addresses are those that the file was linked for.
+ */
+struct bs_function_table {
+    uint64_t magic; /* BS_FUNCTIONS_MAGIC */
+    uint64_t bytes; /* of the whole table */
+    uint64_t low;   /* the lowest address of the file's code */
+    uint64_t size;  /* of the code */
+    uint64_t bits;  /* offset of the bits, one for each byte of the code: a function begins there */
+    uint64_t sleds; /* offset of the sleds of the functions */
+    uint32_t count; /* functions */
+    uint32_t sled_count;
+    /* The number of a function is this one plus its offset in the code. */
+    uint32_t first;
+    uint32_t pad;
+};
+#define BS_FUNCTIONS_MAGIC 0x736e6f6974636e66ull /* "fnctions" */
+
+/* A place at which the compiler left room for a call (`clang -fxray-instrument`). */
+struct bs_sled {
+    uint64_t address;
+    uint32_t number; /* of the function */
+    uint32_t kind;   /* as in the compiler's table: 0 entry, 1 exit, 2 jump to a function */
+};
+
+/*
+ * The words of CALLS. The two highest bits of an entry's first word say what it is. The others are
+ * the time since the record's, in units of 64 counts. A word of 0 ends the entries.
+ */
+#define BS_CALLS_CALL 0x40000000u   /* the next word is the number of the function */
+#define BS_CALLS_RETURN 0x80000000u /* of the last function that was called and has not returned */
+/* Both bits: a call, as above, and its return. */
+#define BS_CALLS_TIME 0x3fffffffu
+/* In the number of a function: an interpreter runs it. */
+#define BS_FUNCTION_INTERPRETED 0x80000000u
+
 /* ---- operations -------------------------------------------------------------------------- */
 
 /*
@@ -442,7 +487,13 @@ struct bs_deep_section {
       "importer: a statement of a description about activities and entities, which the " \
       "describing " \
       "tool numbered from 0; aux BS_DESCRIBED_*. What fd, arg, result and the strings mean is in " \
-      "docs/formats/log.md")
+      "docs/formats/log.md") \
+    X(FUNCTION, 100, 2, \
+      "a function whose calls are recorded: fd its number; its name, and the file and line that " \
+      "it is in ('': unknown)") \
+    X(CALLS, 101, 0, \
+      "the thread's calls of functions up to its next record; aux bytes of words follow, see " \
+      "BS_CALLS_CALL")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -512,6 +563,7 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
 _Static_assert(sizeof(struct bs_deep_record) == 48, "deep record");
+_Static_assert(sizeof(struct bs_function_table) == 64, "table of functions");
 _Static_assert(sizeof(struct bs_arena) <= BS_ARENA_LOG, "arena header");
 
 #endif

@@ -71,6 +71,20 @@ pub const LINE_MARK: &str = "/dev/null/backstory/line/";
 
 /// Request: everything logged so far is to be made durable.
 pub const MAGIC_COMMIT: i32 = 5;
+/// Request: the supervisor responds with a descriptor of a [`FunctionTable`](crate::FunctionTable).
+/// It is that of the file that is mapped at the address in the argument.
+pub const MAGIC_FUNCTIONS: i32 = 7;
+
+/// The first field of a [`FunctionTable`](crate::FunctionTable).
+pub const FUNCTIONS_MAGIC: u64 = 0x736e_6f69_7463_6e66;
+/// `CALLS`: the entry is a call. The next word is the number of the function.
+pub const CALLS_CALL: u32 = 0x4000_0000;
+/// `CALLS`: the entry is a return. With both bits it is a call and its return.
+pub const CALLS_RETURN: u32 = 0x8000_0000;
+/// `CALLS`: the bits of an entry's first word that are the time.
+pub const CALLS_TIME: u32 = 0x3fff_ffff;
+/// In the number of a function: an interpreter runs it.
+pub const FUNCTION_INTERPRETED: u32 = 0x8000_0000;
 
 /// `MAGIC_PRESERVE`: the caller writes to the file in place, and does not read it.
 pub const CHANGE_WRITE: u32 = 1;

@@ -92,6 +92,8 @@ ops! {
     RESOURCE 97 1
     FACT 98 2
     DESCRIBED 99 2
+    FUNCTION 100 2
+    CALLS 101 0
 }
 
 const LAST: usize = 128;

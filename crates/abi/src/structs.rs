@@ -154,3 +154,69 @@ pub struct CallerIds {
     /// Architecture of the system call: `AUDIT_ARCH_*`.
     pub arch: u32,
 }
+
+/// Which functions of a file are recorded (`bs_function_table`). The bits and the sleds follow.
+/// Addresses are those that the file was linked for.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FunctionTable {
+    /// [`crate::FUNCTIONS_MAGIC`].
+    pub magic: u64,
+    /// Bytes of the whole table.
+    pub bytes: u64,
+    /// The lowest address of the file's code.
+    pub low: u64,
+    /// Bytes of the code.
+    pub size: u64,
+    /// Offset of the bits in the table, one for each byte of the code.
+    pub bits: u64,
+    /// Offset of the sleds in the table.
+    pub sleds: u64,
+    /// Number of functions.
+    pub count: u32,
+    /// Number of sleds.
+    pub sled_count: u32,
+    /// The number of a function is this one and its offset in the code.
+    pub first: u32,
+    /// Padding.
+    pub pad: u32,
+}
+
+impl FunctionTable {
+    /// Size in the table's file.
+    pub const SIZE: usize = size_of::<FunctionTable>();
+
+    /// The bytes of the structure.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let long = [
+            self.magic, self.bytes, self.low, self.size, self.bits, self.sleds,
+        ];
+        let short = [self.count, self.sled_count, self.first, self.pad];
+        let long = long.iter().flat_map(|field| field.to_le_bytes());
+        long.chain(short.iter().flat_map(|field| field.to_le_bytes()))
+            .collect()
+    }
+}
+
+/// A place at which the compiler left room for a call (`bs_sled`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sled {
+    /// The address.
+    pub address: u64,
+    /// The number of the function.
+    pub number: u32,
+    /// As in the compiler's table.
+    pub kind: u32,
+}
+
+impl Sled {
+    /// The bytes of the structure.
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.address.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.kind.to_le_bytes());
+        bytes
+    }
+}

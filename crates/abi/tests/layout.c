@@ -49,6 +49,8 @@ static void constants(void)
     NUMBER(BS_ARENA_ORDERED), NUMBER(BS_MAGIC_COMMIT);
     NUMBER(BS_ARENA_FULL), NUMBER(BS_ARENA_SHALLOW), NUMBER(BS_CHUNK_DEEP);
     NUMBER(BS_MAGIC_LINE), TEXT(BS_LINE_MARK);
+    NUMBER(BS_MAGIC_FUNCTIONS), NUMBER(BS_FUNCTIONS_MAGIC), NUMBER(BS_CALLS_CALL),
+        NUMBER(BS_CALLS_RETURN), NUMBER(BS_CALLS_TIME), NUMBER(BS_FUNCTION_INTERPRETED);
     NUMBER(BS_CHANGE_WRITE), NUMBER(BS_CHANGE_PART), NUMBER(BS_CHANGE_UPDATE),
         NUMBER(BS_CHANGE_REMOVE), NUMBER(BS_CHANGE_NAME);
     NUMBER(BS_CHANGE_KIND), NUMBER(BS_CHANGE_ITSELF);
@@ -98,6 +100,13 @@ static void structures(void)
     FIELD(bs_caller, pid), FIELD(bs_caller, tid), FIELD(bs_caller, nr), FIELD(bs_caller, arch);
     SIZE(bs_ident);
     FIELD(bs_ident, dev), FIELD(bs_ident, ino), FIELD(bs_ident, size), FIELD(bs_ident, mtime);
+    SIZE(bs_function_table);
+    FIELD(bs_function_table, magic), FIELD(bs_function_table, bytes), FIELD(bs_function_table, low),
+        FIELD(bs_function_table, size), FIELD(bs_function_table, bits),
+        FIELD(bs_function_table, sleds), FIELD(bs_function_table, count),
+        FIELD(bs_function_table, sled_count), FIELD(bs_function_table, first),
+        FIELD(bs_function_table, pad);
+    SIZE(bs_sled), FIELD(bs_sled, address), FIELD(bs_sled, number), FIELD(bs_sled, kind);
     FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);
 }
 

@@ -211,7 +211,8 @@ fn template(account: &Account, command: &Command) -> Vec<TemplateWord> {
                     words.push(files);
                 }
             }
-            None if is_script(&words, word) => words.push(TemplateWord::Script),
+            // The text of a part is its name.
+            None if !command.is_part && is_script(&words, word) => words.push(TemplateWord::Script),
             None => words.push(TemplateWord::Word(word.clone())),
         }
     }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub mod amounts;
+pub mod compile;
 #[cfg(test)]
 mod documented;
 pub mod emit;
@@ -37,6 +38,7 @@ pub mod store;
 mod tests;
 pub mod watch;
 
+use compile::CompileArgs;
 use emit::EmitArgs;
 use export::{ContentsArgs, ExportArgs};
 use import::ImportArgs;
@@ -285,6 +287,14 @@ pub enum Command {
     /// Say what a script does, and which things it uses, inside a recording
     #[command(after_help = emit::EMIT)]
     Emit(EmitArgs),
+
+    /// Run the C compiler, so that calls of functions can be recorded
+    #[command(after_help = compile::COMPILE)]
+    Cc(CompileArgs),
+
+    /// Run the C++ compiler, so that calls of functions can be recorded
+    #[command(name = "c++", after_help = compile::COMPILE)]
+    Cxx(CompileArgs),
 
     /// Print a completion script for a shell
     #[command(after_help = program::COMPLETIONS)]

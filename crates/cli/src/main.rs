@@ -48,6 +48,9 @@ fn main() -> ExitCode {
     if let Some(status) = remote::wrapper::run(&args) {
         return status;
     }
+    if let Some(status) = commands::compile::run(&args) {
+        return status;
+    }
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => return misused(&error, &args),
@@ -112,6 +115,8 @@ fn main() -> ExitCode {
         Command::Tui(args) => commands::tui::run(args, store),
         Command::Doctor(args) => commands::doctor::run(args, store),
         Command::Emit(args) => commands::emit::run(args),
+        // The compiler runs before these are parsed.
+        Command::Cc(_) | Command::Cxx(_) => Ok(0),
         Command::Completions(args) => commands::generate::completions(args),
         Command::CompleteWords(args) => commands::complete_words::run(args, store),
         Command::Answer => commands::answer::run(store),
@@ -159,6 +164,8 @@ fn uses_tools(command: &Command) -> bool {
             | Command::Pipeline(_)
             | Command::Doctor(_)
             | Command::Emit(_)
+            | Command::Cc(_)
+            | Command::Cxx(_)
             | Command::Completions(_)
             | Command::CompleteWords(_)
             | Command::Man(_)

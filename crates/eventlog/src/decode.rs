@@ -1,7 +1,9 @@
 //! Decodes a record into its operation. Knows the fields of every operation, and nothing of threads
 //! or time.
 
-use crate::event::{MetadataPart, Op, Outcome, PreserveMethod, ResourceAccess, Spawn, ThreadStep};
+use crate::event::{
+    FunctionStep, MetadataPart, Op, Outcome, PreserveMethod, ResourceAccess, Spawn, ThreadStep,
+};
 use crate::record::RawRecord;
 use backstory_abi::{self as abi, DONE, F_PREDICTED, Record, op};
 
@@ -349,8 +351,43 @@ fn stated(raw: &RawRecord<'_>) -> Option<Op> {
             Op::Extended { kind, payload }
         }
         op::DESCRIBED => Op::Described(crate::statement::statement(raw)?),
+        op::FUNCTION => {
+            let [name, location] = two();
+            Op::Function {
+                number: h.fd as u32,
+                name,
+                location,
+            }
+        }
+        op::CALLS => Op::Calls(function_steps(
+            raw.body.get(..h.aux as usize).unwrap_or(raw.body),
+        )),
         _ => return None,
     })
+}
+
+/// The entries of a `CALLS` record. They end at a word that is 0 or cut off.
+fn function_steps(body: &[u8]) -> Box<[FunctionStep]> {
+    let mut words = body.chunks_exact(4).map(|word| {
+        word.iter()
+            .rev()
+            .fold(0u32, |sum, &byte| sum << 8 | u32::from(byte))
+    });
+    let mut steps = Vec::new();
+    while let Some(word) = words.next() {
+        let after = u64::from(word & abi::CALLS_TIME) << 6;
+        if word & !abi::CALLS_TIME == 0 {
+            break;
+        }
+        if word & abi::CALLS_CALL != 0 {
+            let Some(number) = words.next() else { break };
+            steps.push(FunctionStep::Call { number, after });
+        }
+        if word & abi::CALLS_RETURN != 0 {
+            steps.push(FunctionStep::Return { after });
+        }
+    }
+    steps.into()
 }
 
 fn resource_access(aux: u32) -> Option<ResourceAccess> {

@@ -2,6 +2,7 @@
 //! change.
 
 use crate::chunk::{ChunkView, SkippedRecords};
+use crate::event::FunctionStep;
 use crate::log::Log;
 use crate::record::RawRecord;
 use backstory_abi::{
@@ -104,6 +105,11 @@ fn record(at: usize, raw: &RawRecord<'_>, out: &mut impl Write) -> Result<()> {
             let address = raw.body.get(..h.aux as usize).unwrap_or(raw.body);
             write!(out, " {}", address.escape_ascii())?;
         }
+        (op::CALLS, _) => {
+            if let Some(crate::event::Op::Calls(steps)) = crate::decode::operation(raw) {
+                steps.iter().try_for_each(|step| write_step(step, out))?;
+            }
+        }
         (_, LIST) => raw
             .list()
             .try_for_each(|s| write!(out, " \"{}\"", s.escape_ascii()))?,
@@ -126,4 +132,12 @@ fn record(at: usize, raw: &RawRecord<'_>, out: &mut impl Write) -> Result<()> {
         )?;
     }
     writeln!(out)
+}
+
+/// A call is `+` and the number of the function, a return `-`. The counts since the record follow.
+fn write_step(step: &FunctionStep, out: &mut impl Write) -> std::io::Result<()> {
+    match step {
+        FunctionStep::Call { number, after } => write!(out, " +{number:x}@{after}"),
+        FunctionStep::Return { after } => write!(out, " -@{after}"),
+    }
 }

@@ -453,4 +453,29 @@ pub enum Op {
     },
     /// A statement of an imported description.
     Described(Described),
+    /// A function whose calls are recorded: its number in the run, its name, and its file and line.
+    Function {
+        number: u32,
+        name: Bytes,
+        location: Bytes,
+    },
+    /// Calls of functions in the thread, up to its next operation.
+    Calls(Box<[FunctionStep]>),
+}
+
+/// A call of a function in a thread, or a return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FunctionStep {
+    /// The function with this number is called.
+    Call {
+        /// The number.
+        number: u32,
+        /// Counts of the time-stamp counter since the event.
+        after: u64,
+    },
+    /// The last function that was called and has not returned returns.
+    Return {
+        /// Counts of the time-stamp counter since the event.
+        after: u64,
+    },
 }

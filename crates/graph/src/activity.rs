@@ -158,6 +158,8 @@ pub struct Epoch {
     pub processor_time: Option<i64>,
     /// The program marked it: it is a part of the process's work.
     pub is_nested: bool,
+    /// It is a call of a function.
+    pub is_function: bool,
     /// The epoch is an activity of its own, whatever program its process runs next: it had
     /// children, or other activities refer to it.
     pub lasting: bool,

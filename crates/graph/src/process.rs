@@ -103,6 +103,8 @@ pub struct OuterActivity {
     pub argv: Vec<Bytes>,
     /// The program marked it, too.
     pub is_nested: bool,
+    /// It is a call of a function.
+    pub is_function: bool,
 }
 
 /// A process.

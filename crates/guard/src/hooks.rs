@@ -47,6 +47,9 @@ pub trait Hooks: Send + Sync {
     }
     /// A thread made a mark of a shell's command line, and waits until `parked` is dropped.
     fn line_mark(&self, _tid: u32, _mark: Vec<u8>, _parked: ParkedCall) {}
+    /// A recorder requests the table of functions of the file that is mapped at an address of a
+    /// process. Dropping `parked` answers ENOENT.
+    fn function_table(&self, _pid: u32, _address: u64, _parked: ParkedCall) {}
     /// Reports a reason or a warning of the run.
     fn report(&self, reason: Reason);
     /// The preserver of contents, if the run preserves them.

@@ -11,7 +11,8 @@ use crate::memory::ProcessMemory;
 use crate::notification_buffers::Notification;
 use crate::response::Response;
 use backstory_abi::{
-    MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_LINE, MAGIC_PRESERVE,
+    MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_FUNCTIONS, MAGIC_LINE,
+    MAGIC_PRESERVE,
 };
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
@@ -53,6 +54,16 @@ pub(crate) fn respond_to_recorder<S: RecordSink>(
             logger.preserve(state, notification, time, ChangeSource::Recorder)
         }
         MAGIC_LINE => pass_mark(state, notification),
+        MAGIC_FUNCTIONS => match state.park(notification.id) {
+            Some(parked) => {
+                let parked = parked.refused(libc::ENOENT);
+                state
+                    .hooks
+                    .function_table(notification.tid, argument, parked);
+                Response::Parked
+            }
+            None => Response::Error(libc::ENOENT),
+        },
         _ => Response::Continue,
     }
 }

@@ -468,6 +468,15 @@ bool bs_mark_line(const char *mark);
 
 #include "deep.h"
 
+#ifdef BS_FUNCTIONS
+/* record.c: begins an operation with `size` bytes of room, which are zero. */
+struct bs_reservation bs_begin_room(u32 op, u32 size);
+void bs_functions_begin(void); /* functions/modules.c */
+#define BS_FUNCTIONS_DO(statement) statement
+#else
+#define BS_FUNCTIONS_DO(statement) ((void)0)
+#endif
+
 /* text.c */
 u32 bs_length(const char *s, u32 limit); /* of a readable string */
 void bs_copy(void *to, const void *from, u64 size);

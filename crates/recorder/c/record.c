@@ -150,6 +150,14 @@ struct bs_reservation bs_begin(u32 op, s32 fd, s32 arg, u32 aux)
     return bs_begin_at(0, op, fd, arg, aux);
 }
 
+#ifdef BS_FUNCTIONS
+struct bs_reservation bs_begin_room(u32 op, u32 size)
+{
+    struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + size), 0);
+    return BS_LIKELY(rec.record) ? publish(rec, 0, 0, 0, size) : rec;
+}
+#endif
+
 s64 bs_finish(struct bs_reservation rec, s64 result)
 {
     return bs_ret(bs_end(rec, result));

@@ -9,6 +9,7 @@ use crate::Options;
 use crate::committer::Committer;
 use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
+use crate::function_tables::FunctionTables;
 use crate::header::Inherited;
 use crate::launch::Launch;
 use crate::lines::mark::{LineMark, MarkQueue};
@@ -145,6 +146,9 @@ impl GuardSession {
             Committer::start(drainer, Box::new(move |reason| notes.add(reason)))
         });
         let (committer, committing) = commits.unzip();
+        let functions = options.functions.clone();
+        // Without a thread, no function is recorded. Requests are answered so.
+        let functions = functions.and_then(|one| FunctionTables::start(one, stock).ok());
         let bridge = Arc::new(SupervisorHooks {
             stock: Arc::clone(stock),
             supervisor: std::process::id(),
@@ -152,6 +156,7 @@ impl GuardSession {
             preserver: preserver(options, inherited, stock),
             committer,
             marks,
+            functions,
         });
         let watch = GuardSettings {
             gate: Some(backstory_recorder::GATE),
@@ -238,6 +243,8 @@ struct SupervisorHooks {
     committer: Option<Arc<Committer>>,
     /// The queue for the marks of the command, if it is a shell.
     marks: Option<(Arc<MarkQueue>, &'static Control)>,
+    /// The tables of functions, in a run that records calls.
+    functions: Option<FunctionTables>,
 }
 
 /// The preserver of contents, which works beside the log. `None` if contents are not stored.
@@ -313,6 +320,12 @@ impl Hooks for SupervisorHooks {
         if let Some(mark) = LineMark::of(&mark).filter(|_| is_shells) {
             queue.push(mark, Box::new(parked));
             self.stock.wake();
+        }
+    }
+
+    fn function_table(&self, pid: u32, address: u64, parked: ParkedCall) {
+        if let Some(functions) = &self.functions {
+            functions.request(pid, address, parked);
         }
     }
 

@@ -20,6 +20,7 @@ mod deep_sink;
 mod drain;
 mod error;
 mod fallback_responder;
+mod function_tables;
 #[doc(hidden)]
 pub mod fuzz_entry;
 mod guarding;

@@ -20,27 +20,32 @@ const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
 const NARROW_FILE: &str = "narrow.so";
 
 /// One form of the recorder: the library, and the name of its content.
-struct RecorderForm {
+pub(crate) struct RecorderForm {
     library: &'static [u8],
     digest: u64,
 }
 
 /// The recorder of ordinary runs.
-static PLAIN: RecorderForm = RecorderForm {
+pub(crate) static PLAIN: RecorderForm = RecorderForm {
     library: backstory_recorder::LIBRARY,
     digest: DIGEST,
 };
 /// The recorder of deep runs.
-static DEEP: RecorderForm = RecorderForm {
+pub(crate) static DEEP: RecorderForm = RecorderForm {
     library: backstory_recorder::DEEP_LIBRARY,
     digest: DEEP_DIGEST,
 };
 
-/// Extracts the recorder library, for deep recording or not, unless it exists already. Returns the
-/// entry for `LD_PRELOAD`.
-pub(crate) fn extract(directory: &Path, deep: bool) -> Result<OsString, Error> {
+/// The recorder of runs that record calls of functions.
+pub(crate) static FUNCTIONS: RecorderForm = RecorderForm {
+    library: backstory_recorder::FUNCTIONS_LIBRARY,
+    digest: FUNCTIONS_DIGEST,
+};
+
+/// Extracts a form of the recorder library, unless it exists already. Returns the entry for
+/// `LD_PRELOAD`.
+pub(crate) fn extract(directory: &Path, form: &RecorderForm) -> Result<OsString, Error> {
     let directory = usable(directory)?;
-    let form = if deep { &DEEP } else { &PLAIN };
     let home = directory.join(format!("{:016x}", form.digest));
     if !form.is_whole(&home) {
         form.fill(&directory, &home)?;
@@ -211,6 +216,11 @@ const DEEP_DIGEST: u64 = digest(
     backstory_recorder::TWIN32,
 );
 
+const FUNCTIONS_DIGEST: u64 = digest(
+    digest(0xcbf2_9ce4_8422_2325, backstory_recorder::FUNCTIONS_LIBRARY),
+    backstory_recorder::TWIN32,
+);
+
 /// Not cryptographic, because the directory is private.
 const fn digest(mut hash: u64, content: &[u8]) -> u64 {
     let (mut at, mut word) = (0, 0);
@@ -258,7 +268,7 @@ mod tests {
             let directory = place.path().join(format!("{mode:o}"));
             fs::create_dir(&directory).unwrap();
             fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(extract(&directory, false).is_ok(), wanted, "{mode:o}");
+            assert_eq!(extract(&directory, &PLAIN).is_ok(), wanted, "{mode:o}");
         }
     }
 
@@ -274,7 +284,7 @@ mod tests {
             let store = place.path().join(format!("{mode:o}"));
             fs::create_dir(&store).unwrap();
             fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
-            let entry = extract(&store.join("lib"), false).unwrap();
+            let entry = extract(&store.join("lib"), &PLAIN).unwrap();
             assert_eq!(Path::new(&entry).starts_with(&store), wanted, "{mode:o}");
         }
     }
@@ -282,7 +292,7 @@ mod tests {
     #[test]
     fn every_spelling_of_lib_leads_to_a_library() {
         let dir = tempfile::tempdir().unwrap();
-        let entry = extract(dir.path(), false).unwrap();
+        let entry = extract(dir.path(), &PLAIN).unwrap();
         let entry = entry.to_str().unwrap();
         assert!(entry.ends_with("/$LIB/linux-backstory.so"));
         let read = |lib: &str| fs::read(entry.replacen(PRELOAD_ANY, lib, 1)).unwrap();
@@ -299,9 +309,9 @@ mod tests {
     #[test]
     fn extracting_twice_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let first = extract(dir.path(), false).unwrap();
+        let first = extract(dir.path(), &PLAIN).unwrap();
         let inode = fs::metadata(library_path(&first)).unwrap().ino();
-        assert_eq!(extract(dir.path(), false).unwrap(), first);
+        assert_eq!(extract(dir.path(), &PLAIN).unwrap(), first);
         assert_eq!(fs::metadata(library_path(&first)).unwrap().ino(), inode);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
@@ -309,23 +319,23 @@ mod tests {
     #[test]
     fn a_cut_library_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        let path = library_path(&extract(dir.path(), false).unwrap());
+        let path = library_path(&extract(dir.path(), &PLAIN).unwrap());
         fs::write(fs::canonicalize(&path).unwrap(), b"cut").unwrap();
-        extract(dir.path(), false).unwrap();
+        extract(dir.path(), &PLAIN).unwrap();
         assert_eq!(fs::read(&path).unwrap(), backstory_recorder::LIBRARY);
     }
 
     #[test]
     fn a_pipe_among_the_librarys_names_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        let home = home(&extract(dir.path(), false).unwrap());
+        let home = home(&extract(dir.path(), &PLAIN).unwrap());
         let home = Path::new(OsStr::from_bytes(&home));
         for name in links().map(|(place, _)| home.join(place).join(PRELOAD_NAME)) {
             fs::remove_file(&name).unwrap();
             let mode = rustix::fs::Mode::RWXU;
             rustix::fs::mknodat(rustix::fs::CWD, &name, rustix::fs::FileType::Fifo, mode, 0)
                 .unwrap();
-            extract(dir.path(), false).unwrap();
+            extract(dir.path(), &PLAIN).unwrap();
             assert!(fs::metadata(&name).unwrap().is_file(), "{}", name.display());
         }
     }
@@ -333,7 +343,7 @@ mod tests {
     #[test]
     fn a_directory_that_loaders_would_split_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
-        let entry = extract(&dir.path().join("a b:c"), false).unwrap();
+        let entry = extract(&dir.path().join("a b:c"), &PLAIN).unwrap();
         assert!(
             entry.as_bytes().starts_with(b"/tmp/backstory-"),
             "{entry:?}"

@@ -1,6 +1,7 @@
 //! The options of a recording, and its result.
 
 use backstory_eventlog::run::ResourceUsage;
+use backstory_functions::FunctionPatterns;
 use backstory_vocabulary::{
     ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, SuppressMode,
 };
@@ -44,6 +45,8 @@ pub struct Options {
     /// Record everything that enters and leaves the processes, into a file beside the log that ends
     /// in `.deep`. The mode says how it has what leaves. `None`: there is no such file.
     pub deep: Option<OutputsMode>,
+    /// The functions whose calls are recorded. `None`: none, and programs get the plain recorder.
+    pub functions: Option<FunctionPatterns>,
     /// Patterns of environment variable names (`*` and `?` match) whose values must not reach the
     /// log. They add to the built-in ones.
     pub redact: Vec<String>,
@@ -86,6 +89,7 @@ impl Options {
             suppress: SuppressMode::On,
             durability: DurabilityMode::After,
             deep: None,
+            functions: None,
             redact: Vec::new(),
             detach_after: None,
             library_dir,

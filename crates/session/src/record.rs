@@ -70,7 +70,7 @@ fn start(
     program: std::ffi::CString,
     inherited_state: InheritedState,
 ) -> Result<CommandEnd, Error> {
-    let preload = library::extract(&options.library_dir, options.deep.is_some())?;
+    let preload = library::extract(&options.library_dir, form(&options))?;
     let arena = Arena::create(&options.id, flags(&options))?;
     if !address_space::is_left() {
         arena.remove();
@@ -87,6 +87,15 @@ fn start(
         let _ = std::fs::remove_file(part);
     }
     result
+}
+
+/// The form of the recorder. A run that is recorded deeply records no functions.
+fn form(options: &Options) -> &'static library::RecorderForm {
+    match (&options.deep, &options.functions) {
+        (Some(_), _) => &library::DEEP,
+        (None, Some(_)) => &library::FUNCTIONS,
+        (None, None) => &library::PLAIN,
+    }
 }
 
 fn flags(options: &Options) -> u32 {

@@ -51,6 +51,7 @@ pub struct Recording {
 #[derive(Debug, Clone, Default)]
 pub struct MarkedActivities {
     all: HashMap<usize, bool>,
+    functions: HashSet<usize>,
     notes: HashMap<usize, Notes>,
 }
 
@@ -58,7 +59,12 @@ impl MarkedActivities {
     /// Takes in an extended record of an activity.
     pub(crate) fn add(&mut self, activity: usize, kind: &[u8], payload: &[u8]) {
         if kind == nested::KIND {
-            self.all.insert(activity, payload == nested::NESTED);
+            let is_function = payload == nested::FUNCTION;
+            let is_named = is_function || payload == nested::NESTED;
+            self.all.insert(activity, is_named);
+            if is_function {
+                self.functions.insert(activity);
+            }
         } else if kind == marks::ATTRIBUTE || marks::is_record_type(kind) {
             self.notes.entry(activity).or_default().add(kind, payload);
         }
@@ -72,6 +78,11 @@ impl MarkedActivities {
     /// True if the activity is a part of its process's work: no program began with it.
     pub fn contains(&self, activity: usize) -> bool {
         self.all.contains_key(&activity)
+    }
+
+    /// True if the activity is a call of a function.
+    pub fn is_function(&self, activity: usize) -> bool {
+        self.functions.contains(&activity)
     }
 
     /// True if the program gave the activity a name.

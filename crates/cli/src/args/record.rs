@@ -108,6 +108,12 @@ pub struct RecordArgs {
     #[arg(long)]
     pub deep: bool,
 
+    /// Also record calls of the functions whose names match GLOB (repeatable; `*` matches
+    /// anything). FILE:GLOB is about one program, library or Python module. Programs in C and C++
+    /// are to be compiled with `backstory cc`
+    #[arg(long, value_name = "GLOB")]
+    pub functions: Vec<String>,
+
     /// How a deep record has what the programs write and send: `digest` has its length and digest,
     /// `full` has the bytes
     #[arg(long, value_name = "MODE", value_parser = words::<OutputsMode>())]

@@ -6,6 +6,7 @@ pub mod account;
 pub mod answer;
 pub mod blame;
 pub mod compare;
+pub mod compile;
 pub mod complete_words;
 pub mod contents;
 mod deep_programs;

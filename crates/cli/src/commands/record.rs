@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use backstory_functions::FunctionPatterns;
 use backstory_query as query;
 use backstory_session as session;
 use backstory_store::annotations::{self, Annotation, AnnotationRecord};
@@ -118,6 +119,7 @@ fn prepare(
             "--outputs says how a deep record has what programs write: add --deep, or leave it out",
         ));
     }
+    let functions = functions(&args)?;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -134,10 +136,14 @@ fn prepare(
     let said = said_before(&id, &args)?;
     let absolute = |path: &PathBuf| std::path::absolute(path);
     let metrics: Result<Vec<PathBuf>, _> = args.metric_from.iter().map(absolute).collect();
-    let variables = match args.remote {
+    let mut variables = match args.remote {
         true => remote::variables(&home, args.contents).map_err(Failure::not_found)?,
         false => Vec::new(),
     };
+    if functions.is_some() {
+        // The Python package looks at it.
+        variables.push((FUNCTIONS.into(), args.functions.join("\n").into()));
+    }
     let options = session::Options {
         variables,
         command: args.command,
@@ -151,6 +157,7 @@ fn prepare(
         suppress: args.suppress,
         durability: args.durability,
         deep: args.deep.then_some(args.outputs.unwrap_or_default()),
+        functions,
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),
         ..recording_options::of_command(&home, id)
@@ -168,6 +175,28 @@ fn prepare(
         redact,
     };
     Ok((prepared, options))
+}
+
+/// The variable with the patterns of functions, one a line.
+const FUNCTIONS: &str = "BACKSTORY_FUNCTIONS";
+
+/// The functions whose calls are to be recorded.
+fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {
+    if args.functions.is_empty() {
+        return Ok(None);
+    }
+    if args.guard == GuardMode::Off {
+        return Err(Failure::misuse(
+            "--functions gets the addresses of functions by the guard, but --guard=off has none: leave one of them out",
+        ));
+    }
+    if args.deep {
+        return Err(Failure::misuse(
+            "--deep and --functions have recorders of their own: leave one of them out",
+        ));
+    }
+    let patterns = FunctionPatterns::parse(&args.functions);
+    patterns.map(Some).map_err(Failure::misuse)
 }
 
 /// The annotations that the run has before its command starts: tags, parameters, and the commit of

@@ -38,6 +38,7 @@ mod exported_workflows;
 mod filter_programs;
 mod filters;
 mod forget;
+mod functions;
 mod generated;
 mod git_note;
 mod history;

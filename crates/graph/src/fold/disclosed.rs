@@ -75,7 +75,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Counts a statement. False if the run has had too many.
-    fn has_room(&mut self) -> Result<bool, S::Error> {
+    pub(super) fn has_room(&mut self) -> Result<bool, S::Error> {
         self.disclosed.statements += 1;
         if self.disclosed.statements == MOST + 1 {
             let most = MOST as u64;

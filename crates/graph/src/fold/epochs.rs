@@ -161,6 +161,7 @@ impl Epoch {
             execed: false,
             processor_time: None,
             is_nested: false,
+            is_function: false,
             lasting: false,
             recorded: false,
             via,

@@ -114,6 +114,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if let Some(old) = &self.epochs[from.epoch as usize] {
                 epoch.resemble(old);
                 epoch.recorded = forked && old.recorded;
+                // The child returns from functions that its parent called.
+                let around = from.outer.iter().rev().find(|one| !one.is_function);
+                if let Some(program) = around.filter(|_| old.is_function) {
+                    epoch.argv = program.argv.clone();
+                }
             }
             if self.epochs[origin.from as usize].is_some() {
                 self.last(origin.from);

@@ -42,6 +42,7 @@ mod endings;
 mod entities;
 mod epochs;
 mod final_state;
+mod functions;
 mod identity;
 mod inherited;
 mod interpreters;
@@ -166,6 +167,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     cut_off: bool,
     resources: resources::ResourceObjects,
     disclosed: disclosed::Disclosed,
+    functions: functions::FunctionCalls,
     described: described::DescribedNodes,
     entities: u32,
     now: Time,
@@ -202,6 +204,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             cut_off: false,
             resources: resources::ResourceObjects::default(),
             disclosed: disclosed::Disclosed::default(),
+            functions: functions::FunctionCalls::default(),
             described: described::DescribedNodes::default(),
             entities: 0,
             now: header.started,
@@ -238,14 +241,29 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         };
         match op {
             Op::Born { parent, exe, cwd } => return self.born(call, parent, &exe, &cwd),
-            Op::Start { ppid, forked } => return self.start(call, ppid, forked),
+            Op::Start { ppid, forked } => {
+                self.forget_functions(call)?;
+                return self.start(call, ppid, forked);
+            }
+            Op::Function {
+                number,
+                name,
+                location,
+            } => {
+                self.functions.name(number, &name, &location);
+                return Ok(());
+            }
             Op::Work { inside, what, text } => return self.work(call, inside, what, text),
             Op::Gone { status } => return self.gone(pid, time, status),
             Op::Described(statement) => return self.described(call, statement),
             Op::Ident { .. } | Op::Preserved { .. } => return Ok(()),
             _ => {}
         }
-        let epoch = self.process_of(call)?;
+        let mut epoch = self.process_of(call)?;
+        if self.functions.are_active(call.pid) {
+            self.enter_functions(call, &op)?;
+            epoch = self.process_of(call)?;
+        }
         self.apply(CallContext { epoch, ..call }, op)
     }
 
@@ -367,6 +385,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 self.part_namespace(call.pid, call.tid, flags);
                 Ok(())
             }
+            Op::Calls(steps) => self.call_functions(call, &steps),
             Op::HeldDescriptor { fd, flags, target } => self.hold(call, fd, flags, &target),
             Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
             Op::Start { .. }
@@ -375,6 +394,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             | Op::Born { .. }
             | Op::Work { .. }
             | Op::Described(_)
+            | Op::Function { .. }
             | Op::Preserved { .. } => Ok(()),
         }
     }
@@ -385,6 +405,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
         self.cut_off = end.is_some_and(endings::is_cut_off);
         self.complete_described()?;
+        self.count_all_calls()?;
         self.end_all(end, time)?;
         self.restore_names();
         self.report_unknown_directory()?;

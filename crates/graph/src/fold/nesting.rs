@@ -9,7 +9,7 @@ use super::descriptors::at;
 use super::{CallContext, Fold};
 use crate::activity::Epoch;
 use crate::model::{ActivityId, Certainty, Entity, EntityId, EntityKind, Interval, Relation, Sink};
-use crate::nested::{DEEPEST, KIND, NESTED, RESUMED};
+use crate::nested::{DEEPEST, FUNCTION, KIND, NESTED, RESUMED};
 use crate::process::{Descriptor, NAMELESS, OuterActivity};
 use crate::serial::Serial;
 use backstory_eventlog::event::Bytes;
@@ -21,6 +21,7 @@ struct NextActivity {
     outer: Option<ActivityId>,
     argv: Vec<Bytes>,
     is_nested: bool,
+    is_function: bool,
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -30,6 +31,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         &mut self,
         call: CallContext,
         argv: Vec<Bytes>,
+    ) -> Result<(), S::Error> {
+        self.begin_inside(call, argv, false)
+    }
+
+    /// The same. With `is_function`, the activity is a call of a function.
+    pub(super) fn begin_inside(
+        &mut self,
+        call: CallContext,
+        argv: Vec<Bytes>,
+        is_function: bool,
     ) -> Result<(), S::Error> {
         let depth = self.processes.get(&call.pid).map(|one| one.outer.len());
         if depth.is_none_or(|depth| depth >= DEEPEST) {
@@ -47,6 +58,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 outer,
                 argv,
                 is_nested,
+                is_function,
             },
         )
     }
@@ -66,6 +78,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             outer: Some(outer.id),
             argv,
             is_nested: true,
+            is_function: false,
         };
         self.go_on(call, next)
     }
@@ -80,6 +93,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             outer: Some(outer.id),
             argv: outer.argv,
             is_nested: outer.is_nested,
+            is_function: outer.is_function,
         };
         self.go_on(call, next)
     }
@@ -92,6 +106,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             id,
             argv: epoch.map(|epoch| epoch.argv.clone()).unwrap_or_default(),
             is_nested: epoch.is_some_and(|epoch| epoch.is_nested),
+            is_function: epoch.is_some_and(|epoch| epoch.is_function),
         })
     }
 
@@ -109,6 +124,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         (epoch.parent, epoch.argv) = (next.outer, next.argv);
         (epoch.lasting, epoch.is_nested) = (true, next.is_nested);
+        epoch.is_function = next.is_function;
         if let Some(process) = self.processes.get_mut(&call.pid) {
             epoch.cwd = self.paths.bytes(process.fs(call.tid).cwd.get()).into();
             (process.epoch, process.epoch_number) = (serial, epoch.number);
@@ -118,7 +134,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.pass_descriptors(call)?;
         self.flush(call.epoch, call.time)?;
         let id = self.announce(serial)?;
-        let payload = if next.is_nested { NESTED } else { RESUMED };
+        let payload = match (next.is_function, next.is_nested) {
+            (true, _) => FUNCTION,
+            (false, true) => NESTED,
+            (false, false) => RESUMED,
+        };
         self.sink.extended(id, call.time, KIND, payload)
     }
 

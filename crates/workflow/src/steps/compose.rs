@@ -190,6 +190,10 @@ fn write_stage(
 /// The program of an activity and its arguments.
 fn words_of(recording: &Recording, root: usize) -> Vec<Word> {
     let activity = &recording.activities[root];
+    if recording.marked.is_function(root) {
+        // No shell can run it, and no shell's quotes help a reader.
+        return activity.argv.iter().cloned().map(Word::Shell).collect();
+    }
     let argv = without_compiler_launcher(&activity.argv);
     let name = argv.first();
     let name = name.filter(|name| !name.is_empty() && !name.starts_with(b"-"));

@@ -1,0 +1,235 @@
+//! Calls of functions are recorded, and questions name the function that made a file.
+
+use super::Place;
+use std::path::Path;
+
+/// Two functions that each make a file, one of which leaves by a longjmp and one of which calls
+/// itself; and a thread.
+const SOURCE: &str = r#"
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+static jmp_buf back;
+static void put(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    fputs(text, file); fclose(file);
+}
+void write_table(int depth) {
+    if (depth)
+        write_table(depth - 1);
+    else
+        put("table.csv", "1\n");
+}
+void write_and_leave(void) {
+    put("left.csv", "2\n");
+    longjmp(back, 1);
+}
+void *write_in_thread(void *unused) {
+    put("thread.csv", "3\n");
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    write_table(3);
+    if (!setjmp(back))
+        write_and_leave();
+    put("main.csv", "4\n");
+    pthread_create(&thread, NULL, write_in_thread, NULL);
+    pthread_join(thread, NULL);
+    return 7;
+}
+"#;
+
+/// Compiles the program with `backstory cc`. False if the compiler does not.
+fn compiled(place: &Place, options: &[&str]) -> bool {
+    place.write("plot.c", SOURCE);
+    let built = place
+        .command(&["cc"])
+        .args(options)
+        .args(["-pthread", "-o", "plot", "plot.c"])
+        .status();
+    let is_built = built.is_ok_and(|status| status.success());
+    if !is_built {
+        println!("SKIPPED: no compiler: {options:?}");
+    }
+    is_built
+}
+
+/// The functions that made a file, the innermost first.
+fn makers(place: &Place, file: &str) -> Vec<String> {
+    let of = place.json(&["of", file, "--json", "--level", "process"]);
+    let nodes = of["nodes"].as_array().unwrap();
+    let texts = nodes.iter().filter_map(|node| node["argv"][0].as_str());
+    let functions = texts.filter(|text| text.contains("()"));
+    functions.map(str::to_owned).collect()
+}
+
+fn made_by(place: &Place, file: &str, function: &str) -> bool {
+    let of = place.run(&["of", file]).out;
+    of.contains(function) && of.contains(&format!("made {file}"))
+}
+
+fn functions_are_named(options: &[&str]) {
+    let place = Place::new();
+    if !compiled(&place, options) {
+        return;
+    }
+    let mut alone = place.stage.command("./plot");
+    let alone = alone.current_dir(place.work()).output().unwrap();
+    assert_eq!((alone.status.code(), alone.stdout.len()), (Some(7), 0));
+    place.keep("./plot; true", &["--functions", "write_*"]);
+    for (file, function) in [
+        ("table.csv", "write_table() in plot.c:10"),
+        ("left.csv", "write_and_leave() in plot.c:16"),
+        ("thread.csv", "write_in_thread() in plot.c:20"),
+    ] {
+        let of = place.run(&["of", file]).out;
+        assert!(made_by(&place, file, function), "{options:?} {file}: {of}");
+    }
+    let main = place.run(&["of", "main.csv"]).out;
+    assert!(main.contains("./plot\n      made main.csv"), "{main}");
+    assert!(
+        makers(&place, "table.csv").len() >= 4,
+        "{:?}",
+        makers(&place, "table.csv")
+    );
+    let processes = place.run(&["processes"]).out;
+    assert!(
+        processes.contains("calls of write_table() in plot.c:10=4"),
+        "{processes}"
+    );
+    // Other functions are not recorded, and without the option none is.
+    assert!(!processes.contains("calls of put()"), "{processes}");
+    place.keep("./plot; true", &[]);
+    let of = place.run(&["of", "table.csv"]).out;
+    assert!(!of.contains("write_table"), "{of}");
+}
+
+#[test]
+fn a_function_that_made_a_file_is_named() {
+    functions_are_named(&["-O1"]);
+}
+
+#[test]
+fn a_function_that_clang_left_sleds_in_is_named() {
+    functions_are_named(&["--compiler=clang", "-O1", "-fno-inline"]);
+}
+
+#[test]
+fn the_compilers_wrapper_has_the_messages_and_the_status_of_the_compiler() {
+    let place = Place::new();
+    if !compiled(&place, &[]) {
+        return;
+    }
+    place.write("wrong.c", "int main(void) { return wrong; }\n");
+    let own = |arguments: &[&str]| {
+        let mut command = place.stage.command("cc");
+        let output = command.args(arguments).current_dir(place.work()).output();
+        output.unwrap()
+    };
+    let wrapped = |arguments: &[&str]| {
+        let output = place.command(&["cc"]).args(arguments).output();
+        output.unwrap()
+    };
+    for arguments in [
+        &["-c", "wrong.c"][..],
+        &["--version"],
+        &["-E", "-P", "wrong.c"],
+        &["-M", "wrong.c"],
+        &["-print-file-name=libc.so"],
+        &["-c", "plot.c", "-o", "plot.o"],
+        &["-pthread", "plot.o", "-o", "linked"],
+        &["-no-such-option"],
+        &[],
+    ] {
+        let (expected, found) = (own(arguments), wrapped(arguments));
+        assert_eq!(found.status, expected.status, "{arguments:?}");
+        assert_eq!(found.stdout, expected.stdout, "{arguments:?}");
+        assert_eq!(found.stderr, expected.stderr, "{arguments:?}");
+    }
+}
+
+/// The package's directory for user `.pth` files of the Python that `python3` is.
+fn python_site(place: &Place) -> Option<std::path::PathBuf> {
+    let code = "import site; print(site.getusersitepackages())";
+    let mut python = place.stage.command("python3");
+    let python = python.args(["-c", code]).current_dir(place.work());
+    let output = python.env("PYTHONUSERBASE", place.path("base")).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        println!("SKIPPED: no python3");
+        return None;
+    };
+    Some(String::from_utf8(output.stdout).unwrap().trim().into())
+}
+
+#[test]
+fn a_python_function_that_made_a_file_is_named() {
+    let place = Place::new();
+    let Some(site) = python_site(&place) else {
+        return;
+    };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python");
+    std::fs::create_dir_all(site.join("backstory")).unwrap();
+    std::fs::write(site.join("backstory/__init__.py"), "").unwrap();
+    for (from, to) in [
+        ("python/backstory/functions.py", "backstory/functions.py"),
+        ("backstory_functions.pth", "backstory_functions.pth"),
+    ] {
+        std::fs::copy(package.join(from), site.join(to)).unwrap();
+    }
+    place.write(
+        "plot.py",
+        "def write_table(path):\n    with open(path, 'w') as out:\n        out.write('1')\n\n\
+         def fail():\n    open('failed.csv', 'w').close()\n    raise ValueError\n\n\
+         def lines():\n    yield 1\n    open('yielded.csv', 'w').close()\n    yield 2\n\n\
+         write_table('table.csv')\n\
+         try:\n    fail()\nexcept ValueError:\n    pass\n\
+         list(lines())\nopen('main.csv', 'w').close()\n",
+    );
+    let command = format!("PYTHONUSERBASE={} python3 plot.py", place.path("base"));
+    place.keep(
+        &command,
+        &[
+            "--functions",
+            "plot:write_*",
+            "--functions",
+            "plot:fail",
+            "--functions",
+            "lines",
+        ],
+    );
+    for (file, function) in [
+        ("table.csv", "write_table() in plot.py:1"),
+        ("failed.csv", "fail() in plot.py:5"),
+        ("yielded.csv", "lines() in plot.py:9"),
+    ] {
+        let of = place.run(&["of", file]).out;
+        assert!(made_by(&place, file, function), "{file}: {of}");
+    }
+    let main = place.run(&["of", "main.csv"]).out;
+    assert!(
+        main.contains("python3 plot.py\n      made main.csv"),
+        "{main}"
+    );
+}
+
+#[test]
+fn functions_need_the_guard_and_a_name() {
+    let place = Place::new();
+    for (arguments, word) in [
+        (
+            &["record", "--functions", "f", "--guard=off", "--", "true"][..],
+            "--guard=off",
+        ),
+        (
+            &["record", "--functions", "f", "--deep", "--", "true"],
+            "--deep",
+        ),
+        (
+            &["record", "--functions", "plot:", "--", "true"],
+            "names no function",
+        ),
+    ] {
+        place.run(arguments).is_error(125, &[word]);
+    }
+}

@@ -1,0 +1,102 @@
+//! The tables of a run: one for each version of a file.
+//!
+//! Invariant: a file is read once in a run, however many processes run it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::elf::{CodeFile, Function};
+use crate::patterns::FunctionPatterns;
+use crate::table;
+
+/// The most bytes of a file that is read.
+const MOST_BYTES: u64 = 1 << 31;
+/// Numbers from here on are those of interpreted functions.
+const MOST_NUMBER: u64 = 1 << 31;
+
+/// The table of a file.
+#[derive(Debug)]
+pub struct FileTable {
+    /// The table, as recorders map it.
+    pub memory: OwnedFd,
+    /// Each function with its number.
+    pub functions: Vec<(u32, Function)>,
+}
+
+/// The identity of a file and of its content.
+type FileKey = (u64, u64, u64, i64, i64);
+
+/// The tables of a run.
+#[derive(Debug)]
+pub struct FunctionCatalogue {
+    patterns: FunctionPatterns,
+    files: HashMap<FileKey, Option<Arc<FileTable>>>,
+    next: u64,
+}
+
+impl FunctionCatalogue {
+    /// A catalogue without files.
+    pub fn new(patterns: FunctionPatterns) -> FunctionCatalogue {
+        FunctionCatalogue {
+            patterns,
+            files: HashMap::new(),
+            next: 1,
+        }
+    }
+
+    /// The table of a file, and whether it is new in this run. `None` if the file has no code.
+    ///
+    /// # Errors
+    /// The file cannot be read, or there is no memory for the table.
+    pub fn table(
+        &mut self,
+        path: &Path,
+        file: &mut File,
+    ) -> io::Result<Option<(Arc<FileTable>, bool)>> {
+        let facts = file.metadata()?;
+        let key = (
+            facts.dev(),
+            facts.ino(),
+            facts.size(),
+            facts.mtime(),
+            facts.mtime_nsec(),
+        );
+        if let Some(known) = self.files.get(&key) {
+            return Ok(known.clone().map(|table| (table, false)));
+        }
+        let made = match facts.size() <= MOST_BYTES {
+            true => self.make(path, file)?.map(Arc::new),
+            false => None,
+        };
+        self.files.insert(key, made.clone());
+        Ok(made.map(|table| (table, true)))
+    }
+
+    fn make(&mut self, path: &Path, file: &mut File) -> io::Result<Option<FileTable>> {
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(code) = CodeFile::read(&bytes, &name, &self.patterns) else {
+            return Ok(None);
+        };
+        if self.next + code.size >= MOST_NUMBER {
+            return Ok(None);
+        }
+        let first = self.next as u32;
+        self.next += code.size;
+        let memory = table::memory_file(&table::bytes(&code, first))?;
+        let numbered = code.functions.into_iter().map(|function| {
+            let number = first + (function.address - code.low) as u32;
+            (number, function)
+        });
+        Ok(Some(FileTable {
+            memory,
+            functions: numbered.collect(),
+        }))
+    }
+}

@@ -1,0 +1,159 @@
+//! The functions of an ELF file, and the places that its compiler left for calls of hooks.
+
+use std::collections::BTreeMap;
+
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+
+use crate::mangled::qualified_name;
+use crate::patterns::{FunctionPatterns, matches};
+use crate::sources::{SourcePlace, source_places};
+
+/// A function that is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The address that the file was linked for.
+    pub address: u64,
+    /// Its name: qualified as in the source if the file has debugging information, else the symbol.
+    pub name: String,
+    /// The source file's name and the line, as `plot.c:40`. Empty if the file does not say it.
+    pub location: String,
+}
+
+/// A sled of XRay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SledPlace {
+    pub address: u64,
+    pub function: u64,
+    pub kind: u8,
+}
+
+/// The functions of an executable file or a library.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CodeFile {
+    /// The lowest address of its code.
+    pub low: u64,
+    /// Bytes of its code.
+    pub size: u64,
+    /// The functions that match, by address.
+    pub functions: Vec<Function>,
+    pub(crate) sleds: Vec<SledPlace>,
+}
+
+/// Size of an entry in the section with XRay's sleds.
+const SLED_ENTRY: usize = 32;
+const PF_X: u32 = 1;
+/// The most code of a file. The number of a function has 31 bits.
+const MOST_CODE: u64 = 1 << 28;
+
+impl CodeFile {
+    /// Reads the functions of a file that match. `None` if it has no code that could be recorded.
+    /// `file` is the last part of its path.
+    pub fn read(bytes: &[u8], file: &str, patterns: &FunctionPatterns) -> Option<CodeFile> {
+        let elf = object::File::parse(bytes).ok()?;
+        let (low, size) = code(&elf)?;
+        let wanted = patterns.of_file(file);
+        let mut code = CodeFile {
+            low,
+            size,
+            ..CodeFile::default()
+        };
+        if wanted.is_empty() {
+            return Some(code);
+        }
+        let mut names: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+        for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
+            let lies = (low..low + size).contains(&symbol.address());
+            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() || !lies {
+                continue;
+            }
+            if let Ok(name) = symbol.name() {
+                names.entry(symbol.address()).or_default().push(name);
+            }
+        }
+        let symbols = names.keys().copied().collect();
+        let places = source_places(&elf, &symbols);
+        for &address in places.keys() {
+            if (low..low + size).contains(&address) {
+                names.entry(address).or_default();
+            }
+        }
+        code.functions = functions(&names, &places, &wanted);
+        let recorded = |address: u64| {
+            let found = code
+                .functions
+                .binary_search_by_key(&address, |one| one.address);
+            found.is_ok()
+        };
+        code.sleds = sleds(&elf);
+        code.sleds.retain(|sled| recorded(sled.function));
+        Some(code)
+    }
+}
+
+/// The functions one of whose names matches.
+fn functions(
+    names: &BTreeMap<u64, Vec<&str>>,
+    places: &BTreeMap<u64, SourcePlace>,
+    wanted: &[&str],
+) -> Vec<Function> {
+    let matching = |name: &str| wanted.iter().any(|pattern| matches(pattern, name));
+    let found = names.iter().filter_map(|(&address, symbols)| {
+        let place = places.get(&address);
+        let qualified = place.map(|place| place.name.as_str());
+        let qualified = qualified.filter(|name| !name.is_empty()).map(str::to_owned);
+        // Debugging information may have the name without its class.
+        let is_plain = qualified.as_ref().is_none_or(|name| !name.contains("::"));
+        let demangled = symbols.iter().find_map(|symbol| qualified_name(symbol));
+        let name = demangled.filter(|_| is_plain).or(qualified);
+        let name = name.or_else(|| symbols.first().map(|&symbol| symbol.to_owned()))?;
+        let is_wanted = matching(&name) || symbols.iter().any(|symbol| matching(symbol));
+        is_wanted.then(|| Function {
+            address,
+            name,
+            location: place
+                .map(|place| place.location.clone())
+                .unwrap_or_default(),
+        })
+    });
+    found.collect()
+}
+
+/// The lowest address and the size of the executable segments.
+fn code(elf: &object::File<'_>) -> Option<(u64, u64)> {
+    let mut range: Option<(u64, u64)> = None;
+    for segment in elf.segments() {
+        let is_code = match segment.flags() {
+            SegmentFlags::Elf { p_flags, .. } => p_flags.0 & PF_X != 0,
+            _ => false,
+        };
+        let end = segment.address().checked_add(segment.size())?;
+        if is_code {
+            let (low, high) = range.unwrap_or((segment.address(), end));
+            range = Some((low.min(segment.address()), high.max(end)));
+        }
+    }
+    let (low, high) = range?;
+    (high - low <= MOST_CODE).then_some((low, high - low))
+}
+
+/// The sleds of XRay. Each entry of the section has two distances from itself.
+fn sleds(elf: &object::File<'_>) -> Vec<SledPlace> {
+    let Some(section) = elf.section_by_name("xray_instr_map") else {
+        return Vec::new();
+    };
+    let Ok(bytes) = section.data() else {
+        return Vec::new();
+    };
+    let entries = bytes.chunks_exact(SLED_ENTRY).zip(0u64..);
+    let read = entries.filter_map(|(entry, index)| {
+        let own = section.address().wrapping_add(index * SLED_ENTRY as u64);
+        let number = |at: usize| Some(u64::from_le_bytes(*entry.get(at..)?.first_chunk()?));
+        // The only version that clang has made since 2020.
+        (entry[18] == 2).then_some(SledPlace {
+            address: own.wrapping_add(number(0)?),
+            function: own.wrapping_add(8).wrapping_add(number(8)?),
+            kind: entry[16],
+        })
+    });
+    read.collect()
+}

@@ -1,0 +1,24 @@
+//! Which functions of a program are recorded.
+//!
+//! In: the patterns of `record --functions`, and the executable files and libraries that recorded
+//! processes run. Out: for each file the functions that match, with the file and line of their
+//! source. The recorder tests each call with a table of them (`bs_function_table`).
+//!
+//! Invariants:
+//!
+//! - A file is never trusted: a damaged one has fewer functions.
+//! - Functions of different files have different numbers, for the whole run.
+//!
+//! Absent: capture of calls (`recorder`), and the passing of tables to processes (`guard`,
+//! `session`).
+
+mod catalogue;
+mod elf;
+mod mangled;
+mod patterns;
+mod sources;
+mod table;
+
+pub use catalogue::{FileTable, FunctionCatalogue};
+pub use elf::{CodeFile, Function};
+pub use patterns::{BadPattern, FunctionPatterns};

@@ -1,0 +1,132 @@
+//! The patterns of `record --functions`.
+//!
+//! A pattern is `NAME`, or `FILE:NAME`. `*` matches anything, `?` one character. `FILE` is the last
+//! part of the path of an executable file or a library, or the module of an interpreted function.
+
+/// A pattern that no function can match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{pattern}' names no function: write NAME or FILE:NAME, as 'parse_*' or 'libm.so*:exp'")]
+pub struct BadPattern {
+    /// The pattern.
+    pub pattern: String,
+}
+
+/// The patterns of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FunctionPatterns {
+    all: Vec<(Option<String>, String)>,
+}
+
+impl FunctionPatterns {
+    /// Reads patterns.
+    ///
+    /// # Errors
+    /// One of them names no function.
+    pub fn parse(patterns: &[String]) -> Result<FunctionPatterns, BadPattern> {
+        let all = patterns.iter().map(|pattern| {
+            let (file, name) = split(pattern);
+            match name.is_empty() || file.is_some_and(str::is_empty) {
+                true => Err(BadPattern {
+                    pattern: pattern.clone(),
+                }),
+                false => Ok((file.map(str::to_owned), name.to_owned())),
+            }
+        });
+        Ok(FunctionPatterns {
+            all: all.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The patterns for names in a file.
+    pub(crate) fn of_file(&self, file: &str) -> Vec<&str> {
+        let fits = |one: &&(Option<String>, String)| {
+            let wanted = one.0.as_deref();
+            wanted.is_none_or(|wanted| matches(wanted, file))
+        };
+        let fitting = self.all.iter().filter(fits);
+        fitting.map(|(_, name)| name.as_str()).collect()
+    }
+}
+
+/// Splits a pattern at its first colon that is not a part of `::`.
+fn split(pattern: &str) -> (Option<&str>, &str) {
+    let bytes = pattern.as_bytes();
+    let is = |at: usize| bytes.get(at) == Some(&b':');
+    let mut at = 0;
+    while at < bytes.len() {
+        match (is(at), is(at + 1)) {
+            (true, true) => at += 2,
+            (true, false) => return (Some(&pattern[..at]), &pattern[at + 1..]),
+            (false, _) => at += 1,
+        }
+    }
+    (None, pattern)
+}
+
+/// True if a pattern with `*` and `?` matches a name.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    p = at + 1;
+                    n = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_has_a_file_if_a_single_colon_says_so() {
+        assert_eq!(split("parse_*"), (None, "parse_*"));
+        assert_eq!(split("libfoo.so:parse_*"), (Some("libfoo.so"), "parse_*"));
+        assert_eq!(split("Parser::parse"), (None, "Parser::parse"));
+        assert_eq!(split("plot:Parser::*"), (Some("plot"), "Parser::*"));
+        assert_eq!(split("a::b:c"), (Some("a::b"), "c"));
+    }
+
+    #[test]
+    fn stars_match_anything_and_question_marks_one_character() {
+        for (pattern, name, expected) in [
+            ("parse_*", "parse_line", true),
+            ("parse_*", "reparse_line", false),
+            ("*_line", "parse_line", true),
+            ("p*_*e", "parse_line", true),
+            ("parse_lin?", "parse_line", true),
+            ("parse_line?", "parse_line", false),
+            ("*", "", true),
+            ("?", "", false),
+            ("a*b*c", "aXbXbc", true),
+            ("a*b*c", "aXbXbcd", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_without_a_name_is_refused() {
+        for bad in ["", "plot:", ":main"] {
+            let read = FunctionPatterns::parse(&[bad.to_owned()]);
+            assert!(read.is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The table of a file's functions, in the form that recorders test calls with.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use backstory_abi::{FUNCTIONS_MAGIC, FunctionTable, Sled};
+use rustix::fs::{MemfdFlags, SealFlags};
+
+use crate::elf::CodeFile;
+
+/// The bytes of a table. `first` is the number of a function at the lowest address.
+pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
+    let number = |address: u64| first + (address - code.low) as u32;
+    let words = match code.functions.is_empty() {
+        true => 0,
+        false => code.size.div_ceil(64) as usize,
+    };
+    let mut bits = vec![0u64; words];
+    for function in &code.functions {
+        let at = (function.address - code.low) as usize;
+        if let Some(word) = bits.get_mut(at / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
+    let bits_at = FunctionTable::SIZE;
+    let sleds_at = bits_at + 8 * words;
+    let head = FunctionTable {
+        magic: FUNCTIONS_MAGIC,
+        bytes: (sleds_at + size_of::<Sled>() * code.sleds.len()) as u64,
+        low: code.low,
+        size: code.size,
+        bits: bits_at as u64,
+        sleds: sleds_at as u64,
+        count: code.functions.len() as u32,
+        sled_count: code.sleds.len() as u32,
+        first,
+        pad: 0,
+    };
+    let mut bytes = head.to_bytes();
+    bytes.extend(bits.iter().flat_map(|word| word.to_le_bytes()));
+    for sled in &code.sleds {
+        let sled = Sled {
+            address: sled.address,
+            number: number(sled.function),
+            kind: sled.kind.into(),
+        };
+        bytes.extend_from_slice(&sled.to_bytes());
+    }
+    bytes
+}
+
+/// A memory file with the table, which no process can change.
+pub(crate) fn memory_file(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("backstory-functions", flags)?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::write(&file, rest)?;
+        rest = &rest[written..];
+    }
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}

@@ -1,0 +1,236 @@
+//! Calls of functions: which functions of a thread are active, and what they do with files.
+//!
+//! A run may have millions of calls. A call becomes an activity only if its thread does something
+//! meanwhile that the graph has, as opening a file. Then all active functions of the thread become
+//! activities inside each other, as those that a program marks ([`super::nesting`]). The other
+//! calls are counted.
+//!
+//! Threads share the memory of their process, and its present activity. If another thread does
+//! something, the activity of the first one ends. It goes on as another activity later.
+//!
+//! Invariant: an operation belongs to the innermost active function of its own thread.
+
+use backstory_eventlog::event::{Bytes, FunctionStep, Op, Pid};
+use rustc_hash::FxHashMap;
+
+use super::{CallContext, Fold};
+use crate::marks::ATTRIBUTE;
+use crate::model::{ActivityId, Sink};
+use crate::nested::DEEPEST;
+
+/// The most functions of a process whose calls are counted by name.
+const MOST_COUNTED: usize = 1000;
+
+/// A function that is active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ActiveCall {
+    /// Tells calls of one function apart.
+    call: u64,
+    number: u32,
+}
+
+/// An activity of a function.
+#[derive(Debug, Clone, Copy)]
+struct EnteredCall {
+    call: ActiveCall,
+    /// Activities of the process around it.
+    around: usize,
+}
+
+/// The active functions of a process.
+#[derive(Debug, Default)]
+struct ProcessCalls {
+    threads: FxHashMap<Pid, Vec<ActiveCall>>,
+    /// Those that are activities now, and the thread that they belong to.
+    entered: Vec<EnteredCall>,
+    owner: Pid,
+    /// The activity that the counts belong to, and the number of calls by function.
+    whole: Option<ActivityId>,
+    counts: FxHashMap<u32, u64>,
+}
+
+/// The functions of a run.
+#[derive(Debug, Default)]
+pub(super) struct FunctionCalls {
+    names: FxHashMap<u32, Bytes>,
+    processes: FxHashMap<Pid, ProcessCalls>,
+    calls: u64,
+}
+
+impl FunctionCalls {
+    /// True if calls of the process are recorded.
+    pub(super) fn are_active(&self, pid: Pid) -> bool {
+        self.processes.contains_key(&pid)
+    }
+
+    /// Takes in the name of a function.
+    pub(super) fn name(&mut self, number: u32, name: &[u8], location: &[u8]) {
+        let mut text = [name, b"()"].concat();
+        if !location.is_empty() {
+            text.extend_from_slice(b" in ");
+            text.extend_from_slice(location);
+        }
+        self.names.insert(number, text.into());
+    }
+
+    fn text(&self, number: u32) -> Bytes {
+        let unknown = || format!("function {number:x}").into_bytes().into();
+        self.names.get(&number).cloned().unwrap_or_else(unknown)
+    }
+}
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// Folds calls and returns of a thread.
+    pub(super) fn call_functions(
+        &mut self,
+        call: CallContext,
+        steps: &[FunctionStep],
+    ) -> Result<(), S::Error> {
+        let is_new = !self.functions.processes.contains_key(&call.pid);
+        let whole = is_new.then(|| self.announce(call.epoch)).transpose()?;
+        let process = self.functions.processes.entry(call.pid).or_default();
+        process.whole = process.whole.or(whole);
+        let active = process.threads.entry(call.tid).or_default();
+        for step in steps {
+            match *step {
+                FunctionStep::Call { number, .. } => {
+                    self.functions.calls += 1;
+                    let call = self.functions.calls;
+                    active.push(ActiveCall { call, number });
+                    let room = process.counts.len() < MOST_COUNTED;
+                    match process.counts.get_mut(&number) {
+                        Some(count) => *count += 1,
+                        None if room => {
+                            process.counts.insert(number, 1);
+                        }
+                        None => {}
+                    }
+                }
+                // A child by fork returns from functions that its parent called.
+                FunctionStep::Return { .. } => drop(active.pop()),
+            }
+        }
+        match process.owner == call.tid {
+            true => self.leave_functions(call),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes the active functions of the calling thread the present activities of its process.
+    pub(super) fn enter_functions(&mut self, call: CallContext, op: &Op) -> Result<(), S::Error> {
+        if !belongs_to_function(op) {
+            return Ok(());
+        }
+        if !self.leave_functions_of_others(call)? {
+            return Ok(());
+        }
+        loop {
+            let Some(process) = self.functions.processes.get_mut(&call.pid) else {
+                return Ok(());
+            };
+            process.owner = call.tid;
+            let active = process.threads.get(&call.tid);
+            let Some(&next) = active.and_then(|active| active.get(process.entered.len())) else {
+                return Ok(());
+            };
+            let around = self.processes[&call.pid].outer.len();
+            if around >= DEEPEST || !self.has_room()? {
+                return Ok(());
+            }
+            let text = self.functions.text(next.number);
+            let epoch = self.process_of(call)?;
+            self.begin_inside(CallContext { epoch, ..call }, vec![text], true)?;
+            if let Some(process) = self.functions.processes.get_mut(&call.pid) {
+                process.entered.push(EnteredCall { call: next, around });
+            }
+        }
+    }
+
+    /// Ends the activities that are not of the calling thread's active functions. False if the
+    /// program has marked an activity inside of them, which goes on.
+    fn leave_functions_of_others(&mut self, call: CallContext) -> Result<bool, S::Error> {
+        self.leave_functions(call)?;
+        let depth = self.processes[&call.pid].outer.len();
+        let entered = self.functions.processes.get(&call.pid);
+        let last = entered.and_then(|process| process.entered.last());
+        Ok(last.is_none_or(|last| depth == last.around + 1))
+    }
+
+    /// Ends the activities of functions that are no longer active in the calling thread.
+    fn leave_functions(&mut self, call: CallContext) -> Result<(), S::Error> {
+        loop {
+            let depth = self
+                .processes
+                .get(&call.pid)
+                .map_or(0, |process| process.outer.len());
+            let Some(process) = self.functions.processes.get_mut(&call.pid) else {
+                return Ok(());
+            };
+            let Some(&last) = process.entered.last() else {
+                return Ok(());
+            };
+            if depth <= last.around {
+                // The program ended it by a mark, or executed another program.
+                process.entered.pop();
+                continue;
+            }
+            let at = process.entered.len() - 1;
+            let active = process.threads.get(&call.tid);
+            let is_active = active.and_then(|active| active.get(at)) == Some(&last.call);
+            if is_active || depth > last.around + 1 {
+                return Ok(());
+            }
+            process.entered.pop();
+            let epoch = self.process_of(call)?;
+            self.end_nested(CallContext { epoch, ..call })?;
+        }
+    }
+
+    /// A recorder starts in a process: nothing of an earlier program or process is active.
+    pub(super) fn forget_functions(&mut self, call: CallContext) -> Result<(), S::Error> {
+        match self.functions.processes.remove(&call.pid) {
+            Some(process) => self.count_calls(&process),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the counts of all processes, at the end of the run.
+    pub(super) fn count_all_calls(&mut self) -> Result<(), S::Error> {
+        let mut all: Vec<_> = self.functions.processes.drain().collect();
+        all.sort_by_key(|(pid, _)| *pid);
+        all.iter()
+            .try_for_each(|(_, process)| self.count_calls(process))
+    }
+
+    /// An attribute for each function: how often the process called it.
+    fn count_calls(&mut self, process: &ProcessCalls) -> Result<(), S::Error> {
+        let Some(whole) = process.whole else {
+            return Ok(());
+        };
+        let counted = process.counts.iter();
+        let mut counted: Vec<_> = counted
+            .map(|(&number, &count)| (self.functions.text(number), count))
+            .collect();
+        counted.sort();
+        for (name, count) in counted {
+            let payload = [b"calls of ", &*name, b"\0", count.to_string().as_bytes()].concat();
+            self.sink.extended(whole, self.now, ATTRIBUTE, &payload)?;
+        }
+        Ok(())
+    }
+}
+
+/// True for operations that are a part of the work of the function that makes them.
+fn belongs_to_function(op: &Op) -> bool {
+    !matches!(
+        op,
+        Op::Thread { .. }
+            | Op::Listen { .. }
+            | Op::Lost { .. }
+            | Op::Exit { .. }
+            | Op::Cloexec { .. }
+            | Op::HeldDescriptor { .. }
+            | Op::Extended { .. }
+            | Op::Calls(_)
+    )
+}

@@ -1,0 +1,58 @@
+/*
+ * Declarations of the files that record calls of functions (`record --functions`). The library for
+ * ordinary runs has none of them.
+ *
+ * The supervisor knows the names that the user asked for. For an executable file or a library it
+ * makes a table (struct bs_function_table), which all processes of the run map. The table has one
+ * bit for each byte of the file's code: set where a function begins whose calls are recorded.
+ */
+#ifndef FUNCTIONS_H
+#define FUNCTIONS_H
+
+#include "../arena.h"
+
+#pragma GCC visibility push(hidden)
+
+/* A file whose code the process has mapped. */
+struct bs_module {
+    u64 start, size; /* of the code, in memory */
+    const u64 *bits; /* null if no function of the file is recorded */
+    u32 first;       /* the number of a function is `first` plus its offset from `start` */
+};
+
+enum { BS_MODULES = 64 };
+extern struct bs_module bs_modules[BS_MODULES];
+extern u32 bs_module_count;
+
+/* modules.c: finds the module of a function at its first call. Returns the function's number. */
+u32 bs_number_in_new_module(u64 function);
+
+/* Returns the number of a function whose calls are recorded; 0 for any other. */
+static inline u32 bs_function_number(u64 function)
+{
+    u32 count = __atomic_load_n(&bs_module_count, __ATOMIC_ACQUIRE);
+    for (u32 i = 0; i < count; i++) {
+        const struct bs_module *module = &bs_modules[i];
+        u64 at = function - module->start;
+        if (at < module->size)
+            return module->bits && module->bits[at / 64] >> at % 64 & 1 ? module->first + (u32)at
+                                                                        : 0;
+    }
+    return bs_number_in_new_module(function);
+}
+
+/*
+ * hooks.c: a function is called, and returns. `stack` is an address in its frame, `site` the
+ * address that it returns to.
+ */
+void bs_function_called(u32 number, u64 stack, u64 site);
+void bs_function_returned(u32 number, u64 stack);
+/* The thread goes on with this stack pointer: functions whose frames are below it are left. */
+void bs_functions_left(u64 stack);
+
+/* sleds.c: switches on the sleds of a module that the compiler left for XRay. */
+void bs_switch_on(const struct bs_module *module, u64 bias, const struct bs_sled *sleds, u32 count);
+
+#pragma GCC visibility pop
+
+#endif

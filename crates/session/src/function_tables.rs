@@ -1,0 +1,147 @@
+//! Answers the requests of recorders for tables of functions (`record --functions`).
+//!
+//! In: addresses at which recorded processes run code. One thread finds the file that is mapped
+//! there, makes its table, logs its functions, and passes the table to the process, which waits.
+//!
+//! Invariants:
+//!
+//! - The log has the name of a function before a process can log a call of it.
+//! - A process waits as long as its file takes to be read, and no receiver waits.
+
+use backstory_abi::{CallerIds, op};
+use backstory_arena::{ChunkSupply, ChunkWriter, RecordSink};
+use backstory_eventlog::record::RecordBuilder;
+use backstory_functions::{FileTable, FunctionCatalogue, FunctionPatterns};
+use backstory_guard::ParkedCall;
+use backstory_sys::clock;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A request: the process, the address, and the call that waits.
+type TableRequest = (u32, u64, ParkedCall);
+
+/// The thread that makes tables.
+pub(crate) struct FunctionTables {
+    requests: Mutex<Sender<TableRequest>>,
+}
+
+impl FunctionTables {
+    /// Starts the thread. It ends with this.
+    pub(crate) fn start(
+        patterns: FunctionPatterns,
+        stock: &Arc<ChunkSupply>,
+    ) -> std::io::Result<FunctionTables> {
+        let (requests, arriving) = channel();
+        let stock = Arc::clone(stock);
+        std::thread::Builder::new()
+            .name("functions".into())
+            .spawn(move || answer_all(&arriving, patterns, &stock))?;
+        Ok(FunctionTables {
+            requests: Mutex::new(requests),
+        })
+    }
+
+    /// Passes a request on. The call waits until it is answered.
+    pub(crate) fn request(&self, pid: u32, address: u64, parked: ParkedCall) {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        // If the thread has ended, the call is dropped and answered so.
+        let _ = requests.send((pid, address, parked));
+    }
+}
+
+fn answer_all(
+    requests: &Receiver<TableRequest>,
+    patterns: FunctionPatterns,
+    stock: &Arc<ChunkSupply>,
+) {
+    let mut catalogue = FunctionCatalogue::new(patterns);
+    for (pid, address, parked) in requests {
+        let Some((path, mut file)) = mapped_file(pid, address) else {
+            continue;
+        };
+        // An unreadable file has no functions.
+        let Ok(Some((table, is_new))) = catalogue.table(&path, &mut file) else {
+            continue;
+        };
+        if is_new {
+            // The chunk goes into the log when the writer is dropped.
+            log_functions(&table, pid, &mut ChunkWriter::new(Arc::clone(stock)));
+        }
+        parked.answer_descriptor(table.memory.as_fd());
+    }
+}
+
+fn log_functions(table: &FileTable, pid: u32, out: &mut ChunkWriter) {
+    let mut builder = RecordBuilder::new();
+    for (number, function) in &table.functions {
+        let record = builder
+            .start(op::FUNCTION, clock::counter())
+            .caller(CallerIds::of_process(pid))
+            .fd(*number as i32)
+            .string(function.name.as_bytes())
+            .string(function.location.as_bytes())
+            .result(0)
+            .finish();
+        out.append(record);
+    }
+}
+
+/// The file that a process has mapped at an address, opened, and its path as the process has it.
+fn mapped_file(pid: u32, address: u64) -> Option<(PathBuf, File)> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
+    let mapping = maps
+        .split(|&byte| byte == b'\n')
+        .filter_map(Mapping::read)
+        .find(|mapping| (mapping.start..mapping.end).contains(&address))?;
+    let path = Path::new(OsStr::from_bytes(mapping.path));
+    let seen = Path::new("/proc")
+        .join(pid.to_string())
+        .join("root")
+        .join(path.strip_prefix("/").ok()?);
+    let file = File::open(seen).ok()?;
+    let facts = file.metadata().ok()?;
+    // Another file may have the path by now.
+    (facts.is_file() && facts.ino() == mapping.inode).then(|| (path.to_owned(), file))
+}
+
+/// A line of `/proc/PID/maps` that has a path.
+struct Mapping<'a> {
+    start: u64,
+    end: u64,
+    inode: u64,
+    path: &'a [u8],
+}
+
+impl Mapping<'_> {
+    fn read(line: &[u8]) -> Option<Mapping<'_>> {
+        let path = &line[line.iter().position(|&byte| byte == b'/')?..];
+        let words = std::str::from_utf8(&line[..line.len() - path.len()]).ok()?;
+        let mut words = words.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        Some(Mapping {
+            start: u64::from_str_radix(start, 16).ok()?,
+            end: u64::from_str_radix(end, 16).ok()?,
+            inode: words.nth(3)?.parse().ok()?,
+            path,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_an_address_is_found_in_the_maps_of_a_process() {
+        let address = the_file_of_an_address_is_found_in_the_maps_of_a_process as *const () as u64;
+        let (path, _) = mapped_file(std::process::id(), address).unwrap();
+        assert_eq!(path, std::env::current_exe().unwrap());
+        assert!(mapped_file(std::process::id(), 0).is_none());
+    }
+}
