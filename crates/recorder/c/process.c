@@ -196,7 +196,7 @@ void bs_log_return_of_main(void)
     if (exit_is_logged || !bs_me.chunk) /* a process that logged nothing takes no chunk for this */
         return;
     u64 used = processor_time();
-    BS_DEEP_LOG(BS_DEEP_TIME(), 0, __NR_exit_group, 0);
+    BS_DEEP_LOG(BS_DEEP_TIME(), -1, __NR_exit_group, 0); /* the status is not known here */
     bs_note(0, BS_OP_EXIT, (s32)(used >> 32), 0, (u32)used, -1);
 }
 

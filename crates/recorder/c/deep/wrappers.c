@@ -206,3 +206,44 @@ BS_API u32 arc4random_uniform(u32 bound)
     BS_DEEP_LOG(time, sizeof value, __NR_getrandom, &value, sizeof value);
     return value;
 }
+
+/* ---- the limit of the address space ---------------------------------------------------------- */
+
+struct limit {
+    u64 soft, hard;
+};
+int setrlimit(u32 resource, const struct limit *limit);
+int getrlimit(u32 resource, struct limit *limit);
+
+enum { LIMIT_OF_ADDRESSES = 9, ARENA = BS_ARENA_HEADER + BS_MAX_CHUNKS * BS_CHUNK_SIZE };
+static const u64 UNLIMITED = ~0ull;
+
+/* True once the program's limit has room for the arena beside its own memory. */
+static bool has_more_addresses;
+
+/* A program that limits its own address space has not counted the arena. */
+BS_API int setrlimit(u32 resource, const struct limit *limit)
+{
+    if (resource != LIMIT_OF_ADDRESSES || !limit || !bs_deep_arena || limit->soft == UNLIMITED)
+        return BS_NEXT(setrlimit)(resource, limit);
+    struct limit more = {limit->soft + ARENA, limit->hard};
+    if (more.hard != UNLIMITED)
+        more.hard += ARENA;
+    if (BS_NEXT(setrlimit)(resource, &more) == 0) {
+        has_more_addresses = true;
+        return 0;
+    }
+    return BS_NEXT(setrlimit)(resource, limit);
+}
+BS_ALIAS(setrlimit64, setrlimit);
+
+BS_API int getrlimit(u32 resource, struct limit *limit)
+{
+    int result = BS_NEXT(getrlimit)(resource, limit);
+    if (result == 0 && resource == LIMIT_OF_ADDRESSES && has_more_addresses) {
+        limit->soft -= limit->soft != UNLIMITED ? ARENA : 0;
+        limit->hard -= limit->hard != UNLIMITED ? ARENA : 0;
+    }
+    return result;
+}
+BS_ALIAS(getrlimit64, getrlimit);
