@@ -203,6 +203,7 @@ impl ProcessConnections {
                 bytes_out: 0,
                 calls: 0,
                 files: Vec::new(),
+                written: Vec::new(),
             });
         }
         connection.has_answer |= answers;

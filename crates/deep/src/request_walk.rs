@@ -72,4 +72,11 @@ fn count(request: &mut Request, call: &Call) {
     if !known && request.files.len() < MOST_FILES {
         request.files.push(path.to_vec());
     }
+    const CREAT: u16 = 85;
+    const ACCESS_MODE: u64 = 3;
+    let writes = call.number == CREAT || call.a & ACCESS_MODE != 0;
+    let known = request.written.iter().any(|known| known == path);
+    if writes && !known && request.written.len() < MOST_FILES {
+        request.written.push(path.to_vec());
+    }
 }

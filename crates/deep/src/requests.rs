@@ -43,6 +43,8 @@ pub struct Request {
     pub calls: u64,
     /// The paths that were opened for it, in order, each once.
     pub files: Vec<Vec<u8>>,
+    /// Those of them that were opened for writing.
+    pub written: Vec<Vec<u8>>,
 }
 
 /// The part of a call in the request that it belongs to.
