@@ -22,6 +22,9 @@ pub enum Error {
         /// The number of requests.
         found: usize,
     },
+    /// The record does not have the connection of a request.
+    #[error("the deep log does not have the beginning of the connection of request {0}")]
+    NoConnection(usize),
     /// The program could not be started.
     #[error("cannot start {program}: {source}")]
     NotStarted {

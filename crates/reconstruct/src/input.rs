@@ -47,6 +47,10 @@ pub enum Taken {
 #[derive(Debug, Clone, Default)]
 pub struct InputStream {
     items: VecDeque<InputItem>,
+    /// Time-stamp counter at the end of each item's call.
+    times: VecDeque<u64>,
+    /// That of the item which was taken last.
+    last: u64,
     /// Bytes of the first item that were taken.
     taken: usize,
     /// Position in the stream.
@@ -58,7 +62,36 @@ pub struct InputStream {
 impl InputStream {
     /// Appends a recorded read.
     pub fn push(&mut self, item: InputItem) {
+        self.push_at(item, 0);
+    }
+
+    /// Appends a recorded read that returned at this time.
+    pub fn push_at(&mut self, item: InputItem, time: u64) {
         self.items.push_back(item);
+        self.times.push_back(time);
+    }
+
+    /// The time at which the bytes that were taken last had come.
+    pub fn last_time(&self) -> u64 {
+        self.last
+    }
+
+    /// Keeps the reads whose time is accepted. Nothing has been taken yet.
+    pub fn retain(&mut self, accepts: impl Fn(u64) -> bool) {
+        let all = self.items.drain(..).zip(self.times.drain(..));
+        let (items, times) = all.filter(|(_, time)| accepts(*time)).unzip();
+        (self.items, self.times) = (items, times);
+    }
+
+    /// Leaves out so many reads, of which nothing was taken yet.
+    pub fn skip(&mut self, count: usize) {
+        self.items.drain(..count.min(self.items.len()));
+        self.times.drain(..count.min(self.times.len()));
+    }
+
+    fn drop_first(&mut self) {
+        self.items.pop_front();
+        self.times.pop_front();
     }
 
     /// Number of bytes that were taken so far.
@@ -89,7 +122,7 @@ impl InputStream {
     /// Time passes: input that was not there at first arrives.
     pub fn arrive(&mut self) {
         while self.items.front() == Some(&InputItem::Absent) {
-            self.items.pop_front();
+            self.drop_first();
         }
     }
 
@@ -125,6 +158,7 @@ impl InputStream {
     }
 
     fn consume(&mut self, taken: &Taken) {
+        self.last = self.times.front().copied().unwrap_or(self.last);
         let whole = match (self.items.front(), taken) {
             (Some(InputItem::Bytes(all)), Taken::Bytes(some, _)) => {
                 self.taken += some.len();
@@ -142,7 +176,7 @@ impl InputStream {
             _ => true,
         };
         if whole {
-            self.items.pop_front();
+            self.drop_first();
             self.taken = 0;
         }
     }
@@ -157,6 +191,7 @@ impl InputStream {
             self.items.push_back(InputItem::Bytes(bytes));
         }
         self.items.extend(rest);
+        self.times = self.items.iter().map(|_| 0).collect();
         self.taken = 0;
     }
 }

@@ -25,7 +25,11 @@ pub mod ready;
 pub mod recorded;
 pub mod request;
 pub mod resource;
+pub mod search;
+pub mod time;
+pub mod unit;
 pub mod verdict;
+mod volatile;
 
 pub use error::Error;
 pub use recorded::RecordedRun;

@@ -6,7 +6,7 @@
 use crate::divergence::{Divergence, DivergenceKind};
 use crate::input::Taken;
 use crate::process::{
-    Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey,
+    Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey, skip_to,
 };
 use crate::resource::{Resource, ResourceId};
 use std::collections::VecDeque;
@@ -37,6 +37,10 @@ pub struct ProcessMatcher {
     pub entered: u64,
     /// Bytes that were compared.
     pub left: u64,
+    /// Calls that came.
+    pub came: u64,
+    /// Time-stamp counter of the recorded execution at this point.
+    time: u64,
     /// Waits whose time was up, one after the other, behind the recorded waits.
     idle: u32,
     recent: VecDeque<String>,
@@ -46,6 +50,8 @@ impl ProcessMatcher {
     /// A process at its beginning.
     pub fn new(recorded: RecordedProcess) -> ProcessMatcher {
         ProcessMatcher {
+            came: 0,
+            time: recorded.began,
             rest: recorded,
             divergence: None,
             matched: 0,
@@ -58,10 +64,43 @@ impl ProcessMatcher {
 
     /// Remembers a call for reports.
     pub fn came(&mut self, call: String) {
+        self.came += 1;
         if self.recent.len() == CALLS_SHOWN {
             self.recent.pop_front();
         }
         self.recent.push_back(call);
+    }
+
+    /// Time-stamp counter of the recorded execution at the point that was reached.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// A recorded call that returned at this time answered. Time never goes back.
+    pub fn reached(&mut self, time: u64) {
+        self.time = self.time.max(time);
+    }
+
+    /// Bytes that left, of which only the number was compared.
+    pub fn counted(&self) -> u64 {
+        let streams = self.rest.streams.values();
+        streams.map(|streams| streams.output.counted()).sum()
+    }
+
+    /// True for a listener whose next `accept` returns a connection.
+    pub fn accepts(&self, id: ResourceId) -> bool {
+        let streams = self.rest.streams.get(&id);
+        streams.is_some_and(ResourceStreams::has_connection)
+    }
+
+    /// True if all recorded bytes of a connection went in and out, or the output differs.
+    pub fn has_served(&self, id: ResourceId) -> bool {
+        let streams = self.rest.streams.get(&id);
+        streams.is_some_and(|streams| {
+            let out = &streams.output;
+            let done = out.remaining() == 0 && streams.input.remaining() == 0;
+            done || out.has_parted()
+        })
     }
 
     /// The streams of a resource, which may be empty.
@@ -71,7 +110,10 @@ impl ProcessMatcher {
 
     /// A read of at most `room` bytes. `waits` and `peek`: see [`crate::input::InputStream::take`].
     pub fn read(&mut self, id: ResourceId, room: usize, waits: bool, peek: bool) -> Taken {
-        let taken = self.streams(id).input.take(room, waits, peek);
+        let input = &mut self.streams(id).input;
+        let taken = input.take(room, waits, peek);
+        let time = input.last_time();
+        self.reached(time);
         if let Taken::Bytes(bytes, _) = &taken {
             self.entered += bytes.len() as u64;
         }
@@ -83,8 +125,14 @@ impl ProcessMatcher {
     /// for itself.
     pub fn random(&mut self, room: usize, flags: u64) -> Option<Vec<u8>> {
         let request = (room as u64, flags);
+        self.skip(|rest, time| {
+            let before = rest.random_requests.len();
+            skip_to(&mut rest.random_requests, time);
+            rest.random.skip(before - rest.random_requests.len());
+        });
         let requests = &mut self.rest.random_requests;
-        if requests.front() != Some(&request) && request == LIBC_RANDOM {
+        let next = requests.front().map(|(request, _)| request);
+        if next != Some(&request) && request == LIBC_RANDOM {
             return None;
         }
         match self.rest.random.take(room, true, false) {
@@ -129,21 +177,68 @@ impl ProcessMatcher {
 
     /// The next recorded open of this path. `None`: no open was recorded, or no more.
     pub fn open(&mut self, path: &[u8]) -> Option<Made> {
+        self.skip(|rest, time| {
+            if let Some(queue) = rest.opens.get_mut(path) {
+                skip_to(queue, time);
+            }
+        });
         let made = self.rest.opens.get_mut(path)?.pop_front();
-        self.matched += u64::from(made.is_some());
-        made
+        self.made(made)
+    }
+
+    /// The next recorded socket of this domain and type.
+    pub fn socket(&mut self, key: (i32, i32)) -> Option<Made> {
+        self.skip(|rest, time| {
+            if let Some(queue) = rest.sockets.get_mut(&key) {
+                skip_to(queue, time);
+            }
+        });
+        let made = self.rest.sockets.get_mut(&key)?.pop_front();
+        self.made(made)
+    }
+
+    /// The next recorded pipe or pair of sockets, by the number of the call.
+    pub fn pair(&mut self, call: u16) -> Option<(ResourceId, ResourceId)> {
+        self.skip(|rest, time| {
+            if let Some(queue) = rest.pairs.get_mut(&call) {
+                skip_to(queue, time);
+            }
+        });
+        let made = self.rest.pairs.get_mut(&call)?.pop_front();
+        self.made(made)
+    }
+
+    fn made<T>(&mut self, made: Option<(T, u64)>) -> Option<T> {
+        let (made, time) = made?;
+        self.matched += 1;
+        self.reached(time);
+        Some(made)
+    }
+
+    /// In an execution of a part of the record, results of other parts are left out.
+    fn skip(&mut self, skips: impl FnOnce(&mut RecordedProcess, u64)) {
+        if self.rest.is_part {
+            skips(&mut self.rest, self.time);
+        }
     }
 
     /// The next recorded result with this key. The last one is repeated.
     pub fn result(&mut self, key: &ResultKey) -> Option<RecordedResult> {
+        self.skip(|rest, time| {
+            if let Some(queue) = rest.results.get_mut(key) {
+                skip_to(queue, time);
+            }
+        });
         let queue = self.rest.results.get_mut(key)?;
         let result = match queue.len() {
             0 => None,
             1 => queue.front().cloned(),
             _ => queue.pop_front(),
         };
-        self.matched += u64::from(result.is_some());
-        result
+        let (result, time) = result?;
+        self.matched += 1;
+        self.reached(time);
+        Some(result)
     }
 
     /// The next recorded wait for descriptors, if `fits` accepts it.
@@ -153,7 +248,9 @@ impl ProcessMatcher {
         self.matched += 1;
         self.idle = 0;
         self.rest.turns.drain(..found);
-        self.rest.turns.pop_front()
+        let turn = self.rest.turns.pop_front();
+        self.reached(turn.as_ref().map_or(0, |turn| turn.time));
+        turn
     }
 
     /// The time of a wait that was not recorded is up. True if the record is over: a program that
@@ -181,9 +278,11 @@ impl ProcessMatcher {
         }
     }
 
-    /// Notes a divergence, unless there is one.
+    /// Notes a divergence, unless there is one already.
     pub fn diverge(&mut self, divergence: Divergence) {
-        if self.divergence.is_none() {
+        // One that is not volatile says more.
+        let known = self.divergence.as_ref();
+        if known.is_none_or(|known| known.volatile && !divergence.volatile) {
             let calls = self.recent.iter().cloned().collect();
             self.divergence = Some(Divergence {
                 calls,

@@ -3,6 +3,7 @@
 //! In: the recorded writes in order, as bytes or digests, and the bytes of the new execution. Out:
 //! the first difference. Invariant: how the bytes are cut into writes does not matter.
 
+use crate::volatile::volatile_digits;
 use backstory_deep::digest::xxh64;
 use std::collections::VecDeque;
 
@@ -34,6 +35,8 @@ pub struct OutputDifference {
     pub recorded: Option<Vec<u8>>,
     /// The new bytes from there on.
     pub came: Vec<u8>,
+    /// Only digits of a date, a time or a random number differ. The comparison goes on behind them.
+    pub volatile: bool,
 }
 
 /// The recorded output of one resource.
@@ -48,12 +51,34 @@ pub struct ExpectedOutput {
     position: u64,
     /// True after a difference: nothing is compared any more.
     parted: bool,
+    /// Time-stamp counters at the ends of the recorded writes, until the first byte comes.
+    times: Vec<u64>,
+    /// Bytes that came of which only the number was compared.
+    counted: u64,
 }
 
 impl ExpectedOutput {
     /// Appends a recorded write.
     pub fn push(&mut self, item: OutputItem) {
+        self.push_at(item, 0);
+    }
+
+    /// Appends a recorded write that returned at this time.
+    pub fn push_at(&mut self, item: OutputItem, time: u64) {
         self.items.push_back(item);
+        self.times.push(time);
+    }
+
+    /// Keeps the writes whose time is accepted. Nothing has been compared yet.
+    pub fn retain(&mut self, accepts: impl Fn(u64) -> bool) {
+        let all = self.items.drain(..).zip(self.times.drain(..));
+        let (items, times) = all.filter(|(_, time)| accepts(*time)).unzip();
+        (self.items, self.times) = (items, times);
+    }
+
+    /// Bytes that came of which the log has the number only (`sendfile`).
+    pub fn counted(&self) -> u64 {
+        self.counted
     }
 
     /// Number of bytes that came so far.
@@ -90,7 +115,10 @@ impl ExpectedOutput {
     }
 
     /// Compares bytes that leave now.
+    ///
+    /// Returns the first difference of them that is not volatile, or else the first volatile one.
     pub fn leave(&mut self, mut bytes: &[u8]) -> Option<OutputDifference> {
+        let mut noted = None;
         while !bytes.is_empty() && !self.parted {
             let took = match self.items.front() {
                 None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),
@@ -102,15 +130,28 @@ impl ExpectedOutput {
                     let rest = recorded.get(self.compared..).unwrap_or_default();
                     let same = rest.iter().zip(bytes).take_while(|(a, b)| a == b).count();
                     if same < rest.len() && same < bytes.len() {
-                        let shown = rest[same..].iter().copied().take(SHOWN).collect();
+                        let shown: Vec<u8> = rest[same..].iter().copied().take(SHOWN).collect();
                         let at = self.position + same as u64;
-                        return Some(self.part(at, 1, Some(shown), &bytes[same..]));
+                        let digits = volatile_digits(&shown, &bytes[same..]);
+                        let difference = self.part(at, 1, Some(shown), &bytes[same..]);
+                        if digits == 0 {
+                            return Some(difference);
+                        }
+                        self.parted = false;
+                        noted.get_or_insert(OutputDifference {
+                            volatile: true,
+                            ..difference
+                        });
+                        same + digits
+                    } else {
+                        same
                     }
-                    same
                 }
                 Some(OutputItem::Unknown(length)) => {
                     let rest = *length - self.compared as u64;
-                    usize::try_from(rest).unwrap_or(usize::MAX).min(bytes.len())
+                    let took = usize::try_from(rest).unwrap_or(usize::MAX).min(bytes.len());
+                    self.counted += took as u64;
+                    took
                 }
                 Some(OutputItem::Digest(length, digest)) => {
                     let (length, digest) = (*length, *digest);
@@ -140,7 +181,7 @@ impl ExpectedOutput {
         if self.parted {
             self.position += bytes.len() as u64;
         }
-        None
+        noted
     }
 
     fn part(
@@ -156,6 +197,7 @@ impl ExpectedOutput {
             within,
             recorded,
             came: came.iter().copied().take(SHOWN).collect(),
+            volatile: false,
         }
     }
 

@@ -38,6 +38,27 @@ pub struct RecordedResult {
     pub entered: Vec<Vec<u8>>,
 }
 
+/// A recorded `accept`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedConnection {
+    /// The connection, or the error.
+    pub made: Made,
+    /// The address of the other end, maybe empty.
+    pub address: Vec<u8>,
+    /// Time-stamp counter when it returned.
+    pub time: u64,
+}
+
+/// Recorded results in order, each with the time-stamp counter when its call returned.
+pub type TimedQueue<T> = VecDeque<(T, u64)>;
+
+/// Goes to the first result after a time, or to the last one. An execution of a part of the record
+/// begins in its middle.
+pub fn skip_to<T>(queue: &mut TimedQueue<T>, time: u64) {
+    let after = queue.iter().position(|(_, returned)| *returned > time);
+    queue.drain(..after.unwrap_or(queue.len().saturating_sub(1)));
+}
+
 /// A recorded open, or a call like it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
@@ -55,6 +76,19 @@ pub struct ReadyTurn {
     pub ready: Vec<(Option<ResourceId>, u32)>,
     /// The recorded result.
     pub value: i64,
+    /// Time-stamp counter when it returned.
+    pub time: u64,
+}
+
+/// A recorded child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedChild {
+    /// Its process id.
+    pub pid: i64,
+    /// False: its parent gets this number, and no process is made.
+    pub is_made: bool,
+    /// Time-stamp counter when the parent's call returned.
+    pub time: u64,
 }
 
 /// The bytes that one process read from and wrote to one resource.
@@ -64,10 +98,20 @@ pub struct ResourceStreams {
     pub input: InputStream,
     /// The bytes that left.
     pub output: ExpectedOutput,
+    /// `accept` was called on it.
+    pub is_listener: bool,
     /// The connections that a listener handed out.
-    pub accepted: VecDeque<(Made, Vec<u8>)>,
+    pub accepted: VecDeque<AcceptedConnection>,
     /// The results of `connect`.
     pub connected: VecDeque<i64>,
+}
+
+impl ResourceStreams {
+    /// True for a listener whose next `accept` returns a connection.
+    pub fn has_connection(&self) -> bool {
+        let next = self.accepted.front();
+        next.is_some_and(|accepted| matches!(accepted.made, Made::Resource(_)))
+    }
 }
 
 /// How a process began.
@@ -106,30 +150,38 @@ pub struct RecordedProcess {
     /// By resource: what entered and left.
     pub streams: HashMap<ResourceId, ResourceStreams>,
     /// Opens by the path that was passed.
-    pub opens: HashMap<Vec<u8>, VecDeque<Made>>,
+    pub opens: HashMap<Vec<u8>, TimedQueue<Made>>,
     /// Sockets by domain and type.
-    pub sockets: HashMap<(i32, i32), VecDeque<Made>>,
+    pub sockets: HashMap<(i32, i32), TimedQueue<Made>>,
     /// Pipes and pairs of sockets, by the number of the call.
-    pub pairs: HashMap<u16, VecDeque<(ResourceId, ResourceId)>>,
+    pub pairs: HashMap<u16, TimedQueue<(ResourceId, ResourceId)>>,
     /// All other results.
-    pub results: HashMap<ResultKey, VecDeque<RecordedResult>>,
+    pub results: HashMap<ResultKey, TimedQueue<RecordedResult>>,
     /// Waits for several descriptors, by the number of the call.
     pub turns: VecDeque<ReadyTurn>,
     /// Random bytes from the kernel.
     pub random: InputStream,
     /// The lengths and flags of the recorded requests for them, in order.
-    pub random_requests: VecDeque<(u64, u64)>,
-    /// Process ids of the children, in order.
-    pub children: VecDeque<i64>,
+    pub random_requests: TimedQueue<(u64, u64)>,
+    /// The children, in order.
+    pub children: VecDeque<RecordedChild>,
+    /// Time-stamp counter at its beginning.
+    pub began: u64,
+    /// The connections behind calls that moved bytes, by time-stamp counter and descriptor.
+    pub moves: HashMap<(u64, i32), ResourceId>,
     /// Signals whose handlers ran.
     pub signals: VecDeque<i32>,
-    /// The status passed to `exit_group`. `None`: it was killed, executed another program, or the
-    /// log ends before.
+    /// Its status. `None`: it was killed, executed another program, the log ends before, or no
+    /// recorded process waited for a program whose `main` returned.
     pub exit: Option<i32>,
+    /// It ended by itself.
+    pub has_exited: bool,
     /// Ranges of files that were read by reference: the file, position, length, XXH64.
     pub references: Vec<(ResourceId, u64, u64, u64)>,
     /// Only this connection is compared: the process got a part of its input.
     pub only: Option<ResourceId>,
+    /// Requests were left out of its record.
+    pub is_part: bool,
     /// Number of recorded calls.
     pub calls: u64,
     /// Why the log of the process is not whole.

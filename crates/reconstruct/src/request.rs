@@ -1,99 +1,205 @@
-//! Requests: the connections that a run accepted, and the choice of one.
+//! Requests: the units of work of a run, and the choice of those that are fed.
+//!
+//! In: the units that `backstory requests` lists. Out: a run from which the others were removed.
+//! Invariant: a removed connection reaches no process, and a process that only served removed
+//! connections is not made.
 
 use crate::error::Error;
 use crate::process::{Made, RecordedProcess};
 use crate::recorded::RecordedRun;
-use crate::resource::ResourceId;
+use crate::resource::{Origin, ResourceId};
+use crate::unit::RecordedUnit;
+use std::collections::{HashMap, HashSet};
 
-/// A connection that a program of the run accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServedRequest {
-    /// The program that accepted it, as an index.
-    pub process: usize,
-    /// The listener.
-    pub listener: ResourceId,
-    /// The connection.
-    pub connection: ResourceId,
+/// The unit with this number, from 1.
+///
+/// # Errors
+/// There are fewer, or the record does not have its connection.
+pub fn chosen(run: &RecordedRun, wanted: usize) -> Result<RecordedUnit, Error> {
+    let missing = Error::NoRequest {
+        wanted,
+        found: run.units.len(),
+    };
+    let at = wanted.checked_sub(1);
+    let found = at.and_then(|at| run.units.get(at)).ok_or(missing)?;
+    found.ok_or(Error::NoConnection(wanted))
 }
 
-/// The connections of a run, by process and in the order of their acceptance.
-pub fn requests(run: &RecordedRun) -> Vec<ServedRequest> {
-    let mut found = Vec::new();
-    for (process, recorded) in run.processes.iter().enumerate() {
-        for (listener, streams) in &recorded.streams {
-            for (made, _) in &streams.accepted {
-                if let Made::Resource(connection) = made {
-                    found.push(ServedRequest {
-                        process,
-                        listener: *listener,
-                        connection: *connection,
-                    });
-                }
+/// Removes all units but number `wanted` and those in `fed`, from 1. The calls between connections
+/// stay. A unit of a client needs all that came before, so nothing is removed for it.
+///
+/// # Errors
+/// As of [`chosen`].
+pub fn choose(run: &mut RecordedRun, wanted: usize, fed: &[usize]) -> Result<RecordedUnit, Error> {
+    let unit = chosen(run, wanted)?;
+    for process in &mut run.processes {
+        process.only = Some(unit.connection);
+    }
+    if unit.is_client {
+        return Ok(unit);
+    }
+    let mut stay: HashMap<ResourceId, Vec<RecordedUnit>> = HashMap::new();
+    let mut all = HashSet::new();
+    for (index, other) in run.units.iter().enumerate() {
+        let Some(other) = other.filter(|other| !other.is_client) else {
+            continue;
+        };
+        all.insert(other.connection);
+        if index + 1 == wanted || fed.contains(&(index + 1)) {
+            stay.entry(other.connection).or_default().push(other);
+        }
+    }
+    keep_further_connections(run, &mut stay);
+    // Connections on which nothing came have no unit.
+    for process in &run.processes {
+        for accepted in process.streams.values().flat_map(|s| &s.accepted) {
+            if let Made::Resource(id) = accepted.made {
+                all.insert(id);
             }
         }
     }
-    // Resources are numbered in the order in which they were made.
-    found.sort_unstable_by_key(|request| (request.process, request.connection));
-    found
-}
-
-/// The request with this number, from 1.
-///
-/// # Errors
-/// There are fewer.
-pub fn chosen(run: &RecordedRun, wanted: usize) -> Result<ServedRequest, Error> {
-    let all = requests(run);
-    let missing = Error::NoRequest {
-        wanted,
-        found: all.len(),
-    };
-    let at = wanted.checked_sub(1);
-    at.and_then(|at| all.get(at)).cloned().ok_or(missing)
-}
-
-/// Removes all connections but number `wanted`, from 1. The calls between connections
-/// stay.
-pub fn choose(run: &mut RecordedRun, wanted: usize) -> Result<(), Error> {
-    let chosen = chosen(run, wanted)?;
-    let all = requests(run);
-    let others: Vec<ResourceId> = all
-        .iter()
-        .map(|request| request.connection)
-        .filter(|connection| *connection != chosen.connection)
+    let gone: HashSet<ResourceId> = all
+        .into_iter()
+        .filter(|id| !stay.contains_key(id))
         .collect();
-    let serves = |process: &RecordedProcess, connection: &ResourceId| {
-        process.streams.contains_key(connection)
+    leave_out_processes(run, unit.process, &gone, &stay);
+    let first = run.processes.iter().filter_map(first_contact).min();
+    for process in &mut run.processes {
+        leave_out_streams(process, &gone, &stay, first.unwrap_or(u64::MAX));
+    }
+    Ok(unit)
+}
+
+/// A unit may have further connections, over a listener that was made for it: those of FTP that
+/// carry a file.
+fn keep_further_connections(run: &RecordedRun, stay: &mut HashMap<ResourceId, Vec<RecordedUnit>>) {
+    let listener = |id: ResourceId| match run.resources[id].origin {
+        Origin::Accepted(listener) => Some(listener),
+        _ => None,
     };
-    // Processes that were made for other connections are not made.
-    let idle: Vec<i64> = run
+    let units: Vec<RecordedUnit> = stay.values().flatten().copied().collect();
+    for other in run.units.iter().flatten() {
+        let belongs = |unit: &RecordedUnit| {
+            unit.process == other.process
+                && listener(unit.connection) != listener(other.connection)
+                && unit.began <= other.began
+                && other.began <= unit.ended
+        };
+        if !other.is_client && !stay.contains_key(&other.connection) && units.iter().any(belongs) {
+            stay.insert(other.connection, vec![*other]);
+        }
+    }
+}
+
+/// Processes that were made for connections that are gone, and for no other, are not made.
+fn leave_out_processes(
+    run: &mut RecordedRun,
+    serving: usize,
+    gone: &HashSet<ResourceId>,
+    stay: &HashMap<ResourceId, Vec<RecordedUnit>>,
+) {
+    let has_moved = |process: &RecordedProcess, id: &ResourceId| {
+        let stream = process.streams.get(id);
+        stream.is_some_and(|s| s.input.remaining() > 0 || s.output.remaining() > 0)
+    };
+    let idle: HashSet<i64> = run
         .processes
         .iter()
         .enumerate()
         .filter(|(index, process)| {
-            let one_of = others.iter().any(|other| serves(process, other));
-            *index != chosen.process && one_of && !serves(process, &chosen.connection)
+            *index != serving
+                && gone.iter().any(|id| has_moved(process, id))
+                && !stay.keys().any(|id| process.streams.contains_key(id))
         })
         .map(|(_, process)| i64::from(process.pid))
         .collect();
-    for (index, process) in run.processes.iter_mut().enumerate() {
-        process.only = Some(chosen.connection);
-        process.children.retain(|child| !idle.contains(child));
-        for streams in process.streams.values_mut() {
-            let stays = |made: &Made| !matches!(made, Made::Resource(id) if others.contains(id));
-            streams.accepted.retain(|(made, _)| stays(made));
-        }
-        process.turns.retain(|turn| {
-            let gone = |id: &Option<ResourceId>| id.is_some_and(|id| others.contains(&id));
-            !turn.ready.iter().any(|(id, _)| gone(id))
+    let needed = with_ancestors(&run.processes, stay);
+    for process in &mut run.processes {
+        let first = first_contact(process).unwrap_or(u64::MAX);
+        let serves = stay.keys().any(|id| process.streams.contains_key(id));
+        process.children.retain_mut(|child| {
+            if child.time > first {
+                // A child for each connection: those of other connections are not forked.
+                let mut units = stay.values().flatten();
+                let within = units.any(|u| u.began <= child.time && child.time <= u.ended);
+                return needed.contains(&child.pid) || serves && within;
+            }
+            child.is_made &= !idle.contains(&child.pid);
+            true
         });
-        for other in &others {
-            process.streams.remove(other);
-        }
-        if index == chosen.process {
-            // It is ended when the request has been served.
-            process.exit = None;
-            process.signals.clear();
+    }
+}
+
+/// The process ids of the processes that have one of these connections, and of their ancestors.
+fn with_ancestors(
+    processes: &[RecordedProcess],
+    stay: &HashMap<ResourceId, Vec<RecordedUnit>>,
+) -> HashSet<i64> {
+    let parents: HashMap<u32, u32> = processes.iter().map(|p| (p.pid, p.parent)).collect();
+    let mut needed = HashSet::new();
+    let serving = processes
+        .iter()
+        .filter(|process| stay.keys().any(|id| process.streams.contains_key(id)));
+    for process in serving {
+        let mut pid = Some(process.pid);
+        while let Some(own) = pid.filter(|own| needed.insert(i64::from(*own))) {
+            pid = parents.get(&own).copied();
         }
     }
-    Ok(())
+    needed
+}
+
+/// When a process first accepted a connection, or moved bytes on one.
+fn first_contact(process: &RecordedProcess) -> Option<u64> {
+    let accepted = process.streams.values().flat_map(|s| &s.accepted);
+    let moved = process.moves.keys().map(|(time, _)| *time);
+    accepted.map(|accepted| accepted.time).chain(moved).min()
+}
+
+fn leave_out_streams(
+    process: &mut RecordedProcess,
+    gone: &HashSet<ResourceId>,
+    stay: &HashMap<ResourceId, Vec<RecordedUnit>>,
+    first_of_run: u64,
+) {
+    // Waits before the first connection belong to the beginning of the program, and the others to
+    // the units that they lie in. The wait for the first bytes of a unit returned before it began.
+    let first = first_contact(process).unwrap_or(first_of_run);
+    let lies_in = |time: u64| {
+        let mut units = stay.values().flatten();
+        time < first || units.any(|unit| unit.began <= time && time <= unit.ended)
+    };
+    // Bytes of pipes follow the same rule: the last ones may tell the program to end.
+    let fits = |id: &ResourceId, time: u64| match stay.get(id) {
+        Some(units) => units.iter().any(|unit| unit.has(time)),
+        None => !gone.contains(id) && lies_in(time),
+    };
+    process.streams.retain(|id, _| !gone.contains(id));
+    for (id, streams) in &mut process.streams {
+        streams.input.retain(|time| fits(id, time));
+        streams.output.retain(|time| fits(id, time));
+        streams.accepted.retain(|accepted| match accepted.made {
+            Made::Resource(id) => !gone.contains(&id),
+            Made::Failed(_) => false,
+        });
+    }
+    // A listener is ready while a connection is left, and a wait for nothing is left out.
+    let listens: HashSet<ResourceId> = process
+        .streams
+        .iter()
+        .filter(|(_, streams)| streams.is_listener)
+        .map(|(id, _)| *id)
+        .collect();
+    process.turns.retain_mut(|turn| {
+        let time = turn.time;
+        let stays = |id: &ResourceId| !listens.contains(id) && fits(id, time);
+        let timed_out = turn.ready.is_empty() && turn.value == 0;
+        turn.ready.retain(|(id, _)| id.is_some_and(|id| stays(&id)));
+        !turn.ready.is_empty() || timed_out && lies_in(time) && time >= first
+    });
+    // All programs are ended when the request has been served.
+    process.is_part = true;
+    process.exit = None;
+    process.has_exited = false;
+    process.signals.clear();
 }

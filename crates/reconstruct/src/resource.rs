@@ -61,6 +61,9 @@ impl Resource {
 
     /// True if the kernel's own files answer for it: a regular file or directory of the root.
     pub fn is_native(&self) -> bool {
+        if self.is_kernel_object() {
+            return true;
+        }
         match self.kind {
             S_IFREG => match self.origin {
                 // The file that a shell opened for the program: its output is compared, and not
@@ -73,6 +76,22 @@ impl Resource {
             // It was opened, and neither read nor written.
             _ => self.origin == Origin::Opened && !self.has_bytes && !is_kernels(&self.name),
         }
+    }
+
+    /// True for a file that was opened by its path, and is no pipe and no device.
+    pub fn is_opened_file(&self) -> bool {
+        self.origin == Origin::Opened && matches!(self.kind, 0 | S_IFREG | S_IFDIR)
+    }
+
+    /// True for a connection that was accepted or made.
+    pub fn is_connection(&self) -> bool {
+        matches!(self.origin, Origin::Accepted(_)) || self.peer.is_some()
+    }
+
+    /// True for an object without a name in a file system (`eventfd`, `epoll_create`,
+    /// `memfd_create` and so on). The kernel makes it again, and its calls continue.
+    pub fn is_kernel_object(&self) -> bool {
+        self.name.starts_with(b"anon_inode:") || self.name.starts_with(b"/memfd:")
     }
 
     /// True if messages have boundaries.
@@ -99,6 +118,25 @@ pub fn is_kernels(path: &[u8]) -> bool {
         path.strip_prefix(top.as_bytes())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     })
+}
+
+/// The descriptor that a path names, in the process with this id: `/dev/fd/63`, `/dev/stdin`,
+/// `/proc/self/fd/3`.
+pub fn descriptor_path(path: &[u8], pid: u32) -> Option<i32> {
+    let text = std::str::from_utf8(path).ok()?;
+    match text {
+        "/dev/stdin" => return Some(0),
+        "/dev/stdout" => return Some(1),
+        "/dev/stderr" => return Some(2),
+        _ => {}
+    }
+    let number = text.strip_prefix("/dev/fd/").or_else(|| {
+        let rest = text.strip_prefix("/proc/")?;
+        let (process, rest) = rest.split_once("/fd/")?;
+        let own = process == "self" || process == "thread-self" || process == pid.to_string();
+        own.then_some(rest)
+    })?;
+    number.parse().ok()
 }
 
 /// A socket address in words.

@@ -18,6 +18,10 @@ pub struct ProcessVerdict {
     pub entered: u64,
     /// Bytes that left, and were compared.
     pub left: u64,
+    /// Calls of the new execution that concern a resource, or make a process.
+    pub came: u64,
+    /// Of the bytes in `left`, those of which the log has the number only.
+    pub counted: u64,
     /// The first difference.
     pub divergence: Option<Divergence>,
     /// Why its log is not whole.
@@ -36,6 +40,27 @@ pub enum Likeness {
     Different,
 }
 
+/// The result for one request.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RequestVerdict {
+    /// Its number.
+    pub number: usize,
+    /// Further requests that were fed.
+    pub fed: Vec<usize>,
+    /// Calls from the first one on its connection to the end.
+    pub calls: u64,
+    /// Bytes on its connection that were compared.
+    pub compared: u64,
+    /// True if all of its recorded bytes went in and out.
+    pub is_served: bool,
+    /// True if the program took the time while it worked on it.
+    pub took_time: bool,
+    /// Added to the recorded time, in ns.
+    pub shift: i64,
+    /// Number of attempts, this one included.
+    pub tries: u32,
+}
+
 /// The result of a reconstruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reconstruction {
@@ -47,6 +72,10 @@ pub struct Reconstruction {
     pub stopped: Option<String>,
     /// Recorded programs that were not started again.
     pub not_started: Vec<String>,
+    /// Calls of the recorded run.
+    pub recorded_calls: u64,
+    /// The chosen request, if one was chosen.
+    pub request: Option<RequestVerdict>,
     /// Programs that ran again without a deep record: their calls were not compared.
     pub shallow: u64,
     /// Bytes that left the first process through descriptor 1, up to a limit.
@@ -58,7 +87,8 @@ impl Reconstruction {
     /// The comparison with the record.
     pub fn likeness(&self) -> Likeness {
         let mut all = self.processes.iter().filter_map(|p| p.divergence.as_ref());
-        if self.stopped.is_some() || !self.not_started.is_empty() {
+        let unserved = self.request.as_ref().is_some_and(|r| !r.is_served);
+        if unserved || self.stopped.is_some() || !self.not_started.is_empty() {
             return Likeness::Different;
         }
         match (
@@ -74,6 +104,11 @@ impl Reconstruction {
     /// The first difference, in the order of the processes.
     pub fn first_difference(&self) -> Option<&Divergence> {
         self.processes.iter().find_map(|p| p.divergence.as_ref())
+    }
+
+    /// Calls of the new execution.
+    pub fn calls(&self) -> u64 {
+        self.processes.iter().map(|process| process.came).sum()
     }
 
     /// Bytes that were compared.

@@ -101,9 +101,15 @@ pub struct ReconstructionArgs {
     #[arg(long, value_name = "PID", requires = "deep")]
     pub process: Option<u32>,
 
-    /// With --deep: of the connections that the run accepted, feed only the N-th
+    /// With --deep: of the requests that `requests` lists, feed only number N, and those that it
+    /// needs
     #[arg(long, value_name = "N", requires = "deep")]
     pub request: Option<usize>,
+
+    /// With --request: make at most N attempts, with earlier requests and at other moments, until
+    /// the output is equal
+    #[arg(long, value_name = "N", default_value_t = 14, requires = "deep")]
+    pub tries: u32,
 
     /// With --deep: run the program under this tool, as in `--with gdb` or `--with "strace -f"`.
     /// Implies --allow-host

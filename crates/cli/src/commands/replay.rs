@@ -1,6 +1,7 @@
 //! `replay`: runs a recorded command again in an empty root, and compares the outputs with the
 //! recorded ones.
 
+mod attempts;
 mod deep;
 mod deep_report;
 mod directory;
@@ -91,7 +92,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     // without a lock.
     let lock = File::open(&own)?;
     let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-    let played = match play(&current, &own, plan.clone(), deep, &args) {
+    let played = match attempts::play(&current, &own, &plan, deep, &args) {
         Ok(played) => played,
         Err(failure) => {
             clear(&own);

@@ -149,3 +149,136 @@ fn a_cut_deep_log_is_used_up_to_there_and_a_missing_one_is_an_error() {
         .run(&["replay", "deep", "--deep"])
         .is_error(1, &["no deep log", "record --deep"]);
 }
+
+#[test]
+fn a_name_of_an_open_descriptor_leads_to_that_descriptor_again() {
+    if !needs("names of descriptors", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("in", "four\n");
+    place.deep(
+        "printf 'three\\n' | RECORD bash -c 'cat <(echo one) /dev/stdin; cat /proc/self/fd/0 < in' > out",
+    );
+    place.is_equal_again();
+}
+
+#[test]
+fn links_that_a_script_reads_are_the_same_again() {
+    if !needs("links that a script reads", &["bash", "readlink"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("target", "x\n");
+    std::os::unix::fs::symlink("target", place.path("link")).unwrap();
+    place.deep(
+        "RECORD bash -c 'n=$(readlink link) && echo $n; readlink target || echo none; readlink -f link' > out",
+    );
+    place.is_equal_again();
+}
+
+#[test]
+fn the_time_of_day_is_that_of_the_recording() {
+    let place = Place::new();
+    place.deep("RECORD sh -c 'date +%s; sleep 1.1; date +%s' > out");
+    place.is_equal_again();
+}
+
+#[test]
+fn another_build_of_the_program_runs_on_the_recorded_input() {
+    if !needs("another build of a program", &["tac", "cat"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep("printf 'one\\ntwo\\n' | RECORD cat > out");
+    let Some(answer) = place.again(&["--binary", "/usr/bin/tac"]) else {
+        return;
+    };
+    assert!(answer.err.contains("different: "), "{answer:?}");
+    assert!(
+        answer.err.contains(r#"came     "two\none\n""#),
+        "{answer:?}"
+    );
+    fs::copy("/bin/cat", place.path("patched")).unwrap();
+    let answer = place.again(&["--binary", &place.path("patched")]).unwrap();
+    assert!(answer.err.contains("equal: "), "{answer:?}");
+}
+
+#[test]
+fn a_tool_runs_outside_the_record_and_its_program_inside() {
+    for tool in ["strace", "perf"] {
+        if !needs("a deep replay under a tool", &[tool]) {
+            continue;
+        }
+        let place = Place::new();
+        place.deep("printf 'one\\n' | RECORD cat > out");
+        let Some(answer) = place.again(&["--with", tool]) else {
+            return;
+        };
+        assert!(answer.err.contains("equal: "), "{tool}: {answer:?}");
+    }
+}
+
+/// Keeps values that its clients set, with one process and `epoll`.
+const KEEPER: &str = r#"
+import os, select, socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
+with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+e = select.epoll(); e.register(s, select.EPOLLIN)
+values, open_ones, ended = {}, {}, 0
+while ended < 3:
+    for fd, _ in e.poll():
+        if fd == s.fileno():
+            c, _ = s.accept(); open_ones[c.fileno()] = c; e.register(c, select.EPOLLIN)
+            continue
+        words = open_ones[fd].recv(100).split()
+        if not words:
+            e.unregister(fd); open_ones.pop(fd).close(); ended += 1
+        elif words[0] == b"set":
+            values[words[1]] = words[2]; open_ones[fd].sendall(b"done\n")
+        else:
+            open_ones[fd].sendall(values.get(words[1], b"nothing") + b"\n")
+"#;
+
+const KEEPER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+def ask(*lines):
+    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+        for line in lines:
+            c.sendall(line); assert c.recv(100)
+ask(b"set a 1", b"set b 2"); ask(b"get a"); ask(b"get c")
+"#;
+
+#[test]
+fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
+    if !needs("requests that depend on others", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("server.py", KEEPER);
+    place.write_aged("client.py", KEEPER_CLIENT);
+    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    for (number, fed, tries) in [
+        (1, vec![], 1),
+        (2, vec![], 1),
+        (3, vec![1], 4),
+        (4, vec![], 1),
+    ] {
+        let number = number.to_string();
+        let Some(answer) = place.again(&["--request", &number, "--json"]) else {
+            return;
+        };
+        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let of = &json["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{answer:?}");
+        assert_eq!(of["request"]["fed"], serde_json::json!(fed), "{answer:?}");
+        assert_eq!(of["request"]["tries"], tries, "{answer:?}");
+        assert!(of["calls"].as_u64() > Some(0), "{answer:?}");
+    }
+    // With one attempt only, the difference is reported.
+    let answer = place.again(&["--request", "3", "--tries", "1"]).unwrap();
+    assert_eq!(answer.status, 1, "{answer:?}");
+    assert!(answer.err.contains("different: "), "{answer:?}");
+}

@@ -89,6 +89,12 @@ impl NotifiedCall {
             .map_or(0, |word| u64::from_le_bytes(*word)))
     }
 
+    /// The `struct timespec` at an address, in ns.
+    pub fn duration(&self, at: u64) -> io::Result<i64> {
+        let (seconds, ns) = (self.word(at)? as i64, self.word(at + 8)? as i64);
+        Ok(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+    }
+
     /// The `int` at an address.
     pub fn int_at(&self, at: u64) -> io::Result<i32> {
         let bytes = self.bytes(at, 4)?;

@@ -8,6 +8,7 @@ mod caller;
 mod filter;
 mod standin;
 mod start;
+mod vdso;
 // The names of system calls are those of libc.
 #[allow(non_upper_case_globals)]
 mod supervisor;
@@ -31,8 +32,12 @@ pub struct Options {
     pub binary: Option<PathBuf>,
     /// The program is ended after so long without a call, if it uses no processor time.
     pub patience: Duration,
-    /// Only the connection with this number is handed out, from 1.
+    /// Only the request with this number is fed, from 1.
     pub request: Option<usize>,
+    /// Further requests that are fed, from 1.
+    pub fed: Vec<usize>,
+    /// Added to the recorded time, in ns.
+    pub shift: i64,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
 }
@@ -45,6 +50,8 @@ impl Default for Options {
             binary: None,
             patience: Duration::from_secs(30),
             request: None,
+            fed: Vec::new(),
+            shift: 0,
             inputs: Vec::new(),
         }
     }
@@ -60,14 +67,19 @@ pub fn reconstruct(
     become_user: impl FnOnce() -> io::Result<()>,
 ) -> Result<Reconstruction, Error> {
     let first = first_process(&run, options.process)?;
-    if let Some(wanted) = options.request {
-        crate::request::choose(&mut run, wanted)?;
-    }
+    let recorded_calls = run.calls();
+    let unit = match options.request {
+        Some(wanted) => Some(crate::request::choose(&mut run, wanted, &options.fed)?),
+        None => None,
+    };
     for (fd, bytes) in &options.inputs {
         replace_input(&mut run.processes[first], *fd, bytes);
     }
     let (child, listener) = start::start(&run.processes[first], options, become_user)?;
-    supervisor::Supervisor::new(run, first, listener, child, options).watch()
+    let supervisor = supervisor::Supervisor::new(run, first, listener, child, options, unit);
+    let mut result = supervisor.watch()?;
+    result.recorded_calls = recorded_calls;
+    Ok(result)
 }
 
 /// The path of the program that [`reconstruct`] would start.

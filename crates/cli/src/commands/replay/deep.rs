@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use backstory_deep::DeepLog;
+use backstory_deep::{DeepLog, Role};
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::engine::{self, Options};
+use backstory_reconstruct::search::{Attempt, Candidates, Search};
 use backstory_replay::plan::{Deviations, Plan};
 use backstory_replay::root;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 
 /// How a program is fed from a deep log.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeepRequest {
     log: PathBuf,
     process: Option<u32>,
@@ -27,6 +28,8 @@ pub struct DeepRequest {
     tool: Vec<Vec<u8>>,
     patience: u64,
     inputs: Vec<(i32, Vec<u8>)>,
+    /// Requests that are fed beside the chosen one, and the change of the clock.
+    attempt: (Vec<usize>, i64),
 }
 
 /// Reads the options of `--deep`. Another program, and the files that a tool needs, are deviations.
@@ -55,6 +58,7 @@ pub fn request(
         tool,
         patience: given.patience.max(1),
         inputs,
+        attempt: (Vec::new(), 0),
     };
     if !request.log.exists() {
         return Err(Failure::not_found(format!(
@@ -129,6 +133,50 @@ impl DeepRequest {
         !self.tool.is_empty()
     }
 
+    /// The search for what the chosen request needs, if one was chosen.
+    pub fn search(&self, most: u32) -> Result<Option<Search>, Failure> {
+        let Some(wanted) = self.request else {
+            return Ok(None);
+        };
+        let log = DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))?;
+        let all = log.requests();
+        let earlier = all.iter().take(wanted.saturating_sub(1)).enumerate();
+        let served = earlier.filter(|(_, request)| request.role == Role::Server);
+        let mut found = Candidates::default();
+        let run = RecordedRun::load(&log);
+        let connection = |at: usize| run.units.get(at).copied().flatten().map(|u| u.connection);
+        let chosen = wanted.checked_sub(1);
+        let opened = chosen.and_then(|at| all.get(at)).map(|r| &r.files);
+        if all.get(wanted - 1).is_none_or(|r| r.role == Role::Client) {
+            return Ok(Some(Search::new(&found, most)));
+        }
+        for (at, request) in served {
+            found.earlier.push(at + 1);
+            if connection(at).is_some() && connection(at) == connection(wanted - 1) {
+                found.connection.push(at + 1);
+            }
+            if all
+                .get(wanted - 1)
+                .is_some_and(|r| r.epoch == request.epoch)
+            {
+                found.process.push(at + 1);
+            }
+            let feeds = |path| opened.is_some_and(|files| files.contains(path));
+            if request.written.iter().any(feeds) {
+                found.writers.push(at + 1);
+            }
+        }
+        Ok(Some(Search::new(&found, most)))
+    }
+
+    /// The same request, as this attempt has it.
+    pub fn at(&self, attempt: &Attempt) -> DeepRequest {
+        DeepRequest {
+            attempt: (attempt.fed.clone(), attempt.shift),
+            ..self.clone()
+        }
+    }
+
     /// Reads and arranges the deep log.
     pub fn load(&self) -> Result<RecordedRun, Failure> {
         let log = DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))?;
@@ -142,6 +190,8 @@ impl DeepRequest {
             binary: None,
             patience: Duration::from_secs(self.patience),
             request: self.request,
+            fed: self.attempt.0.clone(),
+            shift: self.attempt.1,
             inputs: self.inputs.clone(),
         }
     }

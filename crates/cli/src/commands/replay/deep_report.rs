@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use backstory_reconstruct::divergence::Divergence;
-use backstory_reconstruct::verdict::{Likeness, ProcessVerdict, Reconstruction};
+use backstory_reconstruct::verdict::{Likeness, ProcessVerdict, Reconstruction, RequestVerdict};
 
 use crate::json::Value;
 use crate::text::style::{Role, Style};
-use crate::text::words::noun;
+use crate::text::words::{counted, noun};
 
 /// Processes that are listed.
 const SHOWN: usize = 10;
@@ -35,6 +35,9 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
         noun(processes.len(), "program", "programs"),
         reconstruction.compared(),
     )?;
+    if let Some(request) = &reconstruction.request {
+        self::request(reconstruction, request, out)?;
+    }
     if let Some(why) = &reconstruction.stopped {
         writeln!(out, "  {} {why}", style.paint(Role::Bad, "stopped"))?;
     }
@@ -79,6 +82,39 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
                 "program has",
                 "programs have"
             ),
+        )?;
+    }
+    Ok(())
+}
+
+/// The chosen request: what it took.
+fn request(
+    reconstruction: &Reconstruction,
+    request: &RequestVerdict,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let tries = counted(request.tries as usize, "attempt", "attempts");
+    write!(out, "  request {} alone", request.number)?;
+    if !request.fed.is_empty() {
+        let fed = counted(request.fed.len(), "earlier request", "earlier requests");
+        write!(out, " and {fed}")?;
+    }
+    let all = reconstruction.calls();
+    let part = 100.0 * all as f64 / reconstruction.recorded_calls.max(1) as f64;
+    writeln!(
+        out,
+        ", {tries}: {all} calls ({part:.2} % of the {} that were recorded), {} since the connection",
+        reconstruction.recorded_calls, request.calls
+    )?;
+    if request.shift != 0 {
+        let ms = request.shift / 1_000_000;
+        writeln!(out, "  the clock was shifted by {ms} ms")?;
+    }
+    let counted_only: u64 = reconstruction.processes.iter().map(|p| p.counted).sum();
+    if counted_only > 0 {
+        writeln!(
+            out,
+            "  of {counted_only} bytes that the kernel moved, only the number was compared"
         )?;
     }
     Ok(())
@@ -132,10 +168,29 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
         ("stopped", reconstruction.stopped.as_ref().into()),
         ("not_started", Value::array(&reconstruction.not_started)),
         ("shallow", reconstruction.shallow.into()),
+        ("calls", reconstruction.calls().into()),
+        ("recorded_calls", reconstruction.recorded_calls.into()),
+        ("request", request_value(reconstruction.request.as_ref())),
         (
             "processes",
             Value::Array(reconstruction.processes.iter().map(process).collect()),
         ),
+    ])
+}
+
+fn request_value(request: Option<&RequestVerdict>) -> Value {
+    let Some(request) = request else {
+        return Value::Null;
+    };
+    let fed = request.fed.iter().map(|number| (*number as u64).into());
+    Value::Object(vec![
+        ("number", (request.number as u64).into()),
+        ("tries", u64::from(request.tries).into()),
+        ("fed", Value::Array(fed.collect())),
+        ("calls", request.calls.into()),
+        ("bytes_compared", request.compared.into()),
+        ("served", request.is_served.into()),
+        ("clock_shift_ns", request.shift.into()),
     ])
 }
 
@@ -160,6 +215,8 @@ fn process(process: &ProcessVerdict) -> Value {
         ("answered_calls", process.matched.into()),
         ("bytes_fed", process.entered.into()),
         ("bytes_compared", process.left.into()),
+        ("bytes_counted", process.counted.into()),
+        ("calls", process.came.into()),
         ("gap", process.gap.as_ref().into()),
         ("difference", difference),
     ])

@@ -83,6 +83,17 @@ pub fn clear(own: &Path) {
     }
 }
 
+/// Removes the files that a replay has put into its directory. The directory stays.
+pub fn empty(own: &Path) {
+    for _ in 0..TRIES {
+        if take_away(own) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = fs::remove_file(own.join(PLAN));
+}
+
 /// Removes all files of the replay but the plan. Returns whether none is left.
 fn take_away(own: &Path) -> bool {
     let _ = fs::remove_file(own.join(RESULT));

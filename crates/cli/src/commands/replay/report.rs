@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_query::ReplayVerdict;
+use backstory_reconstruct::verdict::Reconstruction;
 use backstory_replay::plan::Plan;
 use backstory_replay::root::results::FILES;
 use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
@@ -38,6 +39,9 @@ pub struct Report<'r> {
 impl Report<'_> {
     /// True if all outputs are as recorded.
     fn is_identical(&self) -> bool {
+        if let Some(reconstruction) = self.of_request() {
+            return deep_report::is_alike(reconstruction);
+        }
         self.verdict.is_identical()
             && match &self.played.reconstruction {
                 Some(reconstruction) => deep_report::is_alike(reconstruction),
@@ -45,6 +49,13 @@ impl Report<'_> {
                     .recorded_status
                     .is_none_or(|status| status == self.played.status),
             }
+    }
+
+    /// The result for one request. The files of the run come from other requests, too, so they are
+    /// not compared.
+    fn of_request(&self) -> Option<&Reconstruction> {
+        let reconstruction = self.played.reconstruction.as_ref();
+        reconstruction.filter(|reconstruction| reconstruction.request.is_some())
     }
 
     /// Prints the result. The exit status is 1 if an output differs.
@@ -129,9 +140,24 @@ impl Report<'_> {
         ]
     }
 
+    fn left_files(&self, out: &mut impl Write) -> io::Result<()> {
+        let files = self.directory.join(FILES);
+        if files.is_dir() {
+            writeln!(
+                out,
+                "outputs are below {}",
+                quote(std::os::unix::ffi::OsStrExt::as_bytes(files.as_os_str()))
+            )?;
+        }
+        Ok(())
+    }
+
     fn text(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
         if let Some(reconstruction) = &self.played.reconstruction {
             deep_report::text(reconstruction, style, out)?;
+        }
+        if self.of_request().is_some() {
+            return self.left_files(out);
         }
         let outputs = &self.verdict.outputs;
         let count = outputs.len();
@@ -210,14 +236,7 @@ impl Report<'_> {
                 quote(path)
             )?;
         }
-        let files = self.directory.join(FILES);
-        if files.is_dir() {
-            writeln!(
-                out,
-                "outputs are below {}",
-                quote(std::os::unix::ffi::OsStrExt::as_bytes(files.as_os_str()))
-            )?;
-        }
+        self.left_files(out)?;
         if let Some(run) = &self.played.recorded {
             let store = self.directory.join(STORE);
             writeln!(

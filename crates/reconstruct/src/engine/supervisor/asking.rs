@@ -1,5 +1,6 @@
 //! Calls that ask the kernel for something: they get the recorded result.
 
+use super::native::{STAT, STATX};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{CallObject, RecordedResult, ResultKey};
@@ -7,6 +8,7 @@ use crate::recorded::{detail, family};
 use crate::resource::{ResourceId, is_kernels};
 use libc::*;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 
 /// The request for a terminal's settings (`ioctl_tty(2)`). Its type in `libc` depends on the C
 /// library.
@@ -66,7 +68,7 @@ impl Supervisor {
     ) -> io::Result<Response> {
         let is_link = matches!(call.number, SYS_readlink | SYS_readlinkat);
         if !is_kernels(&path) && !is_link {
-            return Ok(Response::Continue);
+            return self.status_of_file(call, index, path);
         }
         let result = self.recorded(call, index, CallObject::Path(path));
         self.reply(call, result)
@@ -74,7 +76,7 @@ impl Supervisor {
 
     fn about_descriptor(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let Some(ends) = self.ends(call) else {
-            return Ok(Response::Continue);
+            return self.status_of_descriptor(call, index);
         };
         let mut result = None;
         for id in [ends.read, ends.write] {
@@ -91,6 +93,59 @@ impl Supervisor {
             }
             _ => Ok(Response::Continue),
         }
+    }
+
+    /// A file of the root: its numbers are those that were recorded, if it is still like that. A
+    /// program may print them, as in the `ETag` of a web server.
+    fn status_of_file(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        path: Vec<u8>,
+    ) -> io::Result<Response> {
+        let (layout, follows) = match call.number {
+            SYS_stat => (STAT, true),
+            SYS_lstat => (STAT, false),
+            SYS_newfstatat => (STAT, call.int(3) & AT_SYMLINK_NOFOLLOW == 0),
+            SYS_statx => (STATX, call.int(2) & AT_SYMLINK_NOFOLLOW == 0),
+            _ => return Ok(Response::Continue),
+        };
+        if path.first() != Some(&b'/') {
+            return Ok(Response::Continue);
+        }
+        let Some((mode, size)) = self.native_status(call, AT_FDCWD, &path, follows) else {
+            return Ok(Response::Continue);
+        };
+        let result = self.recorded(call, index, CallObject::Path(path));
+        let same = result.filter(|result| {
+            let bytes = result.entered.first();
+            result.value == 0 && bytes.is_some_and(|bytes| layout.describes(bytes, mode, size))
+        });
+        self.reply(call, same)
+    }
+
+    /// The same for a descriptor.
+    fn status_of_descriptor(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let asks = matches!(call.number, SYS_fstat | SYS_newfstatat | SYS_statx);
+        let link = std::fs::read_link(format!("/proc/{}/fd/{}", call.tid, call.int(0)));
+        let Some(path) = link.ok().filter(|_| asks) else {
+            return Ok(Response::Continue);
+        };
+        let path = path.into_os_string().into_vec();
+        let layout = if call.number == SYS_statx {
+            STATX
+        } else {
+            STAT
+        };
+        let Some((mode, size)) = self.native_status(call, call.int(0), b"", true) else {
+            return Ok(Response::Continue);
+        };
+        let result = self.recorded(call, index, CallObject::Path(path));
+        let same = result.filter(|result| {
+            let bytes = result.entered.first();
+            result.value == 0 && bytes.is_some_and(|bytes| layout.describes(bytes, mode, size))
+        });
+        self.reply(call, same)
     }
 
     fn recorded(

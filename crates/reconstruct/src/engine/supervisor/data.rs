@@ -71,6 +71,9 @@ impl Supervisor {
         let Some(Ends { read: id, .. }) = self.ends(call) else {
             return Ok(Response::Continue);
         };
+        if let Some(part) = &mut self.part {
+            part.touches(id);
+        }
         let (buffers, message) = self.buffers(call)?;
         let flags = match call.number {
             SYS_recvfrom | SYS_recvmmsg => call.int(3),
@@ -86,6 +89,8 @@ impl Supervisor {
             Taken::End => (Vec::new(), Vec::new()),
             Taken::Failed(errno) => return Ok(Response::Errno(errno)),
             Taken::Exhausted if !blocks => return Ok(Response::Errno(EAGAIN)),
+            // A file never waits.
+            Taken::Exhausted if self.resources[id].is_opened_file() => (Vec::new(), Vec::new()),
             Taken::Exhausted => {
                 let label = self.resources[id].label();
                 return Ok(self.beyond_the_record(call, index, label));

@@ -8,8 +8,10 @@ use crate::process::Made;
 use crate::resource::{ResourceId, address_words, is_kernels};
 use backstory_sys as sys;
 use libc::*;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 impl Supervisor {
     /// Adds a descriptor to the caller, whose call returns it.
@@ -56,6 +58,10 @@ impl Supervisor {
             self.resources[id].kind = S_IFDIR;
         }
         match made {
+            Some(Made::Resource(_)) if is_address_list(&path) => Ok(Response::Continue),
+            Some(Made::Resource(id)) if self.is_unread(index, id) && exists(&path) => {
+                Ok(Response::Continue)
+            }
             Some(Made::Resource(id)) if !self.resources[id].is_native() => {
                 self.stand_in(call, id, flags)
             }
@@ -64,20 +70,21 @@ impl Supervisor {
         }
     }
 
+    /// True for a file of the kernel without recorded reads and writes. libc opens some, as for the
+    /// number of processors. It reads them by calls that no recorder sees.
+    fn is_unread(&self, index: usize, id: ResourceId) -> bool {
+        let streams = &self.matchers[index].rest.streams;
+        is_kernels(&self.resources[id].name)
+            && streams
+                .get(&id)
+                .is_none_or(|s| s.input.is_exhausted() && s.output.remaining() == 0)
+    }
+
     pub(super) fn socket(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let flags = call.int(1) & (SOCK_CLOEXEC | SOCK_NONBLOCK);
         let key = (call.int(0), call.int(1) & !flags);
-        let matcher = &mut self.matchers[index];
-        let made = matcher
-            .rest
-            .sockets
-            .get_mut(&key)
-            .and_then(|queue| queue.pop_front());
-        match made {
-            Some(Made::Resource(id)) => {
-                matcher.matched += 1;
-                self.stand_in(call, id, flags)
-            }
+        match self.matchers[index].socket(key) {
+            Some(Made::Resource(id)) => self.stand_in(call, id, flags),
             Some(Made::Failed(errno)) => Ok(Response::Errno(errno)),
             // The namespace has no network, so the program gets no connection by it.
             None => Ok(Response::Continue),
@@ -96,7 +103,10 @@ impl Supervisor {
         let matcher = &mut self.matchers[index];
         let accepted = matcher.streams(listener).accepted.pop_front();
         let (made, address) = match accepted {
-            Some(accepted) => accepted,
+            Some(accepted) => {
+                matcher.reached(accepted.time);
+                (accepted.made, accepted.address)
+            }
             None if !crate::engine::standin::waits(call.tid, call.int(0)) => {
                 return Ok(Response::Errno(EAGAIN));
             }
@@ -111,6 +121,9 @@ impl Supervisor {
         matcher.matched += 1;
         match made {
             Made::Resource(id) => {
+                if let Some(part) = &mut self.part {
+                    part.touches(id);
+                }
                 self.put_address(call, call.args[1], call.args[2], &address)?;
                 self.stand_in(call, id, flags)
             }
@@ -159,16 +172,9 @@ impl Supervisor {
     pub(super) fn pair(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let sockets = call.number == SYS_socketpair;
         let number = if sockets { SYS_socketpair } else { SYS_pipe2 } as u16;
-        let matcher = &mut self.matchers[index];
-        let made = matcher
-            .rest
-            .pairs
-            .get_mut(&number)
-            .and_then(|queue| queue.pop_front());
-        let Some((one, two)) = made else {
+        let Some((one, two)) = self.matchers[index].pair(number) else {
             return Ok(Response::Continue);
         };
-        matcher.matched += 1;
         let (pair, flags, at) = match sockets {
             true => (
                 self.stand_ins.sockets(one, two, call.int(1))?,
@@ -201,4 +207,17 @@ impl Supervisor {
         call.put(at, &numbers)?;
         Ok(Response::Value(0))
     }
+}
+
+fn exists(path: &[u8]) -> bool {
+    std::fs::metadata(OsStr::from_bytes(path)).is_ok()
+}
+
+/// Files in which a program finds its own memory, which lies elsewhere than in the recording.
+fn is_address_list(path: &[u8]) -> bool {
+    let own = path.strip_prefix(b"/proc/self/".as_slice());
+    matches!(
+        own,
+        Some(b"maps" | b"smaps" | b"auxv" | b"stat" | b"pagemap")
+    )
 }

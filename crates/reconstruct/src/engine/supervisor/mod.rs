@@ -4,21 +4,31 @@
 //! beginning, and a call that continues waits in the kernel.
 
 mod asking;
+mod clock;
+mod credentials;
 mod data;
+mod epoll;
 mod making;
+mod native;
+mod part;
 mod processes;
 mod waiting;
 
 use super::caller::NotifiedCall;
 use super::standin::StandIns;
+use super::vdso::TimeFunctions;
 use super::{Options, start};
 use crate::divergence::DivergenceKind;
 use crate::error::Error;
 use crate::matcher::ProcessMatcher;
 use crate::recorded::RecordedRun;
 use crate::resource::{Resource, ResourceId};
+use crate::time::RecordedClock;
+use crate::unit::RecordedUnit;
 use crate::verdict::{ProcessVerdict, Reconstruction};
 use backstory_sys as sys;
+use clock::Passed;
+use part::Part;
 use processes::LiveProcess;
 use std::collections::HashMap;
 use std::io;
@@ -28,6 +38,8 @@ use std::time::{Duration, Instant};
 
 /// How long one wait for a notification lasts.
 const SLICE_MS: i32 = 200;
+/// The same while calls wait for the kernel's own objects.
+const PARKED_MS: i32 = 1;
 /// Processes that outlive the first one are ended after so long without a call.
 const AFTER_END: Duration = Duration::from_secs(2);
 /// Most bytes of output that are kept to be shown.
@@ -46,6 +58,8 @@ enum Response {
     Sent,
     /// The call is looked at again later.
     Park,
+    /// The call waits until the program is ended.
+    Hold,
 }
 
 impl From<io::Error> for Response {
@@ -67,7 +81,19 @@ pub struct Supervisor {
     /// The process of each thread.
     groups: HashMap<u32, u32>,
     stand_ins: StandIns,
-    parked: Vec<NotifiedCall>,
+    /// Calls that wait for the kernel's own objects, with the time when they came.
+    parked: Vec<(NotifiedCall, Instant)>,
+    /// How long the call that is looked at has waited.
+    parked_for: Duration,
+    clock: RecordedClock,
+    since_boot: i64,
+    time_functions: TimeFunctions,
+    /// When each process made its last call.
+    last_calls: HashMap<u32, Instant>,
+    /// By program.
+    passed: Vec<Passed>,
+    /// The chosen request.
+    part: Option<Part>,
     program: PathBuf,
     patience: Duration,
     /// All programs of the run are to run again.
@@ -84,6 +110,7 @@ impl Supervisor {
         listener: OwnedFd,
         child: sys::Pid,
         options: &Options,
+        unit: Option<RecordedUnit>,
     ) -> Supervisor {
         use std::os::unix::ffi::OsStrExt;
         let process = &run.processes[first];
@@ -98,6 +125,16 @@ impl Supervisor {
             listener,
             shows: shows.map(|(_, id, _)| *id),
             started: vec![false; run.processes.len()],
+            passed: vec![Passed::default(); run.processes.len()],
+            clock: run.clock,
+            since_boot: clock::since_boot(),
+            time_functions: match run.clock.to {
+                Some(_) => TimeFunctions::find(),
+                None => TimeFunctions::default(),
+            },
+            part: unit.map(|unit| Part::new(unit, options)),
+            parked_for: Duration::ZERO,
+            last_calls: HashMap::new(),
             resources: run.resources,
             matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
             first,
@@ -121,10 +158,15 @@ impl Supervisor {
         let mut last_call = Instant::now();
         let mut used = 0;
         loop {
-            let ready = sys::poll(self.listener.as_fd(), libc::POLLIN, SLICE_MS);
+            let slice = match (self.parked.is_empty(), &self.part) {
+                (false, _) => PARKED_MS,
+                (true, Some(_)) => part::SLICE_MS,
+                (true, None) => SLICE_MS,
+            };
+            let ready = sys::poll(self.listener.as_fd(), libc::POLLIN, slice);
             if ready & libc::POLLIN != 0 {
                 match sys::next_notification(self.listener.as_fd()) {
-                    Ok(notification) => self.handle(&notification.into()),
+                    Ok(notification) => self.receive(&notification.into()),
                     Err(error) if is_harmless(&error) => {}
                     Err(error) => return Err(Error::supervise("receive calls of")(error)),
                 }
@@ -132,11 +174,16 @@ impl Supervisor {
             } else if ready & libc::POLLHUP != 0 {
                 break;
             }
-            for call in std::mem::take(&mut self.parked) {
-                self.handle(&call);
+            for (call, since) in std::mem::take(&mut self.parked) {
+                self.parked_for = since.elapsed();
+                self.handle(&call, since);
             }
             self.reap();
             let idle = last_call.elapsed();
+            if self.part_is_over(idle) {
+                self.kill_all();
+                break;
+            }
             if self.result.status.is_some() && idle > AFTER_END {
                 self.kill_all();
                 break;
@@ -160,17 +207,32 @@ impl Supervisor {
         Ok(self.finish())
     }
 
-    /// Responds to one call.
-    fn handle(&mut self, call: &NotifiedCall) {
+    /// Responds to a new call.
+    fn receive(&mut self, call: &NotifiedCall) {
+        if let Some(Some(index)) = self.process_of(call) {
+            self.matchers[index].came(describe(call));
+        }
+        if let Some(part) = &mut self.part {
+            part.came();
+            if let Some(group) = self.groups.get(&call.tid) {
+                self.last_calls.insert(*group, Instant::now());
+            }
+        }
+        self.parked_for = Duration::ZERO;
+        self.handle(call, Instant::now());
+    }
+
+    /// Responds to one call, which came at that time.
+    fn handle(&mut self, call: &NotifiedCall, since: Instant) {
         let response = self.response(call);
         let (listener, id) = (self.listener.as_fd(), call.id);
         let sent = match response {
             Response::Continue => sys::answer_continue(listener, id),
             Response::Value(value) => sys::answer_value(listener, id, value),
             Response::Errno(errno) => sys::answer_errno(listener, id, errno),
-            Response::Sent => Ok(()),
+            Response::Sent | Response::Hold => Ok(()),
             Response::Park => {
-                self.parked.push(*call);
+                self.parked.push((*call, since));
                 Ok(())
             }
         };
@@ -182,10 +244,6 @@ impl Supervisor {
         let Some(process) = self.process_of(call) else {
             return Response::Continue;
         };
-        if let Some(index) = process {
-            let line = describe(call);
-            self.matchers[index].came(line);
-        }
         let response = match process {
             Some(index) => self.deep_response(call, index),
             None => self.shallow_response(call),
@@ -214,12 +272,23 @@ impl Supervisor {
             SYS_select | SYS_pselect6 => self.select(call, index),
             SYS_epoll_ctl => self.epoll_change(call, index),
             SYS_epoll_wait | SYS_epoll_pwait | SYS_epoll_pwait2 => self.epoll_wait(call, index),
-            SYS_nanosleep | SYS_clock_nanosleep => Ok(Response::Value(0)),
+            SYS_nanosleep | SYS_clock_nanosleep => self.sleep(call, index),
+            SYS_clock_gettime | SYS_gettimeofday | SYS_time => {
+                match self.wall_clock(call, index)? {
+                    Some(response) => Ok(response),
+                    None => self.ask(call, index),
+                }
+            }
+            SYS_setuid | SYS_setgid | SYS_setreuid | SYS_setregid | SYS_setresuid
+            | SYS_setresgid | SYS_setgroups | SYS_setfsuid | SYS_setfsgid | SYS_getuid
+            | SYS_geteuid | SYS_getresuid | SYS_getgid | SYS_getegid | SYS_getresgid
+            | SYS_chown | SYS_lchown | SYS_fchown | SYS_fchownat => self.credentials(call),
             SYS_wait4 => self.wait(call, index),
             SYS_fork | SYS_vfork | SYS_clone | SYS_clone3 => self.fork(call, index),
             SYS_execve | SYS_execveat => self.execute(call, index),
             SYS_exit_group => {
                 self.matchers[index].end(&self.resources, Some(call.int(0)));
+                self.part_exits(index);
                 Ok(Response::Continue)
             }
             _ => self.ask(call, index),
@@ -228,6 +297,9 @@ impl Supervisor {
 
     /// The recorded program waited here, and got nothing more.
     fn beyond_the_record(&mut self, call: &NotifiedCall, index: usize, object: String) -> Response {
+        if self.part.is_some() {
+            return self.hold(index);
+        }
         let matcher = &mut self.matchers[index];
         let Some(group) = self.groups.get(&call.tid).copied() else {
             return Response::Continue;
@@ -236,7 +308,7 @@ impl Supervisor {
             let _ = sys::kill(group as sys::Pid, signal);
             return Response::Errno(libc::EINTR);
         }
-        if matcher.rest.exit.is_none() {
+        if !matcher.rest.has_exited {
             // Its record ends here: it was killed, or the recording ended.
             matcher.end(&self.resources, None);
             let _ = sys::kill(group as sys::Pid, libc::SIGKILL);
@@ -259,11 +331,14 @@ impl Supervisor {
 
     fn finish(mut self) -> Reconstruction {
         let first = self.first;
+        self.finish_part();
+        let part = self.part.take();
         let all = self.matchers.into_iter().zip(self.started).enumerate();
         for (index, (matcher, started)) in all {
             let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();
             if !started {
-                if index == first || self.is_whole {
+                let serves = part.as_ref().is_some_and(|part| part.unit.process == index);
+                if index == first || self.is_whole || serves {
                     self.result.not_started.push(program);
                 }
                 continue;
@@ -275,6 +350,8 @@ impl Supervisor {
                 matched: matcher.matched,
                 entered: matcher.entered,
                 left: matcher.left,
+                came: matcher.came,
+                counted: matcher.counted(),
                 divergence: matcher.divergence,
                 gap: matcher.rest.gap,
             });

@@ -1,5 +1,6 @@
 //! Which recorded program a live process is.
 
+use super::credentials::Credentials;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::start::next_pid;
@@ -51,6 +52,8 @@ pub(super) struct LiveProcess {
     children: VecDeque<i64>,
     /// By descriptor of the set and of the member.
     pub registered: HashMap<(i32, i32), Registered>,
+    /// The user that it has asked for.
+    pub credentials: Credentials,
 }
 
 impl LiveProcess {
@@ -60,6 +63,7 @@ impl LiveProcess {
             is_new: true,
             children: VecDeque::new(),
             registered: HashMap::new(),
+            credentials: Credentials::default(),
         }
     }
 
@@ -135,7 +139,13 @@ impl Supervisor {
         if role == Role::Shallow {
             self.result.shallow += 1;
         }
-        self.live.insert(group, LiveProcess::new(role));
+        let mut process = LiveProcess::new(role);
+        if let Some(parent) = self.live.get(&parent) {
+            // The child has copies of its parent's descriptors.
+            process.registered = parent.registered.clone();
+            process.credentials = parent.credentials;
+        }
+        self.live.insert(group, process);
     }
 
     /// The next recorded program of a process id that was not started again.
@@ -158,14 +168,24 @@ impl Supervisor {
             libc::SYS_clone3 => call.word(call.args[0])?,
             _ => 0,
         };
-        if flags & libc::CLONE_THREAD as u64 == 0
-            && let Some(child) = self.matchers[index].rest.children.pop_front()
+        let is_process = flags & libc::CLONE_THREAD as u64 == 0;
+        let serves = |part: &super::part::Part| part.unit.process == index;
+        if is_process
+            && self.matchers[index].rest.children.is_empty()
+            && self.part.as_ref().is_some_and(|part| !serves(part))
         {
+            // A server that makes up for children which were left out here.
+            return Ok(Response::Errno(libc::EAGAIN));
+        }
+        if is_process && let Some(child) = self.matchers[index].rest.children.pop_front() {
             self.matchers[index].matched += 1;
-            next_pid(child as u32);
+            if !child.is_made {
+                return Ok(Response::Value(child.pid));
+            }
+            next_pid(child.pid as u32);
             let group = self.groups.get(&call.tid);
             if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
-                process.children.push_back(child);
+                process.children.push_back(child.pid);
             }
         }
         Ok(Response::Continue)
@@ -203,7 +223,9 @@ impl Supervisor {
         }
         let group = self.groups.get(&call.tid);
         if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
+            let credentials = process.credentials;
             *process = LiveProcess::new(role);
+            process.credentials = credentials;
         }
     }
 
@@ -253,8 +275,17 @@ impl Supervisor {
         {
             let _ = call.put(at, &start.random);
         }
+        if start.by_exec {
+            // Without this, the program takes the time without a call.
+            let _ = self.time_functions.replace(call.tid);
+        }
         let rest = &self.matchers[index].rest;
         let mut inherited = rest.inherited.clone();
+        // The number of a descriptor without a known file may be that of an object which the
+        // program makes itself.
+        inherited.retain(|(fd, id, _)| {
+            *fd <= 2 || self.resources[*id].kind != 0 || rest.streams.contains_key(id)
+        });
         if index == self.first {
             // The processes that it had these from do not run.
             let used = rest

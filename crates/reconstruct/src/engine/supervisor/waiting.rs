@@ -1,34 +1,54 @@
 //! Calls that wait: for descriptors, or for a child.
 
-use super::processes::Registered;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{CallObject, Made, ReadyTurn, ResultKey};
-use crate::ready::{IN, OUT, PRI, epoll_events, poll_list, set_members};
+use crate::ready::{IN, OUT, PRI, poll_list, set_members};
 use crate::resource::ResourceId;
 use libc::*;
 use std::io;
+use std::time::Duration;
+
+/// A wait for the kernel's own objects has this much time at most, if it has a timeout.
+const LONGEST_NATIVE: Duration = Duration::from_millis(100);
+
+/// The same without a timeout, if a whole run runs again.
+const LONGEST_BLOCKED: Duration = Duration::from_secs(2);
+
+/// A wait for a connection ends in between, while children get ready.
+const EARLY_WAIT: Duration = Duration::from_millis(20);
 
 /// A descriptor that a call waits for.
 #[derive(Debug, Clone, Copy)]
-struct Awaited {
-    fd: i32,
-    events: u32,
-    resource: Option<ResourceId>,
+pub(super) struct Awaited {
+    pub fd: i32,
+    pub events: u32,
+    pub resource: Option<ResourceId>,
+}
+
+/// The conditions of a wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WaitTerms {
+    /// Ns until the time is up. `None`: never.
+    pub timeout: Option<i64>,
+    /// The kernel's own objects are waited for, too.
+    pub has_native: bool,
 }
 
 /// The answer to a wait.
-enum Ready {
+pub(super) enum Ready {
     /// These descriptors, by their position in the list, with their events.
     Some(Vec<(usize, u32)>),
     /// The time was up.
     TimeUp,
     /// The record has nothing more for any of them.
     Never,
+    /// The kernel's own objects are looked at again.
+    Later,
 }
 
 impl Supervisor {
-    fn awaited(&self, call: &NotifiedCall, fd: i32, events: u32) -> Awaited {
+    pub(super) fn awaited(&self, call: &NotifiedCall, fd: i32, events: u32) -> Awaited {
         let ends = self.stand_ins.of(call.tid, fd);
         let resource = ends.map(|ends| {
             if events & IN != 0 {
@@ -46,10 +66,17 @@ impl Supervisor {
 
     /// Which of these are ready: as recorded if the recorded wait fits, otherwise as their streams
     /// are. `None`: no resource of the record is among them.
-    fn ready(&mut self, index: usize, list: &[Awaited], may_time_out: bool) -> Option<Ready> {
+    pub(super) fn ready(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        list: &[Awaited],
+        terms: WaitTerms,
+    ) -> Option<Ready> {
         if list.iter().all(|one| one.resource.is_none()) {
             return None;
         }
+        let may_time_out = terms.timeout.is_some();
         let fits = |turn: &ReadyTurn| {
             let among = |id: &ResourceId| list.iter().any(|one| one.resource == Some(*id));
             let known = turn
@@ -71,20 +98,41 @@ impl Supervisor {
                 false => Ready::Some(ready),
             });
         }
+        let accepts = list.iter().filter_map(|one| one.resource);
+        let accepts = accepts
+            .into_iter()
+            .any(|id| self.matchers[index].accepts(id));
+        if accepts && self.is_early(call) {
+            // Children of the server are still getting ready. A signal of theirs comes between.
+            return Some(match may_time_out && self.parked_for > EARLY_WAIT {
+                true => Ready::TimeUp,
+                false => Ready::Later,
+            });
+        }
         let mut ready = self.as_streams_are(index, list);
         if ready.is_empty() {
             for id in list.iter().filter_map(|one| one.resource) {
                 self.matchers[index].streams(id).input.arrive();
                 let accepted = &mut self.matchers[index].streams(id).accepted;
-                while matches!(accepted.front(), Some((Made::Failed(EAGAIN), _))) {
+                while matches!(accepted.front(), Some(a) if a.made == Made::Failed(EAGAIN)) {
                     accepted.pop_front();
                 }
             }
             ready = self.as_streams_are(index, list);
         }
+        let timeout = terms.timeout.unwrap_or(i64::MAX).max(0);
+        let native = LONGEST_NATIVE.min(Duration::from_nanos(timeout as u64));
+        let blocks = !may_time_out && (self.part.is_some() || self.parked_for < LONGEST_BLOCKED);
         Some(match ready.is_empty() {
             false => Ready::Some(ready),
-            true if may_time_out && !self.matchers[index].idles() => Ready::TimeUp,
+            true if terms.has_native && (self.parked_for < native || blocks) => {
+                self.parks(index);
+                Ready::Later
+            }
+            true if may_time_out && !self.matchers[index].idles() => {
+                self.slept(index, timeout);
+                Ready::TimeUp
+            }
             true => Ready::Never,
         })
     }
@@ -104,7 +152,7 @@ impl Supervisor {
         for (at, awaited) in list.iter().enumerate() {
             let Some(id) = awaited.resource else { continue };
             let streams = self.matchers[index].streams(id);
-            let connects = matches!(streams.accepted.front(), Some((Made::Resource(_), _)));
+            let connects = streams.has_connection();
             let mut events = 0;
             if streams.input.is_ready() || connects {
                 events |= IN;
@@ -119,8 +167,45 @@ impl Supervisor {
         ready
     }
 
+    /// The same for a list in which the kernel's own objects may be. They come first.
+    fn wait_for(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        list: &[Awaited],
+        timeout: Option<i64>,
+    ) -> Option<Ready> {
+        if list.is_empty()
+            && let Some(ns) = timeout
+        {
+            // A sleep.
+            if self.part.is_some() && self.matchers[index].idles() {
+                return Some(Ready::Never);
+            }
+            self.slept(index, ns);
+            return Some(Ready::TimeUp);
+        }
+        let native: Vec<(usize, i32, u32)> = list
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| one.resource.is_none() && one.fd >= 0)
+            .map(|(at, one)| (at, one.fd, one.events))
+            .collect();
+        if native.len() < list.len() && !native.is_empty() {
+            let ready = self.native_ready(call, &native);
+            if !ready.is_empty() {
+                return Some(Ready::Some(ready));
+            }
+        }
+        let terms = WaitTerms {
+            timeout,
+            has_native: !native.is_empty(),
+        };
+        self.ready(call, index, list, terms)
+    }
+
     /// The response to a wait that nothing ends.
-    fn never(&mut self, call: &NotifiedCall, index: usize) -> Response {
+    pub(super) fn never(&mut self, call: &NotifiedCall, index: usize) -> Response {
         match self.beyond_the_record(call, index, "a wait for input".to_owned()) {
             Response::Value(_) => Response::Errno(EINTR),
             other => other,
@@ -134,12 +219,14 @@ impl Supervisor {
             .into_iter()
             .map(|(fd, events, _)| self.awaited(call, fd, u32::from(events)))
             .collect();
-        let may_time_out = match call.number {
-            SYS_poll => call.int(2) >= 0,
-            _ => call.args[2] != 0,
+        let timeout = match call.number {
+            SYS_poll => (call.int(2) >= 0).then(|| i64::from(call.int(2)) * 1_000_000),
+            _ if call.args[2] == 0 => None,
+            _ => Some(call.duration(call.args[2])?),
         };
-        let ready = match self.ready(index, &list, may_time_out) {
+        let ready = match self.wait_for(call, index, &list, timeout) {
             None => return Ok(Response::Continue),
+            Some(Ready::Later) => return Ok(Response::Park),
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
@@ -167,8 +254,17 @@ impl Supervisor {
                 list.push(self.awaited(call, fd, events));
             }
         }
-        let ready = match self.ready(index, &list, call.args[4] != 0) {
+        let timeout = match (call.number, call.args[4]) {
+            (_, 0) => None,
+            (SYS_select, at) => {
+                let (seconds, us) = (call.word(at)? as i64, call.word(at + 8)? as i64);
+                Some(seconds.saturating_mul(1_000_000_000) + us * 1_000)
+            }
+            (_, at) => Some(call.duration(at)?),
+        };
+        let ready = match self.wait_for(call, index, &list, timeout) {
             None => return Ok(Response::Continue),
+            Some(Ready::Later) => return Ok(Response::Park),
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
@@ -194,107 +290,32 @@ impl Supervisor {
         Ok(Response::Value(count))
     }
 
-    pub(super) fn epoll_change(
-        &mut self,
-        call: &NotifiedCall,
-        index: usize,
-    ) -> io::Result<Response> {
-        let fd = call.int(2);
-        let ends = self.stand_ins.of(call.tid, fd);
-        let Some(process) = self
-            .groups
-            .get(&call.tid)
-            .and_then(|group| self.live.get_mut(group))
-        else {
-            return Ok(Response::Continue);
+    /// The same while only a request runs again. Children that were not made never end.
+    fn wait_in_part(&mut self, call: &NotifiedCall, index: usize) -> Response {
+        let children = format!("/proc/{0}/task/{0}/children", call.tid);
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        let ended = |pid: &str| {
+            let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
+            let state = stat.as_deref().and_then(|stat| {
+                let mut fields = backstory_sys::process_tree::stat_fields(stat)?;
+                fields.next().map(|state| state == "Z")
+            });
+            state == Some(true)
         };
-        let key = (call.int(0), fd);
-        if call.int(1) == EPOLL_CTL_DEL {
-            process.registered.remove(&key);
-        } else {
-            let event = call.bytes(call.args[3], 12)?;
-            let (events, data) = epoll_events(&event).first().copied().unwrap_or_default();
-            let registered = Registered {
-                events,
-                data,
-                resource: ends.map(|ends| {
-                    if events & IN != 0 {
-                        ends.read
-                    } else {
-                        ends.write
-                    }
-                }),
-                reported: false,
-            };
-            process.registered.insert(key, registered);
+        let blocks = call.int(2) & WNOHANG == 0;
+        match (children.split_whitespace().any(ended), blocks) {
+            (true, _) => Response::Continue,
+            (false, true) if children.trim().is_empty() => self.hold(index),
+            (false, true) => Response::Continue,
+            (false, false) => Response::Value(0),
         }
-        self.matchers[index].matched += u64::from(ends.is_some());
-        Ok(match ends {
-            Some(_) => Response::Value(0),
-            None => Response::Continue,
-        })
-    }
-
-    pub(super) fn epoll_wait(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
-        let set = call.int(0);
-        let Some(group) = self.groups.get(&call.tid).copied() else {
-            return Ok(Response::Continue);
-        };
-        let Some(process) = self.live.get(&group) else {
-            return Ok(Response::Continue);
-        };
-        let mut members: Vec<((i32, i32), Registered)> = process
-            .registered
-            .iter()
-            .map(|(key, one)| (*key, *one))
-            .collect();
-        members.retain(|((of, _), _)| *of == set);
-        members.sort_unstable_by_key(|(key, _)| *key);
-        // A closed descriptor leaves its sets.
-        members.retain(|((_, fd), one)| match one.resource {
-            Some(id) => self
-                .stand_ins
-                .of(call.tid, *fd)
-                .is_some_and(|e| e.read == id || e.write == id),
-            None => true,
-        });
-        let list: Vec<Awaited> = members
-            .iter()
-            .map(|((_, fd), one)| {
-                // With EPOLLET, readiness to write is reported once.
-                let quiet = one.events & EPOLLET as u32 != 0 && one.reported;
-                let events = if quiet { one.events & !OUT } else { one.events };
-                Awaited {
-                    fd: *fd,
-                    events,
-                    resource: one.resource,
-                }
-            })
-            .collect();
-        let ready = match self.ready(index, &list, call.int(3) >= 0) {
-            None => return Ok(Response::Continue),
-            Some(Ready::Never) => return Ok(self.never(call, index)),
-            Some(Ready::TimeUp) => Vec::new(),
-            Some(Ready::Some(ready)) => ready,
-        };
-        let mut bytes = Vec::new();
-        let most = call.length(2);
-        for (at, events) in ready.iter().take(most) {
-            let (key, one) = &members[*at];
-            bytes.extend(events.to_le_bytes());
-            bytes.extend(one.data.to_le_bytes());
-            if let Some(process) = self.live.get_mut(&group)
-                && let Some(one) = process.registered.get_mut(key)
-            {
-                one.reported |= events & OUT != 0;
-            }
-        }
-        call.put(call.args[1], &bytes)?;
-        Ok(Response::Value((bytes.len() / 12) as i64))
     }
 
     /// A wait for a child. Without blocking, it gets a child when the recorded one did.
     pub(super) fn wait(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        if self.part.is_some() {
+            return Ok(self.wait_in_part(call, index));
+        }
         if call.int(2) & WNOHANG == 0 {
             return Ok(Response::Continue);
         }
@@ -307,7 +328,7 @@ impl Supervisor {
         let Some(queue) = rest.get_mut(&key) else {
             return Ok(Response::Continue);
         };
-        match queue.front().map(|result| result.value) {
+        match queue.front().map(|(result, _)| result.value) {
             Some(0) => {
                 queue.pop_front();
                 Ok(Response::Value(0))

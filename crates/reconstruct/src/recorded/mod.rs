@@ -4,16 +4,19 @@
 //! are followed through `dup`, `fork` and `close`, so that each call finds its resource. Invariant:
 //! any calls are accepted, because the log may be damaged.
 
+mod descriptors;
+mod waits;
+
 use crate::input::InputItem;
 use crate::output::OutputItem;
-use crate::process::{
-    CallObject, Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey,
-};
-use crate::ready::{epoll_events, poll_entries, select_entries};
-use crate::resource::{Origin, Resource, ResourceId, address_words};
+use crate::process::{CallObject, RecordedChild, RecordedProcess, RecordedResult, ResultKey};
+use crate::ready::{poll_entries, select_entries};
+use crate::resource::{Resource, ResourceId};
+use crate::time::RecordedClock;
+use crate::unit::{self, RecordedUnit};
 use backstory_abi::deep;
 use backstory_deep::{Call, Content, DeepLog};
-use libc::{S_IFIFO, S_IFSOCK, c_long};
+use libc::c_long;
 use std::collections::HashMap;
 
 /// A run, arranged for its reconstruction.
@@ -23,6 +26,11 @@ pub struct RecordedRun {
     pub processes: Vec<RecordedProcess>,
     /// The resources of all of them.
     pub resources: Vec<Resource>,
+    /// The requests, as `backstory requests` numbers them. Without a connection that the record
+    /// knows: `None`.
+    pub units: Vec<Option<RecordedUnit>>,
+    /// The time of day of its counters.
+    pub clock: RecordedClock,
 }
 
 type Table = HashMap<i32, ResourceId>;
@@ -50,7 +58,10 @@ impl RecordedRun {
             let calls = log.process_calls(process.epoch);
             (process.epoch, process.own_pid, process.parent, calls)
         });
-        RecordedRun::arrange(processes)
+        let mut run = RecordedRun::arrange(processes);
+        run.units = unit::units(&run.processes, &log.requests());
+        run.clock = RecordedClock::of(log);
+        run
     }
 
     /// The same for calls from anywhere: the epoch, the process id, that of the parent, the calls.
@@ -76,7 +87,52 @@ impl RecordedRun {
             state.handed.insert(pid, state.table.clone());
             state.run.processes.push(std::mem::take(&mut state.process));
         }
+        state.run.leave_out_native_events();
+        state.run.find_statuses();
         state.run
+    }
+
+    /// The kernel says which of its own objects are ready. A wait that only they ended is no part
+    /// of the record.
+    fn leave_out_native_events(&mut self) {
+        let native: Vec<bool> = self.resources.iter().map(Resource::is_native).collect();
+        for process in &mut self.processes {
+            process.turns.retain_mut(|turn| {
+                let had = !turn.ready.is_empty();
+                turn.ready
+                    .retain(|(id, _)| id.is_some_and(|id| !native[id]));
+                !had || !turn.ready.is_empty()
+            });
+        }
+    }
+
+    /// The status of a program whose `main` returned is in the `wait4` of its parent.
+    fn find_statuses(&mut self) {
+        let key = ResultKey {
+            call: libc::SYS_wait4 as u16,
+            object: CallObject::Process,
+            detail: 0,
+        };
+        let waits = self.processes.iter().filter_map(|p| p.results.get(&key));
+        let mut statuses = HashMap::new();
+        for (result, _) in waits.flatten() {
+            let status = result.entered.first().and_then(|b| b.first_chunk());
+            if let Some(status) = status.map(|bytes| i32::from_le_bytes(*bytes))
+                && libc::WIFEXITED(status)
+            {
+                statuses.insert(result.value, libc::WEXITSTATUS(status));
+            }
+        }
+        for process in &mut self.processes {
+            if process.has_exited && process.exit.is_none() {
+                process.exit = statuses.get(&i64::from(process.pid)).copied();
+            }
+        }
+    }
+
+    /// Number of recorded calls.
+    pub fn calls(&self) -> u64 {
+        self.processes.iter().map(|process| process.calls).sum()
     }
 }
 
@@ -87,6 +143,7 @@ impl Arranging {
             return;
         }
         self.process.calls += 1;
+        self.note_move(call);
         match c_long::from(call.number) {
             libc::SYS_read
             | libc::SYS_readv
@@ -107,8 +164,11 @@ impl Arranging {
             libc::SYS_sendfile | libc::SYS_splice | libc::SYS_copy_file_range => self.moved(call),
             libc::SYS_getrandom => {
                 if let Some(bytes) = call.entered_at(0) {
-                    self.process.random_requests.push_back((call.a, call.b));
-                    self.process.random.push(InputItem::Bytes(bytes.to_vec()));
+                    let time = ended(call);
+                    let request = ((call.a, call.b), time);
+                    self.process.random_requests.push_back(request);
+                    let bytes = InputItem::Bytes(bytes.to_vec());
+                    self.process.random.push_at(bytes, time);
                 }
             }
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
@@ -122,6 +182,16 @@ impl Arranging {
             libc::SYS_fcntl if matches!(call.a as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
                 self.duplicated(call)
             }
+            libc::SYS_eventfd
+            | libc::SYS_eventfd2
+            | libc::SYS_epoll_create
+            | libc::SYS_epoll_create1
+            | libc::SYS_timerfd_create
+            | libc::SYS_inotify_init
+            | libc::SYS_inotify_init1
+            | libc::SYS_pidfd_open
+            | libc::SYS_signalfd4
+            | libc::SYS_memfd_create => self.kernel_object(call),
             libc::SYS_close => drop(self.table.remove(&call.fd)),
             libc::SYS_poll | libc::SYS_ppoll => self.turn(call, poll_entries(call)),
             libc::SYS_select | libc::SYS_pselect6 => self.turn(call, select_entries(call)),
@@ -134,10 +204,18 @@ impl Arranging {
                     && child > 0
                 {
                     self.handed.insert(child, self.table.clone());
-                    self.process.children.push_back(call.result);
+                    let child = RecordedChild {
+                        pid: call.result,
+                        is_made: true,
+                        time: ended(call),
+                    };
+                    self.process.children.push_back(child);
                 }
             }
-            libc::SYS_exit_group => self.process.exit = Some(call.a as i32),
+            libc::SYS_exit_group => {
+                self.process.has_exited = true;
+                self.process.exit = (call.result >= 0).then_some(call.a as i32);
+            }
             _ => self.result(call),
         }
     }
@@ -170,6 +248,20 @@ impl Arranging {
         }
     }
 
+    /// Remembers which connection a call moved bytes of: requests name it by time and descriptor.
+    fn note_move(&mut self, call: &Call) {
+        let fd = match c_long::from(call.number) {
+            libc::SYS_sendfile => call.a as i32,
+            _ => call.fd,
+        };
+        if call.result > 0
+            && let Some(id) = self.table.get(&fd)
+            && self.run.resources[*id].is_connection()
+        {
+            self.process.moves.insert((call.time, fd), *id);
+        }
+    }
+
     fn begin(&mut self, call: &Call) {
         let words = |arg| {
             let bytes = call.section(deep::WORDS, arg).unwrap_or_default();
@@ -180,6 +272,7 @@ impl Arranging {
             }
         };
         let bytes = |kind, arg| call.section(kind, arg).unwrap_or_default().to_vec();
+        self.process.began = call.time;
         let start = &mut self.process.start;
         start.by_exec = call.a == deep::BY_EXEC;
         start.arguments = words(0);
@@ -187,67 +280,6 @@ impl Arranging {
         start.random = bytes(deep::LEFT, 3);
         start.program = bytes(deep::PATH, 4);
         start.directory = bytes(deep::PATH, 5);
-    }
-
-    /// A fact about a descriptor before its first use.
-    fn descriptor(&mut self, call: &Call) {
-        let kind = call.result as u32;
-        let name = call.path().unwrap_or_default();
-        let ident = call.section(deep::IDENT, 0).and_then(|bytes| {
-            let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-            Some((word(0)?, word(8)?))
-        });
-        let known = self.table.get(&call.fd).copied().filter(|id| {
-            let resource = &self.run.resources[*id];
-            let same = resource.ident.is_none() || ident.is_none() || resource.ident == ident;
-            same && (resource.kind == 0 || resource.kind == kind)
-        });
-        let shared = ident.and_then(|ident| self.by_ident.get(&ident).copied());
-        if let (None, Some(id)) = (known, shared) {
-            self.process.held.push((call.fd, id));
-        }
-        let id = known.or(shared).unwrap_or_else(|| {
-            let id = self.new_resource(Resource::new(Origin::Inherited, name, kind));
-            let position = u64::try_from(call.b as i64).ok();
-            self.process.inherited.push((call.fd, id, position));
-            id
-        });
-        let resource = &mut self.run.resources[id];
-        resource.kind = kind;
-        resource.ident = resource.ident.or(ident);
-        if resource.name.is_empty() || resource.name.starts_with(b"descriptor ") {
-            resource.name = name.to_vec();
-        }
-        // A file can be opened twice. Inherited descriptors are one open file.
-        let is_stream = matches!(kind, S_IFIFO | S_IFSOCK);
-        if let Some(ident) = ident
-            && (is_stream || resource.origin == Origin::Inherited)
-        {
-            self.by_ident.entry(ident).or_insert(id);
-        }
-        self.table.insert(call.fd, id);
-        self.numbers.insert(call.a, id);
-    }
-
-    fn new_resource(&mut self, resource: Resource) -> ResourceId {
-        self.run.resources.push(resource);
-        self.run.resources.len() - 1
-    }
-
-    /// The resource behind a descriptor, which the process had from its start if no call made it.
-    fn behind(&mut self, fd: i32, kind: u32) -> ResourceId {
-        if let Some(id) = self.table.get(&fd) {
-            return *id;
-        }
-        let name = format!("descriptor {fd}");
-        let id = self.new_resource(Resource::new(Origin::Inherited, name.as_bytes(), kind));
-        self.process.inherited.push((fd, id, None));
-        self.table.insert(fd, id);
-        id
-    }
-
-    fn streams(&mut self, id: ResourceId) -> &mut ResourceStreams {
-        self.process.streams.entry(id).or_default()
     }
 
     fn read(&mut self, call: &Call) {
@@ -289,7 +321,7 @@ impl Arranging {
         let item_has_bytes = matches!(item, InputItem::Bytes(_) | InputItem::Message { .. });
         resource.has_bytes |= item_has_bytes;
         if !peeks {
-            self.streams(id).input.push(item);
+            self.streams(id).input.push_at(item, ended(call));
         }
     }
 
@@ -302,7 +334,7 @@ impl Arranging {
             (_, Some(Content::Digest { length, xxh64 })) => OutputItem::Digest(length, xxh64),
             (result, _) => OutputItem::Unknown(result as u64),
         };
-        self.streams(id).output.push(item);
+        self.streams(id).output.push_at(item, ended(call));
     }
 
     /// Bytes that moved in the kernel: their number is known.
@@ -312,130 +344,7 @@ impl Arranging {
         if let Ok(length) = u64::try_from(call.result) {
             self.streams(target)
                 .output
-                .push(OutputItem::Unknown(length));
-        }
-    }
-
-    fn opened(&mut self, call: &Call) {
-        let Some(path) = call.path().map(<[u8]>::to_vec) else {
-            return;
-        };
-        let made = self.made(call.result, || Resource::new(Origin::Opened, &path, 0));
-        self.process.opens.entry(path).or_default().push_back(made);
-    }
-
-    /// The result of a call that makes a descriptor.
-    fn made(&mut self, result: i64, resource: impl FnOnce() -> Resource) -> Made {
-        match i32::try_from(result) {
-            Ok(fd) if fd >= 0 => {
-                let id = self.new_resource(resource());
-                self.table.insert(fd, id);
-                Made::Resource(id)
-            }
-            _ => Made::Failed(result.unsigned_abs() as i32),
-        }
-    }
-
-    fn socket(&mut self, call: &Call) {
-        let kind = call.b as i32 & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
-        let socket = (call.a as i32, kind);
-        let made = self.made(call.result, || Resource {
-            socket: Some(socket),
-            ..Resource::new(Origin::Socket, b"", S_IFSOCK)
-        });
-        self.process
-            .sockets
-            .entry(socket)
-            .or_default()
-            .push_back(made);
-    }
-
-    fn accepted(&mut self, call: &Call) {
-        let listener = self.behind(call.fd, S_IFSOCK);
-        let address = call.address().unwrap_or_default().to_vec();
-        let socket = self.run.resources[listener].socket;
-        let made = self.made(call.result, || Resource {
-            socket,
-            peer: address_words(&address),
-            ..Resource::new(Origin::Accepted(listener), b"", S_IFSOCK)
-        });
-        self.streams(listener).accepted.push_back((made, address));
-    }
-
-    fn connected(&mut self, call: &Call) {
-        let id = self.behind(call.fd, S_IFSOCK);
-        self.run.resources[id].peer = call.address().and_then(address_words);
-        self.streams(id).connected.push_back(call.result);
-    }
-
-    fn pair(&mut self, call: &Call) {
-        let socket = c_long::from(call.number) == libc::SYS_socketpair;
-        let kind = if socket { S_IFSOCK } else { S_IFIFO };
-        let arg = if socket { 3 } else { 0 };
-        let Some((one, two)) = call.entered_at(arg).and_then(|bytes| {
-            let word = |at: usize| Some(i32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-            Some((word(0)?, word(4)?))
-        }) else {
-            return;
-        };
-        // A pipe is one resource: its two ends have one inode.
-        let first = self.new_resource(Resource::new(Origin::Paired, b"", kind));
-        let second = match socket {
-            true => self.new_resource(Resource::new(Origin::Paired, b"", kind)),
-            false => first,
-        };
-        self.table.extend([(one, first), (two, second)]);
-        let ends = (first, second);
-        // `pipe` and `pipe2` are one call for libc.
-        let call = if socket {
-            call.number
-        } else {
-            libc::SYS_pipe2 as u16
-        };
-        self.process.pairs.entry(call).or_default().push_back(ends);
-    }
-
-    fn duplicated(&mut self, call: &Call) {
-        if let Ok(new) = i32::try_from(call.result)
-            && new >= 0
-        {
-            match self.table.get(&call.fd).copied() {
-                Some(id) => drop(self.table.insert(new, id)),
-                None if new != call.fd => drop(self.table.remove(&new)),
-                None => {}
-            }
-        }
-    }
-
-    fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
-        let table = &self.table;
-        let ready = ready
-            .into_iter()
-            .map(|(fd, events)| (table.get(&fd).copied(), events));
-        let turn = ReadyTurn {
-            ready: ready.collect(),
-            value: call.result,
-        };
-        self.process.turns.push_back(turn);
-    }
-
-    fn epoll_turn(&mut self, call: &Call) {
-        let events = call.entered_at(1).map(epoll_events).unwrap_or_default();
-        let registered = &self.registered;
-        let of = |(events, data)| (registered.get(&(call.fd, data)).copied(), events);
-        let turn = ReadyTurn {
-            ready: events.into_iter().map(of).collect(),
-            value: call.result,
-        };
-        self.process.turns.push_back(turn);
-    }
-
-    fn register(&mut self, call: &Call) {
-        let event = call.section(deep::LEFT, 3).map(epoll_events);
-        if let Some((_, data)) = event.and_then(|events| events.first().copied())
-            && let Some(id) = self.table.get(&(call.b as i32))
-        {
-            self.registered.insert((call.fd, data), *id);
+                .push_at(OutputItem::Unknown(length), ended(call));
         }
     }
 
@@ -443,8 +352,14 @@ impl Arranging {
     fn result(&mut self, call: &Call) {
         let object = match (call.path(), self.table.get(&call.fd)) {
             (Some(path), _) if !path.is_empty() => CallObject::Path(path.to_vec()),
+            // A descriptor of a file of the root has its name only.
+            (_, Some(id)) if is_status(call.number) && self.run.resources[*id].is_native() => {
+                CallObject::Path(self.run.resources[*id].name.clone())
+            }
             (_, Some(id)) => CallObject::Resource(*id),
-            _ if call.fd >= 0 => CallObject::Resource(self.behind(call.fd, 0)),
+            _ if call.fd >= 0 && is_about_descriptor(call.number) => {
+                CallObject::Resource(self.behind(call.fd, 0))
+            }
             _ => CallObject::Process,
         };
         let entered = call.sections.iter();
@@ -466,8 +381,13 @@ impl Arranging {
             .results
             .entry(key)
             .or_default()
-            .push_back(result);
+            .push_back((result, ended(call)));
     }
+}
+
+/// The time-stamp counter when a call returned.
+fn ended(call: &Call) -> u64 {
+    call.time.saturating_add(call.took)
 }
 
 /// Calls that libc uses in the place of each other have one number here.
@@ -479,6 +399,33 @@ pub fn family(call: u16) -> u16 {
         other => other,
     };
     family as u16
+}
+
+/// True for calls that return the status of a descriptor.
+fn is_status(call: u16) -> bool {
+    let call = c_long::from(call);
+    call == libc::SYS_fstat || call == libc::SYS_newfstatat || call == libc::SYS_statx
+}
+
+/// True for calls whose first argument is a descriptor.
+fn is_about_descriptor(call: u16) -> bool {
+    matches!(
+        c_long::from(call),
+        libc::SYS_fstat
+            | libc::SYS_newfstatat
+            | libc::SYS_statx
+            | libc::SYS_getdents64
+            | libc::SYS_ioctl
+            | libc::SYS_lseek
+            | libc::SYS_fcntl
+            | libc::SYS_bind
+            | libc::SYS_listen
+            | libc::SYS_shutdown
+            | libc::SYS_getsockname
+            | libc::SYS_getpeername
+            | libc::SYS_setsockopt
+            | libc::SYS_getsockopt
+    )
 }
 
 /// The argument that tells calls of one number on one object apart.

@@ -1,0 +1,99 @@
+//! The attempts to run one request again: each in a new root, with more of what it may need.
+
+use std::path::Path;
+
+use backstory_reconstruct::search::{AttemptResult, Search};
+use backstory_reconstruct::verdict::{Likeness, Reconstruction};
+use backstory_replay::plan::Plan;
+
+use super::deep::DeepRequest;
+use super::{Played, directory};
+use crate::args::replay::ReplayArgs;
+use crate::current_store::CurrentStore;
+use crate::error::Failure;
+use crate::text::progress::Progress;
+use crate::text::words::counted;
+
+/// Runs the plan. For a chosen request, attempts follow until one is equal, or their bound is
+/// reached. Returns the best one: the last equal one, else the first.
+pub fn play(
+    current: &CurrentStore,
+    own: &Path,
+    plan: &Plan,
+    deep: Option<DeepRequest>,
+    args: &ReplayArgs,
+) -> Result<Played, Failure> {
+    // Under a tool, the user looks at one execution.
+    let most = if args.reconstruction.with.is_some() {
+        1
+    } else {
+        args.reconstruction.tries
+    };
+    let search = match &deep {
+        Some(deep) => deep.search(most)?,
+        None => None,
+    };
+    match (deep, search) {
+        (Some(deep), Some(search)) => searched(current, own, plan, &deep, search, args),
+        (deep, _) => super::play(current, own, plan.clone(), deep, args),
+    }
+}
+
+fn searched(
+    current: &CurrentStore,
+    own: &Path,
+    plan: &Plan,
+    deep: &DeepRequest,
+    mut search: Search,
+    args: &ReplayArgs,
+) -> Result<Played, Failure> {
+    let mut best: Option<Played> = None;
+    let mut took = 0;
+    while let Some(attempt) = search.attempt() {
+        if search.tries() > 1 {
+            // The files of the attempt before are no part of this one.
+            directory::empty(own);
+        }
+        let what = match attempt.fed.len() {
+            0 => format!("attempt {}: the request alone", search.tries()),
+            fed => format!(
+                "attempt {}: with {}",
+                search.tries(),
+                counted(fed, "earlier request", "earlier requests")
+            ),
+        };
+        let progress = Progress::start(&what);
+        let played = super::play(current, own, plan.clone(), Some(deep.at(&attempt)), args);
+        progress.end();
+        let played = played?;
+        took += played.took;
+        let result = played.reconstruction.as_ref().map(result_of);
+        let result = result.unwrap_or(AttemptResult::Different);
+        search.ended(result);
+        if result == AttemptResult::Equal || best.is_none() {
+            best = Some(played);
+        }
+    }
+    let mut best = best.unwrap_or_default();
+    best.took = took;
+    let request = best
+        .reconstruction
+        .as_mut()
+        .and_then(|r| r.request.as_mut());
+    if let Some(request) = request {
+        request.tries = search.tries();
+    }
+    Ok(best)
+}
+
+fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
+    let takes_time = reconstruction.request.as_ref().is_some_and(|r| r.took_time);
+    // A digest does not say whether the difference is in a date.
+    let first = reconstruction.first_difference();
+    let unclear = first.is_some_and(|first| first.volatile || first.within > 1);
+    match reconstruction.likeness() {
+        Likeness::Equal => AttemptResult::Equal,
+        _ if takes_time && unclear => AttemptResult::DifferentWithTime,
+        _ => AttemptResult::Different,
+    }
+}

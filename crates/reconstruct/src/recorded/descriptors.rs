@@ -1,0 +1,195 @@
+//! Follows the descriptors of each process, so that each call finds its resource.
+
+use super::{Arranging, ended};
+use crate::process::{AcceptedConnection, Made, ResourceStreams};
+use crate::resource::{Origin, Resource, ResourceId, address_words, descriptor_path};
+use backstory_abi::deep;
+use backstory_deep::Call;
+use libc::{S_IFIFO, S_IFSOCK, c_long};
+
+impl Arranging {
+    /// A fact about a descriptor before its first use.
+    pub(super) fn descriptor(&mut self, call: &Call) {
+        let kind = call.result as u32;
+        let name = call.path().unwrap_or_default();
+        let ident = call.section(deep::IDENT, 0).and_then(|bytes| {
+            let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+            Some((word(0)?, word(8)?))
+        });
+        let known = self.table.get(&call.fd).copied().filter(|id| {
+            let resource = &self.run.resources[*id];
+            let same = resource.ident.is_none() || ident.is_none() || resource.ident == ident;
+            same && (resource.kind == 0 || resource.kind == kind)
+        });
+        let shared = ident.and_then(|ident| self.by_ident.get(&ident).copied());
+        if let (None, Some(id)) = (known, shared) {
+            // It had the descriptor from the start, although its parent never used it.
+            self.process.inherited.push((call.fd, id, None));
+        }
+        let id = known.or(shared).unwrap_or_else(|| {
+            let id = self.new_resource(Resource::new(Origin::Inherited, name, kind));
+            let position = u64::try_from(call.b as i64).ok();
+            self.process.inherited.push((call.fd, id, position));
+            id
+        });
+        let resource = &mut self.run.resources[id];
+        resource.kind = kind;
+        resource.ident = resource.ident.or(ident);
+        if resource.name.is_empty() || resource.name.starts_with(b"descriptor ") {
+            resource.name = name.to_vec();
+        }
+        // The program makes these again, each with its own state in the kernel.
+        if resource.is_kernel_object() {
+            self.process.inherited.retain(|(_, known, _)| *known != id);
+        }
+        // A file can be opened twice. Inherited descriptors are one open file.
+        let is_stream = matches!(kind, S_IFIFO | S_IFSOCK);
+        if let Some(ident) = ident
+            && (is_stream || resource.origin == Origin::Inherited)
+        {
+            self.by_ident.entry(ident).or_insert(id);
+        }
+        self.table.insert(call.fd, id);
+        self.numbers.insert(call.a, id);
+    }
+
+    pub(super) fn new_resource(&mut self, resource: Resource) -> ResourceId {
+        self.run.resources.push(resource);
+        self.run.resources.len() - 1
+    }
+
+    /// The resource behind a descriptor, which the process had from its start if no call made it.
+    pub(super) fn behind(&mut self, fd: i32, kind: u32) -> ResourceId {
+        if let Some(id) = self.table.get(&fd) {
+            return *id;
+        }
+        let name = format!("descriptor {fd}");
+        let id = self.new_resource(Resource::new(Origin::Inherited, name.as_bytes(), kind));
+        self.process.inherited.push((fd, id, None));
+        self.table.insert(fd, id);
+        id
+    }
+
+    pub(super) fn streams(&mut self, id: ResourceId) -> &mut ResourceStreams {
+        self.process.streams.entry(id).or_default()
+    }
+
+    pub(super) fn opened(&mut self, call: &Call) {
+        let Some(path) = call.path().map(<[u8]>::to_vec) else {
+            return;
+        };
+        let same = descriptor_path(&path, self.process.pid);
+        let same = same.and_then(|fd| self.table.get(&fd)).copied();
+        let made = match (same, i32::try_from(call.result)) {
+            // A name of an open descriptor: `/dev/fd/63`.
+            (Some(id), Ok(fd)) if fd >= 0 => {
+                self.table.insert(fd, id);
+                Made::Resource(id)
+            }
+            _ => self.made(call.result, || Resource::new(Origin::Opened, &path, 0)),
+        };
+        let queue = self.process.opens.entry(path).or_default();
+        queue.push_back((made, ended(call)));
+    }
+
+    /// The result of a call that makes a descriptor.
+    pub(super) fn made(&mut self, result: i64, resource: impl FnOnce() -> Resource) -> Made {
+        match i32::try_from(result) {
+            Ok(fd) if fd >= 0 => {
+                let id = self.new_resource(resource());
+                self.table.insert(fd, id);
+                Made::Resource(id)
+            }
+            _ => Made::Failed(result.unsigned_abs() as i32),
+        }
+    }
+
+    /// An object without a name that the kernel makes again.
+    pub(super) fn kernel_object(&mut self, call: &Call) {
+        if let Ok(fd) = i32::try_from(call.result)
+            && fd >= 0
+        {
+            let id = self.new_resource(Resource::new(Origin::Opened, b"anon_inode:", 0));
+            self.table.insert(fd, id);
+        }
+    }
+
+    pub(super) fn socket(&mut self, call: &Call) {
+        let kind = call.b as i32 & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
+        let socket = (call.a as i32, kind);
+        let made = self.made(call.result, || Resource {
+            socket: Some(socket),
+            ..Resource::new(Origin::Socket, b"", S_IFSOCK)
+        });
+        self.process
+            .sockets
+            .entry(socket)
+            .or_default()
+            .push_back((made, ended(call)));
+    }
+
+    pub(super) fn accepted(&mut self, call: &Call) {
+        let listener = self.behind(call.fd, S_IFSOCK);
+        let address = call.address().unwrap_or_default().to_vec();
+        let socket = self.run.resources[listener].socket;
+        let made = self.made(call.result, || Resource {
+            socket,
+            peer: address_words(&address),
+            ..Resource::new(Origin::Accepted(listener), b"", S_IFSOCK)
+        });
+        let streams = self.streams(listener);
+        streams.is_listener = true;
+        streams.accepted.push_back(AcceptedConnection {
+            made,
+            address,
+            time: ended(call),
+        });
+    }
+
+    pub(super) fn connected(&mut self, call: &Call) {
+        let id = self.behind(call.fd, S_IFSOCK);
+        self.run.resources[id].peer = call.address().and_then(address_words);
+        self.streams(id).connected.push_back(call.result);
+    }
+
+    pub(super) fn pair(&mut self, call: &Call) {
+        let socket = c_long::from(call.number) == libc::SYS_socketpair;
+        let kind = if socket { S_IFSOCK } else { S_IFIFO };
+        let arg = if socket { 3 } else { 0 };
+        let Some((one, two)) = call.entered_at(arg).and_then(|bytes| {
+            let word = |at: usize| Some(i32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+            Some((word(0)?, word(4)?))
+        }) else {
+            return;
+        };
+        // A pipe is one resource: its two ends have one inode.
+        let first = self.new_resource(Resource::new(Origin::Paired, b"", kind));
+        let second = match socket {
+            true => self.new_resource(Resource::new(Origin::Paired, b"", kind)),
+            false => first,
+        };
+        self.table.extend([(one, first), (two, second)]);
+        let ends = (first, second);
+        // `pipe` and `pipe2` are one call for libc.
+        let time = ended(call);
+        let call = if socket {
+            call.number
+        } else {
+            libc::SYS_pipe2 as u16
+        };
+        let queue = self.process.pairs.entry(call).or_default();
+        queue.push_back((ends, time));
+    }
+
+    pub(super) fn duplicated(&mut self, call: &Call) {
+        if let Ok(new) = i32::try_from(call.result)
+            && new >= 0
+        {
+            match self.table.get(&call.fd).copied() {
+                Some(id) => drop(self.table.insert(new, id)),
+                None if new != call.fd => drop(self.table.remove(&new)),
+                None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Arranges the waits for several descriptors.
+
+use super::{Arranging, ended};
+use crate::process::ReadyTurn;
+use crate::ready::epoll_events;
+use backstory_abi::deep;
+use backstory_deep::Call;
+
+impl Arranging {
+    pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
+        let table = &self.table;
+        let ready = ready
+            .into_iter()
+            .map(|(fd, events)| (table.get(&fd).copied(), events));
+        let turn = ReadyTurn {
+            ready: ready.collect(),
+            value: call.result,
+            time: ended(call),
+        };
+        self.process.turns.push_back(turn);
+    }
+
+    pub(super) fn epoll_turn(&mut self, call: &Call) {
+        let events = call.entered_at(1).map(epoll_events).unwrap_or_default();
+        let registered = &self.registered;
+        let of = |(events, data)| (registered.get(&(call.fd, data)).copied(), events);
+        let turn = ReadyTurn {
+            ready: events.into_iter().map(of).collect(),
+            value: call.result,
+            time: ended(call),
+        };
+        self.process.turns.push_back(turn);
+    }
+
+    pub(super) fn register(&mut self, call: &Call) {
+        let event = call.section(deep::LEFT, 3).map(epoll_events);
+        if let Some((_, data)) = event.and_then(|events| events.first().copied())
+            && let Some(id) = self.table.get(&(call.b as i32))
+        {
+            self.registered.insert((call.fd, data), *id);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The search for what a request needs: earlier requests, and the right moment.
+//!
+//! In: the verdicts of attempts. Out: the next attempt. First the request alone; then with the
+//! earlier requests on its connection; then with those that wrote a file which it opened; then with
+//! those of its process; then with all earlier ones. If these suffice, fewer of them are tried, by halves. Invariant: the number of
+//! attempts has a bound, and the result is an attempt that was made.
+
+use std::collections::BTreeSet;
+
+/// One attempt: what is fed beside the request, and how much later its clock is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attempt {
+    /// Numbers of earlier requests.
+    pub fed: Vec<usize>,
+    /// Added to the recorded time, in ns.
+    pub shift: i64,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptResult {
+    /// The output is equal.
+    Equal,
+    /// It differs.
+    Different,
+    /// It differs, and the program took the time while it worked on the request.
+    DifferentWithTime,
+}
+
+/// Requests that a request may need.
+#[derive(Debug, Clone, Default)]
+pub struct Candidates {
+    /// The earlier ones on its connection.
+    pub connection: Vec<usize>,
+    /// The earlier ones that wrote a file which it opened.
+    pub writers: Vec<usize>,
+    /// The earlier ones that the same process served.
+    pub process: Vec<usize>,
+    /// All earlier ones of the run's servers.
+    pub earlier: Vec<usize>,
+}
+
+/// Shifts of the time that are tried, in ns: around the moments at which a second begins.
+const SHIFTS: [i64; 4] = [2_000_000, -2_000_000, 50_000_000, -50_000_000];
+
+/// The search for one request.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// Attempts to make before any halving.
+    planned: Vec<Attempt>,
+    /// The set that suffices, and the halves of it that are tried next.
+    sufficient: Option<Vec<usize>>,
+    halves: Vec<Vec<usize>>,
+    current: Attempt,
+    connection: BTreeSet<usize>,
+    shifts: Vec<i64>,
+    tries: u32,
+    most: u32,
+}
+
+impl Search {
+    /// A search of at most `most` attempts.
+    pub fn new(candidates: &Candidates, most: u32) -> Search {
+        let connection: BTreeSet<usize> = candidates.connection.iter().copied().collect();
+        let with = |more: &[usize]| -> Vec<usize> {
+            let all: BTreeSet<usize> = connection.iter().chain(more).copied().collect();
+            all.into_iter().collect()
+        };
+        let mut sets = vec![Vec::new()];
+        let (writers, process) = (&candidates.writers, &candidates.process);
+        for more in [&[][..], writers, process, &candidates.earlier] {
+            let set = with(more);
+            if !sets.contains(&set) {
+                sets.push(set);
+            }
+        }
+        let plain = |fed| Attempt { fed, shift: 0 };
+        let mut planned: Vec<Attempt> = sets.into_iter().map(plain).collect();
+        planned.reverse();
+        Search {
+            planned,
+            sufficient: None,
+            halves: Vec::new(),
+            current: Attempt::default(),
+            connection,
+            shifts: SHIFTS.iter().rev().copied().collect(),
+            tries: 0,
+            most: most.max(1),
+        }
+    }
+
+    /// The next attempt. `None`: the search is over.
+    pub fn attempt(&mut self) -> Option<Attempt> {
+        if self.tries == self.most {
+            return None;
+        }
+        let next = match &self.sufficient {
+            Some(_) => Attempt {
+                fed: self.halves.pop()?,
+                shift: self.current.shift,
+            },
+            None => self.planned.pop()?,
+        };
+        self.tries += 1;
+        self.current = next.clone();
+        Some(next)
+    }
+
+    /// Number of attempts so far.
+    pub fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// The last attempt ended so.
+    pub fn ended(&mut self, result: AttemptResult) {
+        match (result, self.sufficient.is_some()) {
+            (AttemptResult::Equal, _) => {
+                let set = self.current.fed.clone();
+                self.halves = self.halves_of(&set);
+                self.sufficient = Some(set);
+            }
+            // The program may have been at another moment of a second.
+            (AttemptResult::DifferentWithTime, false) if self.is_simple() => {
+                if let Some(shift) = self.shifts.pop() {
+                    let fed = self.current.fed.clone();
+                    self.planned.push(Attempt { fed, shift });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Other moments are tried for the request and its connection alone.
+    fn is_simple(&self) -> bool {
+        self.current.fed.iter().all(|n| self.connection.contains(n))
+    }
+
+    /// The later and the earlier half of those that another connection made. The later is tried
+    /// first.
+    fn halves_of(&self, set: &[usize]) -> Vec<Vec<usize>> {
+        let own: Vec<usize> = set
+            .iter()
+            .copied()
+            .filter(|n| self.connection.contains(n))
+            .collect();
+        let others: Vec<usize> = set
+            .iter()
+            .copied()
+            .filter(|n| !self.connection.contains(n))
+            .collect();
+        if others.len() < 2 {
+            return Vec::new();
+        }
+        let (earlier, later) = others.split_at(others.len() / 2);
+        let with = |half: &[usize]| {
+            let mut all = [half, &own[..]].concat();
+            all.sort_unstable();
+            all
+        };
+        vec![with(earlier), with(later)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Attempt, AttemptResult, Candidates, Search};
+
+    /// Searches for a request that needs all of these.
+    fn search(candidates: &Candidates, needs: &[usize], most: u32) -> (Option<Attempt>, u32) {
+        let mut search = Search::new(candidates, most);
+        let mut best = None;
+        while let Some(attempt) = search.attempt() {
+            let equal = needs.iter().all(|need| attempt.fed.contains(need));
+            search.ended(match equal {
+                true => AttemptResult::Equal,
+                false => AttemptResult::Different,
+            });
+            if equal {
+                best = Some(attempt);
+            }
+        }
+        (best, search.tries())
+    }
+
+    fn candidates() -> Candidates {
+        Candidates {
+            connection: vec![40],
+            writers: vec![7],
+            process: Vec::new(),
+            earlier: (1..50).collect(),
+        }
+    }
+
+    #[test]
+    fn a_request_that_needs_nothing_takes_one_attempt() {
+        let (found, tries) = search(&candidates(), &[], 14);
+        assert_eq!((found, tries), (Some(Attempt::default()), 1));
+    }
+
+    #[test]
+    fn connection_writers_and_all_earlier_requests_are_tried_in_this_order() {
+        let fed = |needs: &[usize]| search(&candidates(), needs, 14).0.map(|found| found.fed);
+        assert_eq!(fed(&[40]), Some(vec![40]));
+        assert_eq!(fed(&[7]), Some(vec![7, 40]));
+        assert_eq!(fed(&[30]), Some(vec![30, 40]));
+    }
+
+    #[test]
+    fn the_number_of_attempts_is_bounded_and_the_best_attempt_is_the_result() {
+        let (found, tries) = search(&candidates(), &[3, 45], 6);
+        assert_eq!(tries, 6);
+        assert!(found.is_some_and(|found| found.fed.contains(&3) && found.fed.contains(&45)));
+        assert_eq!(search(&candidates(), &[99], 14), (None, 4));
+    }
+
+    #[test]
+    fn another_moment_is_tried_if_the_program_took_the_time() {
+        let mut search = Search::new(&Candidates::default(), 3);
+        let mut shifts = Vec::new();
+        while let Some(attempt) = search.attempt() {
+            shifts.push(attempt.shift);
+            search.ended(AttemptResult::DifferentWithTime);
+        }
+        assert_eq!(shifts, [0, 2_000_000, -2_000_000]);
+    }
+}

@@ -1,0 +1,56 @@
+//! The time of day during the recorded execution.
+//!
+//! In: two readings of the time-stamp counter with the time of day, of the deep log. Out: the time
+//! at any counter between. Programs take the time without a system call, so it is not in the log.
+//! Each recorded call has its counter, and so the time is known at each call.
+
+use backstory_deep::DeepLog;
+
+/// Counters as time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordedClock {
+    /// A counter, and ns since 1970.
+    pub from: (u64, i64),
+    /// The same, later. `None`: the log has no end.
+    pub to: Option<(u64, i64)>,
+}
+
+impl RecordedClock {
+    /// The clock of a log.
+    pub fn of(log: &DeepLog) -> RecordedClock {
+        let (header, end) = (log.header(), log.end());
+        RecordedClock {
+            from: (header.counter, header.real),
+            to: end.map(|end| (end.counter, end.real)),
+        }
+    }
+
+    /// Ns since 1970 at a counter. `None` if the log does not say how fast the counter counts.
+    pub fn at(&self, counter: u64) -> Option<i64> {
+        let to = self.to?;
+        let counts = i128::from(to.0) - i128::from(self.from.0);
+        if counts <= 0 {
+            return None;
+        }
+        let since = i128::from(counter) - i128::from(self.from.0);
+        let ns = since * i128::from(to.1 - self.from.1) / counts;
+        Some(self.from.1.saturating_add(ns as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RecordedClock;
+
+    #[test]
+    fn the_time_lies_between_the_readings_as_the_counter_does() {
+        let clock = RecordedClock {
+            from: (1000, 50),
+            to: Some((3000, 1050)),
+        };
+        assert_eq!(clock.at(1000), Some(50));
+        assert_eq!(clock.at(2000), Some(550));
+        assert_eq!(clock.at(4000), Some(1550));
+        assert_eq!(RecordedClock::default().at(7), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! The units of work of a run, as `backstory requests` lists them, with their connections.
+//!
+//! In: the list, and the recorded processes. Out: for each unit its process, connection and times.
+
+use crate::process::RecordedProcess;
+use crate::resource::ResourceId;
+use backstory_deep::{Request, Role};
+use std::collections::HashMap;
+
+/// A unit of work on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedUnit {
+    /// The program that worked on it, as an index.
+    pub process: usize,
+    /// The connection.
+    pub connection: ResourceId,
+    /// True if the program made the connection itself.
+    pub is_client: bool,
+    /// Time-stamp counter at its first call.
+    pub began: u64,
+    /// That at the end of the unit before it on this connection, or 0.
+    pub after: u64,
+    /// Time-stamp counter at its end. The largest number: the rest of the connection.
+    pub until: u64,
+    /// Time-stamp counter at its last call.
+    pub ended: u64,
+}
+
+impl RecordedUnit {
+    /// True for a call of this unit that returned at a time.
+    pub fn has(&self, time: u64) -> bool {
+        self.after < time && time <= self.until
+    }
+}
+
+/// The units behind listed requests, in their order.
+pub fn units(processes: &[RecordedProcess], requests: &[Request]) -> Vec<Option<RecordedUnit>> {
+    let by_epoch: HashMap<u64, usize> = processes
+        .iter()
+        .enumerate()
+        .map(|(index, process)| (process.epoch, index))
+        .collect();
+    // The last unit of each connection so far, as an index.
+    let mut last: HashMap<(usize, ResourceId), (usize, u64)> = HashMap::new();
+    let mut units: Vec<Option<RecordedUnit>> = Vec::new();
+    for request in requests {
+        let unit = by_epoch.get(&request.epoch).and_then(|&process| {
+            let moves = &processes[process].moves;
+            let connection = *moves.get(&(request.began, request.fd))?;
+            let key = (process, connection);
+            let before = last.insert(key, (units.len(), request.ended));
+            if let Some((index, ended)) = before
+                && let Some(Some(earlier)) = units.get_mut(index)
+            {
+                earlier.until = ended;
+            }
+            Some(RecordedUnit {
+                process,
+                connection,
+                is_client: request.role == Role::Client,
+                began: request.began,
+                after: before.map_or(0, |(_, ended)| ended),
+                until: u64::MAX,
+                ended: request.ended,
+            })
+        });
+        units.push(unit);
+    }
+    units
+}
