@@ -32,6 +32,8 @@ from .paired import run_paired
 from .prompt import STARTUP, main_prompt
 from .questions import main_questions
 from .replay import run_replay
+from .scenes import CASES as SCENES
+from .scenes import main_scenes
 from .servers import MODES as SERVER_MODES
 from .servers import main_servers
 from .tpcc import main_tpcc
@@ -317,6 +319,17 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' files and stores")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_servers)
+    p = commands.add_parser("scenes", help="record real servers and clients deeply, and reconstruct parts of the records")
+    p.add_argument("--cases", default=",".join(SCENES), help=f"comma-separated: {', '.join(SCENES)}")
+    p.add_argument("--requests", type=int, default=5000, help="requests made of each server")
+    p.add_argument("--picks", type=int, default=10, help="random requests, or runs of a client, that are reconstructed")
+    p.add_argument("--tries", type=int, default=14, help="attempts for each request (the paper: 14)")
+    p.add_argument("--seed", type=int, default=18)
+    p.add_argument("--limit", type=float, default=120.0, metavar="SECONDS", help="time for one reconstruction")
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of records and stores")
+    p.add_argument("--keep", action="store_const", const=True, help="keep the directories of the records")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_scenes)
     return parser
 
 

@@ -1,0 +1,10 @@
+"""The cases: which programs are recorded, and by what they are driven."""
+
+from __future__ import annotations
+
+from .clients import CLIENTS
+from .data_servers import DATA_SERVERS
+from .scene import Scene
+from .web import WEB
+
+CASES: dict[str, Scene] = {scene.name: scene for scene in (*WEB, *DATA_SERVERS, *CLIENTS)}

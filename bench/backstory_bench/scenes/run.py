@@ -1,0 +1,232 @@
+"""`backstory-bench scenes`: records real servers and clients deeply, and reconstructs parts of the records.
+
+Of the record of a server, ten random requests are reconstructed, each alone. A client is recorded
+ten times, and each run is reconstructed whole. A case that fails is a row with its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ftplib
+import http.client
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import progress
+from ..report import write_rows
+from ..web_servers import free_port
+from .cases import CASES
+from .clients import Client, serving
+from .scene import Scene
+
+FIELDS = [
+    "case",
+    "kind",
+    "recorded_calls",
+    "requests",
+    "request",
+    "verdict",
+    "tries",
+    "fed",
+    "calls",
+    "request_calls",
+    "share",
+    "bytes_compared",
+    "bytes_counted",
+    "seconds",
+    "why",
+]
+EQUAL = ("equal", "equal-but-volatile")
+Row = dict[str, object]
+
+
+def backstory(store: Path, *words: str) -> list[str]:
+    """Returns a command of backstory with this store."""
+    command, *rest = words
+    return [os.environ.get("BACKSTORY", "backstory"), command, "--store", str(store), *rest]
+
+
+def difference(answer: Mapping[str, Any]) -> str:
+    """Returns the first difference of a reconstruction in a few words."""
+    found = answer["reconstruction"]
+    if found is None:
+        return "no reconstruction"
+    if found["stopped"]:
+        return str(found["stopped"])
+    for process in found["processes"]:
+        differs = process["difference"]
+        if differs:
+            return f"{differs['kind']} of {differs['object']}, byte {differs['position']}"
+    if found["not_started"]:
+        return f"{found['not_started'][0]} was not started again"
+    return ""
+
+
+def reconstruct(store: Path, run: str, more: Sequence[str], limit: float, owner: str | None = None) -> Row:
+    """Reconstructs a run or a part of it, as the owner of the store."""
+    with tempfile.TemporaryDirectory(prefix="scene-") as out:
+        if owner:
+            shutil.chown(out, owner, owner)
+        words = backstory(store, "replay", run, "--deep", "--json", "--output-dir", f"{out}/replay", *more)
+        began = time.monotonic()
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=limit, user=owner, cwd=out)
+        except subprocess.TimeoutExpired:
+            return {"verdict": "failed", "seconds": f"{limit:.1f}", "why": f"no result within {limit:.0f} s"}
+        seconds = f"{time.monotonic() - began:.2f}"
+    try:
+        answer = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return {"verdict": "failed", "seconds": seconds, "why": done.stderr.strip()[-200:].replace("\n", " ")}
+    found = answer["reconstruction"]
+    row: Row = {"verdict": found["verdict"], "calls": found["calls"], "recorded_calls": found["recorded_calls"]}
+    request = found["request"]
+    if request:
+        row |= {"tries": request["tries"], "fed": len(request["fed"]), "request_calls": request["calls"]}
+    row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
+    row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
+    row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
+    row["seconds"] = seconds
+    row["why"] = "" if found["verdict"] == "equal" else difference(answer)
+    return row
+
+
+def record_words(store: Path, name: str) -> list[str]:
+    """Returns the words before a command that is recorded deeply."""
+    return [*backstory(store, "record", "--deep", "--outputs", "full", "--contents", "lazy", "--name", name), "--"]
+
+
+def index(store: Path, owner: str | None) -> None:
+    """Waits until a run is in the store."""
+    subprocess.run(backstory(store, "index", "--wait"), check=True, capture_output=True, user=owner)
+
+
+def server_rows(scene: Scene, top: Path, args: argparse.Namespace) -> list[Row]:
+    """Records a server under its requests, and reconstructs some of them."""
+    rng = random.Random(args.seed)
+    store, port = top / "store", free_port()
+    work = top / "work"
+    work.mkdir(mode=0o755)
+    if scene.user and os.geteuid() == 0:
+        for path in (top, work):
+            shutil.chown(path, scene.user, scene.user)
+    with scene.running(work, port, record_words(store, scene.name)):
+        scene.drive(work, port, args.requests, rng)
+    owner = scene.user if os.geteuid() == 0 else None
+    index(store, owner)
+    words = backstory(store, "requests", scene.name, "--json")
+    listed = subprocess.run(words, capture_output=True, text=True, check=True, user=owner)
+    requests = [request for request in json.loads(listed.stdout) if request["role"] == "server"]
+    # A connection on which nothing left has nothing to compare.
+    answered = [request["number"] for request in requests if request["bytes_out"] > 0]
+    rows = []
+    for number in rng.sample(answered, min(args.picks, len(answered))):
+        row = reconstruct(store, scene.name, ["--request", str(number), "--tries", str(args.tries)], args.limit, owner)
+        rows.append({"case": scene.name, "kind": "server", "requests": len(answered), "request": number} | row)
+        print(f"{scene.name}: request {number}: {row['verdict']} {row['why']}", file=sys.stderr)
+    if not answered:
+        raise RuntimeError("the record has no request that was answered")
+    return rows
+
+
+def client_rows(scene: Client, top: Path, args: argparse.Namespace) -> list[Row]:
+    """Records a client several times, and reconstructs each run."""
+    rng = random.Random(args.seed)
+    store = top / "store"
+    rows = []
+    for number in range(args.picks):
+        name = f"{scene.name}-{number}"
+        path = scene.prepare(top, rng)
+        with serving(top) as port:
+            words = scene.words_for(top, f"http://127.0.0.1:{port}/{path}")
+            subprocess.run(
+                [*record_words(store, name), *words],
+                capture_output=True,
+                check=False,
+                cwd=top,
+                env=scene.environment(top),
+                timeout=args.limit,
+            )
+        index(store, None)
+        row = reconstruct(store, name, [], args.limit)
+        rows.append({"case": scene.name, "kind": "client", "requests": 1, "request": number, "tries": 1, "fed": 0} | row)
+        print(f"{scene.name}: run {number}: {row['verdict']} {row['why']}", file=sys.stderr)
+    return rows
+
+
+def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
+    """Returns the rows of one case. A case that cannot be recorded is one row."""
+    top = Path(tempfile.mkdtemp(prefix="bench-scenes-", dir=args.workdir))
+    top.chmod(0o755)
+    try:
+        if isinstance(scene, Client):
+            return client_rows(scene, top, args)
+        return server_rows(scene, top, args)
+    except (*ftplib.all_errors, http.client.HTTPException, RuntimeError, subprocess.SubprocessError) as error:
+        why = " ".join(str(error).split())[:300]
+        print(f"{scene.name}: failed: {why}", file=sys.stderr)
+        return [{"case": scene.name, "kind": "client" if scene.is_client else "server", "verdict": "failed", "why": why}]
+    finally:
+        if args.keep is None:
+            shutil.rmtree(top, ignore_errors=True)
+
+
+def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Returns the table: for each case the verdicts, and the medians of tries, share and time."""
+    lines = [
+        "| program | calls recorded | reconstructed (median) | equal | volatile | other | tries | s | first difference |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for name in dict.fromkeys(str(row["case"]) for row in rows):
+        own = [row for row in rows if row["case"] == name]
+        done = [row for row in own if row.get("calls") not in (None, "")]
+
+        def median(field: str, of: Sequence[Mapping[str, object]] = done) -> float:
+            return statistics.median(float(str(row[field])) for row in of) if of else 0.0
+
+        verdicts = [str(row["verdict"]) for row in own]
+        equal, volatile = (verdicts.count(word) for word in EQUAL)
+        why = next((str(row["why"]) for row in own if row["verdict"] not in EQUAL), "")
+        tries = sorted(int(str(row["tries"])) for row in done if row.get("tries"))
+        cells = [
+            name,
+            f"{median('recorded_calls'):.0f}",
+            f"{median('calls'):.0f} ({100 * median('share'):.2f} %)",
+            str(equal),
+            str(volatile),
+            str(len(own) - equal - volatile),
+            f"{tries[0]} to {tries[-1]}" if tries else "",
+            f"{median('seconds'):.1f}",
+            why.replace("|", "\\|"),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def main_scenes(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    rows: list[Row] = []
+    names = args.cases.split(",")
+    for number, name in enumerate(names):
+        scene = CASES[name]
+        lacking = scene.missing()
+        if lacking:
+            print(f"SKIPPED: {name}: {lacking}")
+            continue
+        progress.show(f"{name}: case {number + 1} of {len(names)}")
+        rows += scene_rows(scene, args)
+        progress.show("")
+        if args.out:
+            write_rows(args.out, FIELDS, [{field: row.get(field, "") for field in FIELDS} for row in rows])
+    print("\n".join(summary(rows)))
+    return 0
