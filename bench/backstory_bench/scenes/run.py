@@ -1,4 +1,4 @@
-"""`backstory-bench scenes`: records real servers and clients deeply, and reconstructs parts of the records.
+"""`backstory-bench scenes`: records servers and clients deeply, and reconstructs parts of them.
 
 Of the record of a server, ten random requests are reconstructed, each alone. A client is recorded
 ten times, and each run is reconstructed whole. A case that fails is a row with its reason.
@@ -182,10 +182,10 @@ def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Returns the table: for each case the verdicts, and the medians of tries, share and time."""
+    """Returns the table: for each case the verdicts, the median share, and the attempts."""
     lines = [
-        "| program | calls recorded | reconstructed (median) | equal | volatile | other | tries | s | first difference |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| program | calls recorded | reconstructed (median) | equal | volatile | other | tries | first difference |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in dict.fromkeys(str(row["case"]) for row in rows):
         own = [row for row in rows if row["case"] == name]
@@ -206,7 +206,6 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
             str(volatile),
             str(len(own) - equal - volatile),
             f"{tries[0]} to {tries[-1]}" if tries else "",
-            f"{median('seconds'):.1f}",
             why.replace("|", "\\|"),
         ]
         lines.append("| " + " | ".join(cells) + " |")

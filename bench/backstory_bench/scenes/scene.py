@@ -1,4 +1,4 @@
-"""What a case has to offer: a program to record, and the work for it."""
+"""A case: a program to record, and the work for it."""
 
 from __future__ import annotations
 

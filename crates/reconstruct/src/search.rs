@@ -1,9 +1,15 @@
 //! The search for what a request needs: earlier requests, and the right moment.
 //!
-//! In: the verdicts of attempts. Out: the next attempt. First the request alone; then with the
-//! earlier requests on its connection; then with those that wrote a file which it opened; then with
-//! those of its process; then with all earlier ones. If these suffice, fewer of them are tried, by halves. Invariant: the number of
-//! attempts has a bound, and the result is an attempt that was made.
+//! In: the verdicts of attempts. Out: the next attempt. The order is:
+//!
+//! 1. the request alone
+//! 2. with the earlier requests on its connection
+//! 3. with those that wrote a file which it opened
+//! 4. with those of its process
+//! 5. with all earlier ones
+//!
+//! If these suffice, fewer of them are tried, by halves. Invariant: the number of attempts has a
+//! bound, and the result is an attempt that was made.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! What the kernel knows of the program's own objects: files of the root, and descriptors that
-//! are no stand-ins.
+//! The state of the program's own objects: files of the root, and descriptors that are no
+//! stand-ins.
 
 use super::Supervisor;
 use crate::engine::caller::NotifiedCall;

@@ -10,7 +10,7 @@ use std::io;
 use std::time::Duration;
 
 /// A wait for the kernel's own objects has this much time at most, if it has a timeout.
-const LONGEST_NATIVE: Duration = Duration::from_millis(100);
+const LONGEST_NATIVE: Duration = Duration::from_secs(1);
 
 /// The same without a timeout, if a whole run runs again.
 const LONGEST_BLOCKED: Duration = Duration::from_secs(2);
@@ -129,6 +129,8 @@ impl Supervisor {
                 self.parks(index);
                 Ready::Later
             }
+            // A look that does not wait, between other work.
+            true if terms.has_native && timeout == 0 => Ready::TimeUp,
             true if may_time_out && !self.matchers[index].idles() => {
                 self.slept(index, timeout);
                 Ready::TimeUp
