@@ -13,6 +13,8 @@ use std::os::unix::ffi::OsStringExt;
 /// The request for a terminal's settings (`ioctl_tty(2)`). Its type in `libc` depends on the C
 /// library.
 const TCGETS: u64 = 0x5401;
+/// The request for a descriptor that does not block.
+const FIONBIO_REQUEST: u64 = 0x5421;
 /// Device number of a pseudoterminal.
 const TERMINAL: u64 = 136 << 8;
 /// Bytes of the kernel's `struct termios`.
@@ -36,6 +38,8 @@ impl Supervisor {
                     false => self.about_path(call, index, path),
                 }
             }
+            // The stand-in must not block either.
+            SYS_ioctl if call.args[1] == FIONBIO_REQUEST => Ok(Response::Continue),
             SYS_fstat | SYS_getdents64 | SYS_ioctl | SYS_lseek | SYS_bind | SYS_listen
             | SYS_shutdown | SYS_getsockname | SYS_getpeername | SYS_setsockopt
             | SYS_getsockopt => self.about_descriptor(call, index),
