@@ -135,8 +135,9 @@ fn command(run: &DeepRun<'_>, request: Option<&SceneRequest>, epoch: u64) -> Str
         .processes()
         .iter()
         .find(|process| process.epoch == epoch);
-    match (request.and_then(|request| request.connection), process) {
-        (Some(number), _) => {
+    match (request.filter(|request| request.is_served), process) {
+        (Some(request), _) => {
+            let number = request.number;
             format!("backstory replay --deep {id} --request {number} --with gdb")
         }
         (None, Some(process)) => {

@@ -60,13 +60,6 @@ pub fn limits(
          bytes."
             .to_owned(),
     );
-    let connection = request.and_then(|request| request.connection);
-    let all = run.requests.iter();
-    let others = all.filter(|one| one.connection == connection).count();
-    say(
-        connection.is_some() && others > 1,
-        "The connection had several requests. The command feeds all of them, in order.".to_owned(),
-    );
     if meant.precision == Precision::Time {
         say(true, by_time(run, meant));
     }
