@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 pub mod amounts;
 pub mod compile;
+pub mod bytes;
 #[cfg(test)]
 mod documented;
 pub mod emit;
@@ -25,6 +26,7 @@ pub mod mount;
 pub mod pipeline;
 pub mod program;
 pub mod record;
+pub mod refine;
 pub mod remote;
 pub mod replay;
 pub mod runs;
@@ -49,6 +51,7 @@ use mount::MountArgs;
 use pipeline::PipelineCommand;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use record::RecordArgs;
+use refine::RefineArgs;
 use remote::RemoteSideArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
 use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RequestsArgs, RmArgs, RunArgs, ShowArgs};
@@ -267,6 +270,10 @@ pub enum Command {
     /// Show runs, files and their origins as a page in the browser
     #[command(after_help = serve::SERVE)]
     Serve(ServeArgs),
+
+    /// Find out which bytes of which inputs each byte of a run's outputs came from
+    #[command(after_help = refine::REFINE)]
+    Refine(RefineArgs),
 
     /// Manage the store: its size, its integrity, free space, exchange runs
     #[command(subcommand, after_help = store::EXAMPLES)]

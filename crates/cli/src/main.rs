@@ -5,6 +5,7 @@
 //! and only this crate prints.
 
 mod args;
+mod byte_engine;
 mod checkout;
 mod commands;
 mod consent;
@@ -79,7 +80,10 @@ fn main() -> ExitCode {
         Command::Log(args) => commands::log::run(args, store),
         Command::Of(args) => {
             let list = args.list();
-            commands::lineage::run(args.lineage, list, Direction::Of, store)
+            match args.bytes.selection() {
+                Some(wanted) => commands::byte_origins::run(&args.lineage, &wanted, store),
+                None => commands::lineage::run(args.lineage, list, Direction::Of, store),
+            }
         }
         Command::Uses(args) => commands::lineage::run(args, None, Direction::Uses, store),
         Command::Inputs(args) => commands::inputs::run(args, store),
@@ -94,6 +98,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(args, store),
         Command::Undo(args) => commands::undo::run(&args, HistoryMove::Back, store),
         Command::Redo(args) => commands::undo::run(&args, HistoryMove::Forward, store),
+        Command::Refine(args) => commands::refine::run(&args, store),
         Command::Replay(args) => commands::replay::run(args, store),
         Command::Rerun(args) => commands::rerun::run(args, store),
         Command::RemoteSide(args) => commands::remote_side::run(args, store),

@@ -4,6 +4,7 @@
 //! ```text
 //! DIR/format          the format number as text
 //! DIR/runs/ID.log     a finalized run;  ID.log.part  one that is being recorded
+//! DIR/bytes/ID        what the byte engine recorded of a run (docs/formats/bytes.md)
 //! DIR/engine          the word of the engine, if it is not SQLite
 //! DIR/graph.db        the database of SQLite (and its -wal, -shm); of another engine: graph.redb,
 //!                     graph.lsm
@@ -234,6 +235,11 @@ impl Home {
     /// The deep log of a run that was recorded with `--deep`.
     pub fn deep_log_path(&self, run: &str) -> PathBuf {
         self.runs_dir().join(format!("{run}.deep"))
+    }
+
+    /// The directory with the byte engine's files of a run.
+    pub fn bytes_dir(&self, run: &str) -> PathBuf {
+        self.dir.join("bytes").join(run)
     }
 
     /// The database of the SQLite store.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::bytes::ByteArgs;
 use super::scope::ScopeArgs;
 
 /// The text after the options in the help of `of`.
@@ -16,7 +17,8 @@ pub const OF: &str = "Examples:\n  \
     backstory of report.txt --level process  the processes and the files of each\n  \
     backstory of report.txt --all --lookups  also system files and look-ups\n  \
     backstory of report.txt --dot | dot -Tsvg > report.svg\n  \
-    backstory of --table accounts --key 42   a database row, and its history\n\n\
+    backstory of --table accounts --key 42   a database row, and its history\n  \
+    backstory of out.csv --line 17           the input bytes behind a line\n\n\
     A step is a command that a person would have written. Steps that differ in\n\
     names of files only are one. Long commands are shortened; --commands prints\n\
     them in full.";
@@ -177,6 +179,10 @@ pub struct OriginArgs {
     /// List the packages only, with the number of files that were used of each
     #[arg(long, conflicts_with_all = ["dot", "tree", "json", "commands", "why", "inputs"])]
     pub packages: bool,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub bytes: ByteArgs,
 }
 
 impl OriginArgs {

@@ -3,7 +3,9 @@
 //! Invariants: nothing slow happens before the command starts, and nothing is printed on the
 //! command's output.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::{Outcome, run_summary};
 use crate::args::record::RecordArgs;
+use crate::byte_engine::ByteEngine;
 use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
@@ -144,9 +147,13 @@ fn prepare(
         // The Python package looks at it.
         variables.push((FUNCTIONS.into(), args.functions.join("\n").into()));
     }
+    let command = match args.bytes {
+        true => under_engine(&home, &id, args.command)?,
+        false => args.command,
+    };
     let options = session::Options {
         variables,
-        command: args.command,
+        command,
         name: args.name.clone(),
         repeats: args.repeats,
         guard: args.guard,
@@ -197,6 +204,18 @@ fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {
     }
     let patterns = FunctionPatterns::parse(&args.functions);
     patterns.map(Some).map_err(Failure::misuse)
+}
+
+/// The command under the byte engine, whose files go into the store.
+fn under_engine(home: &Home, run: &str, command: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    let engine = ByteEngine::find()?;
+    let directory = home.bytes_dir(run);
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(&directory).map_err(|error| {
+        Failure::not_found(format!("cannot create {}: {error}", directory.display()))
+    })?;
+    Ok(engine.command(&directory, command))
 }
 
 /// The annotations that the run has before its command starts: tags, parameters, and the commit of

@@ -192,13 +192,14 @@ pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
     given.iter().map(one).collect()
 }
 
-/// Starts a process that builds the root and runs the command there, and waits for it.
+/// Starts a process that builds the root and runs the command there, and waits for it. `record`:
+/// the command is recorded. `quiet`: its output goes to standard error.
 fn play(
     current: &CurrentStore,
     own: &Path,
     plan: Plan,
     deep: Option<deep::DeepRequest>,
-    args: &ReplayArgs,
+    (record, quiet): (bool, bool),
 ) -> Result<Played, Failure> {
     let fail = |what: &str, error: io::Error| {
         Failure::not_found(format!("cannot {what} the replay: {error}"))
@@ -209,11 +210,7 @@ fn play(
         None => stdin(current, &plan)?,
     };
     let env = plan.env.clone();
-    let job = ReplayRequest {
-        plan,
-        record: !args.no_record && deep.is_none(),
-        deep,
-    };
+    let job = ReplayRequest { plan, record, deep };
     let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
     let mut options = OpenOptions::new();
     let mut file = options
@@ -230,7 +227,7 @@ fn play(
         .arg(own)
         .env_clear()
         .stdin(stdin);
-    if args.json {
+    if quiet {
         // Where the command would print is where the report goes.
         command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
     }
@@ -256,6 +253,20 @@ fn play(
         None => Err(Failure::not_found(format!(
             "the replay was killed before it had finished ({status})"
         ))),
+    }
+}
+
+/// Runs a plan, whose command was changed, without recording. Returns the files that it left. The
+/// command's output goes to standard error.
+pub fn under(
+    current: &CurrentStore,
+    own: &Path,
+    plan: Plan,
+) -> Result<Vec<backstory_replay::root::results::ReplayedFile>, Failure> {
+    let played = play(current, own, plan, None, (false, true))?;
+    match played.not_started {
+        Some(why) => Err(Failure::not_found(format!("the replay failed: {why}"))),
+        None => Ok(played.left),
     }
 }
 

@@ -10,6 +10,7 @@ mod ask;
 mod bad_input;
 mod bookkeeping;
 mod bucket_server;
+mod bytes;
 mod ci_templates;
 mod clock_back;
 mod comes_back;

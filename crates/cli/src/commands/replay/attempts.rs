@@ -35,7 +35,10 @@ pub fn play(
     };
     match (deep, search) {
         (Some(deep), Some(search)) => searched(current, own, plan, &deep, search, args),
-        (deep, _) => super::play(current, own, plan.clone(), deep, args),
+        (deep, _) => {
+            let record = !args.no_record && deep.is_none();
+            super::play(current, own, plan.clone(), deep, (record, args.json))
+        }
     }
 }
 
@@ -63,7 +66,8 @@ fn searched(
             ),
         };
         let progress = Progress::start(&what);
-        let played = super::play(current, own, plan.clone(), Some(deep.at(&attempt)), args);
+        let again = Some(deep.at(&attempt));
+        let played = super::play(current, own, plan.clone(), again, (false, args.json));
         progress.end();
         let played = played?;
         took += played.took;

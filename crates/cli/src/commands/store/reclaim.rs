@@ -147,6 +147,16 @@ pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
     }
     index::forget_mark(&current.home, run);
     let _ = fs::remove_file(signature::path(&current.home, run));
+    let bytes = current.home.bytes_dir(run);
+    match fs::remove_dir_all(&bytes) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Failure::not_found(format!(
+                "cannot remove {}: {error}",
+                bytes.display()
+            )));
+        }
+        _ => {}
+    }
     let deep = current.home.deep_log_path(run);
     match fs::remove_file(&deep) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -1,0 +1,187 @@
+//! Bytes are followed through files that are written here number by number.
+
+use std::fs;
+use std::path::Path;
+
+use backstory_bytes::{ByteFlow, EntityKind, Origins};
+use tempfile::TempDir;
+
+/// A file of the engine.
+struct Written(Vec<u8>);
+
+impl Written {
+    fn new() -> Written {
+        Written(b"BSBYTES1".to_vec())
+    }
+
+    fn record(mut self, numbers: &[u64]) -> Written {
+        for &number in numbers {
+            let mut rest = number;
+            while rest >= 0x80 {
+                self.0.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            self.0.push(rest as u8);
+        }
+        self
+    }
+
+    /// An entity whose inode is its number.
+    fn entity(self, id: u64, kind: u64, inode: u64, path: &str) -> Written {
+        let mut all = self.record(&[2, id, kind, 9, inode, 0, 100, 1, 2, path.len() as u64]);
+        all.0.extend(path.bytes());
+        all
+    }
+
+    fn end(self, directory: &Path, name: &str) {
+        fs::write(directory.join(name), self.record(&[10, 99]).0).unwrap();
+    }
+}
+
+fn run(length: u64, computed: bool, kind: u64) -> u64 {
+    length << 3 | u64::from(computed) << 2 | kind
+}
+
+/// `in` goes through a pipe into `out`. One process copies the bytes 10 to 19. The other one writes
+/// three of them, a constant, and a sum of two ranges.
+fn piped() -> (TempDir, ByteFlow) {
+    let home = TempDir::new().unwrap();
+    Written::new()
+        .entity(1, 0, 5, "/in")
+        .record(&[3, 100, 20, 0, 1, 5, 1])
+        .entity(2, 1, 6, "pipe:[6]")
+        .record(&[6, 2, 0, 10, 2, 1, run(10, false, 1), 105])
+        .end(home.path(), "1.bytes");
+    Written::new()
+        .entity(1, 1, 6, "pipe:[6]")
+        .record(&[3, 1, 10, 0, 1, 0, 3])
+        .entity(2, 0, 7, "/out")
+        .record(&[4, 1 << 30, 2, 1, 0])
+        .record(&[4, (1 << 30) + 1, 8, 0, 1 << 30])
+        .record(&[6, 2, 0, 5, 4, 3, run(3, false, 1), 4, run(1, false, 0)])
+        .record(&[run(1, true, 2), (1 << 30) + 1])
+        .end(home.path(), "2.bytes");
+    let flow = ByteFlow::read(home.path()).unwrap();
+    (home, flow)
+}
+
+fn ranges(origins: &Origins, computed: bool) -> Vec<std::ops::Range<u64>> {
+    let [source] = &origins.sources[..] else {
+        panic!("{origins:?}");
+    };
+    assert_eq!(
+        (source.entity.kind, &source.entity.path[..]),
+        (EntityKind::File, &b"/in"[..])
+    );
+    match computed {
+        true => source.computed.iter().collect(),
+        false => source.copied.iter().collect(),
+    }
+}
+
+#[test]
+fn bytes_are_followed_through_a_pipe_to_the_bytes_that_were_copied() {
+    let (_home, flow) = piped();
+    let origins = flow.origins(b"/out", 0..2).unwrap();
+    assert_eq!(ranges(&origins, false), [13..15]);
+    assert!(ranges(&origins, true).is_empty());
+}
+
+#[test]
+fn a_computed_byte_has_all_that_it_was_computed_from() {
+    let (_home, flow) = piped();
+    let origins = flow.origins(b"/out", 4..5).unwrap();
+    assert_eq!(ranges(&origins, true), [11..13, 17..18]);
+}
+
+#[test]
+fn a_constant_has_no_source_and_is_reported_as_one() {
+    let (_home, flow) = piped();
+    let origins = flow.origins(b"/out", 3..4).unwrap();
+    assert!(origins.sources.is_empty());
+    assert_eq!(origins.constant.iter().collect::<Vec<_>>(), [3..4]);
+}
+
+#[test]
+fn a_file_that_the_run_did_not_write_has_no_answer() {
+    let (_home, flow) = piped();
+    assert!(flow.origins(b"/in", 0..1).is_none());
+    assert_eq!(flow.written_length(b"/out"), Some(5));
+}
+
+#[test]
+fn a_read_gets_the_last_write_before_it() {
+    let home = TempDir::new().unwrap();
+    Written::new()
+        .entity(1, 0, 5, "/in")
+        .record(&[3, 1, 50, 0, 1, 0, 1])
+        .entity(2, 0, 6, "/between")
+        .record(&[6, 2, 0, 4, 2, 1, run(4, false, 1), 1])
+        .record(&[3, 60, 4, 0, 2, 0, 3])
+        .record(&[6, 2, 0, 4, 4, 1, run(4, false, 1), 21])
+        .entity(3, 0, 7, "/out")
+        .record(&[6, 3, 0, 4, 5, 1, run(4, false, 1), 60])
+        .end(home.path(), "1.bytes");
+    let flow = ByteFlow::read(home.path()).unwrap();
+    assert_eq!(ranges(&flow.origins(b"/out", 0..4).unwrap(), false), [0..4]);
+    assert_eq!(
+        ranges(&flow.origins(b"/between", 0..4).unwrap(), false),
+        [20..24]
+    );
+}
+
+#[test]
+fn moved_bytes_are_those_of_the_other_file() {
+    let home = TempDir::new().unwrap();
+    Written::new()
+        .entity(1, 0, 5, "/in")
+        .entity(2, 0, 6, "/out")
+        .record(&[7, 1, 30, 2, 0, 10, 1])
+        .end(home.path(), "1.bytes");
+    let flow = ByteFlow::read(home.path()).unwrap();
+    assert_eq!(
+        ranges(&flow.origins(b"/out", 2..4).unwrap(), false),
+        [32..34]
+    );
+}
+
+#[test]
+fn sets_that_contain_themselves_end() {
+    let home = TempDir::new().unwrap();
+    Written::new()
+        .entity(1, 0, 5, "/in")
+        .record(&[3, 1, 9, 0, 1, 0, 1])
+        .record(&[5, 1 << 30, 1 << 30, 4])
+        .entity(2, 0, 6, "/out")
+        .record(&[6, 2, 0, 1, 2, 1, run(1, true, 2), 1 << 30])
+        .end(home.path(), "1.bytes");
+    let flow = ByteFlow::read(home.path()).unwrap();
+    assert_eq!(ranges(&flow.origins(b"/out", 0..1).unwrap(), true), [3..4]);
+}
+
+#[test]
+fn a_file_cut_at_any_byte_has_what_is_before_the_cut() {
+    let (home, _) = piped();
+    let whole = fs::read(home.path().join("2.bytes")).unwrap();
+    for length in 0..whole.len() {
+        fs::write(home.path().join("2.bytes"), &whole[..length]).unwrap();
+        let flow = ByteFlow::read(home.path()).unwrap();
+        assert!(flow.is_cut(), "{length}");
+    }
+}
+
+#[test]
+fn damage_never_panics() {
+    let (home, _) = piped();
+    let whole = fs::read(home.path().join("2.bytes")).unwrap();
+    for at in 8..whole.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            fs::write(home.path().join("2.bytes"), &bytes).unwrap();
+            if let Ok(flow) = ByteFlow::read(home.path()) {
+                let _ = flow.origins(b"/out", 0..10);
+            }
+        }
+    }
+}

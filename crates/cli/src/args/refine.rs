@@ -1,0 +1,24 @@
+//! Arguments of `refine`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+/// The text after the options in the help of `refine`.
+pub const REFINE: &str = "Examples:\n  \
+    backstory refine nightly\n  \
+    backstory refine out.csv                 the run that made its newest version\n  \
+    backstory of out.csv --line 17           afterwards\n\n\
+    The run is replayed from stored contents under the byte engine, which is 20 to\n\
+    130 times as slow. The results are kept if all outputs are identical.\n\
+    The engine is optional: install valgrind and gcc, and run bytes/build.\n\
+    Exit status: 0 if the run is refined; 1 if it cannot be replayed, or an output\n\
+    differs.";
+
+/// `refine`
+#[derive(Debug, Args)]
+pub struct RefineArgs {
+    /// Id or name of the run, or a file: then the run that made its newest version
+    #[arg(value_name = "RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub subject: OsString,
+}

@@ -1,0 +1,70 @@
+//! Finds the byte engine, an optional program of its own, and starts commands under it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::error::Failure;
+
+/// The tool's file, in the directory that `bytes/build` fills.
+const TOOL: &str = "bytes-amd64-linux";
+
+/// Names the engine's directory.
+const VARIABLE: &str = "BACKSTORY_BYTE_ENGINE";
+
+/// An installed engine.
+#[derive(Debug)]
+pub struct ByteEngine {
+    directory: PathBuf,
+    valgrind: PathBuf,
+}
+
+impl ByteEngine {
+    /// The engine in the directory that the environment names, else beside this program, else where
+    /// packages put it.
+    pub fn find() -> Result<ByteEngine, Failure> {
+        let missing = |what: &str| {
+            Failure::not_found(format!(
+                "{what}: install the packages valgrind and gcc, run bytes/build DIRECTORY in the sources of backstory, and set {VARIABLE} to that directory"
+            ))
+        };
+        let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+        let beside = std::env::current_exe().ok();
+        let beside =
+            beside.and_then(|exe| Some(exe.parent()?.parent()?.join("lib/backstory/bytes")));
+        let usual = ["/usr/local/lib/backstory/bytes", "/usr/lib/backstory/bytes"];
+        let mut all = named
+            .into_iter()
+            .chain(beside)
+            .chain(usual.map(PathBuf::from));
+        let directory = all.find(|directory| directory.join(TOOL).is_file());
+        let directory = directory.ok_or_else(|| missing("the byte engine is not installed"))?;
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let valgrind = std::env::split_paths(&path)
+            .map(|directory| directory.join("valgrind"))
+            .find(|program| program.is_file());
+        Ok(ByteEngine {
+            directory: std::path::absolute(directory)?,
+            valgrind: valgrind.ok_or_else(|| missing("valgrind is not installed"))?,
+        })
+    }
+
+    /// The command that runs another one under the engine. `output`: an empty directory.
+    pub fn command(&self, output: &Path, command: Vec<OsString>) -> Vec<OsString> {
+        let option = |name: &str, path: &Path| {
+            let mut option = OsString::from(name);
+            option.push(path);
+            option
+        };
+        let mut all = vec![
+            "/usr/bin/env".into(),
+            option("VALGRIND_LIB=", &self.directory),
+            self.valgrind.clone().into(),
+            "-q".into(),
+            "--tool=bytes".into(),
+            "--trace-children=yes".into(),
+            option("--output=", output),
+        ];
+        all.extend(command);
+        all
+    }
+}

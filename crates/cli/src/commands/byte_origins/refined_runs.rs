@@ -1,0 +1,163 @@
+//! Follows bytes over all runs that the byte engine followed, from the newest to the oldest.
+//!
+//! A file that an earlier refined run wrote is no source: the search goes on in that run. The order
+//! of runs is that of their beginnings.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::ops::Range;
+
+use backstory_bytes::{ByteFlow, EntityFacts, EntityKind, Origins, RangeSet};
+use backstory_eventlog::event::Time;
+use backstory_query as query;
+
+use crate::current_store::CurrentStore;
+use crate::error::{Failure, chain};
+
+/// Bytes that no refined run wrote.
+#[derive(Debug)]
+pub struct FoundSource {
+    /// The file, pipe or other entity.
+    pub entity: EntityFacts,
+    /// The run that read it.
+    pub run: String,
+    /// Bytes that were copied into the answer's range.
+    pub copied: RangeSet,
+    /// Bytes that the range was computed from.
+    pub computed: RangeSet,
+}
+
+/// The whole answer.
+#[derive(Debug, Default)]
+pub struct FoundBytes {
+    /// The sources, by kind and path.
+    pub sources: Vec<FoundSource>,
+    /// The first run's own answer.
+    pub first: Origins,
+    /// Why more is possible.
+    pub possible: Vec<Vec<u8>>,
+    /// True if ranges are coarser than bytes.
+    pub coarse: bool,
+}
+
+/// The refined runs of a store.
+pub struct RefinedRuns<'c> {
+    current: &'c CurrentStore,
+    flows: HashMap<String, ByteFlow>,
+    /// Newest first.
+    order: Vec<(Time, String)>,
+}
+
+impl<'c> RefinedRuns<'c> {
+    /// The runs that have a directory of the engine.
+    pub fn of(current: &'c CurrentStore) -> Result<RefinedRuns<'c>, Failure> {
+        let mut order = Vec::new();
+        let parent = current.home.bytes_dir("");
+        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+            let Some(run) = entry.file_name().to_str().map(str::to_owned) else {
+                continue;
+            };
+            // A directory that a killed `refine` left has the name of no run.
+            if let Ok(details) = query::details(&current.store, &run) {
+                order.push((details.summary.started, run));
+            }
+        }
+        order.sort_by(|a, b| b.cmp(a));
+        Ok(RefinedRuns {
+            current,
+            flows: HashMap::new(),
+            order,
+        })
+    }
+
+    fn flow(&mut self, run: &str) -> Result<&ByteFlow, Failure> {
+        if !self.flows.contains_key(run) {
+            let read = ByteFlow::read(&self.current.home.bytes_dir(run));
+            let flow = read.map_err(|error| Failure::not_found(chain(&error)))?;
+            self.flows.insert(run.to_owned(), flow);
+        }
+        Ok(&self.flows[run])
+    }
+
+    /// True if the run was refined.
+    pub fn has(&self, run: &str) -> bool {
+        self.order.iter().any(|(_, own)| own == run)
+    }
+
+    /// The newest refined run before another one that wrote a file.
+    fn writer_before(&mut self, run: &str, path: &[u8]) -> Result<Option<String>, Failure> {
+        let own = self.order.iter().position(|(_, id)| id == run);
+        let older: Vec<String> = match own {
+            Some(own) => self.order[own + 1..].iter(),
+            None => self.order[..0].iter(),
+        }
+        .map(|(_, id)| id.clone())
+        .collect();
+        for id in older {
+            if self.flow(&id)?.written_length(path).is_some() {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the bytes of a range came from. `None` if the run did not write the file.
+    pub fn origins(
+        &mut self,
+        run: &str,
+        path: &[u8],
+        range: Range<u64>,
+    ) -> Result<Option<FoundBytes>, Failure> {
+        let Some(first) = self.flow(run)?.origins(path, range) else {
+            return Ok(None);
+        };
+        let mut found = FoundBytes {
+            first: first.clone(),
+            ..FoundBytes::default()
+        };
+        let mut sources: BTreeMap<(EntityKind, Vec<u8>, String), FoundSource> = BTreeMap::new();
+        // Each step leads to an older run, so the search ends.
+        let mut pending = vec![(run.to_owned(), first, false)];
+        while let Some((run, origins, computed)) = pending.pop() {
+            found.possible.extend(origins.possible);
+            found.coarse |= origins.coarse;
+            for source in origins.sources {
+                let path = &source.entity.path;
+                if source.entity.kind == EntityKind::File
+                    && let Some(writer) = self.writer_before(&run, path)?
+                {
+                    let flow = self.flow(&writer)?;
+                    let parts = [(&source.copied, computed), (&source.computed, true)];
+                    for (part, computed) in parts {
+                        let ranges = part.iter().filter_map(|range| flow.origins(path, range));
+                        pending.extend(ranges.map(|next| (writer.clone(), next, computed)));
+                    }
+                    continue;
+                }
+                let key = (source.entity.kind, path.clone(), run.clone());
+                let entry = sources.entry(key).or_insert_with(|| FoundSource {
+                    entity: source.entity.clone(),
+                    run: run.clone(),
+                    copied: RangeSet::default(),
+                    computed: RangeSet::default(),
+                });
+                let copies = if computed {
+                    &mut entry.computed
+                } else {
+                    &mut entry.copied
+                };
+                source
+                    .copied
+                    .iter()
+                    .for_each(|range| drop(copies.insert(range)));
+                for range in source.computed.iter() {
+                    entry.computed.insert(range);
+                }
+            }
+        }
+        found.sources = sources.into_values().collect();
+        found.possible.sort();
+        found.possible.dedup();
+        Ok(Some(found))
+    }
+}

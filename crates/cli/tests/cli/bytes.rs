@@ -1,0 +1,108 @@
+//! `record --bytes`, `refine` and `of --bytes`: single bytes are followed through programs.
+
+use std::path::Path;
+use std::process::Command;
+
+use backstory_testkit::need::{needs, skipped};
+use serde_json::Value;
+
+use super::Place;
+
+/// Builds the engine beside the place. `None`: this machine lacks what it is built from.
+fn engine(place: &Place) -> Option<String> {
+    if !needs("the byte engine", &["valgrind", "gcc", "sort", "cut"]) {
+        return None;
+    }
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bytes/build");
+    let target = place.path("engine");
+    let made = Command::new(build).arg(&target).output().unwrap();
+    let said = String::from_utf8_lossy(&made.stderr).into_owned();
+    if said.contains("has no headers for tools") {
+        skipped("the byte engine", &said);
+        return None;
+    }
+    assert!(made.status.success(), "{said}");
+    Some(format!("BACKSTORY_BYTE_ENGINE={}", target.display()))
+}
+
+/// The sources of a part of a file: path, how, and text of each range.
+fn sources(place: &Place, engine: &str, part: &str) -> Vec<(String, String, String)> {
+    let answer = place.shell(&format!("env {engine} $B of {part} --json"));
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let found: Value = serde_json::from_str(&answer.out).unwrap();
+    let mut all = Vec::new();
+    for source in found["sources"].as_array().unwrap() {
+        let path = source["path"].as_str().unwrap();
+        let content = std::fs::read(path).unwrap();
+        let name = path.rsplit('/').next().unwrap().to_owned();
+        for how in ["copied", "computed"] {
+            for range in source[how].as_array().unwrap() {
+                let end = |at: usize| range[at].as_u64().unwrap() as usize;
+                let text = String::from_utf8_lossy(&content[end(0)..end(1)]).into_owned();
+                all.push((name.clone(), how.to_owned(), text));
+            }
+        }
+    }
+    all
+}
+
+fn owned(all: &[(&str, &str, &str)]) -> Vec<(String, String, String)> {
+    let own = |&(a, b, c): &(&str, &str, &str)| (a.to_owned(), b.to_owned(), c.to_owned());
+    all.iter().map(own).collect()
+}
+
+const TABLE: &str = "3,cedar,30\n1,ash,10\n2,birch,20\n";
+
+#[test]
+fn a_cell_is_followed_through_processes_pipes_and_refined_runs() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("in.csv", TABLE);
+    let recorded =
+        place.shell("$B record --name first -- sh -c 'sort in.csv | cut -d, -f2,3 > mid.csv'");
+    assert_eq!(recorded.status, 0, "{recorded:?}");
+    let recorded = place.shell(&format!(
+        "env {engine} $B record --bytes --name second -- sort -r mid.csv -o out.csv"
+    ));
+    assert_eq!(recorded.status, 0, "{recorded:?}");
+    assert_eq!(
+        sources(&place, &engine, "out.csv --cell A2"),
+        owned(&[("mid.csv", "copied", "birch")])
+    );
+    let refused = place.shell("$B of mid.csv --line 1");
+    assert!(refused.err.contains("backstory refine"), "{refused:?}");
+    let refined = place.shell(&format!("env {engine} $B refine first"));
+    if refined.err.contains("namespace") {
+        skipped("refine", &refined.err);
+        return;
+    }
+    assert_eq!(refined.status, 0, "{refined:?}");
+    assert_eq!(
+        sources(&place, &engine, "out.csv --cell A2"),
+        owned(&[("in.csv", "copied", "birch")])
+    );
+    assert_eq!(
+        sources(&place, &engine, "mid.csv --line 1"),
+        owned(&[("in.csv", "copied", "ash,10")])
+    );
+}
+
+#[test]
+fn without_the_engine_the_commands_say_what_to_install() {
+    let place = Place::new();
+    place.write_aged("in.csv", TABLE);
+    let elsewhere = "env BACKSTORY_BYTE_ENGINE=/nonexistent PATH=/usr/bin:/bin";
+    if Path::new("/usr/local/lib/backstory/bytes").exists() {
+        skipped("a missing byte engine", "it is installed here");
+        return;
+    }
+    let answer = place.shell(&format!("{elsewhere} $B record --bytes -- cat in.csv"));
+    assert_eq!(answer.status, 125, "{answer:?}");
+    assert!(
+        answer.err.contains("install the packages valgrind"),
+        "{answer:?}"
+    );
+    assert_eq!(answer.out, "");
+}
