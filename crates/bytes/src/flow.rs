@@ -50,6 +50,9 @@ pub struct Origins {
     pub coarse: bool,
 }
 
+/// A part of a range, and the image and number of its write.
+type WrittenPart = (Range<u64>, Option<(usize, usize)>);
+
 #[derive(Debug, Clone)]
 struct Step {
     entity: EntityId,
@@ -211,12 +214,7 @@ impl ByteFlow {
     }
 
     /// The parts of a range by the last write of each before a tick, if there is one.
-    fn writers(
-        &self,
-        entity: EntityId,
-        range: Range<u64>,
-        before: u64,
-    ) -> Vec<(Range<u64>, Option<(usize, usize)>)> {
+    fn writers(&self, entity: EntityId, range: Range<u64>, before: u64) -> Vec<WrittenPart> {
         let mut parts = Vec::new();
         let mut left = RangeSet::default();
         let mut missing = range.end.saturating_sub(range.start);
