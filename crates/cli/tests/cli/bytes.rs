@@ -22,7 +22,7 @@ fn engine(place: &Place) -> Option<String> {
         return None;
     }
     assert!(made.status.success(), "{said}");
-    Some(format!("BACKSTORY_BYTE_ENGINE={}", target.display()))
+    Some(format!("BACKSTORY_BYTE_ENGINE={target}"))
 }
 
 /// The sources of a part of a file: path, how, and text of each range.
