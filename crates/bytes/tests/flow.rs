@@ -1,5 +1,7 @@
 //! Bytes are followed through files that are written here number by number.
 
+#![allow(clippy::single_range_in_vec_init)] // ranges are what is compared
+
 use std::fs;
 use std::path::Path;
 
