@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub mod amounts;
-pub mod compile;
 pub mod bytes;
+pub mod compile;
 #[cfg(test)]
 mod documented;
 pub mod emit;

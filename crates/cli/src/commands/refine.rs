@@ -1,7 +1,8 @@
 //! `refine`: replays a run under the byte engine, and keeps which bytes came from which.
 //!
-//! Invariant: the store gets the bytes of a replay only if all of its outputs are identical to the
-//! recorded ones. Otherwise they would be the bytes of another execution.
+//! Invariant: the store gets the bytes of a replay only if no output differs from the recorded one.
+//! Otherwise they would be the bytes of another execution. An output whose recorded content is
+//! unknown cannot be compared: the command says so.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,7 +12,8 @@ use std::path::Path;
 
 use backstory_replay::plan::{self, Deviations};
 use backstory_replay::root::OWN;
-use backstory_replay::verdict::{self, OutputState};
+use backstory_replay::verdict::{self, OutputState, OutputVerdict};
+use backstory_vocabulary::counted;
 
 use super::diff::store_contents;
 use super::{Outcome, byte_origins, replay};
@@ -65,6 +67,15 @@ pub fn run(args: &RefineArgs, store: Option<&Path>) -> Outcome {
     keep(&current, &own.path().join(BYTES), &run)?;
     for note in &plan.notes {
         complain(note);
+    }
+    let unknown = |output: &&OutputVerdict| matches!(output.state, OutputState::Unknown(_));
+    let unknown: Vec<_> = verdict.outputs.iter().filter(unknown).collect();
+    if let Some(first) = unknown.first() {
+        complain(&format!(
+            "{} could not be compared, because no recorded content is known (first: {})",
+            counted(unknown.len(), "output", "outputs"),
+            shown(&first.path)
+        ));
     }
     complain(&format!(
         "run {run} is refined: ask `backstory of PATH --line N`"

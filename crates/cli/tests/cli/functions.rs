@@ -1,6 +1,7 @@
 //! Calls of functions are recorded, and questions name the function that made a file.
 
 use super::Place;
+use backstory_testkit::need::skipped;
 use std::path::Path;
 
 /// Two functions that each make a file, one of which leaves by a longjmp and one of which calls
@@ -50,7 +51,10 @@ fn compiled(place: &Place, options: &[&str]) -> bool {
         .status();
     let is_built = built.is_ok_and(|status| status.success());
     if !is_built {
-        println!("SKIPPED: no compiler: {options:?}");
+        skipped(
+            "functions",
+            &format!("there is no compiler for {options:?}"),
+        );
     }
     is_built
 }
@@ -156,7 +160,7 @@ fn python_site(place: &Place) -> Option<std::path::PathBuf> {
     let python = python.args(["-c", code]).current_dir(place.work());
     let output = python.env("PYTHONUSERBASE", place.path("base")).output();
     let Some(output) = output.ok().filter(|output| output.status.success()) else {
-        println!("SKIPPED: no python3");
+        skipped("functions of Python", "there is no python3");
         return None;
     };
     Some(String::from_utf8(output.stdout).unwrap().trim().into())
