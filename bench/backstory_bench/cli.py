@@ -319,7 +319,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' files and stores")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_servers)
-    p = commands.add_parser("scenes", help="record real servers and clients deeply, and reconstruct parts of the records")
+    p = commands.add_parser(
+        "scenes", help="record real servers and clients deeply, and reconstruct parts of the records"
+    )
     p.add_argument("--cases", default=",".join(SCENES), help=f"comma-separated: {', '.join(SCENES)}")
     p.add_argument("--requests", type=int, default=5000, help="requests made of each server")
     p.add_argument("--picks", type=int, default=10, help="random requests, or runs of a client, that are reconstructed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import subprocess
 import sys
@@ -47,9 +48,7 @@ class Client(Scene):
     def missing(self) -> str | None:
         lacking = super().missing()
         if lacking is None and self.name == "requests":
-            try:
-                import requests  # noqa: F401
-            except ModuleNotFoundError:
+            if importlib.util.find_spec("requests") is None:
                 return "the Python package requests is not installed"
         return lacking
 

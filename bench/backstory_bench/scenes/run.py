@@ -80,7 +80,9 @@ def reconstruct(store: Path, run: str, more: Sequence[str], limit: float, owner:
         words = backstory(store, "replay", run, "--deep", "--json", "--output-dir", f"{out}/replay", *more)
         began = time.monotonic()
         try:
-            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=limit, user=owner, cwd=out)
+            done = subprocess.run(
+                words, capture_output=True, text=True, check=False, timeout=limit, user=owner, cwd=out
+            )
         except subprocess.TimeoutExpired:
             return {"verdict": "failed", "seconds": f"{limit:.1f}", "why": f"no result within {limit:.0f} s"}
         seconds = f"{time.monotonic() - began:.2f}"
@@ -159,9 +161,20 @@ def client_rows(scene: Client, top: Path, args: argparse.Namespace) -> list[Row]
             )
         index(store, None)
         row = reconstruct(store, name, [], args.limit)
-        rows.append({"case": scene.name, "kind": "client", "requests": 1, "request": number, "tries": 1, "fed": 0} | row)
+        rows.append(
+            {"case": scene.name, "kind": "client", "requests": 1, "request": number, "tries": 1, "fed": 0} | row
+        )
         print(f"{scene.name}: run {number}: {row['verdict']} {row['why']}", file=sys.stderr)
     return rows
+
+
+FAILURES: tuple[type[BaseException], ...] = (
+    *ftplib.all_errors,
+    http.client.HTTPException,
+    RuntimeError,
+    subprocess.SubprocessError,
+)
+"""What a case that cannot be recorded raises."""
 
 
 def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
@@ -172,10 +185,12 @@ def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
         if isinstance(scene, Client):
             return client_rows(scene, top, args)
         return server_rows(scene, top, args)
-    except (*ftplib.all_errors, http.client.HTTPException, RuntimeError, subprocess.SubprocessError) as error:
+    except FAILURES as error:
         why = " ".join(str(error).split())[:300]
         print(f"{scene.name}: failed: {why}", file=sys.stderr)
-        return [{"case": scene.name, "kind": "client" if scene.is_client else "server", "verdict": "failed", "why": why}]
+        return [
+            {"case": scene.name, "kind": "client" if scene.is_client else "server", "verdict": "failed", "why": why}
+        ]
     finally:
         if args.keep is None:
             shutil.rmtree(top, ignore_errors=True)

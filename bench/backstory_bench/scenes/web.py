@@ -181,5 +181,3 @@ WEB: tuple[Scene, ...] = (
     FileServer("apache-event"),
     NodeServer(),
 )
-
-

@@ -1,5 +1,6 @@
 //! The account of a file: plain data, without a store behind it.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -145,7 +146,7 @@ impl Account {
                 && !is_cache(path)
         };
         let mut found: Vec<usize> = files.copied().filter(counts).collect();
-        found.sort_by(|&a, &b| self.files[a].path.cmp(&self.files[b].path));
+        found.sort_small_by(|&a, &b| self.files[a].path.cmp(&self.files[b].path));
         found.dedup();
         found
     }

@@ -6,6 +6,7 @@
 //!
 //! In the chain each command stands behind all commands that are nearer to the subject.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_graph::model::EntityKind;
@@ -43,7 +44,7 @@ pub fn find(account: &mut Account) {
         .into_iter()
         .filter(|driver| !reached.contains(driver))
         .collect();
-    drivers.sort_by_key(|&at| std::cmp::Reverse(account.commands[at].start));
+    drivers.sort_small_by_key(|&at| std::cmp::Reverse(account.commands[at].start));
     account.drivers = drivers;
 }
 
@@ -163,12 +164,12 @@ fn ordered(account: &Account, reached: &BTreeSet<usize>) -> Vec<usize> {
         let files = onward(account, at).iter();
         let mut all: Vec<usize> = files.flat_map(|&file| beyond(account, file)).collect();
         all.retain(|other| *other != at && reached.contains(other));
-        all.sort_by_key(|&other| account.commands[other].start);
+        all.sort_small_by_key(|&other| account.commands[other].start);
         all.dedup();
         all
     };
     let mut first: Vec<usize> = reached.iter().copied().collect();
-    first.sort_by_key(|&at| account.commands[at].start);
+    first.sort_small_by_key(|&at| account.commands[at].start);
     if account.direction == Direction::Forth {
         first.reverse();
     }

@@ -12,6 +12,7 @@ mod joins;
 mod links;
 mod results;
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Time;
@@ -102,7 +103,7 @@ fn parts(store: &dyn Store, lineage: &Lineage) -> Result<Vec<RunPart>> {
             commands,
         });
     }
-    parts.sort_by_key(|part| part.recording.details.summary.started);
+    parts.sort_small_by_key(|part| part.recording.details.summary.started);
     Ok(parts)
 }
 

@@ -3,6 +3,7 @@
 //! In: an account. Out: a [`PackageTally`]. Packages whose programs made the most come first, so
 //! that a compiler stands before the headers of the C library.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_packages::{PackageId, PackageTally};
@@ -39,7 +40,7 @@ pub fn packages(account: &Account, ownership: &mut Ownership) -> PackageTally {
         }
     }
     let of = |package: &PackageId| rank.get(package).copied().unwrap_or_default();
-    tally.packages.sort_by(|a, b| {
+    tally.packages.sort_small_by(|a, b| {
         let ranks = of(&b.package).total_cmp(&of(&a.package));
         ranks.then(b.files.cmp(&a.files))
     });

@@ -1,6 +1,5 @@
 //! Bytes are followed through files that are written here number by number.
 #![allow(clippy::unwrap_used)]
-
 #![allow(clippy::single_range_in_vec_init)] // ranges are what is compared
 
 use std::fs;

@@ -13,6 +13,7 @@
 //!   once, and blocks no other log. Another version of the program tries it again.
 //! - A failure of the store (disk full, locked) marks no log.
 
+use backstory_ordering::SmallSort;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -234,7 +235,7 @@ pub fn recording(home: &Home) -> Vec<RunHeader> {
     let mut headers: Vec<RunHeader> = live
         .filter_map(|part| Some(Log::open(part).ok()?.header().clone()))
         .collect();
-    headers.sort_by_key(|header| std::cmp::Reverse(header.started));
+    headers.sort_small_by_key(|header| std::cmp::Reverse(header.started));
     headers
 }
 

@@ -8,6 +8,7 @@
 //! Invariant: a mistake never makes a filter that redacts pass a text. If such a filter cannot be
 //! read, it redacts all texts.
 
+use backstory_ordering::SmallSort;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -119,7 +120,7 @@ impl PipelineFiles {
                 }
             }
         }
-        mistakes.sort_by_key(|mistake| mistake.at);
+        mistakes.sort_small_by_key(|mistake| mistake.at);
         let line = |mistake: &Mistake| {
             let (line, column) = position(text, mistake.at);
             format!("{}:{line}:{column}: {}", path.display(), mistake.what)

@@ -4,6 +4,7 @@
 //! table `[limits]` with sizes. Out: the policy, and one warning for each mistake. A missing file
 //! is no error. The rest of a file with a mistake counts.
 
+use backstory_ordering::SmallSort;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -91,7 +92,7 @@ impl ShellPolicy {
                 }
             }
         }
-        warnings.sort();
+        warnings.sort_small();
         let line = |at: usize| text[..at].matches('\n').count() + 1;
         let warnings = warnings.into_iter();
         policy.warnings = warnings

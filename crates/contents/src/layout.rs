@@ -8,6 +8,7 @@
 //! DIR/new.*               a file being written
 //! ```
 
+use backstory_ordering::SmallSort;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -112,7 +113,7 @@ pub fn packs(dir: &Path) -> Result<Vec<u32>> {
             name.parse().ok()
         })
         .collect();
-    numbers.sort_unstable();
+    numbers.sort_small();
     Ok(numbers)
 }
 
@@ -127,7 +128,7 @@ pub fn files(dir: &Path) -> Result<Vec<(Digest, PathBuf)>> {
             found.extend(digest.map(|digest| (digest, path)));
         }
     }
-    found.sort_unstable();
+    found.sort_small();
     Ok(found)
 }
 

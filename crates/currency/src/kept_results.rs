@@ -3,6 +3,7 @@
 //! The log of a whole run (`backstory record make > log`) is counted, and not listed: a shell
 //! opened it for the command's output.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -68,7 +69,7 @@ pub fn kept_results(store: &dyn Store, top: Option<&Path>) -> Result<KeptResults
             }
         }
     }
-    inside.sort();
+    inside.sort_small();
     inside.dedup();
     kept.inside = inside;
     Ok(kept)

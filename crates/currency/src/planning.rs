@@ -1,5 +1,6 @@
 //! From judged steps to a plan: the steps behind results in an order in which they can run.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
@@ -66,7 +67,7 @@ fn put_wanted_first(steps: &mut [PlannedStep], wanted: &[(usize, Bytes)]) {
         (place.unwrap_or(wanted.len()), !read.contains(path))
     };
     for step in steps {
-        step.outputs.sort_by_key(|(path, _)| rank(path));
+        step.outputs.sort_small_by_key(|(path, _)| rank(path));
     }
 }
 

@@ -9,6 +9,7 @@
 //! An activity that made something counts with everything it read: it would run again as a whole.
 //! An activity that started another counts with what it had read until then.
 
+use backstory_ordering::SmallSort;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -103,7 +104,7 @@ impl<'s> ReachSearch<'s> {
         let makers = run.makers(version.local()).iter();
         let makers = makers.map(|(at, _)| ActivityKey::new(version.run(), ActivityId(*at as u32)));
         let mut makers: Vec<ActivityKey> = makers.chain(whole).collect();
-        makers.sort_unstable();
+        makers.sort_small();
         makers.dedup();
         Ok(makers)
     }

@@ -4,6 +4,7 @@
 //! result needs it. Invariant: the judgement of a step depends on the runs of the group
 //! and the present files, and on no result.
 
+use backstory_ordering::SmallSort;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -79,7 +80,7 @@ impl<'j> StepGroup<'j> {
     ) -> Result<StepGroup<'j>> {
         let runs = keys.iter().map(|&key| all.get(key));
         let mut runs: Vec<Rc<LoadedRun>> = runs.collect::<Result<_>>()?;
-        runs.sort_by_key(|run| (run.recording.details.summary.started, run.recording.key));
+        runs.sort_small_by_key(|run| (run.recording.details.summary.started, run.recording.key));
         let numbers: HashMap<RunKey, usize> = runs
             .iter()
             .enumerate()

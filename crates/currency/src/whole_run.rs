@@ -4,6 +4,7 @@
 //! A script, a shell or `make` started the steps. Repeating the same steps after a change of its
 //! files would repeat what the files said before. Invariant: a step is fed by earlier steps only.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -49,7 +50,7 @@ pub fn joined(
             .iter_mut()
             .for_each(|(from, _)| *from = places[*from]);
         step.fed_by.retain(|(from, _)| *from != at);
-        step.reasons.sort();
+        step.reasons.sort_small();
         step.reasons.dedup();
     }
     in_order(all)

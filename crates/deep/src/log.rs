@@ -9,6 +9,7 @@ use crate::writer::{VERSION, ZSTD};
 use backstory_abi::{CHUNK_DEEP, CHUNK_SIZE, Chunk};
 use backstory_eventlog::frame::{self, Frame, FrameKind, LogPiece};
 use backstory_eventlog::map::MappedFile;
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -163,7 +164,7 @@ impl DeepLog {
         }
         for process in &mut self.processes {
             let first = process.own_pid;
-            process.tids.sort_by_key(|tid| (*tid != first, *tid));
+            process.tids.sort_small_by_key(|tid| (*tid != first, *tid));
         }
     }
 

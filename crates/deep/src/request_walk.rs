@@ -15,6 +15,7 @@ use crate::call::Call;
 use crate::connections::ProcessConnections;
 use crate::log::{DeepLog, DeepProcess};
 use crate::requests::{Part, Request};
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 
 /// Most files that are named for one request.
@@ -52,7 +53,7 @@ impl DeepLog {
             let origin = state.origin();
             inherited.insert(process.own_pid, state.passed_on(origin));
         }
-        all.sort_by_key(|request| request.began);
+        all.sort_small_by_key(|request| request.began);
         all
     }
 }

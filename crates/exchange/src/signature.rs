@@ -11,6 +11,7 @@
 //! files BLAKE3 of the sorted lines "device inode size mtime birth digest"
 //! ```
 
+use backstory_ordering::SmallSort;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ pub fn statement(run: &str, log: &Digest, learned: &[JournalRecord]) -> String {
             _ => None,
         })
         .collect();
-    files.sort_unstable();
+    files.sort_small();
     files.dedup();
     let mut hash = blake3::Hasher::new();
     files.iter().for_each(|line| {
@@ -81,7 +82,7 @@ pub fn blocks(text: &[u8]) -> Vec<String> {
         .filter_map(|rest| Some(format!("{BEGIN}{}{END}\n", rest.split_once(END)?.0)))
         .filter(|block| block.is_ascii())
         .collect();
-    found.sort_unstable();
+    found.sort_small();
     found.dedup();
     found.truncate(MOST);
     found
@@ -101,7 +102,7 @@ pub fn add(home: &Home, run: &str, new: Vec<String>) -> Result<bool> {
     if all.len() == before {
         return Ok(false);
     }
-    all.sort_unstable();
+    all.sort_small();
     let mut beside = TemporaryFile::new(home)?;
     let written = beside.file.write_all(all.concat().as_bytes());
     written.map_err(Error::io("write", &beside.path))?;

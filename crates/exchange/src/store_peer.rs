@@ -1,5 +1,6 @@
 //! A store of this machine that takes part in an exchange.
 
+use backstory_ordering::SmallSort;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -141,7 +142,7 @@ impl<'a> StorePeer<'a> {
         if let Some(selected) = &self.selected {
             self.ids.retain(|id| selected.contains(id));
         }
-        self.ids.sort_unstable();
+        self.ids.sort_small();
         Ok(())
     }
 
@@ -236,7 +237,7 @@ impl Peer for StorePeer<'_> {
             let record = self.record(run)?;
             let learned = outgoing::learned(&self.home, &self.store, &[record])?;
             let mut stored = outgoing::stored(&learned);
-            stored.sort_unstable();
+            stored.sort_small();
             self.contents_of = Some((run.to_owned(), stored));
         }
         let stored = self.contents_of.iter().flat_map(|(_, stored)| stored);

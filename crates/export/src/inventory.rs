@@ -3,6 +3,7 @@
 //!
 //! A package stands for all of its files.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -141,7 +142,7 @@ impl Inventory {
             inventory.items[at].sums = sums;
         }
         let mut all: Vec<(Package, usize)> = packages.into_iter().collect();
-        all.sort_by_key(|(_, at)| *at);
+        all.sort_small_by_key(|(_, at)| *at);
         inventory.packages = all.into_iter().map(|(package, _)| package).collect();
         inventory.steps = steps(view, &inventory.items, &at_path, &package_at);
         Ok(inventory)

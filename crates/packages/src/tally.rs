@@ -1,5 +1,6 @@
 //! Counts the files of each package among many paths.
 
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 
 use crate::Packages;
@@ -47,7 +48,7 @@ impl PackageTally {
         let mut packages: Vec<PackageCount> = counts
             .map(|(package, files)| PackageCount { package, files })
             .collect();
-        packages.sort_by(|a, b| b.files.cmp(&a.files).then(a.package.cmp(&b.package)));
+        packages.sort_small_by(|a, b| b.files.cmp(&a.files).then(a.package.cmp(&b.package)));
         PackageTally { packages, others }
     }
 
@@ -74,8 +75,9 @@ impl PackageTally {
         let total =
             |counts: &[&PackageCount]| counts.iter().map(|count| count.files).sum::<usize>();
         // A project's own environment says more than the system's packages.
-        by_label
-            .sort_by_key(|(label, counts)| (label.is_empty(), std::cmp::Reverse(total(counts))));
+        by_label.sort_small_by_key(|(label, counts)| {
+            (label.is_empty(), std::cmp::Reverse(total(counts)))
+        });
         let line = |(label, counts): (&str, Vec<&PackageCount>)| {
             let named: Vec<String> = counts
                 .iter()

@@ -3,6 +3,7 @@
 //! In: a graph. Out: for each file the relations and programs, and one JSON object for each node,
 //! whose fields `docs/formats/filters.md` lists. Bytes that are not UTF-8 are replaced there.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::Bytes;
@@ -53,7 +54,8 @@ impl UsesOfEntities {
                 uses.programs.push(program);
             }
         }
-        all.values_mut().for_each(|uses| uses.relations.sort());
+        all.values_mut()
+            .for_each(|uses| uses.relations.sort_small());
         UsesOfEntities(all)
     }
 

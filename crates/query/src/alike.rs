@@ -7,6 +7,7 @@
 //! nothing: empty files, `OK` and version numbers are equal by coincidence.
 
 use backstory_files::Ident;
+use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, Store, same_version};
 
 use crate::Result;
@@ -36,7 +37,7 @@ pub fn origin(
 ) -> Result<Option<EntityKey>> {
     let mut earlier = others(store, ident)?;
     earlier.retain(|other| other.mtime <= ident.mtime);
-    earlier.sort_unstable_by_key(|other| std::cmp::Reverse((other.mtime, other.ino)));
+    earlier.sort_small_by_key(|other| std::cmp::Reverse((other.mtime, other.ino)));
     for other in earlier {
         let latest = made(&other)?.into_iter().max();
         if latest.is_some() {

@@ -1,5 +1,6 @@
 //! The contents of a run's files, for rebuilding them elsewhere.
 
+use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -219,7 +220,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
                 .collect(),
         });
     }
-    files.sort_by(|a, b| (a.first_used, &a.path).cmp(&(b.first_used, &b.path)));
+    files.sort_small_by(|a, b| (a.first_used, &a.path).cmp(&(b.first_used, &b.path)));
     Ok(RunContents {
         run: run.to_owned(),
         settled,

@@ -13,6 +13,7 @@ mod recorded;
 
 pub(crate) use directories::moved_with_directory;
 
+use backstory_ordering::SmallSort;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -127,7 +128,9 @@ pub fn history(store: &dyn Store, path: &Path) -> Result<Vec<PathEvent>> {
     if found.events.is_empty() {
         return Err(Error::NotFound(asked.absolute));
     }
-    found.events.sort_by_key(|event| (event.time, event.run));
+    found
+        .events
+        .sort_small_by_key(|event| (event.time, event.run));
     found.events.dedup();
     Ok(found.events)
 }

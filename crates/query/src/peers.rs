@@ -4,6 +4,7 @@
 //! writes to the first or reads from the second is the client. The record has no payload; what it
 //! says of names is in [`peer_names`](crate::peer_names).
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::Bytes;
@@ -82,7 +83,7 @@ pub fn peers(store: &dyn Store, run: &str) -> Result<Vec<PeerContact>> {
         }
     }
     let mut contacts: Vec<PeerContact> = found.into_values().collect();
-    contacts.sort_by_key(|contact| (contact.interval.start, contact.id));
+    contacts.sort_small_by_key(|contact| (contact.interval.start, contact.id));
     for contact in &mut contacts {
         contact.names = names.of(contact);
     }

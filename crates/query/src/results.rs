@@ -1,6 +1,7 @@
 //! The results of a run: the files that it made and that existed when it ended. If another run
 //! replaced a result before its identity was taken, it is a result all the same.
 
+use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
@@ -63,7 +64,7 @@ pub fn results(
     if found.is_empty() {
         found = caught;
     }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found.sort_small_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 

@@ -6,6 +6,7 @@
 //! A source records facts of two kinds, as JSON: `NAME.row` about a change of a row, and `NAME`
 //! about a transaction or session.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::{Bytes, Time, UNNUMBERED};
@@ -87,7 +88,7 @@ pub fn row_history(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<RowE
             });
         }
     }
-    events.sort_by_key(|event| event.time);
+    events.sort_small_by_key(|event| event.time);
     events.reverse();
     Ok(events)
 }

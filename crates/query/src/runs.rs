@@ -1,5 +1,6 @@
 //! Runs, and the processes of one run.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
@@ -85,7 +86,7 @@ pub fn resolve(store: &dyn Store, wanted: Option<&str>) -> Result<String> {
         .into_iter()
         .filter(|id| id.starts_with(wanted))
         .collect();
-    begins.sort();
+    begins.sort_small();
     match begins.len() {
         1 if !wanted.is_empty() => Ok(begins.remove(0)),
         0 | 1 => Err(Error::NoRun(wanted.to_owned())),
@@ -327,7 +328,7 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
             activity: activity.clone(),
         })
         .collect();
-    lines.sort_by_key(|line| (line.activity.interval.start, line.id));
+    lines.sort_small_by_key(|line| (line.activity.interval.start, line.id));
     Ok(lines)
 }
 

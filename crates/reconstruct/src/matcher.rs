@@ -9,6 +9,7 @@ use crate::process::{
     Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey, skip_to,
 };
 use crate::resource::{Resource, ResourceId};
+use backstory_ordering::SmallSort;
 use std::collections::VecDeque;
 
 /// Calls that a report shows before a divergence.
@@ -295,7 +296,7 @@ impl ProcessMatcher {
     /// not come is a divergence.
     pub fn end(&mut self, resources: &[Resource], status: Option<i32>) {
         let mut missing: Vec<ResourceId> = self.rest.streams.keys().copied().collect();
-        missing.sort_unstable();
+        missing.sort_small();
         for id in missing {
             if !self.compares(id) {
                 continue;

@@ -11,6 +11,7 @@
 //! If these suffice, fewer of them are tried, by halves. Invariant: the number of attempts has a
 //! bound, and the result is an attempt that was made.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeSet;
 
 /// One attempt: what is fed beside the request, and how much later its clock is.
@@ -160,7 +161,7 @@ impl Search {
         let (earlier, later) = others.split_at(others.len() / 2);
         let with = |half: &[usize]| {
             let mut all = [half, &own[..]].concat();
-            all.sort_unstable();
+            all.sort_small();
             all
         };
         vec![with(earlier), with(later)]

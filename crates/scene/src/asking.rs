@@ -5,6 +5,7 @@
 
 use backstory_deep::DeepLog;
 use backstory_eventlog::event::Time;
+use backstory_ordering::SmallSort;
 use backstory_query as query;
 use backstory_query::answer::FileTouch;
 use backstory_query::{TouchSearch, Touches};
@@ -185,7 +186,7 @@ impl<'s> Telling<'s> {
                 }
                 None => true,
             });
-            meant.sort_by_key(|one| std::cmp::Reverse(one.time));
+            meant.sort_small_by_key(|one| std::cmp::Reverse(one.time));
             let room = self.room();
             self.left_out += meant.len().saturating_sub(room);
             meant.truncate(room);

@@ -5,6 +5,7 @@
 //!
 //! Memory: the requests of the log, and [`MOST`] acts.
 
+use backstory_ordering::SmallSort;
 use std::collections::{HashMap, VecDeque};
 
 use backstory_deep::{DeepLog, Request};
@@ -82,9 +83,9 @@ pub fn acts_on(log: &DeepLog, names: &[Vec<u8>], changes: bool) -> (Vec<FoundAct
     });
     let mut found = Vec::from(found);
     for act in &mut found {
-        act.acts.sort();
+        act.acts.sort_small();
     }
-    found.sort_by_key(|act| std::cmp::Reverse(act.time));
+    found.sort_small_by_key(|act| std::cmp::Reverse(act.time));
     (found, requests)
 }
 
@@ -108,7 +109,7 @@ pub fn at_moment<'r>(log: &DeepLog, requests: &'r [Request], moment: Time) -> Ve
     };
     let near = requests.iter().map(|request| (distance(request), request));
     let mut near: Vec<_> = near.filter(|(distance, _)| *distance <= NEAR).collect();
-    near.sort_by_key(|(distance, request)| (*distance, request.began));
+    near.sort_small_by_key(|(distance, request)| (*distance, request.began));
     near.truncate(MOST);
     near.into_iter().map(|(_, request)| request).collect()
 }

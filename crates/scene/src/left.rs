@@ -3,6 +3,7 @@
 //! In: paths and acts. Out: files in the order of a report. Reads the files that were changed, to
 //! compare their digests.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -31,7 +32,7 @@ pub fn add(acts: &mut Acts, path: &[u8], act: FileAct) {
     let known = acts.entry(path.to_vec()).or_default();
     if !known.contains(&act) {
         known.push(act);
-        known.sort();
+        known.sort_small();
     }
 }
 
@@ -65,7 +66,7 @@ pub fn files(store: &dyn Store, run: &str, directory: &[u8], acts: Acts) -> Resu
         })
         .collect();
     let is_read = |file: &SceneFile| file.state.is_none();
-    files.sort_by(|a, b| {
+    files.sort_small_by(|a, b| {
         let order = |file: &SceneFile| (!file.is_own, is_read(file));
         order(a).cmp(&order(b)).then_with(|| a.path.cmp(&b.path))
     });

@@ -4,6 +4,7 @@
 
 use backstory_deep::Request;
 use backstory_eventlog::event::Time;
+use backstory_ordering::SmallSort;
 use backstory_query::answer::{Access, FileTouch};
 
 use crate::deep_run::{DeepRun, Meant};
@@ -106,6 +107,6 @@ pub fn acts(touch: &FileTouch) -> Vec<FileAct> {
             })
         })
         .collect();
-    acts.sort();
+    acts.sort_small();
     acts
 }

@@ -4,6 +4,7 @@
 //! In: a process and a moment. Out: an incident that names all connections that can have caused the
 //! act, and facts that the deep log lacks.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeSet, HashSet};
 
 use backstory_deep::DeepLog;
@@ -239,6 +240,6 @@ fn connections(
         }
     }
     // A connection that another process made to this one is the likeliest cause.
-    found.sort_by_key(|connection| !connection.serves);
+    found.sort_small_by_key(|connection| !connection.serves);
     Ok(found)
 }

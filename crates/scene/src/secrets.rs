@@ -10,6 +10,7 @@
 //! Invariant: the result is never longer. Absent: secrets in other forms; a password that stands
 //! alone looks like any other word.
 
+use backstory_ordering::SmallSort;
 use std::ops::Range;
 
 use backstory_redaction::part_mark;
@@ -53,7 +54,7 @@ pub fn redacted(bytes: &[u8]) -> Vec<u8> {
     parts.extend(in_form_parts(bytes));
     parts.extend(in_addresses(bytes));
     parts.retain(|part| !part.is_empty());
-    parts.sort_by_key(|part| (part.start, part.end));
+    parts.sort_small_by_key(|part| (part.start, part.end));
     let mut kept = Vec::with_capacity(bytes.len());
     let mut at = 0;
     for part in parts {

@@ -1,5 +1,6 @@
 //! Runs in progress: their logs grow, and the store does not have them yet.
 
+use backstory_ordering::SmallSort;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ impl LiveRuns {
             .filter(|part| is_recording(part))
             .filter_map(header)
             .collect();
-        runs.sort_by_key(|(_, header)| std::cmp::Reverse(header.started));
+        runs.sort_small_by_key(|(_, header)| std::cmp::Reverse(header.started));
         *known = Some((Instant::now(), runs.clone()));
         runs
     }

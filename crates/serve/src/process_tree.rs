@@ -1,5 +1,6 @@
 //! The processes of a run in progress, and what each waits for, as the kernel tells (proc(5)).
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -57,7 +58,7 @@ pub fn descendants(launcher: u32) -> Vec<RunningProcess> {
         }
         waiting.extend(own);
     }
-    found.sort_by_key(|process| process.pid);
+    found.sort_small_by_key(|process| process.pid);
     found
 }
 

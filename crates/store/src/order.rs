@@ -4,6 +4,7 @@
 //! was set in between. The later setting of the clock counts. Between boots and machines only the
 //! calendar decides.
 
+use backstory_ordering::SmallSort;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -34,7 +35,7 @@ impl From<&RunHeader> for RunBegin {
 
 /// The runs, the newest first: the order of [`GraphStore::runs`](crate::GraphStore::runs).
 pub fn order_of_runs(mut runs: Vec<(RunKey, RunBegin)>) -> Vec<RunKey> {
-    runs.sort_by_key(|(key, begin)| Reverse((begin.since_boot, *key)));
+    runs.sort_small_by_key(|(key, begin)| Reverse((begin.since_boot, *key)));
     let mut lowest: HashMap<&str, Time> = HashMap::new();
     let mut begun = Vec::with_capacity(runs.len());
     for (key, begin) in &runs {
@@ -46,7 +47,7 @@ pub fn order_of_runs(mut runs: Vec<(RunKey, RunBegin)>) -> Vec<RunKey> {
         }
         begun.push((started, begin.since_boot, *key));
     }
-    begun.sort_by_key(|&known| Reverse(known));
+    begun.sort_small_by_key(|&known| Reverse(known));
     begun.into_iter().map(|(_, _, key)| key).collect()
 }
 
@@ -55,7 +56,7 @@ pub fn newest_first(runs: &mut [RunRecord]) {
     let begins = runs.iter().map(|run| (run.key, (&run.header).into()));
     let order = order_of_runs(begins.collect());
     let places: HashMap<RunKey, usize> = order.into_iter().zip(0..).collect();
-    runs.sort_by_key(|run| places[&run.key]);
+    runs.sort_small_by_key(|run| places[&run.key]);
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! In: a store and a run's id. Out: a [`Recording`], from which steps and views are made. The ids
 //! of activities and entities are dense, and are indexes here.
 
+use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
@@ -134,7 +135,7 @@ impl Recording {
             derived.extend(stream.derived);
             informs.extend(stream.informed_by);
         }
-        derived.sort_by_key(|derived: &Derived| derived.activity);
+        derived.sort_small_by_key(|derived: &Derived| derived.activity);
         let away = edges
             .iter()
             .flatten()
@@ -280,8 +281,8 @@ impl Recording {
                 _ => {}
             }
         }
-        set.sort();
-        gone.sort();
+        set.sort_small();
+        gone.sort_small();
         (set, gone)
     }
 }

@@ -4,6 +4,7 @@
 //! All of a run is selected; of a file, the activities and edges of its ancestry over all runs. The
 //! steps behind the selection come from [`Selection::workflow`].
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -176,7 +177,7 @@ impl Selection {
                 _ => None,
             })
             .collect();
-        pairs.sort_unstable();
+        pairs.sort_small();
         pairs
     }
 

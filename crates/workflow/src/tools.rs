@@ -9,6 +9,7 @@
 //! the embedded data. A mistake in the user's file becomes a warning that names file, line and key;
 //! the rest of the file counts.
 
+use backstory_ordering::SmallSort;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -235,7 +236,7 @@ impl ToolKnowledge {
         #[allow(clippy::expect_used)] // As above: what was added are strings in known lists.
         let knowledge = all.try_into().expect("tools.toml has every key");
         // The parser gives keys in the order of their names.
-        warnings.sort();
+        warnings.sort_small();
         (
             knowledge,
             warnings.into_iter().map(|(_, text)| text).collect(),

@@ -4,6 +4,7 @@ use super::{Draft, FlowBuilder};
 use crate::account::{Account, AccountRun, Command, PathNode};
 use crate::{Direction, chain};
 use backstory_graph::model::EntityKind;
+use backstory_ordering::SmallSort;
 use backstory_query::answer::{Flow, Lineage, Node};
 use backstory_workflow::ownership::{FileOwner, Ownership};
 use backstory_workflow::steps::call;
@@ -143,15 +144,15 @@ impl FlowBuilder<'_> {
         let outer = |file: &&usize| !inner(**file);
         let executes = draft.executes.iter();
         let mut executes: Vec<usize> = executes.map(|&file| files.number(file)).collect();
-        executes.sort_unstable();
+        executes.sort_small();
         let mut writes: Vec<usize> = draft
             .writes
             .iter()
             .filter(outer)
             .map(|&file| files.number(file))
             .collect();
-        reads.sort_unstable();
-        writes.sort_unstable();
+        reads.sort_small();
+        writes.sort_small();
         Command {
             run: draft.run,
             activity: recording.activity_key(root).0,
@@ -178,7 +179,7 @@ impl FlowBuilder<'_> {
         let mut order: Vec<usize> = (0..drafts.len())
             .filter(|&at| drafts[at].joined.is_none())
             .collect();
-        order.sort_by_key(|&at| commands[place[at]].start);
+        order.sort_small_by_key(|&at| commands[place[at]].start);
         let mut opened = vec![HashSet::new(); self.parts.len()];
         for at in order {
             let (draft, run) = (&drafts[at], drafts[at].run);

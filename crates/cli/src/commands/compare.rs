@@ -1,5 +1,6 @@
 //! `compare`: several runs in a table, with the rows first in which they differ.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -72,7 +73,7 @@ pub fn run(args: CompareArgs, store: Option<&Path>) -> Outcome {
         return Err(Failure::not_found("no run meets the conditions"));
     }
     let mut rows = rows(&current, &runs)?;
-    rows.sort_by(|a, b| {
+    rows.sort_small_by(|a, b| {
         let key = |row: &Row| (!row.is_of_interest(), row.group);
         key(a).cmp(&key(b))
     });

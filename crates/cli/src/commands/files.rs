@@ -1,5 +1,6 @@
 //! `files`: lists the files that a run used, and how it used them.
 
+use backstory_ordering::SmallSort;
 use std::path::Path;
 
 use backstory_graph::model::Certainty;
@@ -50,8 +51,8 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     let mut files = query::files_where(&current.store, &run, &filter)?;
     match args.sort {
         SortKey::Path => {}
-        SortKey::Size => files.sort_by_key(|file| std::cmp::Reverse(size(file))),
-        SortKey::Time => files.sort_by_key(|file| std::cmp::Reverse(file.last)),
+        SortKey::Size => files.sort_small_by_key(|file| std::cmp::Reverse(size(file))),
+        SortKey::Time => files.sort_small_by_key(|file| std::cmp::Reverse(file.last)),
     }
     let own = |file: &FileUse| filter_own.is_own(&file.path, &file.access);
     if args.run.json {

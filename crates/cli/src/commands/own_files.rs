@@ -2,6 +2,7 @@
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
+use backstory_ordering::SmallSort;
 use backstory_query::answer::Access;
 use backstory_query::{Content, ContentRole};
 
@@ -24,7 +25,7 @@ impl OwnFiles {
                 file.kind == EntityKind::File && wanted(file) && own.is_own(&file.path, &[access])
             });
             let mut paths: Vec<Bytes> = own.map(|file| file.path.clone()).collect();
-            paths.sort_unstable_by_key(|path| (!path.starts_with(cwd), path.clone()));
+            paths.sort_small_by_key(|path| (!path.starts_with(cwd), path.clone()));
             paths.dedup();
             paths
         };

@@ -1,5 +1,6 @@
 //! `peers`: lists the addresses that the processes of a run talked to, or tried to.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -101,7 +102,7 @@ fn text(peers: &[PeerContact], style: Style, out: &mut impl Write) -> io::Result
         by_address.entry(&peer.address).or_default().push(peer);
     }
     let mut order: Vec<_> = by_address.into_values().collect();
-    order.sort_by_key(|contacts| contacts[0].interval.start);
+    order.sort_small_by_key(|contacts| contacts[0].interval.start);
     let (columns, here) = (columns(), here());
     let label = |address: &[u8]| one_line(&String::from_utf8_lossy(address));
     let wide = order

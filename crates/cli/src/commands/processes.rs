@@ -1,5 +1,6 @@
 //! `processes`: prints the programs that a run executed, as a tree.
 
+use backstory_ordering::SmallSort;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -159,10 +160,10 @@ impl Processes {
         };
         match key {
             None => {}
-            Some(SortKey::Time) => found.sort_by_key(duration),
-            Some(SortKey::Size) => found.sort_by_key(|at| Reverse(self.written[*at])),
+            Some(SortKey::Time) => found.sort_small_by_key(duration),
+            Some(SortKey::Size) => found.sort_small_by_key(|at| Reverse(self.written[*at])),
             Some(SortKey::Path) => {
-                found.sort_by(|a, b| {
+                found.sort_small_by(|a, b| {
                     let path = |at: usize| &self.lines[at].activity.exec_path;
                     path(*a).cmp(path(*b))
                 });
@@ -205,10 +206,10 @@ impl Processes {
             }
         }
         let start = |at: &usize| lines[*at].activity.interval.start;
-        roots.sort_by_key(start);
+        roots.sort_small_by_key(start);
         children
             .iter_mut()
-            .for_each(|group| group.sort_by_key(start));
+            .for_each(|group| group.sort_small_by_key(start));
         let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|at| (at, 0)).collect();
         while let Some((at, depth)) = stack.pop() {
             let line = &lines[at];

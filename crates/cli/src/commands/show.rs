@@ -1,6 +1,7 @@
 //! `show`: prints one run. The answers that its owner needs come first: the command, its result,
 //! whether the record is complete, the user's own files. `--verbose` adds the rest.
 
+use backstory_ordering::SmallSort;
 use backstory_vocabulary::{DurabilityMode, SuppressMode, Word};
 use std::io::{self, Write};
 use std::path::Path;
@@ -460,7 +461,7 @@ fn unknown_lookups(details: &RunDetails) -> String {
         .flat_map(|(_, path)| path)
         .map(|path| shell::quote(path))
         .collect();
-    programs.sort();
+    programs.sort_small();
     programs.dedup();
     let more = if programs.len() > 3 { ", …" } else { "" };
     programs.truncate(3);

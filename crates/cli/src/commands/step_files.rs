@@ -1,5 +1,6 @@
 //! `files` at the level of steps: what the commands of a run used, made and removed.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -69,8 +70,8 @@ impl StepFiles<'_> {
         let mut files: Vec<&CommandFile> = self.files.files.iter().collect();
         match self.sort {
             SortKey::Path => {}
-            SortKey::Size => files.sort_by_key(|file| std::cmp::Reverse(file.size)),
-            SortKey::Time => files.sort_by_key(|file| std::cmp::Reverse(file.last)),
+            SortKey::Size => files.sort_small_by_key(|file| std::cmp::Reverse(file.size)),
+            SortKey::Time => files.sort_small_by_key(|file| std::cmp::Reverse(file.last)),
         }
         files
     }

@@ -4,6 +4,7 @@
 //! Only this user can write it, because its words are executed. So nothing of it travels with
 //! exchanged runs.
 
+use backstory_ordering::SmallSort;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -97,7 +98,7 @@ pub fn all(store: &Path) -> Vec<PendingRun> {
             serde_json::from_reader(file).ok()
         })
         .collect();
-    found.sort_by(|one, two| one.run.cmp(&two.run));
+    found.sort_small_by(|one, two| one.run.cmp(&two.run));
     found
 }
 

@@ -9,6 +9,7 @@
 mod lists;
 mod step;
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
@@ -153,7 +154,7 @@ fn names(all: impl Iterator<Item = String>) -> String {
         *counts.entry(name).or_default() += 1;
     }
     let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.sort_small_by_key(|(_, count)| std::cmp::Reverse(*count));
     let more = counts.len() > NAMES;
     let mut text: Vec<String> = counts
         .into_iter()
@@ -245,7 +246,7 @@ impl Screen<'_> {
         let weights = weights(self.account, steps);
         let mut order: Vec<usize> = (0..steps.len()).collect();
         let rank = |at: usize| weights[at].rank();
-        order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)).then(a.cmp(&b)));
+        order.sort_small_by(|&a, &b| rank(b).total_cmp(&rank(a)).then(a.cmp(&b)));
         // Steps that only help are counted as soon as others do the work.
         let work = weights.iter().filter(|weight| !weight.helps).count();
         if work >= WORK {
@@ -304,7 +305,7 @@ impl Screen<'_> {
         for &at in &account.drivers {
             let own = account.sources(at).map(|file| &*account.files[file].path);
             let mut own: Vec<&[u8]> = own.collect();
-            own.sort_unstable();
+            own.sort_small();
             let words = siblings(account, &[at]);
             let program = words.first().and_then(|step| step.words.first());
             if let Some(program) = program.filter(|_| !own.is_empty()) {

@@ -16,6 +16,7 @@
 //!
 //! Possible links that are left out are counted. With `possible`, none is left out.
 
+use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, EntityKind, Informed, Relation};
@@ -99,7 +100,7 @@ impl<'a> Outline<'a> {
             }
         }
         for group in &mut links {
-            group.sort_by_key(|&link| lineage.links[link].interval.start);
+            group.sort_small_by_key(|&link| lineage.links[link].interval.start);
         }
         let mut outline = Outline {
             lineage,
@@ -184,7 +185,7 @@ impl<'a> Outline<'a> {
         steps.shown = joined(steps.shown);
         steps
             .shown
-            .sort_by_key(|step| (step.informs, self.is_leaf(step.node)));
+            .sort_small_by_key(|step| (step.informs, self.is_leaf(step.node)));
         steps
     }
 

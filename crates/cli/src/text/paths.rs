@@ -1,5 +1,6 @@
 //! How paths are printed, and which of them are system files rather than the user's own.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
 pub use backstory_workflow::paths::is_system;
@@ -55,7 +56,7 @@ impl Groups {
             .map(|(path, count)| (path.clone(), *count))
             .collect();
         groups.extend(gathered(&self.others));
-        groups.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        groups.sort_small_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         let rest: usize = groups.iter().skip(NAMED).map(|(_, count)| count).sum();
         groups.truncate(NAMED);
         let mut parts: Vec<String> = groups

@@ -3,6 +3,7 @@
 //! Archives are checked by the code that receives them into a directory: each passes through a
 //! [`ScratchStore`].
 
+use backstory_ordering::SmallSort;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
@@ -195,7 +196,7 @@ impl BucketPeer {
 
 /// In the order of their digests, each once.
 fn sorted(mut contents: Vec<(Digest, u64)>) -> Vec<(Digest, u64)> {
-    contents.sort_unstable();
+    contents.sort_small();
     contents.dedup_by_key(|(digest, _)| *digest);
     contents
 }
@@ -234,7 +235,7 @@ impl Peer for BucketPeer {
         };
         let mut wanted: Vec<&String> = selected.iter().collect();
         wanted.retain(|run| after.is_none_or(|after| run.as_str() > after));
-        wanted.sort_unstable();
+        wanted.sort_small();
         let mut page = Vec::new();
         for run in wanted.into_iter().take(PAGE) {
             let entry = self.objects.of_run(run)?.entry(run);
@@ -351,7 +352,7 @@ impl Peer for BucketPeer {
         }
         let mut noted: Vec<&String> = parcel.annotations.iter().map(|one| &one.run).collect();
         noted.extend(parcel.signatures.keys());
-        noted.sort_unstable();
+        noted.sort_small();
         noted.dedup();
         for run in noted
             .into_iter()

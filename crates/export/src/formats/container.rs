@@ -3,6 +3,7 @@
 //! One layer has the files of packages and tools, another those of the user. The image starts the
 //! recorded command with the same arguments, directory and environment.
 
+use backstory_ordering::SmallSort;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
@@ -107,7 +108,7 @@ fn append_sorted(tar: &mut tar::Builder<impl Write>, top: &Path, inside: &Path) 
     let mut names = entries
         .map(|entry| Ok(entry?.file_name()))
         .collect::<io::Result<Vec<_>>>()?;
-    names.sort_unstable();
+    names.sort_small();
     for name in names {
         let inside = inside.join(name);
         let path = top.join(&inside);

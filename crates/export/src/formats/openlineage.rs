@@ -4,6 +4,7 @@
 //! A file is a dataset as the standard's naming page says: namespace `file`, name the absolute
 //! path. The file's version is in the `version` facet.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
 use backstory_graph::model::{Certainty, EntityKind, Relation};
@@ -70,7 +71,7 @@ impl Format for OpenLineage {
                 ),
             ));
         }
-        events.sort_by_key(|(time, _)| *time);
+        events.sort_small_by_key(|(time, _)| *time);
         for (_, event) in events {
             writeln!(out, "{event}")?;
         }

@@ -7,6 +7,7 @@
 //! The layout is written here: layout crates draw in styles of their own, and the output must not
 //! depend on whether `dot` is installed.
 
+use backstory_ordering::SmallSort;
 use std::io::Write;
 
 use backstory_graph::model::Certainty;
@@ -72,7 +73,7 @@ impl Drawing {
             .map(|link| (node(link.from), node(link.to), link.certainty))
             .filter(|(from, to, _)| from != to)
             .collect();
-        arrows.sort_by_key(|&(from, to, certainty)| (from, to, std::cmp::Reverse(certainty)));
+        arrows.sort_small_by_key(|&(from, to, certainty)| (from, to, std::cmp::Reverse(certainty)));
         arrows.dedup_by_key(|&mut (from, to, _)| (from, to));
         let mut layer = layers(labels.len(), &arrows);
         pull_sources(&mut layer, &arrows);
@@ -217,9 +218,9 @@ fn rows(layer: &[usize], arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     }
     for _ in 0..8 {
         for members in &mut members {
-            members.sort_by_key(|&at| {
+            members.sort_small_by_key(|&at| {
                 let mut rows: Vec<usize> = near[at].iter().map(|&other| row[other]).collect();
-                rows.sort_unstable();
+                rows.sort_small();
                 (
                     rows.get(rows.len() / 2).copied().unwrap_or(row[at]),
                     row[at],

@@ -25,6 +25,7 @@ mod record;
 
 use crate::lines::{LineFile, LogLine};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
+use backstory_ordering::SmallSort;
 use machine::AuditedMachine;
 pub use process_ids::ProcessIds;
 use queue::EventQueue;
@@ -93,7 +94,7 @@ fn in_order(job: &ImportJob<'_>) -> Result<Vec<usize>, Error> {
         }
         all.push((first.unwrap_or(i64::MAX), at));
     }
-    all.sort_unstable();
+    all.sort_small();
     Ok(all.into_iter().map(|(_, at)| at).collect())
 }
 

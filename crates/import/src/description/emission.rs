@@ -11,6 +11,7 @@ use crate::{CallingThread, RecordLog};
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::event::{Pid, Time, UNNUMBERED, WordRole};
 use backstory_graph::model::{Interval, Relation};
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 
 /// The most bytes of a word in one record.
@@ -214,7 +215,7 @@ impl Emission<'_> {
             .enumerate()
             .map(|(at, flow)| (order.place[flow.activity.0 as usize], at as u32))
             .collect();
-        sorted.sort_unstable();
+        sorted.sort_small();
         for group in sorted.chunk_by(|one, other| one.0 == other.0) {
             let mut places: HashMap<(u32, Relation), usize> = HashMap::new();
             let mut merged: Vec<((u32, Relation), Interval, bool)> = Vec::new();

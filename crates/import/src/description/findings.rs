@@ -6,6 +6,7 @@ use super::statements::Description;
 use super::{Locations, derivations, emission};
 use crate::{Findings, ImportJob, RecordLog};
 use backstory_eventlog::Reason;
+use backstory_ordering::SmallSort;
 use backstory_vocabulary::counted;
 use std::collections::BTreeMap;
 
@@ -73,7 +74,7 @@ fn findings(
         .filter(|(_, parent)| parent.is_none())
         .map(|(at, _)| at)
         .collect();
-    roots.sort_by_key(|at| (moments.activities[*at].start, *at));
+    roots.sort_small_by_key(|at| (moments.activities[*at].start, *at));
     let root = match roots[..] {
         [one] => Some(&description.activities[one]),
         _ => None,

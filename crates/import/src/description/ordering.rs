@@ -4,6 +4,7 @@ use super::moments::DescribedMoments;
 use super::statements::Description;
 use backstory_graph::lineage;
 use backstory_graph::model::Informed;
+use backstory_ordering::SmallSort;
 
 /// The order of activities.
 #[derive(Debug, Default)]
@@ -45,7 +46,7 @@ impl ActivityOrder {
         }
         order.cut_cycles();
         let mut by_begin: Vec<u32> = (0..many as u32).collect();
-        by_begin.sort_by_key(|&at| (moments.activities[at as usize].start, at));
+        by_begin.sort_small_by_key(|&at| (moments.activities[at as usize].start, at));
         order.place = vec![u32::MAX; many];
         let mut chain = Vec::new();
         for at in by_begin {

@@ -8,6 +8,7 @@ use super::statements::{Description, EntityNumber};
 use backstory_eventlog::event::Time;
 use backstory_graph::lineage;
 use backstory_graph::model::{EntityKind, Relation};
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 
 /// The state of a thing.
@@ -70,7 +71,7 @@ pub(super) fn versions(
                 *at,
             )
         };
-        states.sort_by_key(key);
+        states.sort_small_by_key(key);
         number(description, states, &made, &mut all);
         if let Some(last) = states.last() {
             all[*last as usize].last = !gone[*last as usize];

@@ -7,6 +7,7 @@ use crate::description::{
     NamedStates, Span,
 };
 use backstory_graph::model::{EntityKind, Informed, Relation};
+use backstory_ordering::SmallSort;
 use backstory_vocabulary::counted;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
@@ -93,7 +94,7 @@ impl TaskReader {
         }
         let without_files = self.rows.len();
         let mut rows: Vec<TraceRow> = std::mem::take(&mut self.rows).into_values().collect();
-        rows.sort_by(|one, other| one.hash.cmp(&other.hash));
+        rows.sort_small_by(|one, other| one.hash.cmp(&other.hash));
         for row in rows {
             let workdir = row.workdir.clone().unwrap_or_default();
             let files = TaskFiles::default();

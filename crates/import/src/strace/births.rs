@@ -9,6 +9,7 @@ use super::tracer::{TracedThread, Tracer};
 use crate::CallingThread;
 use crate::calls::{Returned, SystemCall, TextReader};
 use backstory_eventlog::event::{Pid, Time};
+use backstory_ordering::SmallSort;
 
 impl Tracer<'_> {
     /// True once the thread has a process. Else its lines have to wait.
@@ -127,7 +128,7 @@ impl Tracer<'_> {
                 })
                 .map(|(tid, _)| *tid)
                 .collect();
-            makers.sort_unstable();
+            makers.sort_small();
             let made = makers
                 .first()
                 .is_some_and(|maker| self.born_in_open_call(*maker, tid));

@@ -14,6 +14,7 @@ use crate::calls::{Arg, Returned, SystemCall, TextReader, TraceState, flags, tra
 use crate::lines::LogLine;
 use crate::{CallingThread, Findings, RecordLog};
 use backstory_eventlog::event::{Pid, Time, UNNUMBERED};
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The thread of lines that name none, if no line ever has its number.
@@ -431,7 +432,7 @@ impl<'a> Tracer<'a> {
         self.release_delayed();
         let time = self.now;
         let mut open: Vec<Pid> = self.threads.keys().copied().collect();
-        open.sort_unstable();
+        open.sort_small();
         for tid in open {
             self.abandon(tid, time);
         }

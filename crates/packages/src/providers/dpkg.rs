@@ -5,6 +5,7 @@
 //! - `status`: versions and configuration files
 //! - `diversions`: files that were moved away for another package
 
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
@@ -98,7 +99,7 @@ impl Records {
         };
         let mut lists: Vec<PathBuf> = info.flatten().map(|entry| entry.path()).collect();
         lists.retain(|path| path.extension().is_some_and(|e| e == "list"));
-        lists.sort();
+        lists.sort_small();
         for list in lists {
             let (Some(name), Ok(bytes)) = (
                 list.file_stem().and_then(|n| n.to_str()),

@@ -1,5 +1,6 @@
 //! The events that runs recorded at one path, and the versions that they found there.
 
+use backstory_ordering::SmallSort;
 use std::collections::BTreeSet;
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -29,10 +30,10 @@ impl HistorySearch<'_> {
             }
         }
         events.retain(|event| event.time < until);
-        events.sort_by_key(|event| (event.time, event.run, event.version));
+        events.sort_small_by_key(|event| (event.time, event.run, event.version));
         let mut moves = directory_moves(self.store, path)?;
         moves.retain(|one| one.time < until);
-        moves.sort_by_key(|one| one.time);
+        moves.sort_small_by_key(|one| one.time);
         for one in moves {
             self.add_move(path, &one, &mut events)?;
         }

@@ -1,5 +1,6 @@
 //! Compares the files of two sides, by path.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_graph::model::EntityKind;
@@ -37,7 +38,7 @@ pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     for (pair, is_output) in [(&inputs, false), (&outputs, true)] {
         each(&pair.0, &pair.1, is_output, found);
     }
-    found.same_outputs.sort();
+    found.same_outputs.sort_small();
 }
 
 /// Files that one side made and the other one only used, with the same content. A build makes only

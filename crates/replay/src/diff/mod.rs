@@ -24,6 +24,7 @@ mod run_use;
 mod side;
 mod weights;
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -220,7 +221,7 @@ fn compare(store: &dyn Store, a: &DiffSubject, b: &DiffSubject, least: Certainty
     listing_differences::compare(&a, &b, &mut found);
     found
         .differences
-        .sort_by(|x, y| (x.at, x.kind, &x.of).cmp(&(y.at, y.kind, &y.of)));
+        .sort_small_by(|x, y| (x.at, x.kind, &x.of).cmp(&(y.at, y.kind, &y.of)));
     feed(store, &a, &b, &mut found.differences)?;
     weights::weigh(&a, &b, &mut found.differences);
     Ok(Diff {

@@ -4,6 +4,7 @@
 //! names that one side alone has are matched: by their form, then by their shape, and in order of
 //! time.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use backstory_eventlog::event::Time;
@@ -56,7 +57,7 @@ fn alone<'a>(
 ) -> Vec<NameAt<'a>> {
     let alone = own.iter().filter(|(name, _)| !other.contains_key(*name));
     let mut names: Vec<NameAt> = alone.map(|(name, file)| (file.at, &**name)).collect();
-    names.sort();
+    names.sort_small();
     names
 }
 

@@ -7,6 +7,7 @@
 //! The log of a whole run belongs to the run's caller, and is no output
 //! ([`backstory_workflow::callers_files`]).
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -150,7 +151,7 @@ impl DiffSide {
         for run in runs {
             details.push(query::details(store, &run)?);
         }
-        details.sort_by_key(|run| run.summary.started);
+        details.sort_small_by_key(|run| run.summary.started);
         let mut side = DiffSide {
             runs: details,
             commands: Vec::new(),
@@ -164,7 +165,7 @@ impl DiffSide {
             side.read(store, at, part.as_ref())?;
         }
         side.commands
-            .sort_by_key(|command| (command.at, command.key));
+            .sort_small_by_key(|command| (command.at, command.key));
         Ok(side)
     }
 

@@ -1,6 +1,7 @@
 //! Facts that the record lacks and this machine may have: interpreters that the kernel opens, and
 //! names in listed directories.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
@@ -176,7 +177,7 @@ impl PlanBuilder<'_> {
         let mut shared = std::mem::take(&mut self.shared);
         shared.retain(|(_, path)| self.entries.contains_key(path));
         // Names with content come first.
-        shared.sort_by_key(|(_, path)| is_blank(&self.entries[path].what));
+        shared.sort_small_by_key(|(_, path)| is_blank(&self.entries[path].what));
         for (inode, path) in shared {
             let Some(of) = first.get(&inode) else {
                 first.insert(inode, path);

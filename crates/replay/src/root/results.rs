@@ -1,5 +1,6 @@
 //! The results of a replay: every file that is new or has changed.
 
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -73,7 +74,7 @@ impl RootSnapshot {
             Ok(())
         })?;
         let mut left = copy_out::all(&loads, meter)?;
-        left.sort_by(|a, b| a.path.cmp(&b.path));
+        left.sort_small_by(|a, b| a.path.cmp(&b.path));
         Ok(left)
     }
 }

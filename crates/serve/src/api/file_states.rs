@@ -1,5 +1,6 @@
 //! `GET /status`: which files are current, and the command that mends the others.
 
+use backstory_ordering::SmallSort;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -98,7 +99,7 @@ pub async fn status_list(State(site): State<Site>, params: Params) -> Answer<Res
         reading.check()?;
         let mut files = currency::status(reading.store, &kept.inside)?;
         files.retain(|file| named || file.is_result);
-        files.sort_by_key(|file| (file.is_current(), file.path.clone()));
+        files.sort_small_by_key(|file| (file.is_current(), file.path.clone()));
         Ok(StatusList {
             scope: project.map(|dir| dir.as_os_str().as_bytes().into()),
             files: files.iter().map(row).collect(),

@@ -1,5 +1,6 @@
 //! `GET /search`: runs and files with a text in their names.
 
+use backstory_ordering::SmallSort;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -95,7 +96,7 @@ fn files(reading: &Reading<'_>, text: &[u8], limit: usize) -> Answer<(Vec<FoundF
     }
     let base = |path: &[u8]| has(path.rsplit(|&byte| byte == b'/').next().unwrap_or(path));
     let mut found: Vec<(Bytes, usize)> = by_path.into_iter().collect();
-    found.sort_by_key(|(path, _)| (!base(path), path.len(), path.clone()));
+    found.sort_small_by_key(|(path, _)| (!base(path), path.len(), path.clone()));
     let cut = found.len() > limit || seen.get() >= VERSIONS;
     let rows = found
         .into_iter()

@@ -1,5 +1,6 @@
 //! `GET /runs/{run}/marks`: when which process used which file, for a time line.
 
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 
 use axum::extract::{Path, State};
@@ -133,6 +134,6 @@ fn marks(
             }
         }
     }
-    found.sort_by_key(|(start, _)| *start);
+    found.sort_small_by_key(|(start, _)| *start);
     Ok(found.into_iter().map(|(_, mark)| mark).collect())
 }

@@ -4,6 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use backstory_eventlog::event::Bytes;
+use backstory_ordering::SmallSort;
 use backstory_query as query;
 use backstory_query::answer::ProcessLine;
 use backstory_store::ActivityKey;
@@ -228,7 +229,7 @@ pub async fn wait_page(
             let stream = reading.store.stream(ActivityKey::new(key, activity.id))?;
             informs.extend(stream.informed_by);
         }
-        informs.sort_by_key(|inform| (inform.time, inform.to, inform.from));
+        informs.sort_small_by_key(|inform| (inform.time, inform.to, inform.from));
         let total = informs.len();
         let (page, next) = range.cut(informs);
         let waits = page.iter().map(|inform| WaitRow {

@@ -1,6 +1,7 @@
 //! Which runs a list shows, and in which order. In: parameters. Out: runs of the store and runs in
 //! progress.
 
+use backstory_ordering::SmallSort;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -194,7 +195,7 @@ pub fn sort(runs: &mut [RunSummary], by: &str, ascending: bool) {
         "files_written" => a.files_written.cmp(&b.files_written),
         _ => a.started.cmp(&b.started),
     };
-    runs.sort_by(|a, b| {
+    runs.sort_small_by(|a, b| {
         let wanted = match order(a, b) {
             order if ascending => order,
             order => order.reverse(),

@@ -1,5 +1,6 @@
 //! `GET /runs/{run}`: everything about a run but its files and processes.
 
+use backstory_ordering::SmallSort;
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -203,7 +204,7 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
     };
     let replays = details.annotations.iter();
     let mut replays: Vec<ReplayVerdict> = replays.filter_map(ReplayVerdict::of).collect();
-    replays.sort_by_key(|verdict| Reverse(verdict.ended));
+    replays.sort_small_by_key(|verdict| Reverse(verdict.ended));
     let annotations = details.annotations.into_iter();
     let annotations = annotations
         .filter(|one| !matches!(one.kind, AnnotationKind::Replay | AnnotationKind::Remote));

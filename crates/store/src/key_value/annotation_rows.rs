@@ -10,6 +10,7 @@ use super::engine::KeyValueEngine;
 use super::row_keys::{RowTable, after_prefix};
 use crate::annotations::{Annotation, AnnotationKind, AnnotationRecord};
 use crate::{Error, Result};
+use backstory_ordering::SmallSort;
 
 /// The beginning of the keys of a run's annotations.
 fn of_run(run: &str) -> Vec<u8> {
@@ -145,7 +146,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
                 found.push(decode(&row, &value)?);
             }
         }
-        found.sort_by(|a, b| (&a.run, &a.key).cmp(&(&b.run, &b.key)));
+        found.sort_small_by(|a, b| (&a.run, &a.key).cmp(&(&b.run, &b.key)));
         Ok(found)
     }
 }

@@ -1,6 +1,7 @@
 //! The files of a run: the user's own first, then those of packages and of the system. The files
 //! that the run changed stand before those that it read, and these before those that it looked up.
 
+use backstory_ordering::SmallSort;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,8 +25,8 @@ pub fn page(store: &dyn Store, run: &str) -> Result<Page> {
     let all = files(store, run)?.into_iter();
     let (mut own, mut others): (Vec<FileUse>, Vec<FileUse>) =
         all.partition(|file| ownership.is_own(&file.path));
-    own.sort_by_key(interest);
-    others.sort_by_key(interest);
+    own.sort_small_by_key(interest);
+    others.sort_small_by_key(interest);
     facts.push(Cell::new(
         Tone::Quiet,
         format!(

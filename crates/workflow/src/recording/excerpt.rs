@@ -7,6 +7,7 @@
 //! Absent: derivations and informs, the peers of the run, and the edges to other entities. Only
 //! programs and libraries that an activity executed are always there.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -87,7 +88,7 @@ pub(super) fn children(activities: &[Activity]) -> Vec<Vec<usize>> {
         }
     }
     for children in &mut children {
-        children.sort_by_key(|&child| (activities[child].interval.start, child));
+        children.sort_small_by_key(|&child| (activities[child].interval.start, child));
     }
     children
 }

@@ -4,6 +4,7 @@
 //! Commands that cannot stand alone are joined ([`groups`]). Commands that leave nothing are left
 //! out ([`super::omissions`]).
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
@@ -26,7 +27,7 @@ pub fn steps(
     notes: &mut BTreeSet<String>,
     in_place: &mut BTreeSet<Bytes>,
 ) -> Vec<Step> {
-    parts.sort_by_key(|part| part.start);
+    parts.sort_small_by_key(|part| part.start);
     let mut known = lasting(&parts);
     if leave_out_superseded(&mut parts, &known, notes) {
         known = lasting(&parts);

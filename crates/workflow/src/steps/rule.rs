@@ -4,6 +4,7 @@
 //! that name them, [`STEM`] replaces it. Steps that are then equal are instances of one rule.
 //! Invariant: with its stem put back, each instance is the step as it was.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
@@ -42,7 +43,7 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
         .into_iter()
         .filter(|(_, all)| all.len() > 1)
         .collect();
-    candidates.sort_by_key(|(_, all)| {
+    candidates.sort_small_by_key(|(_, all)| {
         let plain = !all.values().any(|stem| stem.contains('.'));
         let length: usize = all.values().map(String::len).sum();
         std::cmp::Reverse((all.len(), plain, length))
@@ -71,7 +72,7 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
             stems: Vec::new(),
         });
     }
-    rules.sort_by_key(|rule| rule.steps.first().copied());
+    rules.sort_small_by_key(|rule| rule.steps.first().copied());
     unique_names(steps, &mut rules);
     rules
 }

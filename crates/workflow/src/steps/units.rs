@@ -10,6 +10,7 @@
 //!
 //! Invariant: every command can be written as a line of shell that means what was recorded.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
@@ -124,7 +125,7 @@ impl CommandFinder<'_> {
                 waiting.extend(self.below(at));
             }
         }
-        units.sort_by_key(|unit| {
+        units.sort_small_by_key(|unit| {
             (
                 self.recording.activities[unit.root()].interval.start,
                 unit.root(),
@@ -371,7 +372,7 @@ impl CommandFinder<'_> {
         }
         let mut pipes: Vec<_> = pipes.into_iter().collect();
         pipes.retain(|(_, (writers, readers))| !writers.is_empty() && !readers.is_empty());
-        pipes.sort_by_key(|(id, _)| *id);
+        pipes.sort_small_by_key(|(id, _)| *id);
         pipes
     }
 }

@@ -3,6 +3,7 @@
 //! A file that an earlier refined run wrote is no source: the search goes on in that run. The order
 //! of runs is that of their beginnings.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::ops::Range;
@@ -62,7 +63,7 @@ impl<'c> RefinedRuns<'c> {
                 order.push((details.summary.started, run));
             }
         }
-        order.sort_by(|a, b| b.cmp(a));
+        order.sort_small_by(|a, b| b.cmp(a));
         Ok(RefinedRuns {
             current,
             flows: HashMap::new(),
@@ -156,7 +157,7 @@ impl<'c> RefinedRuns<'c> {
             }
         }
         found.sources = sources.into_values().collect();
-        found.possible.sort();
+        found.possible.sort_small();
         found.possible.dedup();
         Ok(Some(found))
     }

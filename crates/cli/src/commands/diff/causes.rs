@@ -3,6 +3,7 @@
 //!
 //! Invariant: every difference is printed or counted.
 
+use backstory_ordering::SmallSort;
 use std::io::{self, Write};
 
 use backstory_comparison::ContentDifference;
@@ -189,7 +190,7 @@ impl Printer<'_> {
         self.heading(heading, out)?;
         let mut causes = self.of(groups[first]);
         // The cause of more outputs comes first, and of two such causes the earlier one.
-        causes.sort_by_key(|&(at, _)| (std::cmp::Reverse(self.explained(at).len()), at));
+        causes.sort_small_by_key(|&(at, _)| (std::cmp::Reverse(self.explained(at).len()), at));
         let most = if self.full { usize::MAX } else { LISTED };
         let mut folded = Vec::new();
         for &(at, cause) in causes.iter().take(most) {
@@ -230,7 +231,7 @@ impl Printer<'_> {
             .filter(|output| output.a.is_some() && output.b.is_some())
             .collect();
         // The result of a build is made last.
-        found.sort_by_key(|output| std::cmp::Reverse(output.at));
+        found.sort_small_by_key(|output| std::cmp::Reverse(output.at));
         if found.iter().any(|output| !output.is_intermediate) {
             found.retain(|output| !output.is_intermediate);
         }

@@ -1,6 +1,7 @@
 //! The outputs that differ, the programs that ended differently, and the last lines of the answer
 //! of `diff`.
 
+use backstory_ordering::SmallSort;
 use std::io::{self, Write};
 
 use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
@@ -63,7 +64,7 @@ impl Printer<'_> {
             std::mem::swap(&mut results, &mut between);
         }
         // The result of a build is made last.
-        results.sort_by_key(|output| std::cmp::Reverse(output.at));
+        results.sort_small_by_key(|output| std::cmp::Reverse(output.at));
         let mut folded = Vec::new();
         if !results.is_empty() {
             self.heading("Outputs that differ", out)?;

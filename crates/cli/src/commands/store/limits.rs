@@ -8,6 +8,7 @@
 //!
 //! Absent: files that an unrecorded program moved. They count as gone.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -242,7 +243,7 @@ fn superfluous(runs: &[WeighedRun], over: u64, day: Option<u64>, until: i64) -> 
         .collect();
     let age = |run: &WeighedRun| until.saturating_sub(run.started).max(0).unsigned_abs();
     let weight = |run: &WeighedRun| u128::from(run.bytes) * u128::from(age(run));
-    candidates.sort_by_key(|&at| (!runs[at].noise, std::cmp::Reverse(weight(&runs[at]))));
+    candidates.sort_small_by_key(|&at| (!runs[at].noise, std::cmp::Reverse(weight(&runs[at]))));
     let mut days: BTreeMap<&str, u64> = BTreeMap::new();
     for run in runs {
         *days.entry(&run.day).or_default() += run.bytes;
@@ -304,7 +305,7 @@ fn large_and_old(current: &CurrentStore, bytes: u64) -> Result<HashSet<Digest>, 
     }
     let mut order: Vec<(Digest, (u64, i64))> = stored.into_iter().collect();
     let age = |time: i64| now.saturating_sub(time).max(0).unsigned_abs();
-    order.sort_by_key(|(digest, (size, time))| {
+    order.sort_small_by_key(|(digest, (size, time))| {
         let weight = u128::from(*size) * u128::from(age(*time));
         (std::cmp::Reverse(weight), *digest)
     });

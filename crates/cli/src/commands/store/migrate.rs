@@ -7,6 +7,7 @@
 //! A database of a server may have runs of other stores. Each run is appended to it, or compared
 //! with the one that is there. An interrupted migration leaves runs, which the next one compares.
 
+use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -191,7 +192,7 @@ fn append(
 /// The runs of a store, in the order in which they were appended.
 fn in_order(store: &dyn Store) -> store::Result<Vec<RunRecord>> {
     let mut runs = store.runs()?;
-    runs.sort_by_key(|run| run.key);
+    runs.sort_small_by_key(|run| run.key);
     Ok(runs)
 }
 
@@ -213,7 +214,7 @@ fn compare(
         let ids = runs.iter().map(|run| run.header.id.as_str());
         let order: HashMap<&str, usize> = ids.zip(0..).collect();
         copies.retain(|copy| order.contains_key(copy.header.id.as_str()));
-        copies.sort_by_key(|copy| order.get(copy.header.id.as_str()));
+        copies.sort_small_by_key(|copy| order.get(copy.header.id.as_str()));
     }
     let ids = |runs: &[RunRecord]| -> Vec<String> {
         runs.iter().map(|run| run.header.id.clone()).collect()

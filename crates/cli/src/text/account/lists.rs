@@ -1,5 +1,6 @@
 //! The other forms of an account: its sources, its packages, all commands, the way to one file.
 
+use backstory_ordering::SmallSort;
 use std::io::{self, Write};
 
 use backstory_account::{Account, Direction, WayStep};
@@ -26,7 +27,7 @@ pub fn inputs(
 ) -> io::Result<()> {
     let commands = account.chain.iter().chain(&account.drivers);
     let mut own: Vec<usize> = commands.flat_map(|&at| account.sources(at)).collect();
-    own.sort_by(|&a, &b| account.files[a].path.cmp(&account.files[b].path));
+    own.sort_small_by(|&a, &b| account.files[a].path.cmp(&account.files[b].path));
     // Several runs know a file that none of them made.
     own.dedup_by(|a, b| account.files[*a].path == account.files[*b].path);
     let tail: Vec<String> = packages
@@ -104,7 +105,7 @@ pub fn package_list(
 /// Writes all commands in the order in which they began.
 pub fn script(account: &Account, sheet: Sheet<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut order = account.chain.clone();
-    order.sort_by_key(|&at| (account.commands[at].start, at));
+    order.sort_small_by_key(|&at| (account.commands[at].start, at));
     let (mut run, mut directory) = (usize::MAX, sheet.here.to_vec());
     for at in order {
         let command = &account.commands[at];

@@ -1,5 +1,6 @@
 //! A step in one or two lines: its command, then what the command does not say.
 
+use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_account::{Account, Command, Direction, Siblings, pattern_text};
@@ -143,7 +144,7 @@ impl<'a> StepWriter<'a> {
             groups.entry((parent(path), ending)).or_default().push(path);
         }
         let mut groups: Vec<Vec<&[u8]>> = groups.into_values().collect();
-        groups.sort_by_key(|group| std::cmp::Reverse(group.len() > 2));
+        groups.sort_small_by_key(|group| std::cmp::Reverse(group.len() > 2));
         let (mut texts, mut named) = (Vec::new(), 0);
         for group in groups {
             let near: Vec<&[u8]> = group

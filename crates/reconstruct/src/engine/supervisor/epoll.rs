@@ -6,6 +6,7 @@ use super::waiting::{Awaited, Ready, WaitTerms};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::ready::{IN, OUT, epoll_events};
+use backstory_ordering::SmallSort;
 use libc::*;
 use std::io;
 
@@ -65,7 +66,7 @@ impl Supervisor {
             .map(|(key, one)| (*key, *one))
             .collect();
         members.retain(|((of, _), _)| *of == set);
-        members.sort_unstable_by_key(|(key, _)| *key);
+        members.sort_small_by_key(|(key, _)| *key);
         // A closed descriptor leaves its sets.
         members.retain(|((_, fd), one)| match one.resource {
             Some(id) => self

@@ -1,5 +1,6 @@
 //! The question of a request about the lineage of a file, and its answer.
 
+use backstory_ordering::SmallSort;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -275,6 +276,6 @@ fn runs(reading: &Reading<'_>, lineage: &Lineage) -> Answer<Vec<RunRow>> {
     for run in lineage.runs() {
         found.push(RunRow::from(&query::facts(reading.store, run)?.summary));
     }
-    found.sort_by(|a, b| a.started.total_cmp(&b.started));
+    found.sort_small_by(|a, b| a.started.total_cmp(&b.started));
     Ok(found)
 }
