@@ -47,9 +47,8 @@ class Client(Scene):
 
     def missing(self) -> str | None:
         lacking = super().missing()
-        if lacking is None and self.name == "requests":
-            if importlib.util.find_spec("requests") is None:
-                return "the Python package requests is not installed"
+        if lacking is None and self.name == "requests" and importlib.util.find_spec("requests") is None:
+            return "the Python package requests is not installed"
         return lacking
 
     def prepare(self, top: Path, rng: random.Random) -> str:
