@@ -174,7 +174,7 @@ FAILURES: tuple[type[BaseException], ...] = (
     RuntimeError,
     subprocess.SubprocessError,
 )
-"""What a case that cannot be recorded raises."""
+"""The exceptions of a case that cannot be recorded."""
 
 
 def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
