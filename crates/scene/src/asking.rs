@@ -3,7 +3,7 @@
 //! In: a store and its directory. Out: a scene with the newest incidents. Reads the deep log of a
 //! run where it has one, and otherwise its graph.
 
-use backstory_deep::DeepLog;
+use backstory_deep::{DeepLog, Request};
 use backstory_eventlog::event::Time;
 use backstory_ordering::SmallSort;
 use backstory_query as query;
@@ -227,11 +227,7 @@ impl<'s> Telling<'s> {
             if let Some(mut run) = self.deep_run(record)? {
                 run.requests = run.log.requests();
                 let found = with_peer(&run.requests, peer);
-                let meant = found
-                    .into_iter()
-                    .map(|request| served(&run, request))
-                    .collect();
-                self.add_meant(&run, meant)?;
+                self.add_served(&run, found)?;
                 continue;
             }
             let contacts = query::peers(self.store, &record.header.id)?;
@@ -256,11 +252,7 @@ impl<'s> Telling<'s> {
             if let Some(mut run) = self.deep_run(record)? {
                 run.requests = run.log.requests();
                 let found = at_moment(&run.log, &run.requests, moment);
-                let meant = found
-                    .into_iter()
-                    .map(|request| served(&run, request))
-                    .collect();
-                self.add_meant(&run, meant)?;
+                self.add_served(&run, found)?;
                 continue;
             }
             for contact in query::peers(self.store, &record.header.id)? {
@@ -271,6 +263,11 @@ impl<'s> Telling<'s> {
             }
         }
         Ok(())
+    }
+
+    fn add_served(&mut self, run: &DeepRun<'_>, found: Vec<&Request>) -> Result<()> {
+        let meant = found.into_iter().map(|request| served(run, request));
+        self.add_meant(run, meant.collect())
     }
 
     fn add_meant(&mut self, run: &DeepRun<'_>, mut meant: Vec<Meant>) -> Result<()> {

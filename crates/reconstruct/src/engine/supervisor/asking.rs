@@ -1,6 +1,6 @@
 //! Calls that ask the kernel for something: they get the recorded result.
 
-use super::native::{STAT, STATX};
+use super::native::{STAT, STATX, StatusLayout};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{CallObject, RecordedResult, ResultKey};
@@ -120,6 +120,17 @@ impl Supervisor {
         let Some((mode, size)) = self.native_status(call, AT_FDCWD, &path, follows) else {
             return Ok(Response::Continue);
         };
+        self.reply_if_alike(call, index, path, (layout, mode, size))
+    }
+
+    /// The recorded result, if it describes a file of the same mode and size as is there now.
+    fn reply_if_alike(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        path: Vec<u8>,
+        (layout, mode, size): (StatusLayout, u32, i64),
+    ) -> io::Result<Response> {
         let result = self.recorded(call, index, CallObject::Path(path));
         let same = result.filter(|result| {
             let bytes = result.entered.first();
@@ -144,12 +155,7 @@ impl Supervisor {
         let Some((mode, size)) = self.native_status(call, call.int(0), b"", true) else {
             return Ok(Response::Continue);
         };
-        let result = self.recorded(call, index, CallObject::Path(path));
-        let same = result.filter(|result| {
-            let bytes = result.entered.first();
-            result.value == 0 && bytes.is_some_and(|bytes| layout.describes(bytes, mode, size))
-        });
-        self.reply(call, same)
+        self.reply_if_alike(call, index, path, (layout, mode, size))
     }
 
     fn recorded(
