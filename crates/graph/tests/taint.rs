@@ -220,3 +220,29 @@ proptest! {
         prop_assert_eq!(format!("{one:?}"), format!("{two:?}"));
     }
 }
+
+/// The history of a copy of a static program that reads a file between its birth and its exec. The
+/// next program has a recorder, which sees no use of the descriptor.
+#[test]
+fn a_copy_of_a_static_program_can_have_read_the_files_that_its_exec_keeps_open() {
+    let manner = Manner {
+        settled: false,
+        idents: false,
+        births: false,
+    };
+    let (a, b, rdwr) = (0, 1, common::RDWR);
+    let steps = [
+        Step::Exec(0, true),
+        Step::Open(0, a, rdwr),
+        Step::Fork(0),
+        Step::Fork(0),
+        Step::Open(2, b, rdwr),
+        Step::Read(2, 1),
+        Step::Write(2, 0),
+        Step::Read(1, 0),
+        Step::Exec(1, false),
+    ];
+    let world = World::run(manner, &steps);
+    assert_eq!(world.memories[&(3, 0)], BTreeSet::from([0, 1]));
+    sound(&world).unwrap();
+}

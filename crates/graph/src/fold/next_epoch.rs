@@ -84,10 +84,39 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let command = self.processes.get(&call.pid).is_some_and(|p| p.command);
         if command || !epoch.edges.iter().any(own) {
-            epoch.run(program.path, program.argv, program.env, call);
+            if !epoch.recorded && !command {
+                self.used_before_exec(call)?;
+            }
+            if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
+                epoch.run(program.path, program.argv, program.env, call);
+            }
             return Ok(call.epoch);
         }
         self.next_epoch(call, program)
+    }
+
+    /// Adds the possible uses of the descriptors that stay open over the exec. No recorder ran in
+    /// the process so far, but the next program may have one. The last release of a descriptor then
+    /// counts only the uses that this recorder saw.
+    fn used_before_exec(&mut self, call: CallContext) -> Result<(), S::Error> {
+        let Some(process) = self.processes.get(&call.pid) else {
+            return Ok(());
+        };
+        let held: Vec<(i32, Descriptor)> = process
+            .descriptors
+            .iter()
+            .map(|(&fd, held)| (fd, held.clone()))
+            .collect();
+        for (fd, held) in held {
+            if let Some(what) = held.what.clone() {
+                let call = CallContext {
+                    via: what.via,
+                    ..call
+                };
+                self.can_have_moved_data(call, fd, &held, &what)?;
+            }
+        }
+        Ok(())
     }
 
     /// The versions to which the process still holds descriptors after the exec.

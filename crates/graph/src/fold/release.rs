@@ -60,43 +60,40 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if what.looked {
             self.release_looked(call, &held, &what)?;
         }
-        if what.reads
-            && let Some((start, certainty)) =
-                self.can_have(epoch, fd, &held, &what, held.read, !what.writes)
-        {
-            let interval = Interval {
-                start,
-                end: time.max(start),
-            };
-            self.spread(
-                call,
-                what.source,
-                held.source_from,
-                held.path,
-                Relation::Read,
-                interval,
-                certainty,
-            )?;
-        }
-        if what.writes
-            && let Some((start, certainty)) =
-                self.can_have(epoch, fd, &held, &what, held.written, false)
-        {
-            let interval = Interval {
-                start,
-                end: time.max(start),
-            };
-            self.spread(
-                call,
-                what.target,
-                held.target_from,
-                held.path,
-                Relation::Write,
-                interval,
-                certainty,
-            )?;
-        }
+        self.can_have_moved_data(call, fd, &held, &what)?;
         self.let_go(&what, time, ident)
+    }
+
+    /// Adds edges to every version that the epoch can have read or written through a descriptor
+    /// until `call.time`.
+    pub(super) fn can_have_moved_data(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        held: &Descriptor,
+        what: &OpenFile,
+    ) -> Result<(), S::Error> {
+        let reads = (Relation::Read, what.source, held.source_from, held.read);
+        let writes = (Relation::Write, what.target, held.target_from, held.written);
+        let only_reads = what.reads && !what.writes;
+        for (can, (relation, object, first, seen), only) in [
+            (what.reads, reads, only_reads),
+            (what.writes, writes, false),
+        ] {
+            if can
+                && let Some((start, certainty)) =
+                    self.can_have(call.epoch, fd, held, what, seen, only)
+            {
+                let interval = Interval {
+                    start,
+                    end: call.time.max(start),
+                };
+                self.spread(
+                    call, object, first, held.path, relation, interval, certainty,
+                )?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn let_go(
