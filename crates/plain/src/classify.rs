@@ -1,0 +1,288 @@
+//! Says for a program whether it is plain, and why not.
+
+use crate::cache::LibraryCache;
+use crate::elf::{Damaged, Object, is_wide};
+use crate::instructions::{Entry, find_entry};
+use crate::symbols::is_unseen;
+use backstory_files::{executable, regular};
+use rustix::fs::fgetxattr;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The releases of glibc whose inner calls were compared with the lists in [`crate::symbols`].
+pub const KNOWN_RELEASES: &[&str] = &["2.36"];
+
+/// The loader of every plain program.
+const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2";
+/// The name by which libraries need that loader.
+const LOADER_NAME: &[u8] = b"ld-linux-x86-64.so.2";
+const C_LIBRARY: &[u8] = b"libc.so.6";
+/// Libraries of glibc whose functions are chosen by the processor. The choice makes no call.
+const CHOOSES_BY_PROCESSOR: &[&[u8]] = &[b"libm.so.6", b"libmvec.so.1"];
+/// Bytes of the largest file that is read.
+const LARGEST: u64 = 512 << 20;
+/// Most libraries of a program.
+const MOST_LIBRARIES: usize = 1000;
+/// Scripts whose interpreter is a script: as deep as the kernel goes.
+const DEEPEST_SCRIPT: u32 = 5;
+
+/// The result for a program.
+pub type Verdict = Result<(), NotPlain>;
+
+/// Why a program is not plain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotPlain {
+    /// The file cannot be opened, is too large, or is no regular file.
+    #[error("{} cannot be read", .0.display())]
+    Unreadable(PathBuf),
+    /// Neither a script nor a 64-bit program of x86-64.
+    #[error("{} is no program of x86-64", .0.display())]
+    Foreign(PathBuf),
+    /// The file contradicts itself.
+    #[error("{}: {damage}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The part of it.
+        damage: Damaged,
+    },
+    /// No loader, or another one than glibc's.
+    #[error("{} is not loaded by glibc's loader", .0.display())]
+    OtherLoader(PathBuf),
+    /// Executing it gives privileges: a set-id bit, or capabilities.
+    #[error("{} gains privileges", .0.display())]
+    Privileged(PathBuf),
+    /// It enters the kernel by itself, or perhaps so.
+    #[error("{} enters the kernel by itself ({entry:?})", path.display())]
+    EntersKernel {
+        /// The program or library.
+        path: PathBuf,
+        /// Where.
+        entry: Entry,
+    },
+    /// Code of it runs before the recorder's constructor.
+    #[error("{} runs code before any constructor", .0.display())]
+    EarlyCode(PathBuf),
+    /// The loader looks into directories for a library, or loads files that it does not need.
+    #[error("the loader searches directories for {}", .0.display())]
+    Search(PathBuf),
+    /// It calls a function that makes calls inside libc.
+    #[error("{} uses {function}", path.display())]
+    Unseen {
+        /// The program or library.
+        path: PathBuf,
+        /// The function.
+        function: String,
+    },
+    /// Another glibc than those that are known.
+    #[error("{} is of an unknown release", .0.display())]
+    UnknownLibrary(PathBuf),
+}
+
+/// The names of the libraries that a file needs.
+type Needed = Vec<Vec<u8>>;
+
+/// Classifies programs, and remembers what it found out about their libraries.
+#[derive(Debug, Default)]
+pub struct Classifier {
+    cache: LibraryCache,
+    libraries: HashMap<PathBuf, Result<Needed, NotPlain>>,
+    loader: Option<Verdict>,
+}
+
+impl Classifier {
+    /// For the libraries of this cache.
+    pub fn new(cache: LibraryCache) -> Classifier {
+        Classifier {
+            cache,
+            ..Classifier::default()
+        }
+    }
+
+    /// For the libraries of this machine. `None`: the loader's cache cannot be read, or the loader
+    /// loads further libraries into every program (`/etc/ld.so.preload`).
+    pub fn of_machine() -> Option<Classifier> {
+        let preloads = Path::new("/etc/ld.so.preload").symlink_metadata();
+        let cache = LibraryCache::parse(&regular::read("/etc/ld.so.cache").ok()?)?;
+        preloads.is_err().then(|| Classifier::new(cache))
+    }
+
+    /// Classifies the program that executing `path` would run: of a script, its interpreter.
+    ///
+    /// # Errors
+    /// The first reason why it is not plain.
+    pub fn program(&mut self, path: &Path) -> Verdict {
+        let mut path = path.to_owned();
+        for _ in 0..DEEPEST_SCRIPT {
+            let file = read(&path)?;
+            if !file.starts_with(b"#!") {
+                return self.executable(&path, &file);
+            }
+            let head = &file[..file.len().min(executable::HEAD)];
+            let name =
+                executable::interpreter(head).ok_or_else(|| NotPlain::Foreign(path.clone()))?;
+            path = PathBuf::from(OsStr::from_bytes(name));
+            if !path.is_absolute() {
+                return Err(NotPlain::Foreign(path));
+            }
+        }
+        Err(NotPlain::Foreign(path))
+    }
+
+    fn executable(&mut self, path: &Path, file: &[u8]) -> Verdict {
+        let object = parse(path, file)?;
+        if object.interpreter != Some(LOADER) {
+            return Err(NotPlain::OtherLoader(path.to_owned()));
+        }
+        if !begins_as_usual(&object) {
+            return Err(NotPlain::EarlyCode(path.to_owned()));
+        }
+        self.check_loader()?;
+        let mut queue = VecDeque::from(needed(path, &object)?);
+        let mut met: BTreeSet<Vec<u8>> = queue.iter().cloned().collect();
+        while let Some(name) = queue.pop_front() {
+            if name == LOADER_NAME {
+                continue;
+            }
+            let paths = self.cache.paths(&name).to_vec();
+            if paths.is_empty() || name.contains(&b'/') || met.len() > MOST_LIBRARIES {
+                let name = PathBuf::from(OsStr::from_bytes(&name));
+                return Err(NotPlain::Search(name));
+            }
+            for path in paths {
+                let path = PathBuf::from(OsStr::from_bytes(&path));
+                for name in self.library(&path)? {
+                    if met.insert(name.clone()) {
+                        queue.push_back(name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Classifies a library alone, and returns what it needs.
+    ///
+    /// # Errors
+    /// The first reason why it is not plain.
+    pub fn library(&mut self, path: &Path) -> Result<Needed, NotPlain> {
+        if let Some(known) = self.libraries.get(path) {
+            return known.clone();
+        }
+        let found = read(path).and_then(|file| {
+            let object = parse(path, &file)?;
+            match object.soname {
+                Some(C_LIBRARY) => known_release(path, &file).map(|()| Vec::new()),
+                _ => needed(path, &object),
+            }
+        });
+        self.libraries.insert(path.to_owned(), found.clone());
+        found
+    }
+
+    fn check_loader(&mut self) -> Verdict {
+        let check = || {
+            let path = Path::new(OsStr::from_bytes(LOADER));
+            known_release(path, &read(path)?)
+        };
+        self.loader.get_or_insert_with(check).clone()
+    }
+}
+
+/// Reads a file that gives no privilege.
+fn read(path: &Path) -> Result<Vec<u8>, NotPlain> {
+    let unreadable = || NotPlain::Unreadable(path.to_owned());
+    let mut file = regular::open(path).map_err(|_| unreadable())?;
+    let meta = file.metadata().map_err(|_| unreadable())?;
+    if meta.len() > LARGEST {
+        return Err(unreadable());
+    }
+    if meta.mode() & 0o6000 != 0 || has_capabilities(&file) {
+        return Err(NotPlain::Privileged(path.to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let limit = file.by_ref().take(LARGEST);
+    { limit }
+        .read_to_end(&mut bytes)
+        .map_err(|_| unreadable())?;
+    Ok(bytes)
+}
+
+fn has_capabilities(file: &File) -> bool {
+    fgetxattr(file, "security.capability", &mut [0u8; 64][..]).is_ok_and(|length| length > 0)
+}
+
+fn parse<'a>(path: &Path, file: &'a [u8]) -> Result<Object<'a>, NotPlain> {
+    if !is_wide(file) {
+        return Err(NotPlain::Foreign(path.to_owned()));
+    }
+    Object::parse(file).map_err(|damage| NotPlain::Damaged {
+        path: path.to_owned(),
+        damage,
+    })
+}
+
+/// Checks one file, and returns the libraries that it needs.
+fn needed(path: &Path, object: &Object<'_>) -> Result<Needed, NotPlain> {
+    let chooses = object
+        .soname
+        .is_some_and(|name| CHOOSES_BY_PROCESSOR.contains(&name));
+    if object.has_early_code && !chooses {
+        return Err(NotPlain::EarlyCode(path.to_owned()));
+    }
+    if object.has_run_path || object.has_filter {
+        return Err(NotPlain::Search(path.to_owned()));
+    }
+    if let Some(name) = object.imports.iter().find(|name| is_unseen(name)) {
+        return Err(NotPlain::Unseen {
+            path: path.to_owned(),
+            function: String::from_utf8_lossy(name).into_owned(),
+        });
+    }
+    match find_entry(object) {
+        Some(entry) => Err(NotPlain::EntersKernel {
+            path: path.to_owned(),
+            entry,
+        }),
+        None => Ok(object.needed.iter().map(|name| name.to_vec()).collect()),
+    }
+}
+
+/// True if the program begins with the start code of glibc, which calls `__libc_start_main`.
+fn begins_as_usual(object: &Object<'_>) -> bool {
+    /// Longest start code.
+    const START: u64 = 0x26;
+    let Some(code) = object.at(object.entry, START) else {
+        return false;
+    };
+    let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+    // xor %ebp,%ebp; mov %rdx,%r9; pop %rsi; mov %rsp,%rdx; and $-16,%rsp; push %rax; push %rsp
+    let begins = [
+        0x31, 0xed, 0x49, 0x89, 0xd1, 0x5e, 0x48, 0x89, 0xe2, 0x48, 0x83, 0xe4, 0xf0, 0x50, 0x54,
+    ];
+    let imports = |name: &[u8]| object.imports.contains(&name);
+    code.starts_with(&begins) && imports(b"__libc_start_main")
+}
+
+/// Checks that glibc's own file is of a known release, by the text that it prints when executed.
+fn known_release(path: &Path, file: &[u8]) -> Verdict {
+    const TEXT: &[u8] = b" stable release version ";
+    let mut texts = file.windows(TEXT.len()).enumerate();
+    let release = texts.find(|(_, text)| *text == TEXT).and_then(|(at, _)| {
+        let rest = &file[at + TEXT.len()..];
+        let end = rest
+            .iter()
+            .position(|b| !b.is_ascii_digit() && *b != b'.')?;
+        std::str::from_utf8(&rest[..end]).ok()
+    });
+    match release.map(|text| text.trim_end_matches('.')) {
+        Some(release) if KNOWN_RELEASES.contains(&release) => Ok(()),
+        _ => Err(NotPlain::UnknownLibrary(path.to_owned())),
+    }
+}

@@ -1,0 +1,73 @@
+//! Finds the instructions that enter the kernel: `syscall`, `sysenter` and `int 0x80`.
+//!
+//! The bytes of such an instruction also occur inside of other instructions, in numbers and
+//! offsets. So the function around each occurrence is decoded from its start.
+//!
+//! Absent on purpose: code that jumps into the middle of an instruction. A program can evade a
+//! record on purpose (`docs/limits.md`).
+
+use crate::elf::Object;
+use iced_x86::{Code, Decoder, DecoderOptions};
+
+/// Most occurrences that are looked at in one file. The largest compiler has some hundred.
+const MOST: usize = 20_000;
+/// Most bytes that are decoded for one occurrence: no known function is longer.
+const LONGEST_FUNCTION: u64 = 4 << 20;
+/// Most bytes that are decoded for one file.
+const MOST_DECODED: u64 = 1 << 30;
+
+/// How a program could enter the kernel by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// An instruction at this address enters the kernel.
+    At(u64),
+    /// The bytes of such an instruction are at this address, and the code around them is unknown.
+    Perhaps(u64),
+}
+
+/// Finds the first instruction that enters the kernel. `None`: no such instruction exists.
+pub fn find_entry(object: &Object<'_>) -> Option<Entry> {
+    let mut decoded = 0;
+    let mut looked_at = 0;
+    for segment in object.segments.iter().filter(|s| s.executable) {
+        let pairs = segment.bytes.windows(2).enumerate();
+        let found = pairs.filter(|(_, pair)| matches!(pair, [0x0f, 0x05 | 0x34] | [0xcd, 0x80]));
+        for (at, _) in found {
+            let address = segment.address.wrapping_add(at as u64);
+            looked_at += 1;
+            if looked_at > MOST {
+                return Some(Entry::Perhaps(address));
+            }
+            match is_instruction(object, address, &mut decoded) {
+                Some(false) => {}
+                Some(true) => return Some(Entry::At(address)),
+                None => return Some(Entry::Perhaps(address)),
+            }
+        }
+    }
+    None
+}
+
+/// Whether an instruction that enters the kernel begins at an address. `None`: unknown.
+fn is_instruction(object: &Object<'_>, address: u64, decoded: &mut u64) -> Option<bool> {
+    let (start, bytes) = object.function_around(address)?;
+    let length = address.checked_sub(start)?;
+    *decoded += length;
+    if length > LONGEST_FUNCTION || *decoded > MOST_DECODED {
+        return None;
+    }
+    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+    while decoder.can_decode() && decoder.ip() <= address {
+        let instruction = decoder.decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        // A prefix may stand before the two bytes.
+        let enters = matches!(instruction.code(), Code::Syscall | Code::Sysenter)
+            || instruction.code() == Code::Int_imm8 && instruction.immediate8() == 0x80;
+        if enters && (instruction.ip()..instruction.next_ip()).contains(&address) {
+            return Some(true);
+        }
+    }
+    Some(false)
+}

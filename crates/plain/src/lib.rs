@@ -1,0 +1,30 @@
+//! Whether a program makes its system calls through the C library alone.
+//!
+//! In: the path of an executable file, and the loader's cache. Out: a [`Verdict`]. For a *plain*
+//! program, the recorder sees every call that the guard would be notified of, so it needs no filter
+//! (`docs/design/guard-auto.md`).
+//!
+//! A program is plain if all of this holds:
+//!
+//! - Its loader is glibc's, of a release whose inner calls are known ([`KNOWN_RELEASES`]).
+//! - It and its libraries contain no instruction that enters the kernel.
+//! - The loader finds every library in its cache, so it looks for none in vain.
+//! - No code of it runs before the recorder's constructor.
+//! - It imports no function that makes a watched call inside libc ([`symbols`]).
+//!
+//! Invariants:
+//!
+//! - Anything unclear is not plain. A damaged file is unclear.
+//! - The time is bounded: by the size of a file, and by the number of libraries.
+//!
+//! Absent on purpose: what follows from a verdict, and programs that load code while they run.
+
+pub mod cache;
+mod classify;
+mod elf;
+mod instructions;
+pub mod symbols;
+
+pub use classify::{Classifier, KNOWN_RELEASES, NotPlain, Verdict};
+pub use elf::{Damaged, Object, Segment};
+pub use instructions::{Entry, find_entry};
