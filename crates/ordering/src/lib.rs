@@ -1,4 +1,4 @@
-//! Sorts short lists with little code.
+//! Sorts and collects short lists with little code.
 //!
 //! In: a slice. Out: the same slice in order. The standard library's sort is compiled once for each
 //! type and comparison, and takes about 6 kB each time. This one sorts the positions instead, so
@@ -24,6 +24,22 @@ pub trait SmallSort<T> {
 
     /// Sorts by a key, which is computed for each comparison.
     fn sort_small_by_key<K: Ord>(&mut self, key: impl FnMut(&T) -> K);
+}
+
+/// Collects into ordered sets and maps with little code.
+///
+/// The standard library's `collect` sorts the elements first, with a sort for each type.
+pub trait SmallCollect: IntoIterator {
+    /// The elements, inserted one by one. Of equal keys, the last one's value stays.
+    fn into_tree<C: Default + Extend<Self::Item>>(self) -> C;
+}
+
+impl<I: IntoIterator> SmallCollect for I {
+    fn into_tree<C: Default + Extend<I::Item>>(self) -> C {
+        let mut tree = C::default();
+        tree.extend(self);
+        tree
+    }
 }
 
 impl<T> SmallSort<T> for [T] {
