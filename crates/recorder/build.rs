@@ -7,6 +7,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -70,6 +71,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "shape.c",
     "sleds.c",
     "record.c",
+    "result.c",
     "sandbox.c",
     "sanitizer.c",
     "stat.c",
@@ -77,6 +79,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "streams.c",
     "symbols.c",
     "text.c",
+    "values.c",
 ];
 
 const LINK: &[&str] = &[
@@ -119,9 +122,12 @@ fn main() {
     let defined = ["-DBS_FUNCTIONS"];
     let to = out.join("functions.so");
     library(&to, &functions, &defined, &include, &script);
+    compress(&to);
     let deep = [plain, sources(&source.join("deep"))].concat();
     let defined = ["-DBS_DEEP"];
-    library(&out.join("deep.so"), &deep, &defined, &include, &script);
+    let to = out.join("deep.so");
+    library(&to, &deep, &defined, &include, &script);
+    compress(&to);
 
     let empty = out.join("empty.c");
     write(&empty, "");
@@ -170,6 +176,16 @@ fn library(to: &Path, files: &[PathBuf], defined: &[&str], include: &Path, scrip
         .arg("-o")
         .arg(to)
         .args(&built));
+}
+
+/// Writes a file as gzip beside it. Equal files give equal bytes.
+fn compress(file: &Path) {
+    let content = fs::read(file).unwrap_or_else(|e| panic!("can't read {}: {e}", file.display()));
+    let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let written = to.write_all(&content).and_then(|()| to.finish());
+    let packed = file.with_extension("so.gz");
+    let done = written.and_then(|bytes| fs::write(&packed, bytes));
+    done.unwrap_or_else(|e| panic!("can't write {}: {e}", packed.display()));
 }
 
 fn need(name: &str) -> OsString {

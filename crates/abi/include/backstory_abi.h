@@ -341,7 +341,11 @@ struct bs_function_table {
     uint32_t sled_count;
     /* The number of a function is this one plus its offset in the code. */
     uint32_t first;
-    uint32_t pad;
+    uint32_t signature_count; /* 0 without `--arguments` */
+    uint64_t signatures;      /* offset of the signatures, sorted by number */
+    uint64_t values;          /* offset of the values */
+    uint64_t places;          /* offset of the places */
+    uint64_t names;           /* offset of the names, each with its NUL */
 };
 #define BS_FUNCTIONS_MAGIC 0x736e6f6974636e66ull /* "fnctions" */
 
@@ -350,6 +354,44 @@ struct bs_sled {
     uint64_t address;
     uint32_t number; /* of the function */
     uint32_t kind;   /* as in the compiler's table: 0 entry, 1 exit, 2 jump to a function */
+};
+
+/* The parameters of a function, and its result. */
+struct bs_signature {
+    uint32_t number; /* of the function */
+    uint16_t count;  /* parameters */
+    uint16_t result; /* 1: a value for the result follows the parameters */
+    uint32_t first;  /* index of the first value */
+};
+
+/* A value: a parameter, a result, the target of a pointer, or a member of a structure. */
+struct bs_value {
+    uint8_t kind;   /* see below */
+    uint8_t size;   /* bytes, of a number or a structure */
+    uint8_t count;  /* members of a structure; 1 if a pointer has a target */
+    uint8_t places; /* of a parameter. Of a result: 1 if it is in a vector register */
+    int32_t offset; /* of a member, from the structure's beginning */
+    uint32_t name;  /* offset among the names */
+    uint32_t first; /* index of the target or of the first member */
+    uint32_t place; /* index of the parameter's first place */
+};
+enum {
+    BS_VALUE_UNKNOWN = 0,
+    BS_VALUE_SIGNED = 1,
+    BS_VALUE_UNSIGNED = 2,
+    BS_VALUE_FLOAT = 3,
+    BS_VALUE_TEXT = 4, /* a pointer to characters */
+    BS_VALUE_POINTER = 5,
+    BS_VALUE_STRUCTURE = 6
+};
+
+/* The place of a parameter while the function is in a part of its code. */
+struct bs_place {
+    uint32_t from, to; /* offsets in the file's code; both 0: where the function begins */
+    uint8_t base;      /* a register, by DWARF's number: 0 to 15 general, 17 to 32 vectors */
+    uint8_t memory;    /* 1: in memory, at the register's content plus `offset` */
+    uint16_t pad;
+    int32_t offset;
 };
 
 /*
@@ -493,7 +535,11 @@ struct bs_sled {
       "it is in ('': unknown)") \
     X(CALLS, 101, 0, \
       "the thread's calls of functions up to its next record; aux bytes of words follow, see " \
-      "BS_CALLS_CALL")
+      "BS_CALLS_CALL") \
+    X(VALUES, 102, 9, \
+      "fd a function: arg 0 the arguments of its last call in this thread, arg 1 its result; " \
+      "each " \
+      "as NAME=VALUE; aux as in ARGS")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -563,7 +609,10 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
 _Static_assert(sizeof(struct bs_deep_record) == 48, "deep record");
-_Static_assert(sizeof(struct bs_function_table) == 64, "table of functions");
+_Static_assert(sizeof(struct bs_function_table) == 96, "table of functions");
+_Static_assert(sizeof(struct bs_signature) == 12, "parameters of a function");
+_Static_assert(sizeof(struct bs_value) == 20, "value");
+_Static_assert(sizeof(struct bs_place) == 16, "place of a parameter");
 _Static_assert(sizeof(struct bs_arena) <= BS_ARENA_LOG, "arena header");
 
 #endif

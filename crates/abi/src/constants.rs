@@ -85,6 +85,20 @@ pub const CALLS_RETURN: u32 = 0x8000_0000;
 pub const CALLS_TIME: u32 = 0x3fff_ffff;
 /// In the number of a function: an interpreter runs it.
 pub const FUNCTION_INTERPRETED: u32 = 0x8000_0000;
+/// Kind of a value: its type is not supported.
+pub const VALUE_UNKNOWN: u8 = 0;
+/// Kind of a value: an integer with a sign.
+pub const VALUE_SIGNED: u8 = 1;
+/// Kind of a value: an integer without a sign.
+pub const VALUE_UNSIGNED: u8 = 2;
+/// Kind of a value: a floating-point number.
+pub const VALUE_FLOAT: u8 = 3;
+/// Kind of a value: a pointer to characters.
+pub const VALUE_TEXT: u8 = 4;
+/// Kind of a value: another pointer.
+pub const VALUE_POINTER: u8 = 5;
+/// Kind of a value: a structure, to which a pointer leads.
+pub const VALUE_STRUCTURE: u8 = 6;
 
 /// `MAGIC_PRESERVE`: the caller writes to the file in place, and does not read it.
 pub const CHANGE_WRITE: u32 = 1;

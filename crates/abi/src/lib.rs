@@ -18,4 +18,7 @@ mod structs;
 
 pub use constants::*;
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
-pub use structs::{Arena, CallerIds, Chunk, DeepRecord, DeepSection, FunctionTable, Record, Sled};
+pub use structs::{
+    Arena, CallerIds, Chunk, DeepRecord, DeepSection, FunctionTable, Place, Record, Signature,
+    Sled, Value,
+};

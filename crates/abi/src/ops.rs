@@ -94,6 +94,7 @@ ops! {
     DESCRIBED 99 2
     FUNCTION 100 2
     CALLS 101 0
+    VALUES 102 9
 }
 
 const LAST: usize = 128;

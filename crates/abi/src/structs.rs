@@ -178,8 +178,16 @@ pub struct FunctionTable {
     pub sled_count: u32,
     /// The number of a function is this one and its offset in the code.
     pub first: u32,
-    /// Padding.
-    pub pad: u32,
+    /// Number of signatures. 0 if arguments are not recorded.
+    pub signature_count: u32,
+    /// Offset of the signatures, sorted by number.
+    pub signatures: u64,
+    /// Offset of the values.
+    pub values: u64,
+    /// Offset of the places.
+    pub places: u64,
+    /// Offset of the names.
+    pub names: u64,
 }
 
 impl FunctionTable {
@@ -191,9 +199,17 @@ impl FunctionTable {
         let long = [
             self.magic, self.bytes, self.low, self.size, self.bits, self.sleds,
         ];
-        let short = [self.count, self.sled_count, self.first, self.pad];
+        let short = [
+            self.count,
+            self.sled_count,
+            self.first,
+            self.signature_count,
+        ];
+        let more = [self.signatures, self.values, self.places, self.names];
         let long = long.iter().flat_map(|field| field.to_le_bytes());
+        let more = more.iter().flat_map(|field| field.to_le_bytes());
         long.chain(short.iter().flat_map(|field| field.to_le_bytes()))
+            .chain(more)
             .collect()
     }
 }
@@ -218,5 +234,88 @@ impl Sled {
         bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
         bytes[12..].copy_from_slice(&self.kind.to_le_bytes());
         bytes
+    }
+}
+
+/// The parameters of a function, and its result (`bs_signature`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Signature {
+    /// The number of the function.
+    pub number: u32,
+    /// Number of parameters.
+    pub count: u16,
+    /// 1 if a value for the result follows the parameters.
+    pub result: u16,
+    /// Index of the first value.
+    pub first: u32,
+}
+
+impl Signature {
+    /// The bytes of the structure.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (number, first) = (self.number.to_le_bytes(), self.first.to_le_bytes());
+        let halves = [self.count.to_le_bytes(), self.result.to_le_bytes()].concat();
+        [&number[..], &halves, &first].concat()
+    }
+}
+
+/// A parameter, a result, the target of a pointer, or a member of a structure (`bs_value`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Value {
+    /// [`crate::VALUE_SIGNED`] and its like.
+    pub kind: u8,
+    /// Bytes, of a number or a structure.
+    pub size: u8,
+    /// Members of a structure; 1 if a pointer has a target.
+    pub count: u8,
+    /// Number of places of a parameter. Of a result: 1 if it is in a vector register.
+    pub places: u8,
+    /// Of a member, from the structure's beginning.
+    pub offset: i32,
+    /// Offset among the names.
+    pub name: u32,
+    /// Index of the target or of the first member.
+    pub first: u32,
+    /// Index of the parameter's first place.
+    pub place: u32,
+}
+
+impl Value {
+    /// The bytes of the structure.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let short = [self.kind, self.size, self.count, self.places];
+        let long = [self.name, self.first, self.place];
+        let long = long.iter().flat_map(|field| field.to_le_bytes());
+        let offset = self.offset.to_le_bytes();
+        short.into_iter().chain(offset).chain(long).collect()
+    }
+}
+
+/// The place of a parameter while the function is in a part of its code (`bs_place`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Where the part begins: an offset in the file's code.
+    pub from: u32,
+    /// Where the part ends. 0: the place is valid where the function begins.
+    pub to: u32,
+    /// The register, by DWARF's number.
+    pub base: u8,
+    /// 1: in memory, at the register's content plus `offset`.
+    pub memory: u8,
+    /// Padding.
+    pub pad: u16,
+    /// See `memory`.
+    pub offset: i32,
+}
+
+impl Place {
+    /// The bytes of the structure.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let range = [self.from.to_le_bytes(), self.to.to_le_bytes()].concat();
+        let base = [self.base, self.memory, 0, 0];
+        [&range[..], &base, &self.offset.to_le_bytes()].concat()
     }
 }

@@ -51,6 +51,9 @@ static void constants(void)
     NUMBER(BS_MAGIC_LINE), TEXT(BS_LINE_MARK);
     NUMBER(BS_MAGIC_FUNCTIONS), NUMBER(BS_FUNCTIONS_MAGIC), NUMBER(BS_CALLS_CALL),
         NUMBER(BS_CALLS_RETURN), NUMBER(BS_CALLS_TIME), NUMBER(BS_FUNCTION_INTERPRETED);
+    NUMBER(BS_VALUE_UNKNOWN), NUMBER(BS_VALUE_SIGNED), NUMBER(BS_VALUE_UNSIGNED),
+        NUMBER(BS_VALUE_FLOAT), NUMBER(BS_VALUE_TEXT), NUMBER(BS_VALUE_POINTER),
+        NUMBER(BS_VALUE_STRUCTURE);
     NUMBER(BS_CHANGE_WRITE), NUMBER(BS_CHANGE_PART), NUMBER(BS_CHANGE_UPDATE),
         NUMBER(BS_CHANGE_REMOVE), NUMBER(BS_CHANGE_NAME);
     NUMBER(BS_CHANGE_KIND), NUMBER(BS_CHANGE_ITSELF);
@@ -105,7 +108,16 @@ static void structures(void)
         FIELD(bs_function_table, size), FIELD(bs_function_table, bits),
         FIELD(bs_function_table, sleds), FIELD(bs_function_table, count),
         FIELD(bs_function_table, sled_count), FIELD(bs_function_table, first),
-        FIELD(bs_function_table, pad);
+        FIELD(bs_function_table, signature_count), FIELD(bs_function_table, signatures),
+        FIELD(bs_function_table, values), FIELD(bs_function_table, places),
+        FIELD(bs_function_table, names);
+    SIZE(bs_signature), FIELD(bs_signature, number), FIELD(bs_signature, count),
+        FIELD(bs_signature, result), FIELD(bs_signature, first);
+    SIZE(bs_value), FIELD(bs_value, kind), FIELD(bs_value, size), FIELD(bs_value, count),
+        FIELD(bs_value, places), FIELD(bs_value, offset), FIELD(bs_value, name),
+        FIELD(bs_value, first), FIELD(bs_value, place);
+    SIZE(bs_place), FIELD(bs_place, from), FIELD(bs_place, to), FIELD(bs_place, base),
+        FIELD(bs_place, memory), FIELD(bs_place, offset);
     SIZE(bs_sled), FIELD(bs_sled, address), FIELD(bs_sled, number), FIELD(bs_sled, kind);
     FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);
 }

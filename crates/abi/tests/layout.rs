@@ -60,7 +60,7 @@ macro_rules! structure {
 fn mirror() -> Facts {
     let mut facts = Facts::new();
     constants!(facts: ABI_VERSION ARENA_MAGIC CHUNK_MAGIC ENV_ARENA ENV_PRELOAD PRELOAD_NAME PRELOAD_ANY PRELOAD_WIDE HOME CHUNK_SIZE MAX_CHUNKS
-        BITMAP_WORDS ARENA_HEADER ARENA_LOG ARENA_READS READS_BITS READS_CHANGED READS_SHARED MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN MAGIC_PRESERVE MAGIC_COMMIT MAGIC_FUNCTIONS FUNCTIONS_MAGIC CALLS_CALL CALLS_RETURN CALLS_TIME FUNCTION_INTERPRETED MAGIC_LINE LINE_MARK ARENA_ORDERED CHANGE_WRITE CHANGE_PART CHANGE_UPDATE
+        BITMAP_WORDS ARENA_HEADER ARENA_LOG ARENA_READS READS_BITS READS_CHANGED READS_SHARED MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN MAGIC_PRESERVE MAGIC_COMMIT MAGIC_FUNCTIONS FUNCTIONS_MAGIC CALLS_CALL CALLS_RETURN CALLS_TIME FUNCTION_INTERPRETED VALUE_UNKNOWN VALUE_SIGNED VALUE_UNSIGNED VALUE_FLOAT VALUE_TEXT VALUE_POINTER VALUE_STRUCTURE MAGIC_LINE LINE_MARK ARENA_ORDERED CHANGE_WRITE CHANGE_PART CHANGE_UPDATE
         CHANGE_REMOVE CHANGE_NAME CHANGE_KIND CHANGE_ITSELF ARENA_KEEP KEPT_LINK KEPT_CLONE KEPT_COPY ARENA_GUARDED ARENA_PIDNS
         ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED ARENA_FULL ARENA_SHALLOW CHUNK_DEEP RESERVED DONE F_CALLER F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD TID_SUBSTITUTE F_PRIVATE
         META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
@@ -102,7 +102,10 @@ fn mirror() -> Facts {
     structure!(facts: "bs_record" Record state op size flags time fd arg result aux);
     structure!(facts: "bs_caller" CallerIds pid tid nr arch);
     structure!(facts: "bs_ident" Ident dev ino size mtime ctime birth mode nlink);
-    structure!(facts: "bs_function_table" FunctionTable magic bytes low size bits sleds count sled_count first pad);
+    structure!(facts: "bs_function_table" FunctionTable magic bytes low size bits sleds count sled_count first signature_count signatures values places names);
+    structure!(facts: "bs_signature" Signature number count result first);
+    structure!(facts: "bs_value" Value kind size count places offset name first place);
+    structure!(facts: "bs_place" Place from to base memory offset);
     structure!(facts: "bs_sled" Sled address number kind);
     for i in 0..4 {
         let [first, second] = reads_bits(0xfe00 + i, 0x123_4567_89ab * u64::from(i) + u64::from(i));

@@ -359,11 +359,39 @@ fn stated(raw: &RawRecord<'_>) -> Option<Op> {
                 location,
             }
         }
+        op::VALUES => Op::Values {
+            number: h.fd as u32,
+            returned: h.arg != 0,
+            values: raw.list().map(printed).collect(),
+        },
         op::CALLS => Op::Calls(function_steps(
             raw.body.get(..h.aux as usize).unwrap_or(raw.body),
         )),
         _ => return None,
     })
+}
+
+/// A value with its floating-point numbers as text. The recorder writes their bits in hexadecimal,
+/// after a byte of 1.
+fn printed(value: &[u8]) -> Box<[u8]> {
+    let mut text = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(at) = rest.iter().position(|&byte| byte == 1) {
+        text.extend_from_slice(&rest[..at]);
+        let digits = &rest[at + 1..];
+        let count = digits.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        let bits = std::str::from_utf8(&digits[..count]).ok();
+        let bits = bits.and_then(|bits| u64::from_str_radix(bits, 16).ok());
+        let number = match (bits, count) {
+            (Some(bits), 16) => f64::from_bits(bits).to_string(),
+            (Some(bits), 8) => f32::from_bits(bits as u32).to_string(),
+            _ => "?".to_owned(),
+        };
+        text.extend_from_slice(number.as_bytes());
+        rest = &digits[count..];
+    }
+    text.extend_from_slice(rest);
+    text.into()
 }
 
 /// The entries of a `CALLS` record. They end at a word that is 0 or cut off.

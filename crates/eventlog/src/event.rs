@@ -461,6 +461,15 @@ pub enum Op {
     },
     /// Calls of functions in the thread, up to its next operation.
     Calls(Box<[FunctionStep]>),
+    /// Arguments of the last call of a function in the thread, or its result.
+    Values {
+        /// The function.
+        number: u32,
+        /// The result, not the arguments.
+        returned: bool,
+        /// Each as `NAME=VALUE`. A text is in quotes.
+        values: Vec<Bytes>,
+    },
 }
 
 /// A call of a function in a thread, or a return.

@@ -260,7 +260,7 @@ impl RecordBuilder {
     /// The padded record. For a list, `aux` has the number of its bytes. The bytes stay valid until
     /// the next [`RecordBuilder::start`].
     pub fn finish(&mut self) -> &[u8] {
-        if matches!(self.head.op, op::ARGS | op::ENV) {
+        if matches!(self.head.op, op::ARGS | op::ENV | op::VALUES) {
             self.head.aux = self.body.len() as u32;
         }
         self.bytes.clear();

@@ -115,7 +115,7 @@ proptest! {
             at = found + usize::from(head.size);
             let raw = RawRecord::parse(view.from(found)).expect("whole");
             let bytes = record.strings.iter().map(|s| s.len() as u32 + 1).sum();
-            let aux = if matches!(record.op, op::ARGS | op::ENV) { bytes } else { record.fields.2 };
+            let aux = if matches!(record.op, op::ARGS | op::ENV | op::VALUES) { bytes } else { record.fields.2 };
             prop_assert_eq!((head.op, head.time, head.fd, head.arg, head.aux),
                 (record.op, record.time, record.fields.0, record.fields.1, aux));
             prop_assert_eq!(head.state == backstory_abi::DONE, record.result.is_some());

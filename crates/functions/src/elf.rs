@@ -6,6 +6,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, S
 
 use crate::mangled::qualified_name;
 use crate::patterns::{FunctionPatterns, matches};
+use crate::signatures::{FunctionSignature, signatures};
 use crate::sources::{SourcePlace, source_places};
 
 /// A function that is recorded.
@@ -37,6 +38,8 @@ pub struct CodeFile {
     /// The functions that match, by address.
     pub functions: Vec<Function>,
     pub(crate) sleds: Vec<SledPlace>,
+    /// The parameters of the functions, by address. Empty unless they are recorded.
+    pub(crate) signatures: BTreeMap<u64, FunctionSignature>,
 }
 
 /// Size of an entry in the section with XRay's sleds.
@@ -86,6 +89,10 @@ impl CodeFile {
         };
         code.sleds = sleds(&elf);
         code.sleds.retain(|sled| recorded(sled.function));
+        if patterns.has_arguments() {
+            let wanted = code.functions.iter().map(|one| one.address).collect();
+            code.signatures = signatures(&elf, low, &wanted);
+        }
         Some(code)
     }
 }

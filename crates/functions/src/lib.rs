@@ -2,7 +2,8 @@
 //!
 //! In: the patterns of `record --functions`, and the executable files and libraries that recorded
 //! processes run. Out: for each file the functions that match, with the file and line of their
-//! source. The recorder tests each call with a table of them (`bs_function_table`).
+//! source. The recorder tests each call with a table of them (`bs_function_table`). If arguments
+//! are recorded, the table also has the places and types of the parameters.
 //!
 //! Invariants:
 //!
@@ -12,12 +13,18 @@
 //! Absent: capture of calls (`recorder`), and the passing of tables to processes (`guard`,
 //! `session`).
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod catalogue;
+mod dwarf;
 mod elf;
 mod mangled;
 mod patterns;
+mod shapes;
+mod signatures;
 mod sources;
 mod table;
+mod value_table;
 
 pub use catalogue::{FileTable, FunctionCatalogue};
 pub use elf::{CodeFile, Function};

@@ -15,6 +15,7 @@ pub struct BadPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FunctionPatterns {
     all: Vec<(Option<String>, String)>,
+    arguments: bool,
 }
 
 impl FunctionPatterns {
@@ -34,7 +35,21 @@ impl FunctionPatterns {
         });
         Ok(FunctionPatterns {
             all: all.collect::<Result<_, _>>()?,
+            arguments: false,
         })
+    }
+
+    /// The same patterns. Arguments and results of the functions are recorded, too.
+    #[must_use]
+    pub fn with_arguments(self) -> FunctionPatterns {
+        FunctionPatterns {
+            arguments: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn has_arguments(&self) -> bool {
+        self.arguments
     }
 
     /// The patterns for names in a file.

@@ -2,14 +2,11 @@
 //!
 //! Damaged debugging information gives fewer of them.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gimli::{AttributeValue, DwarfSections, EndianSlice, RunTimeEndian};
-use object::{Object, ObjectSection};
+use gimli::AttributeValue;
 
-type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
-type Entry<'a> = gimli::DebuggingInformationEntry<Slice<'a>>;
+use crate::dwarf::{Entry, Slice, for_each_unit};
 
 /// Where a function is in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,8 +17,6 @@ pub(crate) struct SourcePlace {
     pub location: String,
 }
 
-/// The most units of DWARF that are read.
-const UNITS: usize = 100_000;
 /// The most references from one entry to the next.
 const REFERENCES: usize = 8;
 
@@ -31,35 +26,13 @@ pub(crate) fn source_places(
     file: &object::File<'_>,
     symbols: &BTreeSet<u64>,
 ) -> BTreeMap<u64, SourcePlace> {
-    let endian = match file.is_little_endian() {
-        true => RunTimeEndian::Little,
-        false => RunTimeEndian::Big,
-    };
-    let section = |id: gimli::SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
-        let found = file.section_by_name(id.name());
-        let data = found.and_then(|section| section.uncompressed_data().ok());
-        Ok(data.unwrap_or_default())
-    };
     let mut all = BTreeMap::new();
-    let Ok(sections) = DwarfSections::load(section) else {
-        return all;
-    };
-    let dwarf = sections.borrow(|section| EndianSlice::new(section, endian));
-    let mut units = dwarf.units();
-    for _ in 0..UNITS {
-        let Ok(Some(header)) = units.next() else {
-            break;
-        };
-        if let Ok(unit) = dwarf.unit(header) {
-            let reader = UnitReader {
-                dwarf: &dwarf,
-                unit: &unit,
-            };
-            // The functions before an error count.
-            let _ = reader.functions(&mut all);
-            let _ = reader.lines(symbols, &mut all);
-        }
-    }
+    for_each_unit(file, |dwarf, unit| {
+        let reader = UnitReader { dwarf, unit };
+        // The functions before an error count.
+        let _ = reader.functions(&mut all);
+        let _ = reader.lines(symbols, &mut all);
+    });
     all
 }
 

@@ -7,6 +7,7 @@ use backstory_abi::{FUNCTIONS_MAGIC, FunctionTable, Sled};
 use rustix::fs::{MemfdFlags, SealFlags};
 
 use crate::elf::CodeFile;
+use crate::value_table::ValueTable;
 
 /// The bytes of a table. `first` is the number of a function at the lowest address.
 pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
@@ -24,9 +25,13 @@ pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
     }
     let bits_at = FunctionTable::SIZE;
     let sleds_at = bits_at + 8 * words;
+    let values_at = sleds_at + size_of::<Sled>() * code.sleds.len();
+    let numbered = code.signatures.iter();
+    let values = ValueTable::of(numbered.map(|(&address, one)| (number(address), one)));
+    let (at, values_bytes) = values.bytes(values_at);
     let head = FunctionTable {
         magic: FUNCTIONS_MAGIC,
-        bytes: (sleds_at + size_of::<Sled>() * code.sleds.len()) as u64,
+        bytes: (values_at + values_bytes.len()) as u64,
         low: code.low,
         size: code.size,
         bits: bits_at as u64,
@@ -34,7 +39,11 @@ pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
         count: code.functions.len() as u32,
         sled_count: code.sleds.len() as u32,
         first,
-        pad: 0,
+        signature_count: values.signatures.len() as u32,
+        signatures: at[0],
+        values: at[1],
+        places: at[2],
+        names: at[3],
     };
     let mut bytes = head.to_bytes();
     bytes.extend(bits.iter().flat_map(|word| word.to_le_bytes()));
@@ -46,6 +55,7 @@ pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
         };
         bytes.extend_from_slice(&sled.to_bytes());
     }
+    bytes.extend(values_bytes);
     bytes
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 use rustc_hash::FxHashMap;
 
+use crate::lineage::uses;
 use crate::model::{ActivityId, Certainty, EntityId, Informed, Interval, Relation};
 use crate::object::ObjectId;
 use crate::serial::Serial;
@@ -160,6 +161,8 @@ pub struct Epoch {
     pub is_nested: bool,
     /// It is a call of a function.
     pub is_function: bool,
+    /// The version of the process's memory that it began with, if it is inside of the process.
+    pub memory: Option<EntityId>,
     /// The epoch is an activity of its own, whatever program its process runs next: it had
     /// children, or other activities refer to it.
     pub lasting: bool,
@@ -173,6 +176,15 @@ pub struct Epoch {
     /// Entities that the epoch had open when its children began with them as a standard descriptor.
     pub given: Vec<EntityId>,
     pub edges: EpochEdges,
+}
+
+impl Epoch {
+    /// True if something came into the process in this epoch that a search follows. Its memory
+    /// was there before.
+    pub fn brought_in(&self) -> bool {
+        let mut edges = self.edges.iter();
+        edges.any(|edge| uses(edge.relation, false) && Some(edge.entity) != self.memory)
+    }
 }
 
 #[cfg(test)]

@@ -105,6 +105,10 @@ pub struct OuterActivity {
     pub is_nested: bool,
     /// It is a call of a function.
     pub is_function: bool,
+    /// The version of the memory that it left to the activity inside of it.
+    pub memory: Option<EntityId>,
+    /// Something came in since the activity inside of it began.
+    pub brought_in: bool,
 }
 
 /// A process.
@@ -143,8 +147,10 @@ pub struct ProcessState {
     pub command: bool,
     /// The activities that the present one is inside of, because the program marked it.
     pub outer: Vec<OuterActivity>,
-    /// The version of its memory that one marked activity left to the next, and their number.
+    /// The version of its memory that its next activity reads.
     pub memory: Option<EntityId>,
+    /// The last version, and the number of versions.
+    pub last_memory: Option<EntityId>,
     pub memories: u32,
     /// The connection to another machine that its next program is the client of, and the arguments
     /// that the user gave the client.
@@ -176,6 +182,7 @@ impl ProcessState {
             command: false,
             outer: Vec::new(),
             memory: None,
+            last_memory: None,
             memories: 0,
             connects: None,
             status: None,

@@ -470,7 +470,7 @@ bool bs_mark_line(const char *mark);
 
 #ifdef BS_FUNCTIONS
 /* record.c: begins an operation with `size` bytes of room, which are zero. */
-struct bs_reservation bs_begin_room(u32 op, u32 size);
+struct bs_reservation bs_begin_room(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
 void bs_functions_begin(void); /* functions/modules.c */
 #define BS_FUNCTIONS_DO(statement) statement
 #else

@@ -151,10 +151,14 @@ struct bs_reservation bs_begin(u32 op, s32 fd, s32 arg, u32 aux)
 }
 
 #ifdef BS_FUNCTIONS
-struct bs_reservation bs_begin_room(u32 op, u32 size)
+struct bs_reservation bs_begin_room(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
 {
     struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + size), 0);
-    return BS_LIKELY(rec.record) ? publish(rec, 0, 0, 0, size) : rec;
+    if (BS_UNLIKELY(!rec.record))
+        return rec;
+    if (bytes)
+        bs_copy(rec.record + 1, bytes, size);
+    return publish(rec, 0, fd, arg, size);
 }
 #endif
 

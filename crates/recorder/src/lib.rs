@@ -11,11 +11,12 @@
 /// The 64-bit shared object. Its file must be named [`backstory_abi::PRELOAD_NAME`].
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
 
-/// The 64-bit shared object that records deeply, too. Its gate is at the same address.
-pub const DEEP_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/deep.so"));
+/// The 64-bit shared object that records deeply, too, as gzip. Its gate is at the same address.
+pub const DEEP_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/deep.so.gz"));
 
-/// The 64-bit shared object that records calls of functions, too. Its gate is at the same address.
-pub const FUNCTIONS_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/functions.so"));
+/// The 64-bit shared object that records calls of functions, too, as gzip. Its gate is at the same
+/// address.
+pub const FUNCTIONS_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/functions.so.gz"));
 
 /// An empty 32-bit shared object, for the other value of `$LIB`. Without it a 32-bit program's
 /// loader would print an error.

@@ -162,6 +162,7 @@ impl Epoch {
             processor_time: None,
             is_nested: false,
             is_function: false,
+            memory: None,
             lasting: false,
             recorded: false,
             via,

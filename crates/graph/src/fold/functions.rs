@@ -23,16 +23,17 @@ const MOST_COUNTED: usize = 1000;
 
 /// A function that is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ActiveCall {
+pub(super) struct ActiveCall {
     /// Tells calls of one function apart.
-    call: u64,
-    number: u32,
+    pub(super) call: u64,
+    pub(super) number: u32,
 }
 
 /// An activity of a function.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct EnteredCall {
     call: ActiveCall,
+    arguments: Vec<Bytes>,
     /// Activities of the process around it.
     around: usize,
 }
@@ -47,6 +48,8 @@ struct ProcessCalls {
     /// The activity that the counts belong to, and the number of calls by function.
     whole: Option<ActivityId>,
     counts: FxHashMap<u32, u64>,
+    /// The arguments of calls that are active.
+    arguments: FxHashMap<u64, Vec<Bytes>>,
 }
 
 /// The functions of a run.
@@ -71,6 +74,31 @@ impl FunctionCalls {
             text.extend_from_slice(location);
         }
         self.names.insert(number, text.into());
+    }
+
+    /// Takes in the values of the active function. True if it is an activity now.
+    pub(super) fn take_values(
+        &mut self,
+        call: CallContext,
+        number: u32,
+        returned: bool,
+        values: &[Bytes],
+    ) -> bool {
+        let Some(process) = self.processes.get_mut(&call.pid) else {
+            return false;
+        };
+        let active = process.threads.get(&call.tid).map(Vec::as_slice);
+        let Some((last, around)) = active.unwrap_or_default().split_last() else {
+            return false;
+        };
+        if last.number != number {
+            return false;
+        }
+        if !returned {
+            process.arguments.insert(last.call, values.to_vec());
+        }
+        let entered = process.entered.get(around.len());
+        process.owner == call.tid && entered.is_some_and(|one| one.call == *last)
     }
 
     fn text(&self, number: u32) -> Bytes {
@@ -107,7 +135,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                     }
                 }
                 // A child by fork returns from functions that its parent called.
-                FunctionStep::Return { .. } => drop(active.pop()),
+                FunctionStep::Return { .. } => {
+                    if let Some(ended) = active.pop() {
+                        process.arguments.remove(&ended.call);
+                    }
+                }
             }
         }
         match process.owner == call.tid {
@@ -133,15 +165,24 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let Some(&next) = active.and_then(|active| active.get(process.entered.len())) else {
                 return Ok(());
             };
+            let arguments = process.arguments.get(&next.call).cloned();
             let around = self.processes[&call.pid].outer.len();
             if around >= DEEPEST || !self.has_room()? {
                 return Ok(());
             }
-            let text = self.functions.text(next.number);
+            let arguments = arguments.unwrap_or_default();
+            let mut words = vec![self.functions.text(next.number)];
+            words.extend_from_slice(&arguments);
             let epoch = self.process_of(call)?;
-            self.begin_inside(CallContext { epoch, ..call }, vec![text], true)?;
+            self.begin_inside(CallContext { epoch, ..call }, words, true)?;
+            let epoch = self.process_of(call)?;
+            self.join_descriptors(CallContext { epoch, ..call }, &arguments)?;
             if let Some(process) = self.functions.processes.get_mut(&call.pid) {
-                process.entered.push(EnteredCall { call: next, around });
+                process.entered.push(EnteredCall {
+                    call: next,
+                    arguments,
+                    around,
+                });
             }
         }
     }
@@ -166,7 +207,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let Some(process) = self.functions.processes.get_mut(&call.pid) else {
                 return Ok(());
             };
-            let Some(&last) = process.entered.last() else {
+            let Some(last) = process.entered.last() else {
                 return Ok(());
             };
             if depth <= last.around {
@@ -180,7 +221,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if is_active || depth > last.around + 1 {
                 return Ok(());
             }
-            process.entered.pop();
+            let arguments = process.entered.pop().map(|last| last.arguments);
+            let epoch = self.process_of(call)?;
+            self.join_paths(
+                CallContext { epoch, ..call },
+                &arguments.unwrap_or_default(),
+            )?;
             let epoch = self.process_of(call)?;
             self.end_nested(CallContext { epoch, ..call })?;
         }
@@ -232,5 +278,6 @@ fn belongs_to_function(op: &Op) -> bool {
             | Op::HeldDescriptor { .. }
             | Op::Extended { .. }
             | Op::Calls(_)
+            | Op::Values { .. }
     )
 }

@@ -42,6 +42,7 @@ mod endings;
 mod entities;
 mod epochs;
 mod final_state;
+mod function_values;
 mod functions;
 mod identity;
 mod inherited;
@@ -386,6 +387,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 Ok(())
             }
             Op::Calls(steps) => self.call_functions(call, &steps),
+            Op::Values {
+                number,
+                returned,
+                values,
+            } => self.function_values(call, number, returned, values),
             Op::HeldDescriptor { fd, flags, target } => self.hold(call, fd, flags, &target),
             Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
             Op::Start { .. }

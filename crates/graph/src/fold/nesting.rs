@@ -4,6 +4,10 @@
 //! The process goes on with its descriptors, its directory and its memory. The memory is an entity:
 //! an activity writes the version that the next activity of the process reads. So content that one
 //! activity read can have reached all later ones, and none before it.
+//!
+//! A call of a function that read nothing leaves no version when it ends. Nothing came in with it
+//! that a later activity could have used. The next activity reads the version that the call began
+//! with. An activity that a program marked always leaves a version: it may have computed something.
 
 use super::descriptors::at;
 use super::{CallContext, Fold};
@@ -22,6 +26,16 @@ struct NextActivity {
     argv: Vec<Bytes>,
     is_nested: bool,
     is_function: bool,
+}
+
+/// The effect of a change of the activity on the activities around it.
+enum Nesting {
+    /// The next activity is inside of the present one, which this is.
+    Begins(OuterActivity),
+    /// The next activity takes the place of the present one.
+    Follows,
+    /// The present activity ends. It was inside of this one, which goes on.
+    Ends(OuterActivity),
 }
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -47,20 +61,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         let around = self.outer(call.epoch)?;
-        let outer = Some(around.id);
-        if let Some(process) = self.processes.get_mut(&call.pid) {
-            process.outer.push(around);
-        }
-        let is_nested = true;
-        self.go_on(
-            call,
-            NextActivity {
-                outer,
-                argv,
-                is_nested,
-                is_function,
-            },
-        )
+        let next = NextActivity {
+            outer: Some(around.id),
+            argv,
+            is_nested: true,
+            is_function,
+        };
+        self.go_on(call, next, Nesting::Begins(around))
     }
 
     /// Ends the activity that the last mark of the process began, and begins another. Without one,
@@ -80,7 +87,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             is_nested: true,
             is_function: false,
         };
-        self.go_on(call, next)
+        self.go_on(call, next, Nesting::Follows)
     }
 
     /// Ends the activity that the last mark of the process began, if there is one.
@@ -91,11 +98,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let next = NextActivity {
             outer: Some(outer.id),
-            argv: outer.argv,
+            argv: outer.argv.clone(),
             is_nested: outer.is_nested,
             is_function: outer.is_function,
         };
-        self.go_on(call, next)
+        self.go_on(call, next, Nesting::Ends(outer))
     }
 
     /// The present activity, as the one around those that follow.
@@ -107,11 +114,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             argv: epoch.map(|epoch| epoch.argv.clone()).unwrap_or_default(),
             is_nested: epoch.is_some_and(|epoch| epoch.is_nested),
             is_function: epoch.is_some_and(|epoch| epoch.is_function),
+            memory: None,
+            brought_in: false,
         })
     }
 
     /// Begins the next activity of a process, which keeps everything that it has.
-    fn go_on(&mut self, call: CallContext, next: NextActivity) -> Result<(), S::Error> {
+    fn go_on(
+        &mut self,
+        call: CallContext,
+        next: NextActivity,
+        nesting: Nesting,
+    ) -> Result<(), S::Error> {
         self.announce(call.epoch)?;
         let serial = self.epochs.len() as Serial;
         let mut epoch = Epoch::new(call.pid, call.time, call.via);
@@ -130,8 +144,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             (process.epoch, process.epoch_number) = (serial, epoch.number);
         }
         self.epochs.push(Some(Box::new(epoch)));
-        self.pass_memory(call, serial, began)?;
         self.pass_descriptors(call)?;
+        self.leave_memory(call, serial, began, nesting)?;
         self.flush(call.epoch, call.time)?;
         let id = self.announce(serial)?;
         let payload = match (next.is_function, next.is_nested) {
@@ -140,6 +154,61 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             (false, false) => RESUMED,
         };
         self.sink.extended(id, call.time, KIND, payload)
+    }
+
+    /// Decides which version of the memory the next activity reads.
+    fn leave_memory(
+        &mut self,
+        call: CallContext,
+        next: Serial,
+        began: i64,
+        nesting: Nesting,
+    ) -> Result<(), S::Error> {
+        let epoch = self.epochs[call.epoch as usize].as_ref();
+        let is_function = epoch.is_some_and(|epoch| epoch.is_function);
+        let brought_in = !is_function || epoch.is_some_and(|epoch| epoch.brought_in());
+        let (brought_in, base) = match &nesting {
+            Nesting::Ends(outer) => (brought_in || outer.brought_in, outer.memory),
+            Nesting::Begins(_) | Nesting::Follows => (brought_in, None),
+        };
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            if let Some(around) = process.outer.last_mut() {
+                around.brought_in |= brought_in;
+            }
+            if let Some(base) = base.filter(|_| !brought_in) {
+                process.memory = Some(base);
+                return self.recall(call, next, base);
+            }
+        }
+        self.pass_memory(call, next, began)?;
+        if let Nesting::Begins(mut outer) = nesting
+            && let Some(process) = self.processes.get_mut(&call.pid)
+        {
+            outer.memory = process.memory;
+            process.outer.push(outer);
+        }
+        Ok(())
+    }
+
+    /// The next activity reads a version of the memory.
+    fn recall(
+        &mut self,
+        call: CallContext,
+        next: Serial,
+        memory: EntityId,
+    ) -> Result<(), S::Error> {
+        self.edge(
+            next,
+            memory,
+            Relation::Read,
+            at(call.time),
+            Certainty::Seen,
+            call.via,
+        );
+        if let Some(epoch) = &mut self.epochs[next as usize] {
+            epoch.memory.get_or_insert(memory);
+        }
+        Ok(())
     }
 
     /// The memory of the process, which one activity in it wrote and another reads.
@@ -153,7 +222,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let id = EntityId(self.entities);
-        let previous = process.memory.replace(id);
+        process.memory = Some(id);
+        let previous = process.last_memory.replace(id);
         process.memories += 1;
         let version = process.memories;
         self.entities += 1;
@@ -174,8 +244,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let (seen, via) = (Certainty::Seen, call.via);
         self.edge(call.epoch, id, Relation::Write, written, seen, via);
-        self.edge(next, id, Relation::Read, at(call.time), seen, via);
-        Ok(())
+        self.recall(call, next, id)
     }
 
     /// Gives the next activity all descriptors. Read-only mappings are part of the memory.

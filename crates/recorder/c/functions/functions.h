@@ -18,6 +18,13 @@ struct bs_module {
     u64 start, size; /* of the code, in memory */
     const u64 *bits; /* null if no function of the file is recorded */
     u32 first;       /* the number of a function is `first` plus its offset from `start` */
+    const struct bs_function_table *table; /* if arguments are recorded; else null */
+};
+
+/* The registers of a thread in a hook, by DWARF's numbers. The vectors are 17 to 32. */
+struct bs_registers {
+    u64 general[16];
+    u8 vectors[16][16];
 };
 
 enum { BS_MODULES = 64 };
@@ -49,6 +56,22 @@ void bs_function_called(u32 number, u64 stack, u64 site);
 void bs_function_returned(u32 number, u64 stack);
 /* The thread goes on with this stack pointer: functions whose frames are below it are left. */
 void bs_functions_left(u64 stack);
+
+/* 1 once a module has signatures. The hooks then save the registers. */
+extern u8 bs_values_wanted;
+
+/*
+ * values.c: logs the arguments of a call that has just been logged. `pc` is the address to which
+ * the hook returns; 0: the function is at its first instruction.
+ */
+void bs_log_arguments(u32 number, const struct bs_registers *registers, u64 pc);
+/* Logs a result: the content of rax, or of the first vector register. */
+void bs_log_result(u32 number, const struct bs_registers *registers, u64 pc);
+/*
+ * result.c: the result that a function will return after its hook, found in the instructions from
+ * `pc` on. False if they are of another form than the compiler's usual one.
+ */
+bool bs_result_after(u64 pc, const struct bs_registers *registers, bool is_vector, u64 *result);
 
 /* sleds.c: switches on the sleds of a module that the compiler left for XRay. */
 void bs_switch_on(const struct bs_module *module, u64 bias, const struct bs_sled *sleds, u32 count);

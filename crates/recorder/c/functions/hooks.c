@@ -17,6 +17,7 @@
 #include "functions.h"
 
 enum { FRAMES = 256, LEAST_ROOM = 16, MOST_ROOM = 1024 /* words */, NONE = ~0u };
+enum { STACK_POINTER = 7 }; /* by DWARF's number */
 
 struct frame {
     u64 stack, site;
@@ -36,8 +37,13 @@ struct calls {
 };
 static __thread struct calls calls __attribute__((tls_model("initial-exec")));
 
-BS_API void __cyg_profile_func_enter(void *function, void *site);
-BS_API void __cyg_profile_func_exit(void *function, void *site);
+/* registers.S and sled.S call these. */
+void bs_hook_entered(u64 function, u64 site);
+void bs_hook_left(u64 function, u64 site);
+void bs_hook_entered_with(u64 function, u64 site, const struct bs_registers *registers, u64 pc);
+void bs_hook_left_with(u64 function, u64 site, const struct bs_registers *registers, u64 pc);
+void bs_sled_entered_with(u32 number, u64 stack, u64 site, const struct bs_registers *registers);
+void bs_sled_left_with(u32 number, u64 stack, const struct bs_registers *registers);
 BS_API int backstory_function(u32 number, const char *name, const char *where);
 BS_API void backstory_call(u32 number);
 BS_API void backstory_return(u32 number);
@@ -65,7 +71,7 @@ static BS_COLD u32 *begin_batch(struct calls *c, u32 words)
             left < sizeof(struct bs_record) + room * sizeof(u32))
             room = (u32)(left - sizeof(struct bs_record)) / sizeof(u32);
     }
-    struct bs_reservation rec = bs_begin_room(BS_OP_CALLS, room * sizeof(u32));
+    struct bs_reservation rec = bs_begin_room(BS_OP_CALLS, 0, 0, 0, room * sizeof(u32));
     if (!rec.record) {
         c->words = 0;
         return 0;
@@ -190,20 +196,56 @@ void bs_functions_left(u64 stack)
 
 /* ---- the hooks ------------------------------------------------------------------------------- */
 
-/* libc has functions of these names, which do nothing. */
-void __cyg_profile_func_enter(void *function, void *site)
+/*
+ * registers.S has the entry points of gcc's hooks: if arguments are recorded, these need all
+ * registers. libc has functions of their names, which do nothing.
+ */
+u8 bs_values_wanted;
+
+void bs_hook_entered(u64 function, u64 site)
 {
-    u32 number = bs_function_number((u64)function);
+    u32 number = bs_function_number(function);
     if (BS_UNLIKELY(number))
-        bs_function_called(number, (u64)__builtin_dwarf_cfa(), (u64)site);
+        bs_function_called(number, (u64)__builtin_dwarf_cfa(), site);
 }
 
-void __cyg_profile_func_exit(void *function, void *site)
+void bs_hook_left(u64 function, u64 site)
 {
     (void)site;
-    u32 number = bs_function_number((u64)function);
+    u32 number = bs_function_number(function);
     if (BS_UNLIKELY(number))
         bs_function_returned(number, (u64)__builtin_dwarf_cfa());
+}
+
+void bs_hook_entered_with(u64 function, u64 site, const struct bs_registers *registers, u64 pc)
+{
+    u32 number = bs_function_number(function);
+    if (!number)
+        return;
+    bs_function_called(number, registers->general[STACK_POINTER], site);
+    bs_log_arguments(number, registers, pc);
+}
+
+void bs_hook_left_with(u64 function, u64 site, const struct bs_registers *registers, u64 pc)
+{
+    (void)site;
+    u32 number = bs_function_number(function);
+    if (!number)
+        return;
+    bs_log_result(number, registers, pc);
+    bs_function_returned(number, registers->general[STACK_POINTER]);
+}
+
+void bs_sled_entered_with(u32 number, u64 stack, u64 site, const struct bs_registers *registers)
+{
+    bs_function_called(number, stack, site);
+    bs_log_arguments(number, registers, 0);
+}
+
+void bs_sled_left_with(u32 number, u64 stack, const struct bs_registers *registers)
+{
+    bs_log_result(number, registers, 0);
+    bs_function_returned(number, stack);
 }
 
 /* A function of an interpreter: its number has the highest bit. Returns 1 if calls are recorded. */

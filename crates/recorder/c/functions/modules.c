@@ -71,7 +71,10 @@ static void ask(u64 address, bool switches_on)
         .size = table->size,
         .bits = table->count ? (const u64 *)((const u8 *)table + table->bits) : 0,
         .first = table->first,
+        .table = table->signature_count ? table : 0,
     };
+    if (module.table)
+        bs_values_wanted = 1;
     if (switches_on && table->sled_count)
         bs_switch_on(&module, bias, (const struct bs_sled *)((const u8 *)table + table->sleds),
                      table->sled_count);

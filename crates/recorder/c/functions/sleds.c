@@ -12,6 +12,7 @@
 #include <linux/mman.h>
 
 extern const u8 bs_sled_entry[], bs_sled_exit[], bs_sled_tail[];
+extern const u8 bs_sled_entry_with[], bs_sled_exit_with[]; /* if arguments are recorded */
 
 /* Kinds of sleds, as in the compiler's table. */
 enum { ENTRY = 0, EXIT = 1, TAIL = 2, ENTRY_WITH_ARGUMENTS = 3 };
@@ -26,7 +27,7 @@ static void put_jump(u8 *at, const u8 *to)
 }
 
 /* A sled reaches 2 GB far. So the jumps to the recorder lie in a page near the code. */
-static u8 *make_jumps(u64 code)
+static u8 *make_jumps(u64 code, bool has_values)
 {
     for (u64 i = 1; i <= TRIES; i++) {
         u64 wanted = (code & ~(u64)(STEP - 1)) - i * STEP;
@@ -37,8 +38,8 @@ static u8 *make_jumps(u64 code)
         if (is_error(at))
             continue;
         u8 *jumps = (u8 *)at;
-        put_jump(jumps, bs_sled_entry);
-        put_jump(jumps + JUMP_SIZE, bs_sled_exit);
+        put_jump(jumps, has_values ? bs_sled_entry_with : bs_sled_entry);
+        put_jump(jumps + JUMP_SIZE, has_values ? bs_sled_exit_with : bs_sled_exit);
         put_jump(jumps + 2 * JUMP_SIZE, bs_sled_tail);
         if (at == (s64)wanted && bs_raw(__NR_mprotect, at, BS_PAGE, PROT_READ | PROT_EXEC) >= 0)
             return jumps;
@@ -68,7 +69,7 @@ static void patch(u8 *sled, u32 number, u8 instruction, const u8 *to)
 BS_COLD void bs_switch_on(const struct bs_module *module, u64 bias, const struct bs_sled *sleds,
                           u32 count)
 {
-    u8 *jumps = make_jumps(module->start);
+    u8 *jumps = make_jumps(module->start, module->table);
     if (!jumps || protect(module->start, module->size, PROT_READ | PROT_WRITE) < 0)
         return;
     for (u32 i = 0; i < count; i++) {
