@@ -45,7 +45,18 @@ Slot new_slots(UInt n)
     }
     Slot first = c.next_slot;
     c.next_slot += n;
+    for (UInt i = 0; i < n; i++)
+        c.computed[first + i] = False;
     return first;
+}
+
+Value new_value(UInt n)
+{
+    Value v = {.n = n};
+    Slot first = new_slots(n);
+    for (UInt i = 0; i < n; i++)
+        v.at[i] = first + i;
+    return v;
 }
 
 Value all_bytes(Slot slot, UInt n)
@@ -90,6 +101,8 @@ Slot unite_slots(const Slot *slots, UInt count)
     }
     if (n == 0)
         return EMPTY_SLOT;
+    if (n == 1 && c.computed[unique[0]])
+        return unique[0];
     UInt start = c.code_used;
     Bool run = n >= 4 && is_run(unique, n);
     Int group = unique[0] < REGISTERS ? group_of(unique[0]) : -1;
@@ -107,7 +120,9 @@ Slot unite_slots(const Slot *slots, UInt count)
         c.code_used = start;
         return same;
     }
-    return c.code[start + 1] = new_slots(1);
+    Slot slot = new_slots(1);
+    c.computed[slot] = True;
+    return c.code[start + 1] = slot;
 }
 
 Slot unite_values(const Value *values, UInt count)
@@ -139,10 +154,11 @@ static UChar used[SLOTS];
 
 static const UShort *use_list(const UShort *at, UInt n)
 {
-    Bool run = at[0] == 0;
+    Slot slots[REGISTERS];
+    const UShort *end = decode_list(at, n, slots);
     for (UInt i = 0; i < n; i++)
-        used[run ? at[1] + i : at[1 + i]] = 1;
-    return at + (run ? 2 : 1 + n);
+        used[slots[i]] = 1;
+    return end;
 }
 
 typedef struct {
@@ -216,7 +232,7 @@ void remove_unused(void)
     static UChar keep[MAX_OPS];
     VG_(memset)(used, 0, c.next_slot);
     for (UInt at = 0; at < c.puts_used;)
-        at = use_list(&c.puts[at + 4], c.puts[at + 1]) - c.puts;
+        at = use_list(&c.puts[at + 3], c.puts[at + 1]) - c.puts;
     for (UInt i = c.op_count; i-- > 0;) {
         Definition d = definition_of(&c.code[c.op_starts[i]]);
         keep[i] = d.effect;

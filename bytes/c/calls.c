@@ -7,6 +7,7 @@
 #include "execute.h"
 #include "labels.h"
 #include "record.h"
+#include "sockets.h"
 
 typedef struct {
     Addr base;
@@ -51,7 +52,7 @@ static ULong write_offset(Entity *e, Int fd, ULong explicit_offset, ULong n)
 
 static void bytes_in(Int fd, const Vector *v, ULong count, ULong explicit_offset, ULong n)
 {
-    Entity *e = entity_of_fd(fd);
+    Entity *e = entity_to_read(fd);
     if (!e)
         return;
     ULong offset = read_offset(e, fd, explicit_offset, n);
@@ -65,7 +66,7 @@ static void bytes_in(Int fd, const Vector *v, ULong count, ULong explicit_offset
 
 static void bytes_out(Int fd, const Vector *v, ULong count, ULong explicit_offset, ULong n)
 {
-    Entity *e = entity_of_fd(fd);
+    Entity *e = entity_to_write(fd);
     if (!e || (e->kind == KIND_DEVICE && e->ignored))
         return;
     ULong offset = write_offset(e, fd, explicit_offset, n);
@@ -80,7 +81,7 @@ static void bytes_out(Int fd, const Vector *v, ULong count, ULong explicit_offse
 
 static void moved(Int in, Int out, ULong in_offset, ULong out_offset, ULong n, Bool keeps)
 {
-    Entity *from = entity_of_fd(in), *to = entity_of_fd(out);
+    Entity *from = entity_to_read(in), *to = entity_to_write(out);
     if (!from || !to)
         return;
     ULong at = keeps ? from->stream->read : read_offset(from, in, in_offset, n);
@@ -206,7 +207,6 @@ void before_call(ThreadId tid, UInt call, UWord *args, UInt count)
         write_all_mappings();
         record_end();
         break;
-    case __NR_vmsplice:
     case __NR_process_vm_readv:
     case __NR_process_vm_writev:
     case __NR_io_submit:
@@ -238,6 +238,14 @@ static void new_pipe(Int *fds)
     Stream *s = stream_of(st.dev, st.ino);
     s->generation++;
     s->written = s->read = 0;
+}
+
+/* vmsplice moves memory into a pipe, or the other way, as the descriptor is opened. */
+static void between_memory(UWord *args, UWord n)
+{
+    SysRes flags = VG_(do_syscall)(__NR_fcntl, args[0], VKI_F_GETFL, 0, 0, 0, 0, 0, 0);
+    Bool in = (sr_Res(flags) & 3) == VKI_O_RDONLY;
+    (in ? bytes_in : bytes_out)(args[0], (Vector *)args[1], args[2], CURRENT, n);
 }
 
 /* A file got another name. It may have been written under the former one, by any process. */
@@ -300,6 +308,8 @@ void after_call(ThreadId tid, UInt call, UWord *args, UInt count, SysRes result)
     case __NR_renameat:
     case __NR_linkat:
     case 316: /* renameat2 */ new_name((Int)args[2], (const HChar *)args[3]); break;
+    case __NR_vmsplice: between_memory(args, n); break;
+    case __NR_socketpair: new_socket_pair((const Int *)args[3]); break;
     case __NR_tee: moved(args[0], args[1], CURRENT, CURRENT, n, True); break;
     default: break;
     }

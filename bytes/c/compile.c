@@ -6,29 +6,14 @@
 
 #include "compile_block.h"
 
-#define CC_OP offsetof(VexGuestAMD64State, guest_CC_OP)
-#define CC_DEP1 offsetof(VexGuestAMD64State, guest_CC_DEP1)
-#define CC_DEP2 offsetof(VexGuestAMD64State, guest_CC_DEP2)
-#define FPREG offsetof(VexGuestAMD64State, guest_FPREG)
-
-static Bool is_followed(UInt offset)
-{
-    return offset < REGISTERS && group_of(offset) >= 0;
-}
-
-static Bool is_fp(UInt offset)
-{
-    return offset >= FPREG && offset < FPREG + 64;
-}
-
-static void set_temp(IRTemp temp, Value v)
+void set_temp(IRTemp temp, Value v)
 {
     Slot *to = &c.temp_slots[c.temps[temp]];
     for (UInt i = 0; i < v.n; i++)
         to[i] = v.at[i];
 }
 
-static UInt address_word(IRExpr *address, UInt plus, UInt span, IRExpr *guard)
+UInt address_word(IRExpr *address, UInt plus, UInt span, IRExpr *guard)
 {
     return request_word((WordRequest){
         .is_address = True, .value = address, .plus = plus, .span = span, .guard = guard});
@@ -44,16 +29,14 @@ static Slot address_label(IRExpr *address)
 
 static Value loaded(IRExpr *address, UInt plus, UInt n, IRExpr *guard)
 {
-    Value v = {.n = n};
-    Slot label = address_label(address), first = new_slots(n);
+    Slot label = address_label(address);
+    Value v = new_value(n);
     UInt word = address_word(address, plus, n, guard);
     begin_operation(OP_LOAD);
     append(n);
     append(word);
-    append(first);
+    append(v.at[0]);
     append(label);
-    for (UInt i = 0; i < n; i++)
-        v.at[i] = first + i;
     return v;
 }
 
@@ -69,125 +52,16 @@ static Value selected(IRExpr *condition, Value yes, Value no)
 {
     if (VG_(memcmp)(yes.at, no.at, yes.n * sizeof(Slot)) == 0)
         return yes;
-    Value v = {.n = yes.n};
-    Slot first = new_slots(yes.n);
+    Value v = new_value(yes.n);
     UInt word = request_word((WordRequest){.value = condition});
     begin_operation(OP_SELECT);
     append(v.n);
-    append(first);
+    append(v.at[0]);
     append(word);
     append_list(yes.at, v.n);
     append_list(no.at, v.n);
-    for (UInt i = 0; i < v.n; i++)
-        v.at[i] = first + i;
     return v;
 }
-
-/* ---- registers ---- */
-
-static Value fp_all(UInt n)
-{
-    Slot slot = new_slots(1);
-    begin_operation(OP_FP_ALL_READ);
-    append(slot);
-    c.groups |= 1ULL << FP_GROUP;
-    return all_bytes(slot, n);
-}
-
-static Value fp_read(IRExpr *index, UInt bias)
-{
-    Value v = {.n = 8};
-    Slot first = new_slots(8);
-    UInt word = request_word((WordRequest){.value = index});
-    begin_operation(OP_FP_READ);
-    append(first);
-    append(word);
-    append(bias);
-    c.groups |= 1ULL << FP_GROUP;
-    for (UInt i = 0; i < 8; i++)
-        v.at[i] = first + i;
-    return v;
-}
-
-static void fp_write(IRExpr *index, UInt bias, Value v)
-{
-    UInt word = request_word((WordRequest){.value = index});
-    begin_operation(OP_FP_WRITE);
-    append(word);
-    append(bias);
-    append_list(v.at, 8);
-    c.groups |= 1ULL << FP_GROUP;
-}
-
-static IRExpr *index_of(UInt offset)
-{
-    return IRExpr_Const(IRConst_U64((offset - FPREG) / 8));
-}
-
-static Value register_value(UInt offset, UInt n)
-{
-    if (is_fp(offset) && n == 8 && (offset - FPREG) % 8 == 0)
-        return fp_read(index_of(offset), 0);
-    if (is_fp(offset))
-        return fp_all(n);
-    Value v = {.n = n};
-    for (UInt i = 0; i < n; i++)
-        v.at[i] = is_followed(offset + i) ? c.registers[offset + i] : EMPTY_SLOT;
-    return v;
-}
-
-static void put_register(UInt offset, Value v)
-{
-    if (is_fp(offset) && v.n == 8 && (offset - FPREG) % 8 == 0) {
-        fp_write(index_of(offset), 0, v);
-        return;
-    }
-    if (is_fp(offset)) {
-        Value both[2] = {fp_all(1), v};
-        Slot all = unite_values(both, 2);
-        begin_operation(OP_FP_ALL_WRITE);
-        append(all);
-        return;
-    }
-    for (UInt i = 0; i < v.n; i++) {
-        if (is_followed(offset + i))
-            c.registers[offset + i] = v.at[i];
-    }
-}
-
-/* Whether the operands of the flags can reach a value: by a carry that is added. After a mere
-   comparison they decide only. */
-static Bool flags_carry(IRExpr *data, UInt offset)
-{
-    Int op = c.flags_operation;
-    if (op < 0 || op == 0 || op <= 4 || (op >= 9 && op <= 16) || op >= 29)
-        return True;
-    if (op > 8)
-        return False; /* and, or, xor, test, inc, dec */
-    for (UInt i = 0; i < c.subtraction_count; i++) {
-        IRExpr *term = c.subtractions[i][offset == CC_DEP2];
-        if (eqIRAtom(term, data))
-            return True;
-        /* Narrower operands were extended for the flags. */
-        if (op < 8)
-            return True;
-    }
-    return False;
-}
-
-static void do_put(UInt offset, IRExpr *data)
-{
-    if (offset == CC_OP) {
-        c.flags_operation = data->tag == Iex_Const ? (Int)data->Iex.Const.con->Ico.U64 : -1;
-        return;
-    }
-    Value v = value_of(data);
-    if ((offset == CC_DEP1 || offset == CC_DEP2) && !flags_carry(data, offset))
-        v = empty_value(8);
-    put_register(offset, v);
-}
-
-/* ---- statements ---- */
 
 static Value expression(IRExpr *e, IRType type)
 {
@@ -259,81 +133,6 @@ static void do_swap(IRCAS *s, IRTypeEnv *types)
     }
 }
 
-/* A helper of VEX: everything that it reads reaches everything that it writes. */
-static void do_helper(IRDirty *d, IRTypeEnv *types)
-{
-    Value inputs[64];
-    UInt count = 0;
-    Bool compares = VG_(strstr)(d->cee->name, "PCMPxSTRx") != NULL;
-    for (UInt i = 0; d->args[i] && count < 16; i++) {
-        if (!is_IRExpr_VECRET_or_GSPTR(d->args[i]))
-            inputs[count++] = value_of(d->args[i]);
-    }
-    for (Int i = 0; i < d->nFxState; i++) {
-        for (UInt k = 0; k < 1u + d->fxState[i].nRepeats && d->fxState[i].fx != Ifx_Write; k++) {
-            UInt at = d->fxState[i].offset + k * d->fxState[i].repeatLen,
-                 end = at + d->fxState[i].size;
-            for (; at < end && count < 60; at += 32)
-                inputs[count++] = register_value(at, end - at < 32 ? end - at : 32);
-        }
-    }
-    if (d->mFx == Ifx_Read || d->mFx == Ifx_Modify) {
-        UInt word = address_word(d->mAddr, 0, d->mSize, d->guard);
-        Slot slot = new_slots(1);
-        begin_operation(OP_GATHER);
-        append(d->mSize);
-        append(word);
-        append(slot);
-        inputs[count++] = all_bytes(slot, 1);
-    }
-    static Slot all_inputs[2048];
-    UInt used = 0;
-    for (UInt i = 0; i < count; i++) {
-        Slot one = unite_values(&inputs[i], 1);
-        all_inputs[used++] = one;
-    }
-    Slot all = compares ? EMPTY_SLOT : unite_slots(all_inputs, used);
-    Bool always = d->guard->tag == Iex_Const;
-    for (Int i = 0; i < d->nFxState; i++) {
-        for (UInt k = 0; k < 1u + d->fxState[i].nRepeats && d->fxState[i].fx != Ifx_Read; k++) {
-            UInt at = d->fxState[i].offset + k * d->fxState[i].repeatLen,
-                 end = at + d->fxState[i].size;
-            for (; at < end; at += 8) {
-                UInt n = end - at < 8 ? end - at : 8;
-                Value old = register_value(at, n), both[2] = {old, all_bytes(all, 1)};
-                put_register(at, all_bytes(always ? all : unite_values(both, 2), n));
-            }
-        }
-    }
-    if (d->mFx == Ifx_Write || d->mFx == Ifx_Modify) {
-        UInt word = address_word(d->mAddr, 0, d->mSize, d->guard);
-        begin_operation(OP_FILL);
-        append(d->mSize);
-        append(word);
-        append(all);
-    }
-    if (d->mSize > 64 && d->mFx != Ifx_None)
-        c.groups |= 1ULL << ALWAYS_GROUP;
-    if (d->tmp != IRTemp_INVALID)
-        set_temp(d->tmp, all_bytes(all, bytes_of(typeOfIRTemp(types, d->tmp))));
-}
-
-/* The group of registers out of which all the slots come; NEVER_GROUP for empty slots, and
-   ALWAYS_GROUP for others. */
-static UInt source_group(const Slot *slots, UInt n)
-{
-    Int group = -1;
-    for (UInt i = 0; i < n; i++) {
-        Int own = slots[i] == EMPTY_SLOT ? NEVER_GROUP
-                  : slots[i] < REGISTERS ? group_of(slots[i])
-                                         : ALWAYS_GROUP;
-        if (group >= 0 && own != group)
-            return ALWAYS_GROUP;
-        group = own;
-    }
-    return group;
-}
-
 /* The writes to registers that an exit makes. */
 static void end_exit(void)
 {
@@ -362,8 +161,7 @@ static void end_exit(void)
             put[0] = at;
             put[1] = n;
             put[2] = group;
-            put[3] = source_group(&c.registers[at], n);
-            c.puts_used += 4;
+            c.puts_used += 3;
             UInt code_used = c.code_used;
             append_list(&c.registers[at], n);
             for (UInt i = code_used; i < c.code_used; i++)
@@ -379,7 +177,7 @@ static void end_exit(void)
 static void statement(IRStmt *s, IRTypeEnv *types)
 {
     switch (s->tag) {
-    case Ist_Put: do_put(s->Ist.Put.offset, s->Ist.Put.data); break;
+    case Ist_Put: write_register(s->Ist.Put.offset, s->Ist.Put.data); break;
     case Ist_PutI: {
         IRPutI *p = s->Ist.PutI.details;
         if (is_fp(p->descr->base))

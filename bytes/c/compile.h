@@ -2,7 +2,10 @@
  *
  * ```
  *   compile.c     statements: registers, memory, exits
+ *   registers.c   reads and writes of registers
+ *   helpers.c     instructions that are a call of VEX
  *   operations.c  expressions: which bytes of the operands a byte of the result depends on
+ *   rearrange.c   operations that mix bytes: masks, shifts, lanes
  *   building.c    operations of the program are appended, and removed if nothing uses them
  *   instrument.c  the block's code is made to store its words
  * ```
@@ -46,6 +49,7 @@ typedef struct {
     UInt temp_slots_used;
     Slot registers[REGISTERS]; /* the slot that holds each register byte's label now */
     UInt next_slot;
+    Bool computed[SLOTS]; /* the slot's label is that of a computed value, if it has one */
     UShort code[MAX_CODE];
     UInt code_used;
     UInt op_starts[MAX_OPS];
@@ -75,6 +79,8 @@ void begin_operation(UShort op);
 void append(UInt word);
 void append_list(const Slot *slots, UInt n);
 Slot new_slots(UInt n);
+/* A value of new slots, one behind the other: the first one's number stands for all. */
+Value new_value(UInt n);
 Slot unite_slots(const Slot *slots, UInt n);
 Slot unite_values(const Value *values, UInt count);
 Value all_bytes(Slot slot, UInt n);
@@ -82,10 +88,30 @@ Value empty_value(UInt n);
 UInt request_word(WordRequest request);
 void remove_unused(void);
 
+/* compile.c */
+void set_temp(IRTemp temp, Value v);
+UInt address_word(IRExpr *address, UInt plus, UInt span, IRExpr *guard);
+
+/* registers.c */
+Bool is_fp(UInt offset);
+Value fp_read(IRExpr *index, UInt bias);
+void fp_write(IRExpr *index, UInt bias, Value v);
+Value register_value(UInt offset, UInt n);
+void put_register(UInt offset, Value v);
+/* As the program does: the operands of a mere comparison are left out. */
+void write_register(UInt offset, IRExpr *data);
+
+/* helpers.c */
+void do_helper(IRDirty *d, IRTypeEnv *types);
+
 /* operations.c */
+/* The constant, if the atom is one of at most 64 bits. */
+Bool constant(const IRExpr *atom, ULong *value);
 UInt bytes_of(IRType type);
 Value value_of(IRExpr *atom);
 Value apply_operation(IROp op, IRExpr **args, UInt count, IRType type);
+/* False if the operation, of two operands, is of another kind. */
+Bool rearrange(IROp op, IRExpr **args, Value *v);
 Value apply_call(const IRCallee *callee, IRExpr **args, IRType type);
 
 #endif

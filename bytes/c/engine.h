@@ -51,6 +51,7 @@ typedef struct {
     const HChar *directory; /* output: one file for each program image */
     AddressMode address;    /* whether a table look-up depends on its index */
     Bool all_files;         /* also libraries, /usr, /etc … are sources */
+    Bool memory;            /* report how much labels take */
     ULong node_limit;       /* sets before coarsening begins */
 } Settings;
 extern Settings settings;

@@ -5,6 +5,7 @@
 #include "shadow.h"
 
 #define BUCKETS 4096
+#define CHANNEL 1              /* the generation of channels; sockets have 0 */
 #define COARSE_FROM (1u << 28) /* leaves: then one for each 4 KiB */
 
 Block *blocks;
@@ -92,6 +93,18 @@ Entity *entity_of_fd(Int fd)
                                        : kind == KIND_DEVICE && starts_with(e->path, "/dev/") &&
                                              !starts_with(e->path, "/dev/tty") &&
                                              !starts_with(e->path, "/dev/pts");
+    }
+    return e;
+}
+
+Entity *channel_entity(const Entity *socket, ULong number)
+{
+    Entity *e = find(KIND_SOCKET, socket->device, number, CHANNEL);
+    if (!e->path) {
+        e->path = VG_(strdup)("entity.path", socket->path);
+        /* Its bytes are counted apart from those of the socket with the same number. */
+        e->stream = stream_of(socket->device | 1ULL << 63, number);
+        e->size = 0;
     }
     return e;
 }

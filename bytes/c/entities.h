@@ -36,6 +36,8 @@ void entities_start(void);
 
 /* NULL for descriptors that are closed, directories, and what else carries no bytes. */
 Entity *entity_of_fd(Int fd);
+/* The bytes that one end of a connection sends (sockets.h). `socket`: either end. */
+Entity *channel_entity(const Entity *socket, ULong number);
 Entity *arguments_entity(UInt pid, ULong count);
 
 /* The bytes [a, a + n) were read from the entity at `offset`. */

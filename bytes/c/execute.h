@@ -2,7 +2,7 @@
 #ifndef EXECUTE_H
 #define EXECUTE_H
 
-#include "labels.h"
+#include "deferred.h"
 #include "program.h"
 #include "shadow.h"
 
@@ -10,7 +10,7 @@ typedef struct {
     Label slots[SLOTS];                 /* [0, REGISTERS) are the registers */
     Label fp[64];                       /* the x87 stack: 8 registers of 8 bytes */
     ULong labelled;                     /* groups of registers that may have labels */
-    Words *words;                       /* NULL before the thread's first block */
+    Words *words;                       /* NULL until the thread's second block */
     struct SavedRegisters *interrupted; /* by signal handlers, the last first */
 } Thread;
 
@@ -20,8 +20,11 @@ extern Thread *running;
 void execute_start(void);
 Thread *thread_of(ThreadId tid);
 
-/* Called by the code of each block that can move a label. */
-VG_REGPARM(2) void enter_block(UChar *guest, Program *program);
+/* Called by the code of a block if the block before met a label. */
+VG_REGPARM(1) void execute_block(UChar *guest);
+
+/* Before the first block of a thread; later, it does nothing. */
+void begin_thread(ThreadId tid);
 
 /* Executes what is pending of a thread, so that its labels are those of its registers and memory
    now. Before a system call, a signal, or another thread. */
@@ -30,8 +33,15 @@ void catch_up(Thread *thread);
 /* Labels of a part of the registers. */
 void set_register_labels(Thread *thread, UInt offset, UInt size, Label label);
 
+/* No register's label is deferred any more. Before another thread runs. */
+void resolve_registers(Thread *thread);
+
 void save_registers(Thread *thread);
 void restore_registers(Thread *thread);
 void reset_thread(Thread *thread);
+
+/* The labels of a thread's registers, and of those that signal handlers interrupted, in parts.
+   False: there are no more. */
+Bool registers_of(ThreadId tid, UInt part, const Label **labels, UInt *count);
 
 #endif

@@ -1,11 +1,13 @@
 /* Makes the code of a block store its words, and enter its label program.
  *
  * In: a block, and `c` of compile.c. Out: the block for Valgrind to translate.
- * Invariant: each exit stores its number before its condition is tested, so that the last number
- * that was stored is the exit that was taken. */
+ * Invariant: each exit is stored before its condition is tested, so that the last one that was
+ * stored is the exit that was taken. `involved` is 0 until the first exit, so that a block that a
+ * fault ends is not executed. */
 #include "compile_block.h"
 #include "execute.h"
 #include "record.h"
+#include "shadow.h"
 
 #define WORDS(field) (REGISTERS + offsetof(Words, field))
 
@@ -54,13 +56,34 @@ static IRExpr *swapped(IRSB *to, IRCAS *s)
     return success;
 }
 
-static void store_word(IRSB *to, WordRequest *r, IRStmt *statement)
+/* `involved`, or not 0 if the access has a label (shadow.h). */
+static IRExpr *with_labels_at(IRSB *to, IRExpr *involved, IRExpr *address, UInt span)
+{
+    for (UInt at = 0; at < span; at += REACH + 1) {
+        IRExpr *a = address;
+        if (at)
+            a = assign(to, Ity_I64, IRExpr_Binop(Iop_Add64, a, mkIRExpr_HWord(at)));
+        a = assign(to, Ity_I64,
+                   IRExpr_Binop(Iop_Shl64, a, IRExpr_Const(IRConst_U8(64 - ADDRESS_BITS))));
+        a = assign(
+            to, Ity_I64,
+            IRExpr_Binop(Iop_Shr64, a, IRExpr_Const(IRConst_U8(64 - ADDRESS_BITS + LINE_SHIFT))));
+        a = assign(to, Ity_I64, IRExpr_Binop(Iop_Add64, a, mkIRExpr_HWord(LINES_BASE)));
+        IRExpr *count = assign(to, Ity_I8, IRExpr_Load(Iend_LE, Ity_I8, a));
+        count = assign(to, Ity_I64, IRExpr_Unop(Iop_8Uto64, count));
+        involved = assign(to, Ity_I64, IRExpr_Binop(Iop_Or64, involved, count));
+    }
+    return involved;
+}
+
+/* Stores a word. Returns what `involved` is then. */
+static IRExpr *store_word(IRSB *to, WordRequest *r, IRStmt *statement, IRExpr *involved)
 {
     IRExpr *value = r->value;
     if (!r->is_address) {
         value = widened(to, value, r->half);
         addStmtToIRSB(to, IRStmt_Put(WORDS(values) + 8 * r->number, value));
-        return;
+        return involved;
     }
     if (r->plus)
         value = assign(to, Ity_I64, IRExpr_Binop(Iop_Add64, value, mkIRExpr_HWord(r->plus)));
@@ -68,6 +91,7 @@ static void store_word(IRSB *to, WordRequest *r, IRStmt *statement)
     if (guard)
         value = assign(to, Ity_I64, IRExpr_ITE(guard, value, mkIRExpr_HWord(0)));
     addStmtToIRSB(to, IRStmt_Put(WORDS(addresses) + 8 * r->number, value));
+    return with_labels_at(to, involved, value, r->span > 64 ? 64 : r->span);
 }
 
 /* Words get numbers in the order in which they are stored. False if they are too many. */
@@ -132,15 +156,19 @@ static Program *program_of_block(void)
                              .puts = c.code_used + c.exits[e].puts,
                              .puts_end = c.code_used + c.exits[e].puts_end,
                              .addresses = addresses,
+                             .program = p,
                              .overlapping = c.exits[e].overlapping};
     }
     return p;
 }
 
-static void add_call(IRSB *to, void *function, const HChar *name, void *argument)
+/* Calls a function with the address of the registers, if the guard holds. */
+static void add_call(IRSB *to, void *function, const HChar *name, IRExpr *guard)
 {
-    IRDirty *d = unsafeIRDirty_0_N(2, name, VG_(fnptr_to_fnentry)(function),
-                                   mkIRExprVec_2(IRExpr_GSPTR(), mkIRExpr_HWord((HWord)argument)));
+    IRDirty *d =
+        unsafeIRDirty_0_N(1, name, VG_(fnptr_to_fnentry)(function), mkIRExprVec_1(IRExpr_GSPTR()));
+    if (guard)
+        d->guard = guard;
     /* The words behind the registers change; Valgrind must be told of some part. */
     d->nFxState = 1;
     d->fxState[0].fx = Ifx_Read;
@@ -150,7 +178,34 @@ static void add_call(IRSB *to, void *function, const HChar *name, void *argument
     addStmtToIRSB(to, IRStmt_Dirty(d));
 }
 
-static VG_REGPARM(2) void block_is_lost(UChar *guest, void *nothing)
+static IRExpr *word(IRSB *to, UInt offset)
+{
+    return assign(to, Ity_I64, IRExpr_Get(offset, Ity_I64));
+}
+
+/* The block before is executed if it met a label. Returns what `involved` begins with: whether the
+   registers of this block have labels. */
+static IRExpr *begin(IRSB *to, Program *program)
+{
+    IRExpr *pending =
+        assign(to, Ity_I1, IRExpr_Binop(Iop_CmpNE64, word(to, WORDS(involved)), mkIRExpr_HWord(0)));
+    add_call(to, execute_block, "execute_block", pending);
+    if (program->groups >> ALWAYS_GROUP & 1)
+        return mkIRExpr_HWord(1);
+    if (program->groups == 0)
+        return mkIRExpr_HWord(0);
+    return assign(
+        to, Ity_I64,
+        IRExpr_Binop(Iop_And64, word(to, WORDS(labelled)), mkIRExpr_HWord(program->groups)));
+}
+
+static void end(IRSB *to, Exit *exit, IRExpr *involved)
+{
+    addStmtToIRSB(to, IRStmt_Put(WORDS(involved), involved));
+    addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord((HWord)exit)));
+}
+
+static VG_REGPARM(1) void block_is_lost(UChar *guest)
 {
     record_possible("a block of code was too large for its labels to be followed");
 }
@@ -172,8 +227,7 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
         return to;
     }
     Bool idle = c.op_count == 0 && c.puts_used == 0;
-    if (!idle)
-        add_call(to, enter_block, "enter_block", program);
+    IRExpr *involved = idle ? NULL : begin(to, program);
     UInt exit = 0, next = 0;
     for (Int i = first; i < in->stmts_used; i++) {
         UInt until = next;
@@ -181,18 +235,18 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
             until++;
         for (UInt k = next; k < until; k++) {
             if (c.requests[k].used && !c.requests[k].after)
-                store_word(to, &c.requests[k], NULL);
+                involved = store_word(to, &c.requests[k], NULL, involved);
         }
         if (in->stmts[i]->tag == Ist_Exit && !idle)
-            addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord(exit++)));
+            end(to, &program->exits[exit++], involved);
         addStmtToIRSB(to, in->stmts[i]);
         for (UInt k = next; k < until; k++) {
             if (c.requests[k].used && c.requests[k].after)
-                store_word(to, &c.requests[k], in->stmts[i]);
+                involved = store_word(to, &c.requests[k], in->stmts[i], involved);
         }
         next = until;
     }
     if (!idle)
-        addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord(exit)));
+        end(to, &program->exits[exit], involved);
     return to;
 }

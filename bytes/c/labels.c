@@ -1,23 +1,30 @@
 /* See labels.h. */
 #include "labels.h"
 
+#include "record.h"
+
 #define MERGE_LIMIT 64
-#define NODES_MAX 0x20000000u
+#define TABLE_SIZE (1u << 17) /* entries, at first */
 
 Node *nodes;
-UInt node_count;
+UInt node_count, used_nodes;
 UInt coarse_shift;
 Union union_memory[UNION_MEMORY];
 
-static UInt next_leaf = 1;
-static UInt *table; /* open addressing: ids of nodes, 0 is free */
-static UInt table_size;
+/* A node by its hash, so that only equal hashes lead to the node itself. id 0: free. */
+typedef struct {
+    UInt id, hash;
+} Entry;
 
-void labels_start(void)
+static UInt next_leaf = 1;
+static Bool leaves_exhausted;
+static UInt free_node; /* id of the first free node; each has the next one as its rest */
+static Entry *table;   /* open addressing */
+static UInt table_size, largest_table;
+
+ULong set_memory(void)
 {
-    nodes = reserve(0, (ULong)NODES_MAX * sizeof(Node), "sets of bytes");
-    table_size = 1u << 16;
-    table = VG_(calloc)("labels.table", table_size, sizeof(UInt));
+    return node_count * sizeof(Node) + largest_table * sizeof(Entry) + sizeof union_memory;
 }
 
 UInt leaf_count(void)
@@ -28,6 +35,7 @@ UInt leaf_count(void)
 UInt new_leaves(UInt count)
 {
     if (count > LEAF_MAX - next_leaf) {
+        leaves_exhausted = True;
         coarse_shift = 63;
         return 0;
     }
@@ -36,41 +44,105 @@ UInt new_leaves(UInt count)
     return first;
 }
 
+/* Sets that differ by the next byte stand in one line of the table. They are made one after the
+   other. */
 static UInt hash_of(UInt a, UInt b, UInt c, UInt d)
 {
-    ULong h = a * 0x9e3779b97f4a7c15ULL ^ (b + 0x7f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
-    h ^= (c + 0x1ce4e5b9ULL) * 0x94d049bb133111ebULL ^ d * 0xd6e8feb86659fd93ULL;
-    return (UInt)(h >> 32) ^ (UInt)h;
+    ULong h = (a >> 3) * 0x9e3779b97f4a7c15ULL ^ ((b >> 3) + 0x7f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
+    h ^= ((c >> 3) + 0x1ce4e5b9ULL) * 0x94d049bb133111ebULL ^ (d >> 3) * 0xd6e8feb86659fd93ULL;
+    return (((UInt)(h >> 32) ^ (UInt)h) & ~7u) | ((a + b + c + d) & 7);
+}
+
+static void put_entry(Entry entry)
+{
+    UInt at = entry.hash & (table_size - 1);
+    while (table[at].id)
+        at = (at + 1) & (table_size - 1);
+    table[at] = entry;
+}
+
+static void new_table(UInt size)
+{
+    table_size = size;
+    largest_table = VG_MAX(largest_table, size);
+    table = VG_(calloc)("labels.table", size, sizeof(Entry));
 }
 
 static void grow_table(void)
 {
-    VG_(free)(table);
-    table_size *= 2;
-    table = VG_(calloc)("labels.table", table_size, sizeof(UInt));
-    for (UInt i = 0; i < node_count; i++) {
-        Node *n = &nodes[i];
-        UInt at = hash_of(n->low, n->high, n->rest, n->second) & (table_size - 1);
-        while (table[at])
-            at = (at + 1) & (table_size - 1);
-        table[at] = NODE_BASE + i;
+    Entry *old = table;
+    UInt old_size = table_size;
+    new_table(2 * old_size);
+    for (UInt i = 0; i < old_size; i++) {
+        if (old[i].id)
+            put_entry(old[i]);
     }
+    VG_(free)(old);
+}
+
+void keep_nodes(const UChar *marked)
+{
+    Entry *old = table;
+    UInt old_size = table_size, size = TABLE_SIZE;
+    used_nodes = free_node = 0;
+    /* The lowest free node is the first, so that sets made together stand together. */
+    for (UInt i = node_count; i-- > 0;) {
+        if (marked[i / 8] >> i % 8 & 1) {
+            used_nodes++;
+            continue;
+        }
+        forget_node(NODE_BASE + i);
+        nodes[i] = (Node){.rest = free_node};
+        free_node = NODE_BASE + i;
+    }
+    while (size < 4 * used_nodes)
+        size *= 2;
+    new_table(size);
+    for (UInt i = 0; i < old_size; i++) {
+        UInt index = old[i].id - NODE_BASE;
+        if (old[i].id && marked[index / 8] >> index % 8 & 1)
+            put_entry(old[i]);
+    }
+    VG_(free)(old);
+    VG_(memset)(union_memory, 0, sizeof union_memory);
+    if (!leaves_exhausted && used_nodes < settings.node_limit / 2)
+        coarse_shift = 0;
+}
+
+void labels_start(void)
+{
+    nodes = reserve(0, (ULong)NODES_MAX * sizeof(Node), "sets of bytes");
+    new_table(TABLE_SIZE);
+}
+
+static UInt new_node(void)
+{
+    UInt id = free_node;
+    used_nodes++;
+    if (id) {
+        free_node = nodes[id - NODE_BASE].rest;
+        return id;
+    }
+    tl_assert2(node_count < NODES_MAX, "sets of bytes: more than %u", NODES_MAX);
+    return NODE_BASE + node_count++;
 }
 
 static UInt intern(Node want)
 {
-    UInt at = hash_of(want.low, want.high, want.rest, want.second) & (table_size - 1);
-    for (; table[at]; at = (at + 1) & (table_size - 1)) {
-        Node *n = &nodes[table[at] - NODE_BASE];
+    UInt hash = hash_of(want.low, want.high, want.rest, want.second);
+    UInt at = hash & (table_size - 1);
+    for (; table[at].id; at = (at + 1) & (table_size - 1)) {
+        if (table[at].hash != hash)
+            continue;
+        Node *n = &nodes[table[at].id - NODE_BASE];
         if (n->low == want.low && n->high == want.high && n->rest == want.rest &&
             n->second == want.second)
-            return table[at];
+            return table[at].id;
     }
-    tl_assert2(node_count < NODES_MAX, "sets of bytes: more than %u", NODES_MAX);
-    nodes[node_count] = want;
-    table[at] = NODE_BASE + node_count++;
-    UInt id = table[at];
-    if (node_count > table_size / 2)
+    UInt id = new_node();
+    nodes[id - NODE_BASE] = want;
+    table[at] = (Entry){id, hash};
+    if (used_nodes > table_size / 2)
         grow_table();
     return id;
 }
@@ -143,9 +215,9 @@ static UInt cover(UInt a, UInt b)
 
 static Bool too_many(void)
 {
-    if (node_count < settings.node_limit)
+    if (used_nodes < settings.node_limit)
         return coarse_shift != 0;
-    if (node_count > 2 * settings.node_limit)
+    if (used_nodes > 2 * settings.node_limit)
         coarse_shift = 63;
     else if (coarse_shift < 12)
         coarse_shift = 12;
@@ -184,27 +256,4 @@ UInt merge_sets(UInt a, UInt b)
     while (count--)
         rest = prepend(lows[count], highs[count], rest);
     return rest;
-}
-
-Label unite_run(const Label *labels, UInt count)
-{
-    Label all = 0, last = 0;
-    for (UInt i = 0; i < count; i++) {
-        if (labels[i] == 0 || labels[i] == last)
-            continue;
-        last = labels[i];
-        /* Neighbouring input bytes are one range. */
-        UInt first = SET_OF(last), end = i + 1;
-        while (end < count && SET_OF(labels[end]) == first + (end - i) &&
-               first + (end - i) < NODE_BASE)
-            end++;
-        if (end - i > 1 && first < NODE_BASE) {
-            all = unite(all, range_set(first, first + (end - i) - 1));
-            i = end - 1;
-            last = labels[i];
-        } else {
-            all = unite(all, last);
-        }
-    }
-    return all ? all | COMPUTED : 0;
 }

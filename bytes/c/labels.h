@@ -6,7 +6,7 @@
  * - pair: two sets. It is made if merging two lists would take more than MERGE_LIMIT ranges.
  *
  * Lists descend, so that a sum over an input that is read from its beginning adds one node for
- * each addition. Invariant: a node refers to older nodes only.
+ * each addition. Invariant: nodes form no cycle.
  *
  * Above `settings.node_limit` nodes, a union becomes one range that covers both sets, with its
  * ends widened to 2^shift bytes; later, everything read so far. `coarse_shift` says which. */
@@ -17,6 +17,7 @@
 
 #define NODE_BASE 0x40000000u
 #define LEAF_MAX (NODE_BASE - 1)
+#define NODES_MAX 0x20000000u
 
 typedef struct {
     UInt low, high; /* list: the range. pair: low is 0, high is the highest leaf */
@@ -25,15 +26,22 @@ typedef struct {
     UInt lowest;    /* the lowest leaf of the set */
 } Node;
 
-extern Node *nodes; /* nodes[id - NODE_BASE] */
-extern UInt node_count;
+extern Node *nodes;     /* nodes[id - NODE_BASE] */
+extern UInt node_count; /* nodes that were ever in use: ids are below NODE_BASE + node_count */
+extern UInt used_nodes;
 extern UInt coarse_shift; /* 0: exact. 63: everything read so far */
 
 void labels_start(void);
 
+/* Bytes of memory that the sets take, at most until now. */
+ULong set_memory(void);
+
 /* Takes `count` new leaves; returns the first. When ids run out, returns 0 and coarsens. */
 UInt new_leaves(UInt count);
 UInt leaf_count(void);
+
+/* Frees each node whose bit is 0. */
+void keep_nodes(const UChar *marked);
 
 /* The interned set of the leaves [low, high]. */
 UInt range_set(UInt low, UInt high);
@@ -47,16 +55,11 @@ typedef struct {
 #define UNION_MEMORY 32768
 extern Union union_memory[UNION_MEMORY];
 
-/* The union of two labels. The result is computed, unless one of them is empty. */
-static inline Label unite(Label a, Label b)
+/* The union of two sets that are not empty. */
+static inline UInt unite_sets(UInt x, UInt y)
 {
-    UInt x = SET_OF(a), y = SET_OF(b);
-    if (y == 0)
-        return a;
-    if (x == 0)
-        return b;
     if (x == y)
-        return a | b;
+        return x;
     if (x < y) {
         UInt t = x;
         x = y;
@@ -67,10 +70,7 @@ static inline Label unite(Label a, Label b)
         UInt result = merge_sets(x, y);
         *u = (Union){x, y, result};
     }
-    return u->result | COMPUTED;
+    return u->result;
 }
-
-/* The union of labels, for a value that was computed from them. */
-Label unite_run(const Label *labels, UInt count);
 
 #endif

@@ -8,6 +8,7 @@
 #include "calls.h"
 #include "execute.h"
 #include "labels.h"
+#include "memory.h"
 #include "record.h"
 #include "shadow.h"
 
@@ -22,6 +23,7 @@ static Bool take_option(const HChar *arg)
     } else if (VG_STR_CLO(arg, "--address", address_word)) {
     } else if (VG_STR_CLO(arg, "--files", files_word)) {
     } else if (VG_BINT_CLO(arg, "--sets", node_limit, 1000, 400000000)) {
+    } else if (VG_BOOL_CLO(arg, "--memory", settings.memory)) {
     } else
         return False;
     return True;
@@ -33,7 +35,8 @@ static void print_usage(void)
     ("    --output=DIR                directory for the results (exists, and is empty)\n"
      "    --address=none|tables|all   what a look-up's result has of its index [tables]\n"
      "    --files=user|all            all: libraries and system files are inputs, too\n"
-     "    --sets=N                    sets of bytes before they become coarser\n");
+     "    --sets=N                    sets of bytes before they become coarser\n"
+     "    --memory=no|yes             at the end, print what the labels take [no]\n");
 }
 
 static void print_debug_usage(void)
@@ -76,6 +79,7 @@ static void thread_starts_running(ThreadId tid, ULong blocks)
 {
     static Bool first = True;
     running = thread_of(tid);
+    begin_thread(tid);
     if (first) {
         first = False;
         take_arguments(VG_(get_SP)(tid));
@@ -85,6 +89,7 @@ static void thread_starts_running(ThreadId tid, ULong blocks)
 static void thread_stops_running(ThreadId tid, ULong blocks)
 {
     catch_up(thread_of(tid));
+    resolve_registers(thread_of(tid));
 }
 
 static void new_thread(ThreadId parent, ThreadId child)
@@ -128,6 +133,8 @@ static void at_end(Int status)
 {
     write_all_mappings();
     record_end();
+    if (settings.memory)
+        report_memory();
 }
 
 static void before_options(void)

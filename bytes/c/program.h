@@ -1,14 +1,14 @@
 /* The label program of a block of code: how labels flow while the block runs once.
  *
- * A block's own code is not slowed down by labels. It stores the address of each access, and the
- * number of the exit that it takes. When the next block begins, `enter_block` (execute.c) finds
- * out whether a label was involved; only then the program is interpreted.
+ * A block's code is translated once. It stores the address of each access and the exit that it
+ * takes, and finds out whether a register or an access has a label. If so, the next block begins
+ * with a call of `execute_block` (execute.c), which interprets the program.
  *
  * - Slots are labels by number. [0, REGISTERS) are the thread's registers, byte for byte.
  *   EMPTY_SLOT and the next 63 never have a label. FIRST_TEMPORARY begins the program's own.
  * - Words are stored by the code of the block: addresses of accesses, and values that decide.
  * - Puts are the writes to registers at an exit. The fields of each are: register offset, n, group,
- *   group of the sources, list of n.
+ *   list of n.
  *
  * Invariant: an operation reads registers as they were when the block began; the exit's writes to
  * registers come last. So an operation that was executed needs no undoing at an earlier exit. */
@@ -44,7 +44,6 @@ enum {
 
 #define MAX_ADDRESSES 110
 #define MAX_VALUES 110
-#define NO_EXIT 0xffff
 
 typedef struct {
     UInt code_end, puts, puts_end;
@@ -52,9 +51,10 @@ typedef struct {
     Bool overlapping;         /* the writes read registers that they also write */
     struct Variant *variants; /* variants.h */
     UInt made;                /* how many were made */
+    struct Program *program;
 } Exit;
 
-typedef struct {
+typedef struct Program {
     ULong groups; /* of registers that the program reads or writes */
     UShort *code;
     Exit *exits;
@@ -65,16 +65,16 @@ typedef struct {
 
 /* The words, in the two shadow areas that Valgrind keeps behind each thread's registers. */
 typedef struct {
-    Program *pending; /* of the block that runs, or ran last */
-    ULong exit;       /* the last exit that was reached, or NO_EXIT */
+    ULong involved; /* not 0: the block that ran last met a label, and is not executed yet */
+    ULong labelled; /* groups of registers that may have labels */
+    Exit *exit;     /* that the block took */
     ULong addresses[MAX_ADDRESSES];
     ULong values[MAX_VALUES];
 } Words;
 
 /* Registers in groups, one bit each: a set bit says that a byte of the group may have a label. */
 #define FP_GROUP 36
-#define ALWAYS_GROUP 63 /* set in each thread: for programs that are always executed */
-#define NEVER_GROUP 62  /* set in none */
+#define ALWAYS_GROUP 63 /* of programs that are always executed */
 static inline Int group_of(UInt offset)
 {
     if (offset >= 16 && offset < 144)

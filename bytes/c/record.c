@@ -22,7 +22,8 @@ static UChar buffer[1 << 16];
 static UInt buffered;
 static Int output = -1;
 static UInt number, parent;
-static UChar *written_nodes; /* one bit each */
+static UInt *written_as; /* the number of each node in the output, 0: not written */
+static UInt written_count;
 static UInt reported_shift;
 
 UInt image_number(void)
@@ -73,9 +74,12 @@ void record_start(Bool forked)
         buffered = 0;
         reported_shift = 0;
         forget_recorded();
-        VG_(do_syscall)(__NR_madvise, (UWord)written_nodes, 1 << 26, 4, 0, 0, 0, 0, 0);
+        written_count = 0;
+        VG_(do_syscall)
+        (__NR_madvise, (UWord)written_as, NODES_MAX * sizeof(UInt), 4 /* DONTNEED */, 0, 0, 0, 0,
+         0);
     } else {
-        written_nodes = reserve(0, 1 << 26, "sets of bytes");
+        written_as = reserve(0, NODES_MAX * sizeof(UInt), "sets of bytes");
         parent = 0;
     }
     number = next_number() + 1;
@@ -136,28 +140,38 @@ static void put_blocks(UInt low, UInt high)
     }
 }
 
+static UInt number_of(UInt set)
+{
+    return set < NODE_BASE ? set : written_as[set - NODE_BASE];
+}
+
 static Bool is_written(UInt set)
 {
-    return set == 0 || set < NODE_BASE ||
-           (written_nodes[(set - NODE_BASE) / 8] >> (set - NODE_BASE) % 8 & 1);
+    return set == 0 || number_of(set) != 0;
+}
+
+void forget_node(UInt set)
+{
+    if (written_as[set - NODE_BASE])
+        written_as[set - NODE_BASE] = 0;
 }
 
 static void put_node(UInt set)
 {
     Node *n = &nodes[set - NODE_BASE];
-    written_nodes[(set - NODE_BASE) / 8] |= 1 << (set - NODE_BASE) % 8;
+    UInt number = written_as[set - NODE_BASE] = NODE_BASE + written_count++;
     if (n->low) {
         put_blocks(n->low, n->high);
         put_byte(TAG_LIST);
-        put(set);
+        put(number);
         put(n->low);
         put(n->high - n->low);
     } else {
         put_byte(TAG_PAIR);
-        put(set);
-        put(n->second);
+        put(number);
+        put(number_of(n->second));
     }
-    put(n->rest);
+    put(number_of(n->rest));
 }
 
 /* Writes the nodes of a set before the first reference to it: those that it refers to first. */
@@ -257,7 +271,7 @@ void record_write(Entity *e, ULong offset, Addr a, ULong n, ULong tick)
         Label label = label_at(a + i);
         put(length << 3 | (label & COMPUTED ? 4 : 0) | kind);
         if (kind != RUN_NONE)
-            put(SET_OF(label));
+            put(number_of(SET_OF(label)));
         i += length;
     }
 }

@@ -25,6 +25,9 @@ void record_name(Entity *entity);
 /* From here on, what this image writes may depend on everything that it has read. */
 void record_possible(const HChar *reason);
 
+/* The node stands for no set any more: the output has another number for the next one. */
+void forget_node(UInt set);
+
 UInt image_number(void);
 
 #endif

@@ -1,6 +1,8 @@
 /* See shadow.h. */
 #include "shadow.h"
 
+#include "memory.h"
+
 #include "pub_tool_vkiscnums.h"
 
 #define MANY (1ULL << 22)
@@ -22,8 +24,14 @@ void *reserve(ULong address, ULong length, const HChar *purpose)
     return (void *)sr_Res(r);
 }
 
+UChar *chunk_known;
+UInt *chunk_list, chunk_count;
+
 void shadow_start(void)
 {
+    const ULong chunks = 1ULL << (ADDRESS_BITS - CHUNK_SHIFT);
+    chunk_known = reserve(0, chunks, "the list of labelled memory");
+    chunk_list = reserve(0, chunks * sizeof *chunk_list, "the list of labelled memory");
     reserve(SHADOW_BASE, sizeof(Label) << ADDRESS_BITS, "the labels of memory");
     reserve(LINES_BASE, 1ULL << (ADDRESS_BITS - LINE_SHIFT), "the counts of labels");
     /* Huge pages would hold labels of memory that has none. */
@@ -43,20 +51,26 @@ void clear_labels(Addr a, ULong length)
     Addr end = a + length;
     if (length > MANY) {
         /* Whole pages of labels go back to the kernel: 4 KiB of labels are 1 KiB of memory. Their
-           lines' counts are a page for each 256 KiB. */
+           lines' counts are a page for each 64 KiB. */
         Addr first = VG_ROUNDUP(a, 1 << 18), last = VG_ROUNDDN(end, 1 << 18);
-        clear_labels(a, first - a);
+        /* The first labels are also in the count of the line before. The last line's count is also
+           of labels behind it. */
+        clear_labels(a, first + REACH - a);
         clear_labels(last, end - last);
+        if (settings.memory)
+            note_memory();
         VG_(do_syscall)
         (__NR_madvise, (UWord)&shadow[first], (last - first) * sizeof(Label), 4 /* DONTNEED */, 0,
          0, 0, 0, 0);
         VG_(do_syscall)
         (__NR_madvise, (UWord)&line_counts[first >> LINE_SHIFT], (last - first) >> LINE_SHIFT, 4, 0,
          0, 0, 0, 0);
+        for (Addr behind = last; behind < last + REACH; behind++)
+            line_counts[(last - 1) >> LINE_SHIFT] += shadow[behind] != 0;
         return;
     }
     while (a < end) {
-        Addr next = VG_MIN(VG_ROUNDDN(a, 64) + 64, end);
+        Addr next = VG_MIN(VG_ROUNDDN(a, 1 << LINE_SHIFT) + (1 << LINE_SHIFT), end);
         if (line_counts[a >> LINE_SHIFT])
             clear_line_part(a, next);
         a = next;

@@ -15,6 +15,7 @@ typedef struct {
     ULong written, read; /* bytes that went through a stream */
     ULong last_write;    /* tick */
     ULong generation;    /* counts pipes that had the same inode number */
+    ULong peer;          /* inode of the other end of a connected local socket, if known */
 } Stream;
 
 void shared_start(const HChar *directory);

@@ -6,7 +6,7 @@
 
 #include "encoding.h"
 
-#define KEPT 8        /* cases of an exit */
+#define KEPT 32
 #define MOST_MADE 400 /* then an exit meets too many cases, and gets the whole program */
 
 static UChar can[SLOTS];
@@ -28,12 +28,12 @@ static Bool any(const Slot *slots, UInt n)
 /* Decodes a list into `slots`, with EMPTY_SLOT for what cannot have a label. */
 static const UShort *read_list(const UShort *at, UInt n, Slot *slots)
 {
-    Bool run = at[0] == 0;
+    const UShort *end = decode_list(at, n, slots);
     for (UInt i = 0; i < n; i++) {
-        Slot slot = run ? at[1] + i : at[1 + i];
-        slots[i] = can[slot] ? slot : EMPTY_SLOT;
+        if (!can[slots[i]])
+            slots[i] = EMPTY_SLOT;
     }
-    return at + (run ? 2 : 1 + n);
+    return end;
 }
 
 static void set(UInt first, UInt n, Bool value)
@@ -182,10 +182,9 @@ static void puts(const UShort *pc, const UShort *end, ULong groups)
     while (pc < end) {
         Slot slots[32];
         UInt n = pc[1], group = pc[2];
-        const UShort *next = read_list(pc + 4, n, slots);
+        const UShort *next = read_list(pc + 3, n, slots);
         if (any(slots, n) || groups >> group & 1) {
             copy(pc, pc + 3);
-            out[out_used++] = ALWAYS_GROUP;
             put_list(slots, n);
         }
         pc = next;
@@ -219,25 +218,24 @@ static void make(Variant *v, Program *program, Exit *exit)
     v->overlapping = exit->overlapping;
 }
 
-const Variant *variant_of(Program *program, Exit *exit, ULong groups, ULong accesses_with_labels)
+const Variant *variant_of(Exit *exit, ULong groups, ULong accesses_with_labels)
 {
-    static Variant whole;
     if (!exit->variants)
-        exit->variants = VG_(calloc)("variants", KEPT, sizeof(Variant));
+        exit->variants = VG_(calloc)("variants", KEPT + 1, sizeof(Variant));
     ULong key = (groups * 0x9e3779b97f4a7c15ULL ^ accesses_with_labels) * 0xbf58476d1ce4e5b9ULL;
-    Variant *v = &exit->variants[key >> 61];
+    Variant *v = &exit->variants[key >> 59];
     if (LIKELY(v->code && v->groups == groups && v->accesses == accesses_with_labels))
         return v;
     if (exit->made >= MOST_MADE) {
-        /* The writes to registers follow the operations: a copy puts them there. */
-        VG_(free)((void *)whole.code);
-        whole = (Variant){~0ULL, ~0ULL, NULL, NULL, NULL, False};
-        make(&whole, program, exit);
-        return &whole;
+        v = &exit->variants[KEPT];
+        v->groups = v->accesses = ~0ULL;
+        if (!v->code)
+            make(v, exit->program, exit);
+        return v;
     }
     exit->made++;
     v->groups = groups;
     v->accesses = accesses_with_labels;
-    make(v, program, exit);
+    make(v, exit->program, exit);
     return v;
 }

@@ -17,6 +17,6 @@ typedef struct Variant {
 } Variant;
 
 /* Never NULL; valid until the next call. */
-const Variant *variant_of(Program *program, Exit *exit, ULong groups, ULong accesses);
+const Variant *variant_of(Exit *exit, ULong groups, ULong accesses);
 
 #endif

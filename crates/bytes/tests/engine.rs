@@ -1,0 +1,220 @@
+//! The byte engine follows bytes on every path that a program can take.
+//!
+//! Each program of `tests/programs` writes its input backwards, so that the source of each output
+//! byte is known. Where it is not, a second engine is asked: clang's DataFlowSanitizer.
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::expect_used)] // a test fails by a panic
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use backstory_bytes::{ByteFlow, Origins};
+use backstory_testkit::byte_engine;
+use backstory_testkit::need::{needs, skipped};
+
+const SIZE: u64 = 256;
+
+/// The built engine. `None`: this machine lacks what it is built from.
+fn engine() -> Option<&'static Path> {
+    static ENGINE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let built = ENGINE.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("byte-engine");
+        byte_engine::build(&target, &[]).then_some(target)
+    });
+    built.as_deref()
+}
+
+/// Compiles a program. `None`: these flags do not work here.
+fn compiled(compiler: &str, directory: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let program = directory.join("program");
+    let made = Command::new(compiler)
+        .args(["-O1", "-pthread", "-o"])
+        .arg(&program)
+        .args(flags)
+        .arg(source.join(name).with_extension("c"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&made.stderr).into_owned();
+    if ["cannot find -l", "libclang_rt", "dfsan_interface.h"]
+        .iter()
+        .any(|what| said.contains(what))
+    {
+        skipped(name, &said);
+        return None;
+    }
+    assert!(made.status.success(), "{said}");
+    Some(program)
+}
+
+fn input() -> Vec<u8> {
+    (0..SIZE).map(|at| (at * 7 + 3) as u8).collect()
+}
+
+/// A program that ran under the engine in its own directory.
+struct Ran {
+    directory: tempfile::TempDir,
+    flow: ByteFlow,
+}
+
+impl Ran {
+    /// Runs one of the programs that write their input backwards.
+    fn start(name: &str, flags: &[&str], options: &[&str]) -> Option<Ran> {
+        let ran = Ran::any(name, flags, options)?;
+        let backwards: Vec<u8> = input().into_iter().rev().collect();
+        let out = fs::read(ran.directory.path().join("out")).unwrap();
+        assert_eq!(out, backwards, "{name}: the program's own output");
+        Some(ran)
+    }
+
+    fn any(name: &str, flags: &[&str], options: &[&str]) -> Option<Ran> {
+        let engine = engine()?;
+        let directory = tempfile::tempdir().unwrap();
+        let program = compiled("gcc", directory.path(), name, flags)?;
+        fs::write(directory.path().join("in"), input()).unwrap();
+        let record = directory.path().join("record");
+        fs::create_dir(&record).unwrap();
+        let done = Command::new("valgrind")
+            .args(["-q", "--tool=bytes", "--trace-children=yes"])
+            .arg(format!("--output={}", record.display()))
+            .args(options)
+            .arg(program)
+            .env("VALGRIND_LIB", engine)
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{name}: {done:?}");
+        let flow = ByteFlow::read(&record).unwrap();
+        Some(Ran { directory, flow })
+    }
+
+    fn origins(&self, at: u64) -> Origins {
+        let path = self.directory.path().join("out");
+        let path = path.canonicalize().unwrap();
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let answer = self.flow.origins(bytes, at..at + 1);
+        answer.expect("the program wrote out")
+    }
+
+    /// The bytes of `in` that a byte of `out` came from.
+    fn sources(&self, at: u64) -> Vec<u64> {
+        let mut all = Vec::new();
+        for source in self.origins(at).sources {
+            assert!(source.entity.path.ends_with(b"/in"), "{source:?}");
+            for set in [source.copied, source.computed] {
+                all.extend(set.iter().flatten());
+            }
+        }
+        all
+    }
+}
+
+/// Each byte of the output has exactly its own source.
+fn is_followed(name: &str, flags: &[&str]) {
+    let Some(ran) = Ran::start(name, flags, &[]) else {
+        return;
+    };
+    for at in 0..SIZE {
+        assert_eq!(ran.sources(at), [SIZE - 1 - at], "{name}, byte {at}");
+    }
+}
+
+#[test]
+fn bytes_are_followed_in_one_thread_in_stripped_and_static_programs() {
+    is_followed("plain", &[]);
+    is_followed("plain", &["-s", "-static", "-O2"]);
+}
+
+#[test]
+fn a_byte_that_is_stored_just_before_a_call_is_followed() {
+    is_followed("last", &[]);
+}
+
+#[test]
+fn bytes_are_followed_through_threads_that_share_memory() {
+    is_followed("threads", &[]);
+}
+
+#[test]
+fn a_signal_handler_moves_bytes_and_leaves_the_registers_that_it_interrupts() {
+    is_followed("signals", &[]);
+    is_followed("jumps", &[]);
+}
+
+#[test]
+fn bytes_are_followed_into_mapped_files() {
+    is_followed("mapped", &[]);
+}
+
+#[test]
+fn bytes_are_followed_where_the_kernel_moves_them() {
+    is_followed("moves", &[]);
+}
+
+#[test]
+fn bytes_are_followed_through_sockets_between_processes() {
+    is_followed("sockets", &[]);
+}
+
+#[test]
+fn a_child_has_the_bytes_of_its_parents_memory_and_passes_them_on() {
+    is_followed("family", &[]);
+}
+
+#[test]
+fn bytes_are_followed_through_code_that_the_program_wrote_and_through_vectors() {
+    is_followed("code", &[]);
+    is_followed("vectors", &["-mssse3"]);
+}
+
+#[test]
+fn sets_that_nothing_refers_to_do_not_count_against_the_limit() {
+    let Some(ran) = Ran::start("sums", &[], &["--sets=5000"]) else {
+        return;
+    };
+    for at in 0..SIZE {
+        let mut both = [at, SIZE - 1 - at];
+        both.sort_unstable();
+        assert_eq!(ran.sources(at), both, "byte {at}");
+        assert!(!ran.origins(at).coarse);
+    }
+}
+
+#[test]
+fn a_program_with_more_sets_than_the_limit_goes_on_with_coarser_ranges() {
+    let Some(ran) = Ran::start("sums", &["-DKEEP=1"], &["--sets=5000"]) else {
+        return;
+    };
+    for at in 0..SIZE {
+        let found = ran.sources(at);
+        assert!(found.contains(&at) && found.contains(&(SIZE - 1 - at)));
+        assert!(ran.origins(at).coarse);
+    }
+}
+
+#[test]
+fn the_engine_agrees_with_the_data_flow_sanitizer() {
+    let Some(ran) = Ran::any("oracle", &[], &[]) else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-fsanitize=dataflow", "-DORACLE"];
+    if !needs("the second engine", &["clang"]) {
+        return;
+    }
+    let Some(oracle) = compiled("clang", directory.path(), "oracle", &flags) else {
+        return;
+    };
+    fs::write(directory.path().join("in"), input()).unwrap();
+    let mut command = Command::new(oracle);
+    let done = command.current_dir(directory.path()).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let labels = fs::read(directory.path().join("out")).unwrap();
+    assert_eq!(labels.len(), 20);
+    for (at, label) in (0..).zip(labels) {
+        let known: Vec<u64> = (0..8).filter(|bit| label >> bit & 1 == 1).collect();
+        assert_eq!(ran.sources(at), known, "byte {at}");
+    }
+}
