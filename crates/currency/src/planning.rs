@@ -1,6 +1,6 @@
 //! From judged steps to a plan: the steps behind results in an order in which they can run.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
@@ -141,7 +141,7 @@ fn search_behind(
 ) -> Result<()> {
     let feeders = |at: usize| -> Result<Vec<usize>> {
         let facts = group.facts(at)?;
-        let from: BTreeSet<usize> = facts.feeders().map(|(from, _)| from).collect();
+        let from: BTreeSet<usize> = facts.feeders().map(|(from, _)| from).into_tree();
         Ok(from.into_iter().collect())
     };
     let mut path = vec![(last, feeders(last)?)];

@@ -4,7 +4,7 @@
 //! result needs it. Invariant: the judgement of a step depends on the runs of the group
 //! and the present files, and on no result.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -97,7 +97,7 @@ impl<'j> StepGroup<'j> {
         for (number, run) in runs.iter().enumerate() {
             // `> FILE 2>&1` is one file.
             let redirected: BTreeSet<&Bytes> =
-                run.redirected.iter().map(|(_, path)| path).collect();
+                run.redirected.iter().map(|(_, path)| path).into_tree();
             let left = redirected
                 .into_iter()
                 .filter(|path| run.left(path).is_some());
@@ -130,7 +130,7 @@ impl<'j> StepGroup<'j> {
     /// The version of a file that the last of the step's runs left, and that run.
     pub fn newest(&self, step: usize, path: &[u8]) -> Option<(&LoadedRun, &Entity)> {
         let members = self.steps[step].members.iter();
-        let runs: BTreeSet<usize> = members.map(|(run, _)| *run).collect();
+        let runs: BTreeSet<usize> = members.map(|(run, _)| *run).into_tree();
         let mut newest = runs.into_iter().rev().map(|run| &*self.runs[run]);
         newest.find_map(|run| Some((run, run.left(path)?)))
     }

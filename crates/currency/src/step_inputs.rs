@@ -4,6 +4,7 @@
 //! run removed is not missing. A file that the run made anew is compared with its content at the
 //! end.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -152,7 +153,7 @@ impl InputJudge<'_> {
         if *then == now.names {
             return None;
         }
-        let appeared: BTreeSet<&Vec<u8>> = now.names.difference(then).collect();
+        let appeared: BTreeSet<&Vec<u8>> = now.names.difference(then).into_tree();
         let nothing = self.views.is_module_search(run, at, path, &appeared);
         (!nothing).then_some(changed)
     }

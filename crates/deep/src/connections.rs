@@ -80,13 +80,14 @@ impl ProcessConnections {
         made.then_some(call.result as u32)
     }
 
-    /// Takes a call. Returns the request that it belongs to.
+    /// Takes a call. Returns the request that it belongs to. `all`: the requests so far, and their
+    /// largest number.
     pub fn take(
         &mut self,
         process: &DeepProcess,
         call: &Call,
         accepted: &mut usize,
-        all: &mut Vec<Request>,
+        all: (&mut Vec<Request>, usize),
     ) -> Option<(usize, Part)> {
         let fd = call.fd;
         let worked = call.result >= 0;
@@ -177,7 +178,7 @@ impl ProcessConnections {
         fd: i32,
         call: &Call,
         sent: bool,
-        all: &mut Vec<Request>,
+        all: (&mut Vec<Request>, usize),
     ) -> Option<(usize, Part)> {
         let open = self.open.get(&fd).copied();
         let Some(connection) = open.and_then(|at| self.connections.get_mut(&at)) else {
@@ -185,6 +186,11 @@ impl ProcessConnections {
         };
         let answers = sent == (connection.role == Role::Server);
         let begins = !answers && (connection.current.is_none() || connection.has_answer);
+        let (all, most) = all;
+        if (begins || connection.current.is_none()) && all.len() >= most {
+            connection.current = None;
+            return None;
+        }
         if begins || connection.current.is_none() {
             connection.current = Some(all.len());
             connection.has_answer = false;

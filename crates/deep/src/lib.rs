@@ -30,6 +30,7 @@ pub use error::Error;
 pub use facts::{DeepEnd, DeepHeader};
 pub use log::{DeepDamage, DeepLog, DeepProcess};
 pub use merged::ProcessCalls;
+pub use request_walk::MOST_REQUESTS;
 pub use requests::{Part, Request, Role};
 pub use stream::ThreadCalls;
 pub use writer::{Compression, DeepWriter};

@@ -20,6 +20,21 @@ impl DeepLog {
     }
 }
 
+impl DeepLog {
+    /// The time-stamp counter when call number `wanted` of all processes returned, from 1. `None`:
+    /// there are fewer.
+    pub fn end_of_call(&self, wanted: usize) -> Option<u64> {
+        let calls = self.processes().iter();
+        let calls = calls.flat_map(|process| self.process_calls(process.epoch));
+        let calls = calls.filter(|call| !call.is_fact());
+        let mut ends: Vec<u64> = calls
+            .map(|call| call.time.saturating_add(call.took))
+            .collect();
+        ends.sort_unstable();
+        ends.get(wanted.checked_sub(1)?).copied()
+    }
+}
+
 impl<'a> ProcessCalls<'a> {
     fn new(threads: impl Iterator<Item = ThreadCalls<'a>>) -> ProcessCalls<'a> {
         ProcessCalls {

@@ -9,7 +9,8 @@
 //! - A child by `fork`, and a program that it executes, goes on with the connections of its parent.
 //!   Calls of a child that works on no connection belong to the request that it was made for.
 //!
-//! Memory: the open connections, and the requests.
+//! Memory: the open connections, and at most [`MOST_REQUESTS`] requests. Calls of further ones
+//! belong to none.
 
 use crate::call::Call;
 use crate::connections::ProcessConnections;
@@ -20,6 +21,10 @@ use std::collections::HashMap;
 
 /// Most files that are named for one request.
 const MOST_FILES: usize = 1000;
+/// Most files that are named for all requests.
+const MOST_FILES_OF_ALL: usize = 1 << 20;
+/// Most requests of a log. A damaged or hostile log may claim one with each record.
+pub const MOST_REQUESTS: usize = 1 << 20;
 
 impl DeepLog {
     /// The requests of all processes, in the order of their beginning.
@@ -31,22 +36,32 @@ impl DeepLog {
     /// [`Request::id`]. Processes come one after the other; each walk gives the same ids.
     pub fn walk_requests(
         &self,
+        visit: impl FnMut(&DeepProcess, &Call, Option<(usize, Part)>),
+    ) -> Vec<Request> {
+        self.walk_requests_up_to(MOST_REQUESTS, visit)
+    }
+
+    /// The same for the first `most` requests that are found, process by process.
+    pub fn walk_requests_up_to(
+        &self,
+        most: usize,
         mut visit: impl FnMut(&DeepProcess, &Call, Option<(usize, Part)>),
     ) -> Vec<Request> {
         let mut all = Vec::new();
+        let mut files = MOST_FILES_OF_ALL;
         let mut accepted = 0;
         // The state that a new process or program finds, by its process id.
         let mut inherited: HashMap<u32, ProcessConnections> = HashMap::new();
         for process in self.processes() {
             let mut state = inherited.remove(&process.own_pid).unwrap_or_default();
             for call in self.process_calls(process.epoch) {
-                let belongs = state.take(process, &call, &mut accepted, &mut all);
+                let belongs = state.take(process, &call, &mut accepted, (&mut all, most));
                 if let Some(child) = state.child(&call) {
                     let request = belongs.map(|(id, _)| id);
                     inherited.insert(child, state.passed_on(request));
                 }
                 if let Some(request) = belongs.and_then(|(id, _)| all.get_mut(id)) {
-                    count(request, &call);
+                    count(request, &call, &mut files);
                 }
                 visit(process, &call, belongs);
             }
@@ -59,7 +74,7 @@ impl DeepLog {
 }
 
 /// Counts a call of a request, and the file that it opened.
-fn count(request: &mut Request, call: &Call) {
+fn count(request: &mut Request, call: &Call, rest: &mut usize) {
     const OPEN: &[u16] = &[2, 85, 257];
     if call.is_fact() {
         return;
@@ -70,14 +85,16 @@ fn count(request: &mut Request, call: &Call) {
         return;
     }
     let known = request.files.iter().any(|known| known == path);
-    if !known && request.files.len() < MOST_FILES {
+    if !known && request.files.len() < MOST_FILES && *rest > 0 {
+        *rest -= 1;
         request.files.push(path.to_vec());
     }
     const CREAT: u16 = 85;
     const ACCESS_MODE: u64 = 3;
     let writes = call.number == CREAT || call.a & ACCESS_MODE != 0;
     let known = request.written.iter().any(|known| known == path);
-    if writes && !known && request.written.len() < MOST_FILES {
+    if writes && !known && request.written.len() < MOST_FILES && *rest > 0 {
+        *rest -= 1;
         request.written.push(path.to_vec());
     }
 }

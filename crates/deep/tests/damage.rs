@@ -199,3 +199,26 @@ fn a_call_that_never_ends_is_cut_before_it_fills_the_memory() {
         .unwrap();
     assert!(all[0].is_cut && most <= 256 << 20, "{most}");
 }
+
+#[test]
+fn a_log_that_claims_many_requests_has_those_up_to_the_bound() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
+    let mut records = vec![record(ACCEPT, 0, 1, 3, 4, (deep::ADDRESS, &[2, 0]))];
+    for time in 1..100 {
+        records.push(record(READ, 0, 2 * time, 4, 1, (deep::ENTERED, b"q")));
+        records.push(record(WRITE, 0, 2 * time + 1, 4, 1, (deep::LEFT, b"a")));
+    }
+    log.chunk(&chunk(1, 10, 0, &records), Compression::Usual)
+        .unwrap();
+    log.end(&DeepEnd::default()).unwrap();
+    let log = DeepLog::open(file(&directory)).unwrap();
+    assert_eq!(log.requests().len(), 99);
+    let mut outside = 0;
+    let found = log.walk_requests_up_to(7, |_, call, belongs| {
+        let moves = call.number == READ || call.number == WRITE;
+        outside += u64::from(moves && belongs.is_none());
+    });
+    assert_eq!((found.len(), outside), (7, 2 * (99 - 7)));
+    assert!(found.iter().all(|request| request.bytes_out == 1));
+}

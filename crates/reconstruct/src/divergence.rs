@@ -19,8 +19,6 @@ pub enum DivergenceKind {
     NewRequest,
     /// The program ended in another manner.
     OtherEnd,
-    /// A file is not the one that the recorded program read.
-    OtherFile,
 }
 
 impl DivergenceKind {
@@ -33,7 +31,6 @@ impl DivergenceKind {
             DivergenceKind::MoreInput => "a read behind the recorded input",
             DivergenceKind::NewRequest => "a request that was not recorded",
             DivergenceKind::OtherEnd => "another end",
-            DivergenceKind::OtherFile => "another file",
         }
     }
 }
@@ -59,8 +56,8 @@ pub struct Divergence {
     pub came: String,
     /// The last calls of the new execution before it, the latest last.
     pub calls: Vec<String>,
-    /// True if both contexts differ in digits of a date, a time or a long random number.
-    pub volatile: bool,
+    /// The name of the volatile part that it lies in.
+    pub volatile: Option<String>,
 }
 
 impl Divergence {
@@ -74,7 +71,7 @@ impl Divergence {
             Some(bytes) => quoted(bytes),
             None => format!("{} bytes with another digest", difference.within),
         };
-        self.volatile = difference.volatile;
+        self.volatile = difference.volatile.clone();
     }
 }
 

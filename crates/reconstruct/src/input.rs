@@ -57,6 +57,8 @@ pub struct InputStream {
     position: u64,
     /// The end was delivered. It is delivered again.
     ended: bool,
+    /// Input up to this time has arrived, whatever the program has written.
+    arrived: u64,
 }
 
 impl InputStream {
@@ -81,6 +83,16 @@ impl InputStream {
         let all = self.items.drain(..).zip(self.times.drain(..));
         let (items, times) = all.filter(|(_, time)| accepts(*time)).unzip();
         (self.items, self.times) = (items, times);
+    }
+
+    /// Number of recorded reads that nothing has taken yet.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// True if nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// Leaves out so many reads, of which nothing was taken yet.
@@ -117,6 +129,20 @@ impl InputStream {
             Some(_) => true,
             None => self.ended,
         }
+    }
+
+    /// The time at which the next input came, unless it has been declared to be there.
+    pub fn next_arrival(&self) -> Option<u64> {
+        let mut all = self.items.iter().zip(&self.times);
+        let next = all.find(|(item, _)| **item != InputItem::Absent);
+        next.map(|(_, time)| *time)
+            .filter(|time| *time > self.arrived)
+    }
+
+    /// The next input is there from now on, although the program has not written all that it wrote
+    /// before this input came.
+    pub fn declare_arrived(&mut self) {
+        self.arrived = self.next_arrival().unwrap_or(self.arrived);
     }
 
     /// Time passes: input that was not there at first arrives.

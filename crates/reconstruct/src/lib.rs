@@ -13,6 +13,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod control;
 pub mod divergence;
 pub mod engine;
 pub mod error;
@@ -29,7 +30,8 @@ pub mod search;
 pub mod time;
 pub mod unit;
 pub mod verdict;
-mod volatile;
+pub mod volatile;
+pub mod window;
 
 pub use error::Error;
 pub use recorded::RecordedRun;

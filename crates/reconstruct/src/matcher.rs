@@ -8,7 +8,9 @@ use crate::input::Taken;
 use crate::process::{
     Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey, skip_to,
 };
+use crate::ready::IN;
 use crate::resource::{Resource, ResourceId};
+use crate::volatile::VolatileRules;
 use backstory_ordering::SmallSort;
 use std::collections::VecDeque;
 
@@ -32,6 +34,8 @@ pub struct ProcessMatcher {
     pub rest: RecordedProcess,
     /// The first difference.
     pub divergence: Option<Divergence>,
+    /// The names of the volatile parts that differ.
+    pub volatile: Vec<String>,
     /// Number of calls that the record answered.
     pub matched: u64,
     /// Bytes that came in from the record.
@@ -55,6 +59,7 @@ impl ProcessMatcher {
             time: recorded.began,
             rest: recorded,
             divergence: None,
+            volatile: Vec::new(),
             matched: 0,
             entered: 0,
             left: 0,
@@ -88,10 +93,22 @@ impl ProcessMatcher {
         streams.map(|streams| streams.output.counted()).sum()
     }
 
+    /// True if output differs that only prepares the part which is compared.
+    pub fn differs_before(&self) -> bool {
+        let mut streams = self.rest.streams.values();
+        streams.any(|streams| streams.output.differs_before().is_some())
+    }
+
     /// True for a listener whose next `accept` returns a connection.
     pub fn accepts(&self, id: ResourceId) -> bool {
         let streams = self.rest.streams.get(&id);
         streams.is_some_and(ResourceStreams::has_connection)
+    }
+
+    /// True if the next input of a resource came after output that has not come yet.
+    pub fn is_ahead(&self, id: ResourceId) -> bool {
+        let streams = self.rest.streams.get(&id);
+        streams.is_some_and(ResourceStreams::is_ahead)
     }
 
     /// True if all recorded bytes of a connection went in and out, or the output differs.
@@ -147,14 +164,19 @@ impl ProcessMatcher {
     }
 
     /// Bytes that leave. The result is the recorded error of this write, if it failed.
-    pub fn write(&mut self, resource: &Resource, id: ResourceId, bytes: &[u8]) -> Option<i32> {
+    pub fn write(
+        &mut self,
+        (id, resource): (ResourceId, &Resource),
+        bytes: &[u8],
+        rules: &VolatileRules,
+    ) -> Option<i32> {
         let output = &mut self.streams(id).output;
         if let Some(errno) = output.failure() {
             self.matched += 1;
             return Some(errno);
         }
         let known = output.remaining() > 0;
-        let difference = output.leave(bytes);
+        let difference = output.leave(bytes, rules);
         self.matched += u64::from(known);
         self.left += bytes.len() as u64;
         if let Some(difference) = difference
@@ -242,10 +264,22 @@ impl ProcessMatcher {
         Some(result)
     }
 
-    /// The next recorded wait for descriptors, if `fits` accepts it.
-    pub fn turn(&mut self, fits: impl Fn(&ReadyTurn) -> bool) -> Option<ReadyTurn> {
+    /// The next recorded wait for descriptors, if `fits` accepts it. With `holds_back`, none whose
+    /// input came after output that has not come yet.
+    pub fn turn(
+        &mut self,
+        holds_back: bool,
+        fits: impl Fn(&ReadyTurn) -> bool,
+    ) -> Option<ReadyTurn> {
         // The new execution may lack waits, as of libc's resolver.
         let found = self.rest.turns.iter().take(TURNS_SKIPPED).position(fits)?;
+        let ready = self.rest.turns.get(found).map(|turn| turn.ready.as_slice());
+        let ahead = |(id, events): &(Option<ResourceId>, u32)| {
+            events & IN != 0 && id.is_some_and(|id| self.is_ahead(id))
+        };
+        if holds_back && ready.is_some_and(|ready| ready.iter().any(ahead)) {
+            return None;
+        }
         self.matched += 1;
         self.idle = 0;
         self.rest.turns.drain(..found);
@@ -275,15 +309,21 @@ impl ProcessMatcher {
             recorded: String::new(),
             came: String::new(),
             calls: Vec::new(),
-            volatile: false,
+            volatile: None,
         }
     }
 
     /// Notes a divergence, unless there is one already.
     pub fn diverge(&mut self, divergence: Divergence) {
+        if let Some(name) = &divergence.volatile
+            && !self.volatile.contains(name)
+        {
+            self.volatile.push(name.clone());
+        }
         // One that is not volatile says more.
         let known = self.divergence.as_ref();
-        if known.is_none_or(|known| known.volatile && !divergence.volatile) {
+        let is_volatile = |one: &Divergence| one.volatile.is_some();
+        if known.is_none_or(|known| is_volatile(known) && !is_volatile(&divergence)) {
             let calls = self.recent.iter().cloned().collect();
             self.divergence = Some(Divergence {
                 calls,
@@ -315,7 +355,7 @@ impl ProcessMatcher {
                 divergence.recorded = format!("{} more bytes", difference.within);
             }
             divergence.came = "the end of the process".to_owned();
-            divergence.volatile = false;
+            divergence.volatile = None;
             self.diverge(divergence);
         }
         let (Some(recorded), Some(status)) = (self.rest.exit, status) else {

@@ -3,7 +3,7 @@
 //! In: the recorded writes in order, as bytes or digests, and the bytes of the new execution. Out:
 //! the first difference. Invariant: how the bytes are cut into writes does not matter.
 
-use crate::volatile::volatile_digits;
+use crate::volatile::{CONTEXT, VolatileRules};
 use backstory_deep::digest::xxh64;
 use std::collections::VecDeque;
 
@@ -35,14 +35,15 @@ pub struct OutputDifference {
     pub recorded: Option<Vec<u8>>,
     /// The new bytes from there on.
     pub came: Vec<u8>,
-    /// Only digits of a date, a time or a random number differ. The comparison goes on behind them.
-    pub volatile: bool,
+    /// The name of the volatile part that it lies in. The comparison goes on behind that.
+    pub volatile: Option<String>,
 }
 
 /// The recorded output of one resource.
 #[derive(Debug, Clone, Default)]
 pub struct ExpectedOutput {
-    items: VecDeque<OutputItem>,
+    /// The recorded writes, each with the time-stamp counter when it returned.
+    items: VecDeque<(OutputItem, u64)>,
     /// New bytes that the digest in front covers, as far as they have come.
     waiting: Vec<u8>,
     /// Bytes of the item in front that came and were equal.
@@ -51,10 +52,14 @@ pub struct ExpectedOutput {
     position: u64,
     /// True after a difference: nothing is compared any more.
     parted: bool,
-    /// Time-stamp counters at the ends of the recorded writes, until the first byte comes.
-    times: Vec<u64>,
     /// Bytes that came of which only the number was compared.
     counted: u64,
+    /// Bytes before this position belong to requests that were fed for the sake of a later one.
+    preparation: u64,
+    /// The position of the first difference among these.
+    differs_before: Option<u64>,
+    /// More was recorded than is here.
+    goes_on: bool,
 }
 
 impl ExpectedOutput {
@@ -65,15 +70,46 @@ impl ExpectedOutput {
 
     /// Appends a recorded write that returned at this time.
     pub fn push_at(&mut self, item: OutputItem, time: u64) {
-        self.items.push_back(item);
-        self.times.push(time);
+        self.items.push_back((item, time));
     }
 
     /// Keeps the writes whose time is accepted. Nothing has been compared yet.
     pub fn retain(&mut self, accepts: impl Fn(u64) -> bool) {
-        let all = self.items.drain(..).zip(self.times.drain(..));
-        let (items, times) = all.filter(|(_, time)| accepts(*time)).unzip();
-        (self.items, self.times) = (items, times);
+        self.items.retain(|(_, time)| accepts(*time));
+    }
+
+    /// Number of recorded writes whose bytes have not come.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// True if nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The recorded output went on behind the items that are here: more output is no difference.
+    pub fn goes_on(&mut self) {
+        self.goes_on = true;
+    }
+
+    /// True if recorded bytes that left before this time have not come yet. Another output than
+    /// the recorded one owes nothing.
+    pub fn owes(&self, before: u64) -> bool {
+        let mut bytes = self.items.iter().filter(|(item, _)| length(item) > 0);
+        !self.parted && bytes.next().is_some_and(|(_, time)| *time < before)
+    }
+
+    /// Bytes that left until this time prepare the request that follows. A difference among them is
+    /// noted, and the comparison goes on behind it.
+    pub fn prepares_until(&mut self, time: u64) {
+        let before = self.items.iter().filter(|(_, returned)| *returned <= time);
+        self.preparation = before.map(|(item, _)| length(item)).sum();
+    }
+
+    /// The position of the first difference that did not matter.
+    pub fn differs_before(&self) -> Option<u64> {
+        self.differs_before
     }
 
     /// Bytes that came of which the log has the number only (`sendfile`).
@@ -88,13 +124,13 @@ impl ExpectedOutput {
 
     /// Number of recorded bytes that did not come yet.
     pub fn remaining(&self) -> u64 {
-        let all: u64 = self.items.iter().map(length).sum();
+        let all: u64 = self.items.iter().map(|(item, _)| length(item)).sum();
         all - self.compared as u64 - self.waiting.len() as u64
     }
 
     /// The recorded write that the next bytes are compared with.
     pub fn next(&self) -> Option<&OutputItem> {
-        self.items.front()
+        self.items.front().map(|(item, _)| item)
     }
 
     /// True if a difference was found.
@@ -104,7 +140,7 @@ impl ExpectedOutput {
 
     /// The error of the next recorded write, which is then taken.
     pub fn failure(&mut self) -> Option<i32> {
-        match self.items.front() {
+        match self.next() {
             Some(OutputItem::Failed(errno)) if self.waiting.is_empty() && self.compared == 0 => {
                 let errno = *errno;
                 self.items.pop_front();
@@ -117,10 +153,15 @@ impl ExpectedOutput {
     /// Compares bytes that leave now.
     ///
     /// Returns the first difference of them that is not volatile, or else the first volatile one.
-    pub fn leave(&mut self, mut bytes: &[u8]) -> Option<OutputDifference> {
+    pub fn leave(&mut self, bytes: &[u8], rules: &VolatileRules) -> Option<OutputDifference> {
+        let mut bytes = bytes;
         let mut noted = None;
         while !bytes.is_empty() && !self.parted {
-            let took = match self.items.front() {
+            let took = match self.next() {
+                None if self.goes_on => {
+                    self.position += bytes.len() as u64;
+                    return noted;
+                }
                 None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),
                 Some(OutputItem::Failed(_)) => {
                     self.items.pop_front();
@@ -132,17 +173,27 @@ impl ExpectedOutput {
                     if same < rest.len() && same < bytes.len() {
                         let shown: Vec<u8> = rest[same..].iter().copied().take(SHOWN).collect();
                         let at = self.position + same as u64;
-                        let digits = volatile_digits(&shown, &bytes[same..]);
-                        let difference = self.part(at, 1, Some(shown), &bytes[same..]);
-                        if digits == 0 {
-                            return Some(difference);
+                        if at < self.preparation {
+                            self.differs_before.get_or_insert(at);
+                            self.advance(same + 1);
+                            bytes = &bytes[same + 1..];
+                            continue;
                         }
+                        let from = (self.compared + same).saturating_sub(CONTEXT);
+                        let then = recorded.get(from..).unwrap_or_default();
+                        let before = self.compared + same - from;
+                        let now = [&then[..before], &bytes[same..]].concat();
+                        let part = rules.part(then, &now, before);
+                        let difference = self.part(at, 1, Some(shown), &bytes[same..]);
+                        let Some(part) = part else {
+                            return Some(difference);
+                        };
                         self.parted = false;
                         noted.get_or_insert(OutputDifference {
-                            volatile: true,
+                            volatile: Some(part.name),
                             ..difference
                         });
-                        same + digits
+                        same + part.length
                     } else {
                         same
                     }
@@ -160,7 +211,10 @@ impl ExpectedOutput {
                     self.waiting.extend_from_slice(&bytes[..took]);
                     if self.waiting.len() as u64 == length {
                         let whole = std::mem::take(&mut self.waiting);
-                        if xxh64(&whole) != digest {
+                        let differs = xxh64(&whole) != digest;
+                        if differs && self.position + length <= self.preparation {
+                            self.differs_before.get_or_insert(self.position);
+                        } else if differs {
                             return Some(self.part(self.position, length, None, &whole));
                         }
                         self.position += length;
@@ -170,18 +224,23 @@ impl ExpectedOutput {
                     continue;
                 }
             };
-            self.compared += took;
-            self.position += took as u64;
+            self.advance(took);
             bytes = &bytes[took..];
-            if self.items.front().map(length) == Some(self.compared as u64) {
-                self.items.pop_front();
-                self.compared = 0;
-            }
         }
         if self.parted {
             self.position += bytes.len() as u64;
         }
         noted
+    }
+
+    /// So many bytes of the item in front have come.
+    fn advance(&mut self, count: usize) {
+        self.compared += count;
+        self.position += count as u64;
+        if self.next().map(length) == Some(self.compared as u64) {
+            self.items.pop_front();
+            self.compared = 0;
+        }
     }
 
     fn part(
@@ -197,7 +256,7 @@ impl ExpectedOutput {
             within,
             recorded,
             came: came.iter().copied().take(SHOWN).collect(),
-            volatile: false,
+            volatile: None,
         }
     }
 
@@ -206,7 +265,12 @@ impl ExpectedOutput {
         if self.parted || self.remaining() == 0 && self.waiting.is_empty() {
             return None;
         }
-        let recorded = match self.items.iter().find(|item| length(item) > 0)? {
+        let recorded = match self
+            .items
+            .iter()
+            .map(|(item, _)| item)
+            .find(|item| length(item) > 0)?
+        {
             OutputItem::Bytes(bytes) => {
                 let rest = bytes.get(self.compared..).unwrap_or_default();
                 Some(rest.iter().copied().take(SHOWN).collect())

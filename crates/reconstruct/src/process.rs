@@ -2,6 +2,7 @@
 //!
 //! In: nothing; `recorded` fills it. Out: streams and queues that the matcher consumes.
 
+use crate::control::RecordedControl;
 use crate::input::InputStream;
 use crate::output::ExpectedOutput;
 use crate::resource::ResourceId;
@@ -98,6 +99,8 @@ pub struct ResourceStreams {
     pub input: InputStream,
     /// The bytes that left.
     pub output: ExpectedOutput,
+    /// The control messages of its input, by the time-stamp counter when their call returned.
+    pub control: HashMap<u64, RecordedControl>,
     /// `accept` was called on it.
     pub is_listener: bool,
     /// The connections that a listener handed out.
@@ -107,6 +110,13 @@ pub struct ResourceStreams {
 }
 
 impl ResourceStreams {
+    /// True if the next input came after output that the new execution has not written yet. A peer
+    /// that waits for an answer sends nothing more, and does not close, before it has the answer.
+    pub fn is_ahead(&self) -> bool {
+        let next = self.input.next_arrival();
+        next.is_some_and(|time| self.output.owes(time))
+    }
+
     /// True for a listener whose next `accept` returns a connection.
     pub fn has_connection(&self) -> bool {
         let next = self.accepted.front();

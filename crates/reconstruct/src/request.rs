@@ -64,8 +64,14 @@ pub fn choose(run: &mut RecordedRun, wanted: usize, fed: &[usize]) -> Result<Rec
         .collect();
     leave_out_processes(run, unit.process, &gone, &stay);
     let first = run.processes.iter().filter_map(first_contact).min();
-    for process in &mut run.processes {
-        leave_out_streams(process, &gone, &stay, first.unwrap_or(u64::MAX));
+    for (index, process) in run.processes.iter_mut().enumerate() {
+        leave_out_streams((index, process), &gone, &stay, first.unwrap_or(u64::MAX));
+    }
+    let streams = run.processes[unit.process]
+        .streams
+        .get_mut(&unit.connection);
+    if let Some(streams) = streams {
+        streams.output.prepares_until(unit.after);
     }
     Ok(unit)
 }
@@ -113,7 +119,9 @@ fn leave_out_processes(
         })
         .map(|(_, process)| i64::from(process.pid))
         .collect();
-    let needed = with_ancestors(&run.processes, stay);
+    let needed = with_ancestors(&run.processes, |id| stay.contains_key(id));
+    // Those that worked for a removed connection. Others do their work without any.
+    let served = with_ancestors(&run.processes, |id| gone.contains(id));
     for process in &mut run.processes {
         let first = first_contact(process).unwrap_or(u64::MAX);
         let serves = stay.keys().any(|id| process.streams.contains_key(id));
@@ -122,7 +130,8 @@ fn leave_out_processes(
                 // A child for each connection: those of other connections are not forked.
                 let mut units = stay.values().flatten();
                 let within = units.any(|u| u.began <= child.time && child.time <= u.ended);
-                return needed.contains(&child.pid) || serves && within;
+                let idle = !served.contains(&child.pid);
+                return needed.contains(&child.pid) || idle || serves && within;
             }
             child.is_made &= !idle.contains(&child.pid);
             true
@@ -133,13 +142,13 @@ fn leave_out_processes(
 /// The process ids of the processes that have one of these connections, and of their ancestors.
 fn with_ancestors(
     processes: &[RecordedProcess],
-    stay: &HashMap<ResourceId, Vec<RecordedUnit>>,
+    connections: impl Fn(&ResourceId) -> bool,
 ) -> HashSet<i64> {
     let parents: HashMap<u32, u32> = processes.iter().map(|p| (p.pid, p.parent)).collect();
     let mut needed = HashSet::new();
     let serving = processes
         .iter()
-        .filter(|process| stay.keys().any(|id| process.streams.contains_key(id)));
+        .filter(|process| process.streams.keys().any(&connections));
     for process in serving {
         let mut pid = Some(process.pid);
         while let Some(own) = pid.filter(|own| needed.insert(i64::from(*own))) {
@@ -157,7 +166,7 @@ fn first_contact(process: &RecordedProcess) -> Option<u64> {
 }
 
 fn leave_out_streams(
-    process: &mut RecordedProcess,
+    (own, process): (usize, &mut RecordedProcess),
     gone: &HashSet<ResourceId>,
     stay: &HashMap<ResourceId, Vec<RecordedUnit>>,
     first_of_run: u64,
@@ -167,11 +176,11 @@ fn leave_out_streams(
     let first = first_contact(process).unwrap_or(first_of_run);
     let lies_in = |time: u64| {
         let mut units = stay.values().flatten();
-        time < first || units.any(|unit| unit.began <= time && time <= unit.ended)
+        time < first || units.any(|unit| unit.began <= time && time <= unit.lasts)
     };
     // Bytes of pipes follow the same rule: the last ones may tell the program to end.
     let fits = |id: &ResourceId, time: u64| match stay.get(id) {
-        Some(units) => units.iter().any(|unit| unit.has(time)),
+        Some(units) => units.iter().any(|unit| unit.has(own, time)),
         None => !gone.contains(id) && lies_in(time),
     };
     process.streams.retain(|id, _| !gone.contains(id));

@@ -18,6 +18,8 @@ pub enum Origin {
     Accepted(ResourceId),
     /// An end of a pipe, or of a pair of sockets.
     Paired,
+    /// Another process passed it in a message.
+    Passed,
 }
 
 /// Something that a process had open.
@@ -68,7 +70,7 @@ impl Resource {
             S_IFREG => match self.origin {
                 // The file that a shell opened for the program: its output is compared, and not
                 // written.
-                Origin::Inherited => !self.is_written && !self.has_bytes,
+                Origin::Inherited | Origin::Passed => !self.is_written && !self.has_bytes,
                 _ => !is_kernels(&self.name),
             },
             S_IFDIR => !is_kernels(&self.name),

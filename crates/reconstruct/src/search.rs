@@ -11,7 +11,7 @@
 //! If these suffice, fewer of them are tried, by halves. Invariant: the number of attempts has a
 //! bound, and the result is an attempt that was made.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::BTreeSet;
 
 /// One attempt: what is fed beside the request, and how much later its clock is.
@@ -68,9 +68,9 @@ pub struct Search {
 impl Search {
     /// A search of at most `most` attempts.
     pub fn new(candidates: &Candidates, most: u32) -> Search {
-        let connection: BTreeSet<usize> = candidates.connection.iter().copied().collect();
+        let connection: BTreeSet<usize> = candidates.connection.iter().copied().into_tree();
         let with = |more: &[usize]| -> Vec<usize> {
-            let all: BTreeSet<usize> = connection.iter().chain(more).copied().collect();
+            let all: BTreeSet<usize> = connection.iter().chain(more).copied().into_tree();
             all.into_iter().collect()
         };
         let mut sets = vec![Vec::new()];

@@ -4,6 +4,7 @@
 //! at any counter between. Programs take the time without a system call, so it is not in the log.
 //! Each recorded call has its counter, and so the time is known at each call.
 
+use crate::volatile::VolatileRules;
 use backstory_deep::DeepLog;
 
 /// Counters as time.
@@ -23,6 +24,31 @@ impl RecordedClock {
             from: (header.counter, header.real),
             to: end.map(|end| (end.counter, end.real)),
         }
+    }
+
+    /// The counter at a time in ns since 1970. `None`: as of [`Self::at`].
+    pub fn counter(&self, ns: i64) -> Option<u64> {
+        let to = self.to?;
+        let length = i128::from(to.1) - i128::from(self.from.1);
+        let counts = i128::from(to.0) - i128::from(self.from.0);
+        if length <= 0 || counts <= 0 {
+            return None;
+        }
+        let since = i128::from(ns) - i128::from(self.from.1);
+        u64::try_from(i128::from(self.from.0) + since * counts / length).ok()
+    }
+
+    /// The parts of outputs that may differ, with these patterns. One that is no regular expression
+    /// matches nothing.
+    pub fn rules(&self, patterns: &[String]) -> VolatileRules {
+        let mut rules = match self.to {
+            Some((_, to)) => VolatileRules::of_run(self.from.1, to),
+            None => VolatileRules::default(),
+        };
+        for pattern in patterns {
+            let _ = rules.declare(pattern);
+        }
+        rules
     }
 
     /// Ns since 1970 at a counter. `None` if the log does not say how fast the counter counts.
@@ -51,6 +77,9 @@ mod tests {
         assert_eq!(clock.at(1000), Some(50));
         assert_eq!(clock.at(2000), Some(550));
         assert_eq!(clock.at(4000), Some(1550));
+        for counter in [1000, 2000, 3000] {
+            assert_eq!(clock.counter(clock.at(counter).unwrap()), Some(counter));
+        }
         assert_eq!(RecordedClock::default().at(7), None);
     }
 }

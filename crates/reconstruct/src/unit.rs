@@ -24,12 +24,19 @@ pub struct RecordedUnit {
     pub until: u64,
     /// Time-stamp counter at its last call.
     pub ended: u64,
+    /// That when the next unit on the connection began, in any process: until then the processes
+    /// may work for this one. For the last unit, as `ended`.
+    pub lasts: u64,
 }
 
 impl RecordedUnit {
-    /// True for a call of this unit that returned at a time.
-    pub fn has(&self, time: u64) -> bool {
-        self.after < time && time <= self.until
+    /// True for a call of this unit that returned at a time in this program. Another program than
+    /// its own works on the connection for it, as those of CGI do.
+    pub fn has(&self, process: usize, time: u64) -> bool {
+        match process == self.process {
+            true => self.after < time && time <= self.until,
+            false => self.began <= time && time <= self.lasts,
+        }
     }
 }
 
@@ -62,9 +69,15 @@ pub fn units(processes: &[RecordedProcess], requests: &[Request]) -> Vec<Option<
                 after: before.map_or(0, |(_, ended)| ended),
                 until: u64::MAX,
                 ended: request.ended,
+                lasts: request.ended,
             })
         });
         units.push(unit);
+    }
+    let mut next: HashMap<ResourceId, u64> = HashMap::new();
+    for unit in units.iter_mut().rev().flatten() {
+        let began = next.insert(unit.connection, unit.began);
+        unit.lasts = began.unwrap_or(unit.ended).max(unit.ended);
     }
     units
 }

@@ -24,6 +24,12 @@ pub struct ProcessVerdict {
     pub counted: u64,
     /// The first difference.
     pub divergence: Option<Divergence>,
+    /// Output differs before the part that is compared.
+    #[serde(default)]
+    pub differs_before: bool,
+    /// The names of the volatile parts of its output that differ.
+    #[serde(default)]
+    pub volatile: Vec<String>,
     /// Why its log is not whole.
     pub gap: Option<String>,
 }
@@ -34,7 +40,7 @@ pub struct ProcessVerdict {
 pub enum Likeness {
     /// All outputs are equal, byte for byte.
     Equal,
-    /// All differences are in digits, as those of dates and random numbers.
+    /// All differences are in volatile parts, which have names.
     EqualButVolatile,
     /// Something differs.
     Different,
@@ -51,6 +57,10 @@ pub struct RequestVerdict {
     pub calls: u64,
     /// Bytes on its connection that were compared.
     pub compared: u64,
+    /// The position of the first difference in the answers to requests that were fed before it on
+    /// its connection. They prepare it, and are no part of it.
+    #[serde(default)]
+    pub differs_before: Option<u64>,
     /// True if all of its recorded bytes went in and out.
     pub is_served: bool,
     /// True if the program took the time while it worked on it.
@@ -76,6 +86,10 @@ pub struct Reconstruction {
     pub recorded_calls: u64,
     /// The chosen request, if one was chosen.
     pub request: Option<RequestVerdict>,
+    /// Files whose content is not the one that the recorded program read: the path, and the
+    /// position of the first range that differs.
+    #[serde(default)]
+    pub other_files: Vec<(String, u64)>,
     /// Programs that ran again without a deep record: their calls were not compared.
     pub shallow: u64,
     /// Bytes that left the first process through descriptor 1, up to a limit.
@@ -93,7 +107,7 @@ impl Reconstruction {
         }
         match (
             all.clone().next(),
-            all.all(|divergence| divergence.volatile),
+            all.all(|divergence| divergence.volatile.is_some()),
         ) {
             (None, _) => Likeness::Equal,
             (Some(_), true) => Likeness::EqualButVolatile,
@@ -104,6 +118,17 @@ impl Reconstruction {
     /// The first difference, in the order of the processes.
     pub fn first_difference(&self) -> Option<&Divergence> {
         self.processes.iter().find_map(|p| p.divergence.as_ref())
+    }
+
+    /// The names of all volatile parts that differ, each once.
+    pub fn volatile_parts(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for name in self.processes.iter().flat_map(|p| &p.volatile) {
+            if !all.contains(&name.as_str()) {
+                all.push(name);
+            }
+        }
+        all
     }
 
     /// Calls of the new execution.

@@ -4,6 +4,7 @@
 use backstory_deep::digest::xxh64;
 use backstory_reconstruct::input::{InputItem, InputStream, Taken};
 use backstory_reconstruct::output::{ExpectedOutput, OutputItem};
+use backstory_reconstruct::volatile::VolatileRules;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -99,7 +100,7 @@ proptest! {
     ) {
         let mut output = expected(&cut(&bytes, &then), digests);
         for piece in cut(&bytes, &now) {
-            prop_assert_eq!(output.leave(&piece), None);
+            prop_assert_eq!(output.leave(&piece, &VolatileRules::default()), None);
         }
         prop_assert_eq!(output.end(), None);
         prop_assert_eq!(output.position(), bytes.len() as u64);
@@ -118,7 +119,7 @@ proptest! {
         let at = at.index(bytes.len());
         let mut other = bytes.clone();
         other[at] ^= change;
-        let found = cut(&other, &now).iter().find_map(|piece| output.leave(piece));
+        let found = cut(&other, &now).iter().find_map(|piece| output.leave(piece, &VolatileRules::default()));
         let found = found.or_else(|| output.end()).expect("a difference");
         let range = found.position..found.position + found.within;
         prop_assert!(range.contains(&(at as u64)), "{:?} is not at {}", found, at);
@@ -133,10 +134,10 @@ proptest! {
     ) {
         let mut output = expected(&cut(&bytes, &[9]), digests);
         let found = if longer {
-            output.leave(&[&bytes[..], &vec![0; cut_off]].concat())
+            output.leave(&[&bytes[..], &vec![0; cut_off]].concat(), &VolatileRules::default())
         } else {
             let rest = bytes.len().saturating_sub(cut_off);
-            output.leave(&bytes[..rest]).or_else(|| output.end())
+            output.leave(&bytes[..rest], &VolatileRules::default()).or_else(|| output.end())
         };
         prop_assert!(found.is_some());
     }
@@ -168,8 +169,33 @@ fn a_recorded_error_of_a_write_comes_at_its_position() {
     output.push(OutputItem::Bytes(b"ab".to_vec()));
     output.push(OutputItem::Failed(libc::EPIPE));
     assert_eq!(output.failure(), None);
-    assert_eq!(output.leave(b"a"), None);
+    assert_eq!(output.leave(b"a", &VolatileRules::default()), None);
     assert_eq!(output.failure(), None);
-    assert_eq!(output.leave(b"b"), None);
+    assert_eq!(output.leave(b"b", &VolatileRules::default()), None);
     assert_eq!(output.failure(), Some(libc::EPIPE));
+}
+
+#[test]
+fn a_difference_in_the_preparation_is_noted_and_the_comparison_goes_on() {
+    for digests in [false, true] {
+        let item = |bytes: &[u8]| match digests {
+            true => OutputItem::Digest(bytes.len() as u64, xxh64(bytes)),
+            false => OutputItem::Bytes(bytes.to_vec()),
+        };
+        let mut output = ExpectedOutput::default();
+        output.push_at(item(b"key 1234"), 1);
+        output.push_at(item(b"answer"), 2);
+        output.prepares_until(1);
+        let mut other = output.clone();
+        assert_eq!(output.leave(b"key 99", &VolatileRules::default()), None);
+        assert_eq!(output.leave(b"34answer", &VolatileRules::default()), None);
+        assert!(output.differs_before().is_some());
+        assert_eq!((output.remaining(), output.end()), (0, None));
+        assert!(
+            other
+                .leave(b"key 1234insult", &VolatileRules::default())
+                .is_some()
+        );
+        assert_eq!(other.differs_before(), None);
+    }
 }

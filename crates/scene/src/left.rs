@@ -3,7 +3,7 @@
 //! In: paths and acts. Out: files in the order of a report. Reads the files that were changed, to
 //! compare their digests.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -47,7 +47,7 @@ pub fn files(store: &dyn Store, run: &str, directory: &[u8], acts: Acts) -> Resu
     let digests: BTreeMap<&[u8], Option<Digest>> = results
         .iter()
         .map(|result| (&*result.path, result.digest))
-        .collect();
+        .into_tree();
     let mut files: Vec<SceneFile> = acts
         .iter()
         .map(|(path, acts)| {

@@ -5,12 +5,13 @@
 
 use backstory_eventlog::event::Time;
 use backstory_workflow::paths::relative;
+use backstory_workflow::shell::line;
 use backstory_workflow::shell::quote;
 
 use crate::excerpt::Excerpt;
 use crate::model::{FileAct, Incident, LeftState, Scene, SceneFile, SceneProcess, SceneRequest};
 use crate::question::Question;
-use crate::words::{counted, line, size};
+use crate::words::{counted, size};
 
 /// Lines of each kind that fit on a screen.
 const RECEIVED: usize = 8;

@@ -1,19 +1,11 @@
 //! Words that several parts of a report share.
 
-use backstory_workflow::shell::quote;
-
 /// `1 file`, `2 files`
 pub fn counted(number: usize, one: &str, many: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         _ => format!("{number} {many}"),
     }
-}
-
-/// Arguments as a shell line.
-pub fn line(arguments: &[Vec<u8>]) -> String {
-    let words: Vec<String> = arguments.iter().map(|word| quote(word)).collect();
-    words.join(" ")
 }
 
 /// A size in bytes.

@@ -38,6 +38,8 @@ pub struct Options {
     pub fed: Vec<usize>,
     /// Added to the recorded time, in ns.
     pub shift: i64,
+    /// Regular expressions of text in outputs that may differ.
+    pub volatile: Vec<String>,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
 }
@@ -52,6 +54,7 @@ impl Default for Options {
             request: None,
             fed: Vec::new(),
             shift: 0,
+            volatile: Vec::new(),
             inputs: Vec::new(),
         }
     }
@@ -92,6 +95,13 @@ pub fn program(run: &RecordedRun, options: &Options) -> Result<Vec<u8>, Error> {
         crate::request::chosen(run, wanted)?;
     }
     Ok(run.processes[first].start.program.clone())
+}
+
+/// The directory in which [`reconstruct`] would start the program.
+pub fn directory(run: &RecordedRun, options: &Options) -> Vec<u8> {
+    let first = first_process(run, options.process).ok();
+    let process = first.and_then(|first| run.processes.get(first));
+    process.map_or(b"/".to_vec(), |process| process.start.directory.clone())
 }
 
 /// The program that starts everything: the one with this process id, or the first one.

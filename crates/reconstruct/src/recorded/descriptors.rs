@@ -1,6 +1,7 @@
 //! Follows the descriptors of each process, so that each call finds its resource.
 
 use super::{Arranging, ended};
+use crate::control::{RecordedControl, passed_descriptors};
 use crate::process::{AcceptedConnection, Made, ResourceStreams};
 use crate::resource::{Origin, Resource, ResourceId, address_words, descriptor_path};
 use backstory_abi::deep;
@@ -144,6 +145,21 @@ impl Arranging {
             address,
             time: ended(call),
         });
+    }
+
+    /// Control messages came with bytes. Passed descriptors are resources of the process from here.
+    pub(super) fn controlled(&mut self, id: ResourceId, call: &Call, bytes: &[u8]) {
+        let mut passed = Vec::new();
+        for (at, fd) in passed_descriptors(bytes) {
+            let resource = self.new_resource(Resource::new(Origin::Passed, b"", 0));
+            self.table.insert(fd, resource);
+            passed.push((at, resource));
+        }
+        let control = RecordedControl {
+            bytes: bytes.to_vec(),
+            passed,
+        };
+        self.streams(id).control.insert(ended(call), control);
     }
 
     pub(super) fn connected(&mut self, call: &Call) {

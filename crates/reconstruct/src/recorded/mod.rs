@@ -31,6 +31,8 @@ pub struct RecordedRun {
     pub units: Vec<Option<RecordedUnit>>,
     /// The time of day of its counters.
     pub clock: RecordedClock,
+    /// The record goes on behind the part that is here.
+    pub is_cut: bool,
 }
 
 type Table = HashMap<i32, ResourceId>;
@@ -320,6 +322,9 @@ impl Arranging {
         };
         let item_has_bytes = matches!(item, InputItem::Bytes(_) | InputItem::Message { .. });
         resource.has_bytes |= item_has_bytes;
+        if let Some(bytes) = call.section(deep::CONTROL, 1).filter(|_| !peeks) {
+            self.controlled(id, call, bytes);
+        }
         if !peeks {
             self.streams(id).input.push_at(item, ended(call));
         }
@@ -432,6 +437,7 @@ fn is_about_descriptor(call: u16) -> bool {
 pub fn detail(call: u16, a: u64, b: u64) -> u64 {
     match c_long::from(call) {
         libc::SYS_ioctl | libc::SYS_clock_gettime | libc::SYS_fcntl => a,
+        libc::SYS_access | libc::SYS_faccessat | libc::SYS_faccessat2 => a,
         libc::SYS_getsockopt => a << 32 | b & 0xffff_ffff,
         _ => 0,
     }

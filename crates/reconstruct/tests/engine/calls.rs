@@ -95,3 +95,61 @@ pub fn exit(status: u64) -> Call {
     call.a = status;
     call
 }
+
+/// Gives calls the times 1, 2 and so on, in their order.
+pub fn timed(calls: Vec<Call>) -> Vec<Call> {
+    let times = 1..;
+    let mut calls = calls;
+    for (call, time) in calls.iter_mut().zip(times) {
+        call.time = time;
+    }
+    calls
+}
+
+/// The question whether a file may be used in this way.
+pub fn access(path: &str, mode: i32, result: i64) -> Call {
+    let mut call = call(libc::SYS_access, libc::AT_FDCWD, result);
+    call.a = mode as u64;
+    with(call, deep::PATH, 0, path.as_bytes())
+}
+
+/// A message that passes a descriptor.
+pub fn receive_descriptor(fd: i32, bytes: &[u8], passed: i32) -> Call {
+    let mut call = call(libc::SYS_recvmsg, fd, bytes.len() as i64);
+    call.a = 9;
+    call = with(call, deep::ENTERED, 1, bytes);
+    let header = [20u64.to_le_bytes(), [1, 0, 0, 0, 1, 0, 0, 0]].concat();
+    let control = [header, passed.to_le_bytes().to_vec(), vec![0; 4]].concat();
+    with(call, deep::CONTROL, 1, &control)
+}
+
+/// A new socket of `AF_UNIX`.
+pub fn unix_socket(fd: i32) -> Call {
+    let mut call = call(libc::SYS_socket, -1, i64::from(fd));
+    (call.a, call.b) = (libc::AF_UNIX as u64, libc::SOCK_STREAM as u64);
+    call
+}
+
+/// The socket gets a path.
+pub fn bind(fd: i32, path: &str) -> Call {
+    let family = libc::AF_UNIX as u16;
+    let address = [&family.to_ne_bytes()[..], path.as_bytes(), b"\0"].concat();
+    with(call(libc::SYS_bind, fd, 0), deep::ADDRESS, 1, &address)
+}
+
+/// An open for reading.
+pub fn open(path: &str, fd: i32) -> Call {
+    let call = call(libc::SYS_openat, libc::AT_FDCWD, i64::from(fd));
+    with(call, deep::PATH, 1, path.as_bytes())
+}
+
+/// A read of a stored file, to whose content the log refers: the fact about the descriptor, and the
+/// position.
+pub fn read_of_file(fd: i32, number: u64, position: u64, bytes: &[u8]) -> Call {
+    let digest = backstory_deep::digest::xxh64(bytes);
+    let words = [number, position, bytes.len() as u64, digest];
+    let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut call = call(libc::SYS_read, fd, bytes.len() as i64);
+    call.a = 1 << 17;
+    with(call, deep::FILE, 1, &words)
+}

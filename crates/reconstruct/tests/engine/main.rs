@@ -9,9 +9,10 @@ use backstory_deep::Call;
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::divergence::DivergenceKind;
 use backstory_reconstruct::engine::{Options, reconstruct};
+use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::{Likeness, Reconstruction};
 use calls::*;
-use libc::{S_IFCHR, S_IFIFO};
+use libc::{S_IFCHR, S_IFIFO, S_IFSOCK};
 use std::path::Path;
 use std::time::Duration;
 
@@ -162,6 +163,144 @@ fn a_program_that_is_gone_is_an_error() {
     );
 }
 
+/// A server whose other thread writes the answer, and wakes the loop by a pipe.
+const POOL: &str = r#"
+import os, select, threading
+loop, (woken, wakes) = select.epoll(), os.pipe()
+loop.register(0, select.EPOLLIN); loop.register(woken, select.EPOLLIN)
+def work():
+    sum(range(3_000_000)); os.write(wakes, b"x")
+while True:
+    for fd, _ in loop.poll():
+        if fd == woken:
+            os.read(woken, 1); os.write(0, b"answer")
+        elif not os.read(0, 100):
+            os._exit(0)
+        else:
+            threading.Thread(target=work).start()
+"#;
+
+fn a_peer_that_waits_for_the_answer_closes_after_it() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", POOL], "/"),
+        descriptor(0, 1, S_IFSOCK, "socket:[9]"),
+        read(0, b"question"),
+        write_full(0, b"answer"),
+        read(0, b""),
+        exit(0),
+    ];
+    let result = run(timed(calls));
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+}
+
+fn the_record_says_which_files_a_program_may_use() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let script = "import os; print(*[os.access(p, m) for m in (os.W_OK, os.R_OK) for p in ('/bin', '/none')])";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        access("/bin", libc::W_OK, -i64::from(libc::EACCES)),
+        // The file is not there any more, so the record is not about it.
+        access("/none", libc::W_OK, 0),
+        access("/bin", libc::R_OK, 0),
+        descriptor(1, 2, S_IFIFO, "pipe:[8]"),
+        write_full(1, b"False False True False\n"),
+        exit(0),
+    ];
+    let result = run(calls);
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+}
+
+fn a_passed_descriptor_reads_what_was_recorded_of_it() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let script = "import os, socket; s = socket.socket(fileno=0); \
+                  m, (fd,), _, _ = socket.recv_fds(s, 9, 1); print(m, os.read(fd, 9))";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        descriptor(0, 1, S_IFSOCK, "socket:[9]"),
+        receive_descriptor(0, b"take", 5),
+        descriptor(5, 2, S_IFSOCK, "socket:[10]"),
+        read(5, b"bytes"),
+        descriptor(1, 3, S_IFIFO, "pipe:[8]"),
+        write_full(1, b"b'take' b'bytes'\n"),
+        exit(0),
+    ];
+    let result = run(timed(calls));
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+}
+
+fn a_socket_has_its_name_in_the_file_system_again() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let script = "import os, socket, sys, tempfile; d = tempfile.mkdtemp(); p = d + '/s'; \
+                  s = socket.socket(socket.AF_UNIX); s.bind(p); os.chmod(p, 0o600); \
+                  print(os.listdir(d)); os.unlink(p); os.rmdir(d)";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        unix_socket(3),
+        bind(3, "/elsewhere/s"),
+        descriptor(1, 3, S_IFIFO, "pipe:[8]"),
+        write_full(1, b"['s']\n"),
+        exit(0),
+    ];
+    let result = run(calls);
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+}
+
+fn a_file_with_another_content_than_the_recorded_one_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    let path = file.to_str().unwrap();
+    let run_with = |content: &str| {
+        std::fs::write(&file, content).unwrap();
+        run(vec![
+            begin("/bin/cat", &["cat", path], "/"),
+            open(path, 3),
+            descriptor(3, 1, libc::S_IFREG, path),
+            read_of_file(3, 1, 0, b"hello"),
+            descriptor(1, 2, S_IFIFO, "pipe:[8]"),
+            write(1, b"hello"),
+            exit(0),
+        ])
+    };
+    assert_eq!(run_with("hello").other_files, []);
+    let found = run_with("other").other_files;
+    assert_eq!(found, [(path.to_owned(), 0)]);
+}
+
+fn a_program_that_waited_for_a_connection_is_at_the_time_when_it_came() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let script = "import os, select, socket, time; s = socket.socket(fileno=0); \
+                  select.select([s], [], []); t = int(time.time()); c, _ = s.accept(); \
+                  os.write(c.fileno(), b'%d' % t)";
+    let mut accepted = call(libc::SYS_accept4, 0, 4);
+    accepted.time = 500;
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        descriptor(0, 1, S_IFSOCK, "socket:[9]"),
+        accepted,
+        write_full(4, b"500"),
+        exit(0),
+    ];
+    let mut run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
+    // A counter counts seconds.
+    run.clock = RecordedClock {
+        from: (0, 0),
+        to: Some((1000, 1000 * 1_000_000_000)),
+    };
+    let result = reconstruct(run, &Options::default(), || Ok(())).unwrap();
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+}
+
 fn main() {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     macro_rules! tests {
@@ -181,5 +320,11 @@ fn main() {
         input_of_ones_own_shows_what_the_program_would_have_done,
         a_program_that_hangs_is_ended_and_reported,
         a_program_that_is_gone_is_an_error,
+        a_peer_that_waits_for_the_answer_closes_after_it,
+        the_record_says_which_files_a_program_may_use,
+        a_passed_descriptor_reads_what_was_recorded_of_it,
+        a_socket_has_its_name_in_the_file_system_again,
+        a_file_with_another_content_than_the_recorded_one_is_named,
+        a_program_that_waited_for_a_connection_is_at_the_time_when_it_came,
     ];
 }

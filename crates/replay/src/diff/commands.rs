@@ -1,5 +1,6 @@
 //! Commands of two sides, aligned and compared.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 
 use backstory_eventlog::event::Bytes;
@@ -143,7 +144,7 @@ fn pair(a: &SideCommand, b: &SideCommand, found: &mut Findings) {
     }
     // The variables of the first command are the run's environment, which is compared by itself.
     let (was, is) = (variables(&a.variables), variables(&b.variables));
-    let names: BTreeSet<&[u8]> = was.keys().chain(is.keys()).copied().collect();
+    let names: BTreeSet<&[u8]> = was.keys().chain(is.keys()).copied().into_tree();
     for variable in names {
         let (x, y) = (was.get(variable), is.get(variable));
         if x != y && a.activity.parent.is_some() {

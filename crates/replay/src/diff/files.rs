@@ -1,6 +1,6 @@
 //! Compares the files of two sides, by path.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_graph::model::EntityKind;
@@ -53,7 +53,7 @@ fn one_made_it(made: &SideFiles, used: &SideFiles) -> Vec<Vec<u8>> {
 }
 
 fn each(a: &SideFiles, b: &SideFiles, output: bool, found: &mut Findings) {
-    let names: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).collect();
+    let names: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).into_tree();
     for name in names {
         let (old, new) = (a.get(name), b.get(name));
         let same = match (old, new) {

@@ -1,5 +1,6 @@
 //! Differences between listed directories of two sides.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeMap;
 
 use super::listings::DirectoryListing;
@@ -12,7 +13,7 @@ pub(super) fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
         .listings
         .keys()
         .filter_map(|name| Some((name, both(name)?)))
-        .collect();
+        .into_tree();
     for (name, (x, y)) in names {
         if x.names == y.names {
             continue;

@@ -4,6 +4,7 @@
 //! made are left out. Absent: directories of the system, directories with more names than are
 //! recorded, and the order of names.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -69,7 +70,7 @@ pub(super) fn of(
             .iter()
             .map(|entry| entry.name.to_vec())
             .filter(|name| !own(name))
-            .collect();
+            .into_tree();
         let gone = removed().filter(|entity| parent(&entity.path) == &*directory.path);
         names.extend(gone.map(|entity| last(&entity.path).to_vec()));
         found.push(DirectoryListing {

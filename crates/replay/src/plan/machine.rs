@@ -1,7 +1,7 @@
 //! Facts that the record lacks and this machine may have: interpreters that the kernel opens, and
 //! names in listed directories.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
@@ -136,7 +136,7 @@ impl PlanBuilder<'_> {
             .iter()
             .chain(&first.missing)
             .map(|path| &**path)
-            .collect();
+            .into_tree();
         let real = self.real(&before.path);
         if let Some(entries) = first.listings.get(&*real) {
             for entry in entries {

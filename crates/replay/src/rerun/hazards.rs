@@ -4,6 +4,7 @@
 //! In: a planned step, and what its activities did when they were recorded. Out: [`Hazard`]s. A
 //! step may do other things than before; a changed script is not read.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_currency::PlannedStep;
@@ -35,7 +36,11 @@ pub fn outputs_made_anew(store: &dyn Store, step: &PlannedStep) -> Result<Vec<By
         return Ok(Vec::new());
     }
     let mut anew = Vec::new();
-    let runs: BTreeSet<RunKey> = step.members.iter().map(|activity| activity.run()).collect();
+    let runs: BTreeSet<RunKey> = step
+        .members
+        .iter()
+        .map(|activity| activity.run())
+        .into_tree();
     for (path, _) in &step.outputs {
         let mut former = false;
         for key in store.at_path(path)? {

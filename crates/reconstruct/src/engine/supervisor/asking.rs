@@ -40,6 +40,8 @@ impl Supervisor {
             }
             // The stand-in must not block either.
             SYS_ioctl if call.args[1] == FIONBIO_REQUEST => Ok(Response::Continue),
+            // The name of a socket is a file of the root, about which the program may ask.
+            SYS_bind if self.binds_a_file(call)? => Ok(Response::Continue),
             SYS_fstat | SYS_getdents64 | SYS_ioctl | SYS_lseek | SYS_bind | SYS_listen
             | SYS_shutdown | SYS_getsockname | SYS_getpeername | SYS_setsockopt
             | SYS_getsockopt => self.about_descriptor(call, index),
@@ -60,6 +62,15 @@ impl Supervisor {
             }
             None => Ok(Response::Continue),
         }
+    }
+
+    /// True for a socket of `AF_UNIX` that gets a path, where the recorded one did, too.
+    fn binds_a_file(&mut self, call: &NotifiedCall) -> io::Result<bool> {
+        const PATH_AT: usize = 2;
+        let address = call.bytes(call.args[1], call.length(2).min(128))?;
+        let family = address.first_chunk().map(|two| u16::from_ne_bytes(*two));
+        let has_path = address.get(PATH_AT).is_some_and(|first| *first != 0);
+        Ok(family.map(i32::from) == Some(AF_UNIX) && has_path)
     }
 
     /// Files of the root answer for themselves, so that all that is known of one file agrees. The
@@ -107,6 +118,9 @@ impl Supervisor {
         index: usize,
         path: Vec<u8>,
     ) -> io::Result<Response> {
+        if is_access(call.number) {
+            return self.access(call, index, path);
+        }
         let (layout, follows) = match call.number {
             SYS_stat => (STAT, true),
             SYS_lstat => (STAT, false),
@@ -121,6 +135,20 @@ impl Supervisor {
             return Ok(Response::Continue);
         };
         self.reply_if_alike(call, index, path, (layout, mode, size))
+    }
+
+    /// Whether a process may use a file. Here it may use all files, so the record answers, if it
+    /// agrees with the root about whether the file is there.
+    fn access(&mut self, call: &NotifiedCall, index: usize, path: Vec<u8>) -> io::Result<Response> {
+        let directory = match call.number {
+            SYS_access => AT_FDCWD,
+            _ => call.int(0),
+        };
+        let exists = self.native_status(call, directory, &path, true).is_some();
+        let result = self.recorded(call, index, CallObject::Path(path));
+        let absent = [-i64::from(ENOENT), -i64::from(ENOTDIR)];
+        let same = result.filter(|result| exists != absent.contains(&result.value));
+        self.reply(call, same)
     }
 
     /// The recorded result, if it describes a file of the same mode and size as is there now.
@@ -168,6 +196,7 @@ impl Supervisor {
         let (a, b) = match call.number {
             SYS_clock_gettime => (call.args[0], 0),
             SYS_newfstatat => (call.args[3], 0),
+            SYS_faccessat | SYS_faccessat2 => (call.args[2], 0),
             _ => (call.args[1], call.args[2]),
         };
         let key = ResultKey {
@@ -250,6 +279,10 @@ impl Supervisor {
             _ => Ok(Response::Continue),
         }
     }
+}
+
+fn is_access(number: c_long) -> bool {
+    matches!(number, SYS_access | SYS_faccessat | SYS_faccessat2)
 }
 
 /// The number of the argument that the kernel fills.

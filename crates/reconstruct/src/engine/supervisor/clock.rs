@@ -36,7 +36,9 @@ impl Supervisor {
             part.takes_time();
             shift = part.shift;
         }
-        Some(self.clock.at(reached)? + passed.ns + shift)
+        let time = self.clock.at(reached)? + passed.ns + shift;
+        self.rules.give(time);
+        Some(time)
     }
 
     /// The program slept, so this much time passed.

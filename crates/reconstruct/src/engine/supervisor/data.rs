@@ -36,14 +36,27 @@ impl Message {
     }
 
     /// Writes what the kernel writes beside the bytes.
-    fn finish(&self, call: &NotifiedCall, address: &[u8]) -> io::Result<()> {
+    fn finish(&self, call: &NotifiedCall, address: &[u8], control: &[u8]) -> io::Result<()> {
         if self.name != 0 {
             let room = call.int_at(self.at + 8)?.max(0) as usize;
             call.put(self.name, &address[..address.len().min(room)])?;
         }
         call.put(self.at + 8, &(address.len() as u32).to_le_bytes())?;
-        // No control messages and no flags.
-        call.put(self.at + 40, &[0; 12])
+        let room = match call.word(self.at + 32)? {
+            0 => 0,
+            _ => usize::try_from(call.word(self.at + 40)?).unwrap_or(0),
+        };
+        // The end of the last message may be padding.
+        let fits = control.len() <= room.saturating_add(7) / 8 * 8;
+        let control = if fits {
+            &control[..control.len().min(room)]
+        } else {
+            &[]
+        };
+        call.put(call.word(self.at + 32)?, control)?;
+        call.put(self.at + 40, &(control.len() as u64).to_le_bytes())?;
+        let flags = if fits { 0 } else { MSG_CTRUNC };
+        call.put(self.at + 48, &flags.to_le_bytes())
     }
 }
 
@@ -82,6 +95,12 @@ impl Supervisor {
         };
         let blocks = flags & MSG_DONTWAIT == 0 && waits(call.tid, call.int(0));
         let peek = flags & MSG_PEEK != 0;
+        if self.matchers[index].is_ahead(id) && self.holds_back(call, false) {
+            return Ok(match blocks {
+                true => Response::Park,
+                false => Response::Errno(EAGAIN),
+            });
+        }
         let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
         let (bytes, address) = match taken {
             Taken::Bytes(bytes, address) => (bytes, address),
@@ -99,7 +118,8 @@ impl Supervisor {
         call.scatter(&buffers, &bytes)?;
         match (&message, call.number) {
             (Some(message), number) => {
-                message.finish(call, &address)?;
+                let control = self.control_messages(call, index, id, flags)?;
+                message.finish(call, &address, &control)?;
                 if number == SYS_recvmmsg {
                     call.put(message.at + 56, &(bytes.len() as u32).to_le_bytes())?;
                     return Ok(Response::Value(1));
@@ -109,6 +129,34 @@ impl Supervisor {
             _ => {}
         }
         Ok(Response::Value(bytes.len() as i64))
+    }
+
+    /// The control messages of the bytes that were just read, with stand-ins for the descriptors
+    /// that were passed.
+    fn control_messages(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+        flags: i32,
+    ) -> io::Result<Vec<u8>> {
+        let streams = self.matchers[index].streams(id);
+        let time = streams.input.last_time();
+        let found = match flags & MSG_PEEK {
+            0 => streams.control.remove(&time),
+            _ => None,
+        };
+        let mut control = found.unwrap_or_default();
+        for (at, passed) in &control.passed {
+            let own = self.inherited(*passed, None)?;
+            let closes = flags & MSG_CMSG_CLOEXEC != 0;
+            let listener = self.listener.as_fd();
+            let fd = sys::add_descriptor(listener, call.id, own.as_fd(), None, closes, false)?;
+            if let Some(number) = control.bytes.get_mut(*at..*at + 4) {
+                number.copy_from_slice(&fd.to_le_bytes());
+            }
+        }
+        Ok(control.bytes)
     }
 
     /// Writes a socket address and its length, as the kernel does.
@@ -170,7 +218,7 @@ impl Supervisor {
         bytes: &[u8],
     ) -> Response {
         let resource = &self.resources[id];
-        if let Some(errno) = self.matchers[index].write(resource, id, bytes) {
+        if let Some(errno) = self.matchers[index].write((id, resource), bytes, &self.rules) {
             let quiet = matches!(call.number, SYS_sendto | SYS_sendmsg | SYS_sendmmsg)
                 && call.int(if call.number == SYS_sendmsg { 2 } else { 3 }) & MSG_NOSIGNAL != 0;
             if errno == EPIPE

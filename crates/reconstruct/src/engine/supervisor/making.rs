@@ -57,6 +57,9 @@ impl Supervisor {
             // The record knows its kind only if it was read as a file.
             self.resources[id].kind = S_IFDIR;
         }
+        if let Some(Made::Resource(id)) = made {
+            self.check_content(call, index, id, &path);
+        }
         match made {
             Some(Made::Resource(_)) if is_address_list(&path) => Ok(Response::Continue),
             Some(Made::Resource(id)) if self.is_unread(index, id) && exists(&path) => {

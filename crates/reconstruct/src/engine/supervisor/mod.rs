@@ -5,6 +5,7 @@
 
 mod asking;
 mod clock;
+mod content;
 mod credentials;
 mod data;
 mod epoll;
@@ -26,6 +27,7 @@ use crate::resource::{Resource, ResourceId};
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use crate::verdict::{ProcessVerdict, Reconstruction};
+use crate::volatile::VolatileRules;
 use backstory_sys as sys;
 use clock::Passed;
 use part::Part;
@@ -87,6 +89,8 @@ pub struct Supervisor {
     parked_for: Duration,
     clock: RecordedClock,
     since_boot: i64,
+    /// The parts of outputs that may differ.
+    rules: VolatileRules,
     time_functions: TimeFunctions,
     /// When each process made its last call.
     last_calls: HashMap<u32, Instant>,
@@ -127,6 +131,7 @@ impl Supervisor {
             started: vec![false; run.processes.len()],
             passed: vec![Passed::default(); run.processes.len()],
             clock: run.clock,
+            rules: run.clock.rules(&options.volatile),
             since_boot: clock::since_boot(),
             time_functions: match run.clock.to {
                 Some(_) => TimeFunctions::find(),
@@ -145,7 +150,7 @@ impl Supervisor {
             parked: Vec::new(),
             program,
             patience: options.patience,
-            is_whole: options.process.is_none() && options.request.is_none(),
+            is_whole: options.process.is_none() && options.request.is_none() && !run.is_cut,
             result: Reconstruction::default(),
         }
     }
@@ -209,12 +214,14 @@ impl Supervisor {
 
     /// Responds to a new call.
     fn receive(&mut self, call: &NotifiedCall) {
-        if let Some(Some(index)) = self.process_of(call) {
+        let program = self.process_of(call).flatten();
+        if let Some(index) = program {
             self.matchers[index].came(describe(call));
         }
         if let Some(part) = &mut self.part {
             part.came();
-            if let Some(group) = self.groups.get(&call.tid) {
+            // A tool never gets ready.
+            if let Some(group) = self.groups.get(&call.tid).filter(|_| program.is_some()) {
                 self.last_calls.insert(*group, Instant::now());
             }
         }
@@ -352,7 +359,9 @@ impl Supervisor {
                 left: matcher.left,
                 came: matcher.came,
                 counted: matcher.counted(),
+                differs_before: matcher.differs_before(),
                 divergence: matcher.divergence,
+                volatile: matcher.volatile,
                 gap: matcher.rest.gap,
             });
         }

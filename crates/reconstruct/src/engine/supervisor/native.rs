@@ -5,10 +5,11 @@ use super::Supervisor;
 use crate::engine::caller::NotifiedCall;
 use backstory_sys as sys;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// At once.
 const NOW: Timespec = Timespec {
@@ -34,6 +35,24 @@ pub(super) const STATX: StatusLayout = StatusLayout {
     mode_bytes: 2,
     size: 40,
 };
+
+/// Mode and size of a file in another root.
+fn status_within(root: &Path, path: &[u8], follows: bool) -> Option<(u32, i64)> {
+    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+    flags.set(OFlags::NOFOLLOW, !follows);
+    let root = open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let in_root = ResolveFlags::IN_ROOT;
+    let file = openat2(
+        &root,
+        OsStr::from_bytes(path),
+        flags,
+        Mode::empty(),
+        in_root,
+    )
+    .ok()?;
+    let found = fstat(&file).ok()?;
+    Some((found.st_mode, found.st_size))
+}
 
 impl StatusLayout {
     /// True if the recorded status is that of a file with this mode and size, for a regular file.
@@ -119,9 +138,10 @@ impl Supervisor {
             Some(b'/') => {
                 // Relative to its root, which may be another one.
                 let root = PathBuf::from(format!("/proc/{tid}/root"));
-                let own = std::fs::read_link(&root).ok()? == std::path::Path::new("/");
-                let path = OsStr::from_bytes(path);
-                if own { path.into() } else { return None }
+                if std::fs::read_link(&root).ok()? != std::path::Path::new("/") {
+                    return status_within(&root, path, follows);
+                }
+                OsStr::from_bytes(path).into()
             }
             None => base,
             _ => base.join(OsStr::from_bytes(path)),

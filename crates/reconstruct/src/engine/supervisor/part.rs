@@ -137,6 +137,7 @@ impl Supervisor {
             fed: part.fed.clone(),
             calls: part.calls,
             compared: streams.output.position(),
+            differs_before: streams.output.differs_before(),
             is_served: is_served && self.started[unit.process],
             took_time: part.took_time,
             shift: part.shift,

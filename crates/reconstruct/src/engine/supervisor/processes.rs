@@ -241,7 +241,9 @@ impl Supervisor {
                 let at = usize::from(call.number == libc::SYS_execveat);
                 let path = call.string(call.args[at])?;
                 // A search through PATH tries names that do not exist.
-                if fs::metadata(Path::new(OsStr::from_bytes(&path))).is_ok() {
+                let from = format!("/proc/{}/cwd", call.tid);
+                let whole = Path::new(&from).join(OsStr::from_bytes(&path));
+                if fs::metadata(whole).is_ok() {
                     self.become_role(call, Role::Program(index));
                 }
             }
@@ -306,7 +308,11 @@ impl Supervisor {
         }
     }
 
-    fn inherited(&mut self, id: ResourceId, position: Option<u64>) -> io::Result<OwnedFd> {
+    pub(super) fn inherited(
+        &mut self,
+        id: ResourceId,
+        position: Option<u64>,
+    ) -> io::Result<OwnedFd> {
         let resource = &self.resources[id];
         if !resource.is_native() {
             return self.stand_ins.make(id, resource);

@@ -15,6 +15,10 @@ const LONGEST_NATIVE: Duration = Duration::from_secs(1);
 /// The same without a timeout, if a whole run runs again.
 const LONGEST_BLOCKED: Duration = Duration::from_secs(2);
 
+/// Input that came after an answer is held back for so long, until another thread has written the
+/// answer.
+const LONGEST_AHEAD: Duration = Duration::from_millis(500);
+
 /// A wait for a connection ends in between, while children get ready.
 const EARLY_WAIT: Duration = Duration::from_millis(20);
 
@@ -85,12 +89,15 @@ impl Supervisor {
                 .all(|(id, _)| id.as_ref().is_some_and(among));
             known && (!turn.ready.is_empty() || turn.value == 0 && may_time_out)
         };
-        if let Some(turn) = self.matchers[index].turn(fits) {
+        let holds_back = self.holds_back(call, terms.has_native);
+        if let Some(turn) = self.matchers[index].turn(holds_back, fits) {
             let ready = self.as_recorded(&turn, list);
             // Streams agree with the wait: what is ready has arrived.
             for (id, _) in &turn.ready {
                 if let Some(id) = id {
-                    self.matchers[index].streams(*id).input.arrive();
+                    let input = &mut self.matchers[index].streams(*id).input;
+                    input.declare_arrived();
+                    input.arrive();
                 }
             }
             return Some(match ready.is_empty() {
@@ -109,7 +116,7 @@ impl Supervisor {
                 false => Ready::Later,
             });
         }
-        let mut ready = self.as_streams_are(index, list);
+        let mut ready = self.as_streams_are(index, list, holds_back);
         if ready.is_empty() {
             for id in list.iter().filter_map(|one| one.resource) {
                 self.matchers[index].streams(id).input.arrive();
@@ -118,7 +125,14 @@ impl Supervisor {
                     accepted.pop_front();
                 }
             }
-            ready = self.as_streams_are(index, list);
+            ready = self.as_streams_are(index, list, holds_back);
+        }
+        let mut all = list.iter().filter_map(|one| one.resource);
+        if ready.is_empty() && holds_back && all.any(|id| self.matchers[index].is_ahead(id)) {
+            return Some(match terms.timeout {
+                Some(0) if !self.matchers[index].idles() => Ready::TimeUp,
+                _ => Ready::Later,
+            });
         }
         let timeout = terms.timeout.unwrap_or(i64::MAX).max(0);
         let native = LONGEST_NATIVE.min(Duration::from_nanos(timeout as u64));
@@ -139,6 +153,14 @@ impl Supervisor {
         })
     }
 
+    /// True if input waits for the output that was recorded before it: something else than this
+    /// call may write the output.
+    pub(super) fn holds_back(&self, call: &NotifiedCall, has_native: bool) -> bool {
+        let own = self.groups.get(&call.tid);
+        let threads = self.groups.values().filter(|group| Some(*group) == own);
+        (has_native || threads.count() > 1) && self.parked_for < LONGEST_AHEAD
+    }
+
     fn as_recorded(&self, turn: &ReadyTurn, list: &[Awaited]) -> Vec<(usize, u32)> {
         let one = |(at, awaited): (usize, &Awaited)| {
             let found = turn.ready.iter().find(|(id, _)| *id == awaited.resource)?;
@@ -149,18 +171,32 @@ impl Supervisor {
         list.iter().enumerate().filter_map(one).collect()
     }
 
-    fn as_streams_are(&mut self, index: usize, list: &[Awaited]) -> Vec<(usize, u32)> {
+    fn as_streams_are(
+        &mut self,
+        index: usize,
+        list: &[Awaited],
+        holds_back: bool,
+    ) -> Vec<(usize, u32)> {
         let mut ready = Vec::new();
         for (at, awaited) in list.iter().enumerate() {
             let Some(id) = awaited.resource else { continue };
             let streams = self.matchers[index].streams(id);
             let connects = streams.has_connection();
             let mut events = 0;
-            if streams.input.is_ready() || connects {
+            let arrived = streams.input.is_ready() && !(holds_back && streams.is_ahead());
+            if arrived || connects {
                 events |= IN;
             }
             if streams.accepted.is_empty() {
                 events |= OUT;
+            }
+            if events & awaited.events & IN != 0 {
+                // The program may take the time before it accepts or reads.
+                let accepted = streams.accepted.front().filter(|_| connects);
+                let next = accepted.map(|accepted| accepted.time);
+                let time = next.or_else(|| streams.input.next_arrival());
+                streams.input.declare_arrived();
+                self.matchers[index].reached(time.unwrap_or(0));
             }
             if events & awaited.events != 0 {
                 ready.push((at, events & awaited.events));
