@@ -27,6 +27,24 @@ pub(crate) fn is_address(path: &[u8]) -> bool {
         .any(|kind| path.starts_with(kind))
 }
 
+/// The address of an entity's name, the same for both directions of a connection. `None` for a name
+/// that is no address.
+pub fn address_of(name: &[u8]) -> Option<&[u8]> {
+    is_address(name).then(|| name.strip_suffix(REPLY).unwrap_or(name))
+}
+
+/// True for the name of a network address that content can come from or go to. Servers of names
+/// are left out.
+pub fn is_network_peer(name: &[u8]) -> bool {
+    let address = address_of(name).filter(|address| !address.starts_with(b"unix:"));
+    address.is_some_and(|address| !is_name_server(address))
+}
+
+/// True for the address of a server of names (port 53).
+pub fn is_name_server(address: &[u8]) -> bool {
+    !address.starts_with(b"unix:") && address.ends_with(b":53")
+}
+
 /// The contacts of a run's processes, in the order of their time.
 pub fn peers(store: &dyn Store, run: &str) -> Result<Vec<PeerContact>> {
     let _one_state = store.reading()?;

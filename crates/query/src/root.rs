@@ -169,7 +169,11 @@ pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<V
 }
 
 /// Both directions of all connections to an address, those of the latest run last.
-fn at_address(store: &dyn Store, address: &[u8], run: Option<RunKey>) -> Result<Vec<EntityKey>> {
+pub(crate) fn at_address(
+    store: &dyn Store,
+    address: &[u8],
+    run: Option<RunKey>,
+) -> Result<Vec<EntityKey>> {
     let mut keys = store.at_path(&[address, REPLY].concat())?;
     keys.extend(store.at_path(address)?);
     keys.retain(|key| run.is_none_or(|run| key.run() == run));
@@ -177,7 +181,7 @@ fn at_address(store: &dyn Store, address: &[u8], run: Option<RunKey>) -> Result<
     Ok(keys)
 }
 
-fn no_peer(address: &[u8]) -> Error {
+pub(crate) fn no_peer(address: &[u8]) -> Error {
     Error::NoPeer(String::from_utf8_lossy(address).into_owned())
 }
 

@@ -5,6 +5,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
@@ -16,7 +18,8 @@ use backstory_store::{ActivityKey, EntityKey, ReadGuard, RunKey, Store, Stream, 
 use crate::answer::{Access, Derivation, FileTouch};
 use crate::files::word;
 use crate::history::moved_with_directory;
-use crate::root::Asked;
+use crate::peers::is_address;
+use crate::root::{Asked, at_address, no_peer};
 use crate::runs::record;
 use crate::{Error, Result, now};
 
@@ -43,7 +46,8 @@ pub struct TouchSearch<'s> {
 impl<'s> TouchSearch<'s> {
     /// A search for the processes that touched the file at `path`.
     ///
-    /// Errors: [`Error::NotFound`] if no run has seen the path.
+    /// Errors: [`Error::NotFound`] if no run has seen the path, [`Error::NoPeer`] if it is an
+    /// address that no run has seen.
     pub fn new(store: &'s dyn Store, path: &Path, wanted: &Touches) -> Result<TouchSearch<'s>> {
         let one_state = store.reading()?;
         let only = match &wanted.run {
@@ -52,6 +56,10 @@ impl<'s> TouchSearch<'s> {
         };
         let mut left = versions(store, path)?;
         left.retain(|run, _| only.is_none_or(|only| run.0 == only));
+        let given = path.as_os_str().as_bytes();
+        if left.is_empty() && is_address(given) {
+            return Err(no_peer(given));
+        }
         if left.is_empty() {
             return Err(Error::NotFound(Asked::new(path)?.absolute));
         }
@@ -128,21 +136,46 @@ pub fn version_touches(
 /// Versions by run, the latest run first.
 type VersionsByRun = BTreeMap<Reverse<RunKey>, BTreeSet<EntityKey>>;
 
-/// The versions of the file in each run, the latest run first.
+/// The versions of the file in each run, the latest run first. An address means its connections. A
+/// host without a port means all connections with it.
 fn versions(store: &dyn Store, path: &Path) -> Result<VersionsByRun> {
-    let asked = Asked::new(path)?;
+    let given = path.as_os_str().as_bytes();
     let mut keys = Vec::new();
-    for name in asked.names() {
-        keys.extend(store.at_path(name)?);
-    }
-    if let Some(ident) = now::ident(&asked.absolute, false) {
-        keys.extend(store.same(&ident, VersionMatch::Any)?);
+    if is_address(given) {
+        keys = at_address(store, given, None)?;
+    } else {
+        let asked = Asked::new(path)?;
+        for name in asked.names() {
+            keys.extend(store.at_path(name)?);
+        }
+        if let Some(ident) = now::ident(&asked.absolute, false) {
+            keys.extend(store.same(&ident, VersionMatch::Any)?);
+        }
+        if keys.is_empty() {
+            keys = with_host(store, given)?;
+        }
     }
     let mut by_run = VersionsByRun::new();
     for key in keys {
         by_run.entry(Reverse(key.run())).or_default().insert(key);
     }
     Ok(by_run)
+}
+
+/// The connections with a host, given as an address without a port.
+fn with_host(store: &dyn Store, host: &[u8]) -> Result<Vec<EntityKey>> {
+    let text = std::str::from_utf8(host).unwrap_or_default();
+    let host = match text.parse() {
+        Ok(IpAddr::V4(host)) => host.to_string(),
+        Ok(IpAddr::V6(host)) => format!("[{host}]"),
+        Err(_) => return Ok(Vec::new()),
+    };
+    let mut keys = Vec::new();
+    for kind in ["tcp", "udp"] {
+        let prefix = format!("{kind}:{host}:");
+        keys.extend(store.below(prefix.as_bytes(), &|_| true)?);
+    }
+    Ok(keys)
 }
 
 /// True if the process did no more than look the file up.

@@ -1,0 +1,328 @@
+//! The rows of each view, a part at a time.
+//!
+//! In: a store and a [`Selection`]. Out: rows. A part is a run, a process or a version, so that no
+//! more than one of them is in memory.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use backstory_graph::model::{Activity, Edge, Entity};
+use backstory_query::Globs;
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_vocabulary::Word;
+use backstory_workflow::recording::Recording;
+use backstory_workflow::steps::{RunCommands, workflow_of};
+
+use crate::cell::Cell;
+use crate::error::{Error, Result};
+
+/// The rows that a question wants of a view.
+#[derive(Debug, Clone)]
+pub(crate) enum Selection {
+    All,
+    /// Of this run.
+    Run(String),
+    /// With this key in the column of this name.
+    Key(&'static str, i64),
+    /// With this path.
+    Path(Vec<u8>),
+}
+
+/// A part of a view's rows that is read at once.
+#[derive(Debug)]
+enum Part {
+    Runs(Option<String>),
+    Processes(RunKey),
+    Process(ActivityKey),
+    Files(RunKey),
+    File(EntityKey),
+    /// The edges of a run: one part for each process.
+    EdgesOfRun(RunKey),
+    EdgesOfProcess(ActivityKey),
+    EdgesOfFile(EntityKey),
+    Steps(RunKey),
+}
+
+pub(crate) type Row = Vec<Cell>;
+
+/// A store, and what is known of it.
+pub(crate) struct Source {
+    pub(crate) store: &'static dyn Store,
+    /// How many activities and entities the runs have that were asked for by key.
+    counts: RefCell<HashMap<RunKey, (usize, usize)>>,
+}
+
+impl Source {
+    pub(crate) fn new(store: &'static dyn Store) -> Source {
+        Source {
+            store,
+            counts: RefCell::default(),
+        }
+    }
+
+    fn counts(&self, run: RunKey) -> Result<(usize, usize)> {
+        if let Some(known) = self.counts.borrow().get(&run) {
+            return Ok(*known);
+        }
+        let counts = match self.store.run_id(run)? {
+            Some(_) => (
+                self.store.activities(run)?.len(),
+                self.store.entities(run)?.len(),
+            ),
+            None => (0, 0),
+        };
+        self.counts.borrow_mut().insert(run, counts);
+        Ok(counts)
+    }
+}
+
+/// The rows of a selection that are not read yet.
+pub(crate) struct Rows {
+    store: &'static dyn Store,
+    parts: VecDeque<Part>,
+    run: Option<(RunKey, Rc<str>)>,
+}
+
+impl Rows {
+    /// Nothing is read of the rows themselves.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) fn of(source: &Source, view: &str, wanted: Selection) -> Result<Rows> {
+        let store = source.store;
+        let per_run: fn(RunKey) -> Part = match view {
+            "processes" => Part::Processes,
+            "files" => Part::Files,
+            "edges" => Part::EdgesOfRun,
+            _ => Part::Steps,
+        };
+        let parts = match (view, wanted) {
+            ("runs", Selection::Run(run)) => [Part::Runs(Some(run))].into(),
+            ("runs", _) => [Part::Runs(None)].into(),
+            (_, Selection::All) => store.runs_in_order()?.into_iter().map(per_run).collect(),
+            (_, Selection::Run(run)) => store
+                .run(&run)?
+                .map(|run| per_run(run.key))
+                .into_iter()
+                .collect(),
+            ("files", Selection::Path(path)) => {
+                store.at_path(&path)?.into_iter().map(Part::File).collect()
+            }
+            (_, Selection::Path(_)) => VecDeque::new(),
+            (view, Selection::Key(column, key)) => key_part(source, view, column, key)?,
+        };
+        Ok(Rows {
+            store,
+            parts,
+            run: None,
+        })
+    }
+
+    /// The next rows. Empty after the last.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) fn next_part(&mut self) -> Result<VecDeque<Row>> {
+        while let Some(part) = self.parts.pop_front() {
+            let rows = self.read(part)?;
+            if !rows.is_empty() {
+                return Ok(rows);
+            }
+        }
+        Ok(VecDeque::new())
+    }
+
+    fn read(&mut self, part: Part) -> Result<VecDeque<Row>> {
+        let store = self.store;
+        Ok(match part {
+            Part::Runs(only) => {
+                let all = backstory_query::runs(store)
+                    .map_err(Error::query)?
+                    .into_iter();
+                let wanted = all.filter(|run| only.as_ref().is_none_or(|only| *only == run.id));
+                wanted.map(run_row).collect()
+            }
+            Part::Processes(run) => {
+                let all = store.activities(run)?;
+                all.iter()
+                    .map(|one| self.process_row(run, one))
+                    .collect::<Result<_>>()?
+            }
+            Part::Process(key) => {
+                let one = store.activity(key)?;
+                [self.process_row(key.run(), &one)?].into()
+            }
+            Part::Files(run) => {
+                let all = store.entities(run)?;
+                all.into_iter()
+                    .map(|one| self.file_row(run, one))
+                    .collect::<Result<_>>()?
+            }
+            Part::File(key) => {
+                let one = store.entity(key)?;
+                [self.file_row(key.run(), one)?].into()
+            }
+            Part::EdgesOfRun(run) => {
+                for one in store.activities(run)?.into_iter().rev() {
+                    let key = ActivityKey::new(run, one.id);
+                    self.parts.push_front(Part::EdgesOfProcess(key));
+                }
+                VecDeque::new()
+            }
+            Part::EdgesOfProcess(key) => {
+                let edges = store.stream(key)?.edges;
+                edges
+                    .iter()
+                    .map(|edge| self.edge_row(key.run(), edge))
+                    .collect::<Result<_>>()?
+            }
+            Part::EdgesOfFile(key) => self.edges_of_file(key)?,
+            Part::Steps(run) => self.step_rows(run)?,
+        })
+    }
+
+    /// The id of a run, once for all of its rows.
+    fn run(&mut self, key: RunKey) -> Result<Cell> {
+        let id = match &self.run {
+            Some((known, id)) if *known == key => id.clone(),
+            _ => {
+                let id: Rc<str> = self.store.run_id(key)?.unwrap_or_default().into();
+                self.run = Some((key, id.clone()));
+                id
+            }
+        };
+        Ok(Cell::Text(id))
+    }
+
+    fn process_row(&mut self, run: RunKey, one: &Activity) -> Result<Row> {
+        let key = |id| Cell::Integer(ActivityKey::new(run, id).0 as i64);
+        Ok(vec![
+            key(one.id),
+            self.run(run)?,
+            Cell::of(one.parent, key),
+            Cell::Integer(one.pid.into()),
+            Cell::of(one.exec_path.clone(), Cell::Bytes),
+            Cell::Command(one.argv.clone()),
+            Cell::Bytes(one.cwd.clone()),
+            Cell::Time(one.interval.start),
+            Cell::Time(one.interval.end),
+            Cell::number(one.exit),
+            Cell::number(one.signal),
+        ])
+    }
+
+    fn file_row(&mut self, run: RunKey, one: Entity) -> Result<Row> {
+        let key = |id| Cell::Integer(EntityKey::new(run, id).0 as i64);
+        let ident = one.ident;
+        Ok(vec![
+            key(one.id),
+            self.run(run)?,
+            Cell::Bytes(one.path),
+            Cell::Word(one.kind.word()),
+            Cell::Integer(one.version.into()),
+            Cell::of(one.previous, key),
+            Cell::number(ident.map(|ident| ident.size)),
+            Cell::of(ident, |ident| Cell::Time(ident.mtime)),
+            Cell::of(ident, Cell::Digest),
+            Cell::number(ident.map(|ident| ident.dev as i64)),
+            Cell::number(ident.map(|ident| ident.ino as i64)),
+            Cell::Integer(one.last.into()),
+        ])
+    }
+
+    fn edge_row(&mut self, run: RunKey, edge: &Edge) -> Result<Row> {
+        let flow = if edge.relation.is_use() {
+            "used"
+        } else {
+            "generated"
+        };
+        Ok(vec![
+            Cell::Integer(ActivityKey::new(run, edge.activity).0 as i64),
+            Cell::Integer(EntityKey::new(run, edge.entity).0 as i64),
+            self.run(run)?,
+            Cell::Word(edge.relation.words().word),
+            Cell::Word(flow),
+            Cell::Word(edge.certainty.word()),
+            Cell::Time(edge.interval.start),
+            Cell::Time(edge.interval.end),
+            Cell::Word(edge.via.word()),
+        ])
+    }
+
+    fn edges_of_file(&mut self, file: EntityKey) -> Result<VecDeque<Row>> {
+        let mut rows = VecDeque::new();
+        for (activity, _) in self.store.touching(file)? {
+            let edges = self
+                .store
+                .stream(ActivityKey::new(file.run(), activity))?
+                .edges;
+            for edge in edges.iter().filter(|edge| edge.entity == file.local()) {
+                rows.push_back(self.edge_row(file.run(), edge)?);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn step_rows(&mut self, key: RunKey) -> Result<VecDeque<Row>> {
+        let Some(id) = self.store.run_id(key)? else {
+            return Ok(VecDeque::new());
+        };
+        let recording = Recording::load(self.store, &id).map_err(Error::workflow)?;
+        let commands = RunCommands::of(&recording, &Globs::default());
+        let run = self.run(key)?;
+        let steps = workflow_of(&[&commands], None).steps.into_iter();
+        let row = |step: backstory_workflow::steps::Step| {
+            let lines: Vec<String> = step.lines.iter().map(|line| line.command()).collect();
+            vec![
+                Cell::text(&step.name),
+                run.clone(),
+                Cell::text(&lines.join("\n")),
+                Cell::of(step.lines.first(), |line| Cell::Bytes(line.cwd.clone())),
+                Cell::Time(step.start),
+                Cell::Time(step.end),
+                Cell::Paths(step.inputs),
+                Cell::Paths(step.outputs),
+            ]
+        };
+        Ok(steps.map(row).collect())
+    }
+}
+
+/// The part with a key, if the store has it. A number that a user typed may name nothing.
+fn key_part(source: &Source, view: &str, column: &str, key: i64) -> Result<VecDeque<Part>> {
+    let (process, file) = (ActivityKey(key as u64), EntityKey(key as u64));
+    let (processes, files) = source.counts(process.run())?;
+    let is_process = (process.local().0 as usize) < processes;
+    let is_file = (file.local().0 as usize) < files;
+    let part = match (view, column) {
+        ("processes", _) if is_process => Some(Part::Process(process)),
+        ("files", _) if is_file => Some(Part::File(file)),
+        ("edges", "process") if is_process => Some(Part::EdgesOfProcess(process)),
+        ("edges", "file") if is_file => Some(Part::EdgesOfFile(file)),
+        _ => None,
+    };
+    Ok(part.into_iter().collect())
+}
+
+fn run_row(run: backstory_query::answer::RunSummary) -> Row {
+    vec![
+        Cell::text(&run.id),
+        Cell::of(run.name, |name| Cell::text(&name)),
+        Cell::of(run.note, |note| Cell::text(&note)),
+        Cell::of(run.repeats, |run| Cell::text(&run)),
+        Cell::Command(run.command),
+        Cell::Bytes(run.cwd),
+        Cell::Time(run.started),
+        Cell::of(run.ended, Cell::Time),
+        Cell::number(run.exit),
+        Cell::number(run.signal),
+        Cell::Integer(run.complete.into()),
+        Cell::text(&run.host),
+        Cell::Integer(run.processes as i64),
+        Cell::Integer(run.files_read as i64),
+        Cell::Integer(run.files_written as i64),
+    ]
+}
