@@ -1,4 +1,7 @@
-"""UnixBench in the granularities of the trade-offs paper: files, and functions off and on.
+"""UnixBench in the granularities of the trade-offs paper: files, functions off and on, bytes.
+
+`strace` writes a log that `backstory import strace` reads. That is the paper's configuration of
+SPADE, without the time in which the log becomes a graph.
 
 The programs are compiled by gcc, by clang, by `backstory cc` (hooks), and by `backstory cc
 --compiler=clang` (sleds). Sleds are compared with clang alone. Each round runs every test in every
@@ -10,6 +13,8 @@ UnixBench's: the geometric mean over the tests of ten times the rate, divided by
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import math
 import os
 import random
@@ -18,12 +23,14 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import progress
-from .measure import become_subreaper, run
+from .granularity import properties, put_tables
+from .measure import become_subreaper, reap_orphans
 from .report import write_rows
 from .workloads.sources import source
 
@@ -42,6 +49,9 @@ TESTS = {
 }
 """The program of each test, its rate in UnixBench's index, and the seconds that the rate is for."""
 
+BYTES_OF_A_CALL = "bytes of a call"
+"""In the place of a test: the rate is the bytes of the log divided by the calls of Dhrystone."""
+
 DHRYSTONE = {"dhrystone": ("dhry2reg {s}", 116700, 1)}
 """The paper left it out. It calls the most functions, and is not in the index."""
 
@@ -58,13 +68,14 @@ class Mode:
 
 MODES = {
     "none": Mode("gcc", (), "none"),
-    "strace": Mode("gcc", ("strace", "-f", "-qq", "-o", "{log}"), "none"),
+    "strace": Mode("gcc", ("strace", "-f", "-qq", "-y", "-ttt", "-s", "4096", "-o", "{log}"), "none"),
     "backstory": Mode("gcc", ("{backstory}", "record", "--contents=off", "--"), "none"),
-    "hooks, off": Mode("hooks", (), "none"),
-    "hooks, on": Mode("hooks", ("{backstory}", "record", "--contents=off", "--functions=*", "--"), "none"),
+    "hooks off": Mode("hooks", (), "none"),
+    "hooks on": Mode("hooks", ("{backstory}", "record", "--contents=off", "--functions=*", "--"), "none"),
+    "bytes": Mode("gcc", ("{backstory}", "record", "--contents=off", "--bytes", "--"), "none"),
     "clang": Mode("clang", (), "clang"),
-    "sleds, off": Mode("sleds", (), "clang"),
-    "sleds, on": Mode("sleds", ("{backstory}", "record", "--contents=off", "--functions=*", "--"), "clang"),
+    "sleds off": Mode("sleds", (), "clang"),
+    "sleds on": Mode("sleds", ("{backstory}", "record", "--contents=off", "--functions=*", "--"), "clang"),
 }
 
 
@@ -78,9 +89,11 @@ def compilers(backstory: str) -> dict[str, str]:
     }
 
 
-def build(tree: Path, name: str, compiler: str, base: Path) -> Path:
-    """Compiles UnixBench, and returns the directory of its programs."""
+def built(tree: Path, name: str, compiler: str, base: Path) -> Path:
+    """Compiles UnixBench unless it is there already, and returns the directory of its programs."""
     to = base / name
+    if (to / "pgms" / "dhry2reg").exists():
+        return to / "pgms"
     shutil.copytree(tree / "UnixBench", to, ignore=shutil.ignore_patterns("results", "*.o"))
     for old in (to / "pgms").iterdir():
         if old.is_file() and old.read_bytes()[:4] == b"\x7fELF":
@@ -107,13 +120,30 @@ def rate_of(mode: Mode, programs: Path, line: str, base: Path, backstory: str) -
             "PATH": f"{os.environ['PATH']}:{programs}",
             "BACKSTORY_STORE": str(work / "store"),
         }
-        cost = run([*recorder, "sh", "-c", f"exec pgms/{line}"], work, environment)
-        found = re.search(rb"COUNT\|([\d.]+)\|(\d+)", cost.output)
+        command = [*recorder, "sh", "-c", f"exec pgms/{line}"]
+        done = subprocess.run(command, cwd=work, env=environment, capture_output=True, stdin=subprocess.DEVNULL)
+        found = re.search(rb"COUNT\|([\d.]+)\|(\d+)", done.stdout + done.stderr)
         if found is None:
-            raise SystemExit(f"backstory-bench: {line} gave no count: {cost.output[-300:]!r}")
+            raise SystemExit(f"backstory-bench: {line} gave no count: {(done.stdout + done.stderr)[-300:]!r}")
         return float(found[1])
     finally:
+        # Without the store there is nothing to index, and the next test need not wait for it.
         shutil.rmtree(work, ignore_errors=True)
+        reap_orphans()
+
+
+def bytes_per_call(programs: Path, base: Path, backstory: str) -> tuple[int, int]:
+    """Records Dhrystone, and returns the bytes of its log and the number of its calls."""
+    store = Path(tempfile.mkdtemp(dir=base))
+    environment = os.environ | {"BACKSTORY_STORE": str(store)}
+    record = [backstory, "record", "--wait", "--contents=off", "--functions=*", "--", f"{programs}/dhry2reg", "1"]
+    subprocess.run(record, cwd=base, env=environment, capture_output=True, check=True)
+    listed = subprocess.run([backstory, "processes", "--json"], env=environment, capture_output=True, check=True)
+    counted = [process["attributes"] for process in json.loads(listed.stdout)]
+    calls = sum(int(count) for one in counted for name, count in one.items() if name.startswith("calls of "))
+    logs = sum(path.stat().st_size for path in store.rglob("*") if path.is_file() and path.suffix == ".log")
+    shutil.rmtree(store, ignore_errors=True)
+    return logs, calls
 
 
 def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
@@ -121,6 +151,8 @@ def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
     rates: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         rates.setdefault((str(row["test"]), str(row["mode"])), []).append(float(str(row["rate"])))
+    sizes = {mode: values for (test, mode), values in rates.items() if test == BYTES_OF_A_CALL}
+    rates = {key: values for key, values in rates.items() if key[0] != BYTES_OF_A_CALL}
     modes = [mode for mode in MODES if any(key[1] == mode for key in rates)]
     tests = dict.fromkeys(key[0] for key in rates)
     lines = [f"| Test | {' | '.join(modes)} |", "| --- |" + " ---: |" * len(modes)]
@@ -128,8 +160,14 @@ def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
     def median(test: str, mode: str) -> float:
         return statistics.median(rates[test, mode])
 
+    def relative_rate(test: str, mode: str) -> str:
+        against = MODES[mode].against
+        if (test, mode) not in rates or (test, against) not in rates:
+            return "–"
+        return f"{median(test, mode) / median(test, against):.3f}"
+
     for test in tests:
-        cells = [f"{median(test, mode) / median(test, MODES[mode].against):.3f}" for mode in modes]
+        cells = [relative_rate(test, mode) for mode in modes]
         lines.append(f"| {test} | {' | '.join(cells)} |")
 
     def index(mode: str) -> float:
@@ -140,33 +178,37 @@ def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
             logs.append(math.log(10 * count / standard))
         return math.exp(statistics.fmean(logs))
 
-    if all(test in tests for test in TESTS):
-        indices = {mode: index(mode) for mode in modes}
-        lines.append("| Index | " + " | ".join(f"{indices[mode]:.1f}" for mode in modes) + " |")
-        relative = [f"{indices[mode] / indices[MODES[mode].against]:.3f}" for mode in modes]
+    whole = [mode for mode in modes if all((test, mode) in rates for test in TESTS)]
+    if whole:
+        indices = {mode: index(mode) for mode in whole}
+        cells = [f"{indices[mode]:.1f}" if mode in whole else "–" for mode in modes]
+        lines.append(f"| Index | {' | '.join(cells)} |")
+        native = {mode: indices.get(MODES[mode].against) for mode in whole}
+        relative = []
+        for mode in modes:
+            base = native.get(mode)
+            relative.append("–" if base is None else f"{indices[mode] / base:.3f}")
         lines.append(f"| Index, relative | {' | '.join(relative)} |")
+    if sizes:
+        cells = [f"{statistics.median(sizes[mode]):.1f}" if mode in sizes else "–" for mode in modes]
+        lines.append(f"| Bytes of a call | {' | '.join(cells)} |")
     return lines
 
 
-def main_functions(args: argparse.Namespace) -> int:
-    """Runs the command."""
-    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
-    if backstory is None:
-        raise SystemExit("backstory-bench: no program backstory: set BACKSTORY to its path")
+def measured(args: argparse.Namespace, backstory: str) -> Iterator[dict[str, object]]:
+    """Runs the chosen tests in the chosen modes, and gives a row for each."""
     tree = source("byte-unixbench").directory
     if tree is None:
         raise SystemExit(f"backstory-bench: {source('byte-unixbench').reason()}")
-    backstory = os.path.abspath(backstory)
     modes = args.modes.split(",") if args.modes else list(MODES)
     modes = list(dict.fromkeys(one for mode in modes for one in (MODES[mode].against, mode)))
     tests = {**TESTS, **DHRYSTONE}
     chosen = {name: tests[name] for name in args.tests.split(",")} if args.tests else tests
-    become_subreaper()
-    rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory(prefix="bench-functions-", dir=args.workdir) as directory:
-        base = Path(directory)
+    with nullcontext(args.programs) if args.programs else tempfile.TemporaryDirectory(dir=args.workdir) as name:
+        base = Path(name).resolve()
         ways = compilers(backstory)
-        programs = {name: build(tree, name, ways[name], base) for name in {MODES[mode].build for mode in modes}}
+        builds = {MODES[mode].build for mode in modes}
+        programs = {name: built(tree, name, ways[name], base) for name in sorted(builds)}
         order = [(test, mode) for test in chosen for mode in modes]
         random_order = random.Random(args.rounds)
         for number in range(args.rounds):
@@ -175,9 +217,33 @@ def main_functions(args: argparse.Namespace) -> int:
                 progress.show(f"round {number + 1}: {test}, {mode}")
                 line = chosen[test][0].format(s=args.seconds)
                 rate = rate_of(MODES[mode], programs[MODES[mode].build], line, base, backstory)
-                rows.append({"test": test, "mode": mode, "round": number, "rate": rate})
+                yield {"test": test, "mode": mode, "round": number, "rate": rate}
+        for mode in modes:
+            if "{backstory}" in MODES[mode].recorder and "--functions=*" in MODES[mode].recorder:
+                progress.show(f"bytes of a call, {mode}")
+                logged, calls = bytes_per_call(programs[MODES[mode].build], base, backstory)
+                yield {"test": BYTES_OF_A_CALL, "mode": mode, "round": 0, "rate": logged / max(calls, 1)}
     progress.show("")
-    if args.out:
-        write_rows(Path(args.out), FIELDS, rows)
-    print("\n".join(summary(rows, args.seconds)))
+
+
+def main_functions(args: argparse.Namespace) -> int:
+    """Measures, or reads earlier measurements, and prints the table or puts it into a page."""
+    rows: list[Mapping[str, object]] = []
+    for path in args.results or []:
+        with open(path, newline="") as file:
+            rows += csv.DictReader(file)
+    if not args.results:
+        backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
+        if backstory is None:
+            raise SystemExit("backstory-bench: no program backstory: set BACKSTORY to its path")
+        become_subreaper()
+        for row in measured(args, os.path.abspath(backstory)):
+            rows.append(row)
+            if args.out:
+                # An interruption loses no row.
+                write_rows(Path(args.out), FIELDS, rows)
+    lines = summary(rows, args.seconds)
+    print("\n".join(lines))
+    if args.page:
+        put_tables(Path(args.page), {"properties": properties(rows)})
     return 0

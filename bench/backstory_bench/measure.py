@@ -50,7 +50,8 @@ def _cpu_of_children() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _reap_orphans() -> None:
+def reap_orphans() -> None:
+    """Waits for the descendants that have become children of this process."""
     deadline = time.monotonic() + BACKGROUND_LIMIT_S
     while True:
         try:
@@ -74,6 +75,6 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Cost:
         )
         status = child.wait()
         wall = time.perf_counter() - start
-    _reap_orphans()
+    reap_orphans()
     background = time.perf_counter() - start - wall
     return Cost(wall, _cpu_of_children() - before, background, status, output.read_bytes())

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from .agreement import Agreement, agreements
-from .cost import COMMANDS, executions
+from .cost import COMMANDS, MODES, Memory, executions
 from .programs import CASES
 
 BUILD = Path(__file__).resolve().parents[3] / "bytes" / "build"
@@ -48,17 +48,23 @@ def _agree(args: argparse.Namespace, engine: Path) -> tuple[list[list[str]], boo
 
 
 def _cost(args: argparse.Namespace, engine: Path) -> list[list[str]]:
-    times = defaultdict[tuple[str, bool], list[float]](list)
-    rows = []
+    times = defaultdict[tuple[str, str], list[float]](list)
+    memories, rows = dict[str, Memory](), []
     for e in executions(list(COMMANDS), args.rounds, args.copies, engine):
-        times[e.command, e.engine].append(e.cpu_s)
-        mode = "bytes" if e.engine else "native"
-        rows.append(["cost", e.command, f"{mode}_cpu_s_{e.round}", f"{e.cpu_s:.4f}"])
-    print(f"{'command':14} {'native':>9} {'bytes':>9} {'ratio':>7}")
-    for name in COMMANDS:
-        if times[name, True]:
-            native, under = median(times[name, False]), median(times[name, True])
-            print(f"{name:14} {native:7.3f} s {under:7.3f} s {under / native:7.1f}")
+        times[e.command, e.mode].append(e.cpu_s)
+        rows.append(["cost", e.command, f"{e.mode}_cpu_s_{e.round}", f"{e.cpu_s:.4f}"])
+        if e.memory:
+            memories[e.command] = e.memory
+    print(f"{'command':14} {'native':>9} {'valgrind':>9} {'bytes':>9} {'ratio':>7}")
+    for name in memories:
+        native, valgrind, under = (median(times[name, mode]) for mode in MODES)
+        print(f"{name:14} {native:7.3f} s {valgrind:7.3f} s {under:7.3f} s {under / native:7.1f}")
+    print(f"{'command':14} {'program':>9} {'labels':>9} {'sets':>9} labels for each byte of the program")
+    for name, m in memories.items():
+        sizes = {"program": m.program, "labels": m.labels, "sets": m.sets}
+        rows += [["memory", name, f"{part}_bytes", str(value)] for part, value in sizes.items()]
+        mib = [f"{value / 2**20:7.1f} M" for value in sizes.values()]
+        print(f"{name:14} {' '.join(mib)} {m.labels / m.program:7.2f}")
     return rows
 
 

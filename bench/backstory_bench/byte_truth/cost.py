@@ -1,6 +1,7 @@
 """Measures what the byte engine costs: each command natively and under the engine, interleaved.
 
-In: the engine's directory. Out: CPU time of each execution, of all its processes.
+In: the engine's directory. Out: CPU time of each execution, of all its processes. Valgrind without
+a tool is measured, too: no tool can be faster. The engine reports the memory of its labels.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +22,9 @@ from .programs import table
 
 CSV_SUM = "import csv; print(sum(int(r[2]) for r in csv.reader(open('in', newline=''))))"
 QUERY = "select substr(w, 1, 2), count(*), sum(n) from t group by 1"
+
+MODES = ["native", "valgrind", "bytes"]
+NO_TOOL = ["valgrind", "-q", "--tool=none", "--trace-children=yes"]
 
 # Each reads inputs of prepare(), and writes `out`.
 COMMANDS = {
@@ -39,12 +44,22 @@ COMMANDS = {
 
 @dataclass
 class Execution:
-    """One command, once. `engine`: under the engine."""
+    """One command, once. `mode`: one of MODES."""
 
     command: str
     round: int
-    engine: bool
+    mode: str
     cpu_s: float
+    memory: Memory | None
+
+
+@dataclass
+class Memory:
+    """Resident bytes at most, of a command's largest process: its own, of labels, and of sets."""
+
+    program: int
+    labels: int
+    sets: int
 
 
 def prepare(directory: Path, copies: int) -> None:
@@ -61,14 +76,25 @@ def prepare(directory: Path, copies: int) -> None:
     (directory / "in.ppm").write_bytes(b"P6 %d %d 255\n" % (side, side) + pixels)
 
 
-def cpu_time(command: list[str], directory: Path) -> float:
-    """Runs a command, and returns the CPU time of it and of its children."""
-    process = subprocess.Popen(command, cwd=directory, env=os.environ | {"LC_ALL": "C"}, stdin=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+def execution(command: str, number: int, mode: str, words: list[str], directory: Path) -> Execution:
+    """Runs a command, and measures the CPU time of it and of its children."""
+    environment = os.environ | {"LC_ALL": "C"}
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(words, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        said = errors.read()
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return usage.ru_utime + usage.ru_stime
+        raise subprocess.CalledProcessError(process.returncode, words, stderr=said)
+    return Execution(command, number, mode, usage.ru_utime + usage.ru_stime, memory(said))
+
+
+def memory(said: bytes) -> Memory | None:
+    """The engine's report of the process whose labels and sets are largest."""
+    pattern = rb"memory: (\d+) bytes of the program, (\d+) of labels, (\d+) of sets"
+    found = [Memory(*map(int, m)) for m in re.findall(pattern, said)]
+    return max(found, key=lambda m: m.labels + m.sets, default=None)
 
 
 def works(name: str, directory: Path) -> bool:
@@ -80,19 +106,18 @@ def works(name: str, directory: Path) -> bool:
 
 
 def executions(names: list[str], rounds: int, copies: int, engine: Path) -> Iterator[Execution]:
-    """Each command, natively and under the engine, in each round in another order."""
+    """Each command in each mode, in each round in another order."""
     rng = random.Random(0)
     with tempfile.TemporaryDirectory(prefix="backstory-bytes-") as name:
         directory = Path(name)
         prepare(directory, copies)
+        results = directory / "engine"
+        before = {"native": [], "valgrind": NO_TOOL, "bytes": engine_command(engine, results, ["--memory=yes"])}
         names = [name for name in names if works(name, directory)]
         for number in range(rounds):
-            order = [(name, mode) for name in names for mode in (False, True)]
+            order = [(name, mode) for name in names for mode in MODES]
             rng.shuffle(order)
-            for command, under in order:
-                shell = ["sh", "-c", COMMANDS[command]]
-                results = directory / "engine"
+            for command, mode in order:
                 shutil.rmtree(results, ignore_errors=True)
                 results.mkdir()
-                full = [*engine_command(engine, results, []), *shell] if under else shell
-                yield Execution(command, number, under, cpu_time(full, directory))
+                yield execution(command, number, mode, [*before[mode], "sh", "-c", COMMANDS[command]], directory)
