@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
+use backstory_query::is_network_peer;
 use backstory_workflow::paths::{is_cache, is_of_kernel};
 use backstory_workflow::steps::Line;
 
@@ -75,6 +76,11 @@ impl PathNode {
     /// True for a file, and for a thing that a program named, such as a table.
     pub fn is_content(&self) -> bool {
         matches!(self.kind, EntityKind::File | EntityKind::Resource)
+    }
+
+    /// True for a connection through which content can come or go.
+    pub fn is_peer(&self) -> bool {
+        self.kind == EntityKind::Socket && is_network_peer(&self.path)
     }
 }
 
@@ -151,24 +157,24 @@ impl Account {
         found
     }
 
-    /// The user's own files that a command used and no recorded command made.
+    /// The user's own files, and the connections, that a command used and that are sources.
     pub fn sources(&self, command: usize) -> impl Iterator<Item = usize> {
         let reads = self.commands[command].reads.iter().copied();
         reads.filter(|&file| self.is_source(file) && self.files[file].own)
     }
 
-    /// True if no recorded command made the file.
+    /// True if no recorded command made the file, or sent what came through the connection.
     pub fn is_source(&self, file: usize) -> bool {
-        self.files[file].makers.is_empty()
-            && !self.files[file].begun
-            && matches!(
-                self.files[file].kind,
-                EntityKind::File | EntityKind::Symlink | EntityKind::Resource
-            )
+        let file = &self.files[file];
+        let is_kept = matches!(
+            file.kind,
+            EntityKind::File | EntityKind::Symlink | EntityKind::Resource
+        );
+        file.makers.is_empty() && (is_kept && !file.begun || file.is_peer())
     }
 
-    /// The commands through which content of the user's own files reached the subject. All other
-    /// commands of the chain used files of tools and of the system only.
+    /// True for a command that brought content of the user or of the network to the subject,
+    /// or made a file of the user. All others used files of tools and of the system only.
     pub fn concerns(&self, command: usize) -> bool {
         self.own.contains(&command)
     }

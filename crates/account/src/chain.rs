@@ -10,7 +10,7 @@ use backstory_ordering::SmallSort;
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_graph::model::EntityKind;
-use backstory_workflow::paths::is_cache;
+use backstory_workflow::paths::{is_cache, is_option_file};
 
 use crate::Direction;
 use crate::account::Account;
@@ -106,11 +106,19 @@ fn leaves_files(account: &Account, command: usize) -> bool {
     })
 }
 
-/// The commands of the chain that used a source of the user's own, or what such a command made.
-/// The parts that a program named are there, too: it named them for a reader.
+/// The commands of the chain that used a source of the user's own, a connection, or what such a
+/// command made. A command that made one of the user's own files of nothing (`seq 9 > numbers`) is
+/// there, too. So are the parts that a program named: it named them for a reader.
 fn own(account: &Account) -> BTreeSet<usize> {
     let mut own = BTreeSet::new();
     let is_own = |file: usize| account.is_source(file) && account.files[file].own;
+    // Without a time of modification, the file was gone when the run ended. Trials of a builder are
+    // no work of the user.
+    let stays = |file: usize| {
+        let file = &account.files[file];
+        let kept = file.modified.is_some() && !is_option_file(&file.path);
+        file.own && file.is_content() && kept
+    };
     // The makers stand behind the users, so one pass from the back sees them first. A pipe that a
     // command and its reader write to in turn makes a second pass necessary.
     loop {
@@ -124,7 +132,8 @@ fn own(account: &Account) -> BTreeSet<usize> {
                         .iter()
                         .any(|maker| own.contains(maker))
             };
-            if account.commands[at].is_part || reads.iter().any(|&file| leads(file)) {
+            let begins = || account.commands[at].writes.iter().any(|&file| stays(file));
+            if account.commands[at].is_part || reads.iter().any(|&file| leads(file)) || begins() {
                 own.insert(at);
             }
         }

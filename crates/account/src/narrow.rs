@@ -3,6 +3,7 @@
 //! In: an account and a [`Narrowing`]. Out: the same account with a shorter chain. Files and
 //! commands keep their numbers.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_query::Globs;
@@ -42,17 +43,17 @@ impl Account {
                 .iter()
                 .copied()
                 .filter(|&at| self.touches(at, globs))
-                .collect();
+                .into_tree();
             self.chain.retain(|at| touching.contains(at));
         }
-        let kept: BTreeSet<usize> = self.chain.iter().copied().collect();
+        let kept: BTreeSet<usize> = self.chain.iter().copied().into_tree();
         self.own.retain(|at| kept.contains(at));
         let starters: BTreeSet<usize> = self
             .chain
             .iter()
             .flat_map(|&at| &self.commands[at].drivers)
             .copied()
-            .collect();
+            .into_tree();
         self.drivers.retain(|at| starters.contains(at));
     }
 
@@ -65,7 +66,7 @@ impl Account {
 
     /// The number of steps from the subject to each command of the chain.
     fn depths(&self) -> HashMap<usize, usize> {
-        let chain: BTreeSet<usize> = self.chain.iter().copied().collect();
+        let chain: BTreeSet<usize> = self.chain.iter().copied().into_tree();
         let mut depths = HashMap::new();
         let roots = self.roots.iter();
         let mut level: Vec<usize> = roots.flat_map(|&root| beyond(self, root)).collect();

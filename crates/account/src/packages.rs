@@ -3,7 +3,7 @@
 //! In: an account. Out: a [`PackageTally`]. Packages whose programs made the most come first, so
 //! that a compiler stands before the headers of the C library.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_packages::{PackageId, PackageTally};
@@ -31,7 +31,7 @@ pub fn packages(account: &Account, ownership: &mut Ownership) -> PackageTally {
             .iter()
             .flat_map(|&at| &account.commands[at].executes)
             .copied()
-            .collect();
+            .into_tree();
         let loader = |file: &&usize| base_name(&account.files[**file].path).starts_with(b"ld");
         let programs = programs.iter().filter(|file| !loader(file));
         for package in programs.filter_map(|file| found.get(file)?.as_ref()) {

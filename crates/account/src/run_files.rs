@@ -8,6 +8,7 @@
 //!
 //! Absent: look-ups, pipes, and links that are only possible.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -74,7 +75,7 @@ impl CommandFile {
             .chain(&self.changed_by)
             .chain(&self.used_by)
             .chain(&self.removed_by);
-        let all: BTreeSet<&usize> = all.collect();
+        let all: BTreeSet<&usize> = all.into_tree();
         !self.made_by.is_empty() && !self.remains && all.len() == 1
     }
 }

@@ -7,6 +7,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use backstory_query::address_of;
+
 use crate::Direction;
 use crate::account::Account;
 use crate::chain::onward;
@@ -30,6 +32,13 @@ impl Account {
     pub fn files_at(&self, path: &[u8]) -> Vec<usize> {
         (0..self.files.len())
             .filter(|&file| *self.files[file].path == *path)
+            .collect()
+    }
+
+    /// The connections with this address, in either direction, in the order of their numbers.
+    pub fn connections_with(&self, address: &[u8]) -> Vec<usize> {
+        (0..self.files.len())
+            .filter(|&file| address_of(&self.files[file].path) == Some(address))
             .collect()
     }
 

@@ -1,6 +1,7 @@
 //! The commands that a person would have written, and the files between them, as tables. The
 //! columns have the names of `backstory of --level step --json`.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -31,7 +32,7 @@ pub fn steps(
         let command = &account.commands[at];
         command.reads.iter().chain(&command.writes)
     });
-    let files: BTreeSet<usize> = used.chain(&account.roots).copied().collect();
+    let files: BTreeSet<usize> = used.chain(&account.roots).copied().into_tree();
     let files: Vec<usize> = files.into_iter().collect();
     let index = |file: &usize| files.binary_search(file).unwrap_or_default() as u32;
     Ok(Answered {

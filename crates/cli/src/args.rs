@@ -25,6 +25,7 @@ pub mod lineage;
 pub mod mount;
 pub mod pipeline;
 pub mod program;
+pub mod query;
 pub mod record;
 pub mod refine;
 pub mod remote;
@@ -35,6 +36,7 @@ pub mod scope;
 pub mod search;
 pub mod serve;
 pub mod shell;
+pub mod spade;
 pub mod store;
 #[cfg(test)]
 mod tests;
@@ -46,10 +48,11 @@ use export::{ContentsArgs, ExportArgs};
 use import::ImportArgs;
 use inputs::InputsArgs;
 use inspect::{InspectArgs, UndoArgs};
-use lineage::{BlameArgs, DiffArgs, LineageArgs, OriginArgs, StatusArgs};
+use lineage::{BlameArgs, DiffArgs, LineageArgs, NetworkArgs, OriginArgs, StatusArgs};
 use mount::MountArgs;
 use pipeline::PipelineCommand;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
+use query::QueryArgs;
 use record::RecordArgs;
 use refine::RefineArgs;
 use remote::RemoteSideArgs;
@@ -59,6 +62,7 @@ use scene::SceneArgs;
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use shell::{ConfigArgs, InitArgs, ShellArgs};
+use spade::SpadeArgs;
 use store::StoreCommand;
 use watch::WatchArgs;
 
@@ -162,8 +166,16 @@ pub enum Command {
     #[command(after_help = lineage::USES)]
     Uses(LineageArgs),
 
-    /// List every process that touched a file: when, how, and in which run
-    #[command(after_help = search::WHO)]
+    /// List the network addresses that a file's content came from
+    #[command(after_help = lineage::ORIGIN)]
+    Origin(NetworkArgs),
+
+    /// List the network addresses that a file's content can have been sent to
+    #[command(after_help = lineage::EXFIL)]
+    Exfil(NetworkArgs),
+
+    /// List every process that touched a file or talked to a host: when, how, in which run
+    #[command(visible_alias = "touched", after_help = search::WHO)]
     Who(WhoArgs),
 
     /// Check whether files, and their inputs, are as their last run left them
@@ -254,6 +266,14 @@ pub enum Command {
     /// Find the request behind a file, an address or a time: its bytes, files and programs
     #[command(after_help = scene::SCENE)]
     Scene(SceneArgs),
+
+    /// Ask in SQL: runs, processes, files, edges and steps as tables
+    #[command(after_help = query::QUERY)]
+    Query(QueryArgs),
+
+    /// Ask in SPADE's query language: `$base.getLineage(...)`, `dump`, `export`
+    #[command(after_help = spade::SPADE)]
+    Spade(SpadeArgs),
 
     /// Attach tags to a run, or print them
     #[command(after_help = search::TAG)]

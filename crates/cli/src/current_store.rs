@@ -71,7 +71,7 @@ impl CurrentStore {
     }
 
     /// Starts a background indexer for work that the user should not wait for.
-    fn leave_the_rest(&self) {
+    pub fn leave_the_rest(&self) {
         if self.store.has_long_log() {
             session::spawn_in_background(&index::in_background(&self.home));
         }

@@ -86,11 +86,15 @@ fn main() -> ExitCode {
             }
         }
         Command::Uses(args) => commands::lineage::run(args, None, Direction::Uses, store),
+        Command::Origin(args) => commands::network::run(&args, Direction::Of, store),
+        Command::Exfil(args) => commands::network::run(&args, Direction::Uses, store),
         Command::Inputs(args) => commands::inputs::run(args, store),
         Command::Who(args) => commands::who::run(args, store),
         Command::Peers(args) => commands::peers::run(args, store),
         Command::Requests(args) => commands::requests::run(args, store),
         Command::Scene(args) => commands::scene::run(args, store),
+        Command::Query(args) => commands::query::run(args, store),
+        Command::Spade(args) => commands::spade::run(args, store),
         Command::Tag(args) => commands::tag::run(args, store),
         Command::Compare(args) => commands::compare::run(args, store),
         Command::Status(args) => commands::status::run(args, store),
@@ -188,10 +192,14 @@ fn is_paged(command: &Command) -> bool {
             | Command::Log(_)
             | Command::Of(_)
             | Command::Uses(_)
+            | Command::Origin(_)
+            | Command::Exfil(_)
             | Command::Inputs(_)
             | Command::Who(_)
             | Command::Peers(_)
             | Command::Requests(_)
+            | Command::Query(_)
+            | Command::Spade(_)
             | Command::Scene(_)
             | Command::Compare(_)
             | Command::Status(_)

@@ -4,6 +4,7 @@
 //! dependency needs it, directly or not: with those installed it is always there. A package beyond
 //! that was installed on this machine by chance, and the build may fail or differ elsewhere.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
@@ -47,7 +48,7 @@ pub fn compare(
         .iter()
         .filter_map(|name| field(first, name))
         .flat_map(|value| installed.chosen(&value))
-        .collect();
+        .into_tree();
     let mut roots: Vec<String> = installed.essential.clone();
     roots.push("build-essential".to_owned());
     let always = installed.closure(roots);

@@ -3,7 +3,7 @@
 //!
 //! A package stands for all of its files.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -192,7 +192,7 @@ fn steps(
         let packages = step.inputs.iter().chain(&step.tools);
         let packages: BTreeSet<usize> = packages
             .filter_map(|path| package_at.get(&(run, path.clone())).copied())
-            .collect();
+            .into_tree();
         InventoryStep {
             name: step.name.clone(),
             lines: step

@@ -8,6 +8,7 @@
 //! Files elsewhere stay in their place. Absent on purpose: names inside of scripts are not
 //! rewritten.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
@@ -170,7 +171,7 @@ impl SandboxLayout {
 
     fn script(&self, step: &Step) -> String {
         let mut directories: BTreeSet<&[u8]> =
-            step.outputs.iter().map(|path| parent(path)).collect();
+            step.outputs.iter().map(|path| parent(path)).into_tree();
         directories.extend(step.lines.iter().map(|line| &*line.cwd));
         let own = |directory: &[u8]| {
             let below = |own: &Bytes| {

@@ -11,6 +11,7 @@
 //! Invariant: for every pair of nodes that stay, `ancestors` and `descendants` of the graph agree
 //! before and after, at all bounds ([`backstory_graph::lineage`]).
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_graph::lineage::forgets;
@@ -95,12 +96,12 @@ fn not_needed(graph: &MemorySink, taken: &TakenNodes, nodes: &NeededNodes) -> Ta
         .iter()
         .filter(|id| !nodes.entities[id.0 as usize])
         .copied()
-        .collect();
+        .into_tree();
     let derived = graph.derived.iter();
     let mut pinned: BTreeSet<ActivityId> = derived
         .filter(|one| !entities.contains(&one.entity) && !entities.contains(&one.from))
         .map(|one| one.activity)
-        .collect();
+        .into_tree();
     pinned.insert(ActivityId(0));
     let activities = taken.activities.iter().copied();
     let gone = |id: &ActivityId| !nodes.activities[id.0 as usize] && !pinned.contains(id);
@@ -117,7 +118,7 @@ fn comparable(
     made_before: &dyn Fn(&Entity) -> bool,
 ) -> BTreeSet<EntityId> {
     let derived = graph.derived.iter();
-    let derived: BTreeSet<EntityId> = derived.flat_map(|one| [one.entity, one.from]).collect();
+    let derived: BTreeSet<EntityId> = derived.flat_map(|one| [one.entity, one.from]).into_tree();
     let alone = |id: &EntityId| {
         let entity = &graph.entities[id];
         !derived.contains(id)

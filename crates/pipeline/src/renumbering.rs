@@ -9,6 +9,7 @@
 //! | the version before an entity | the nearest earlier version that was not taken |
 //! | a record about standard descriptors | a taken entity becomes unknown |
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
@@ -35,7 +36,7 @@ pub(crate) fn renumber(
 ) -> Renumbering {
     let named = related(graph);
     // Their processes are all removed. They are in no lineage.
-    let alone: BTreeSet<EntityId> = before.difference(&named).copied().collect();
+    let alone: BTreeSet<EntityId> = before.difference(&named).copied().into_tree();
     let stays = |id: &&EntityId| !removed.entities.contains(id) && !alone.contains(id);
     let entities = graph.entities.keys().filter(stays);
     let works = |id: &&ActivityId| !removed.activities.contains(id);

@@ -7,6 +7,7 @@
 //! paths did not exist before. So a step of several processes *can* have used its inputs: its uses
 //! are only possible. Lineage of the other nodes is never lost, and never becomes more certain.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_graph::lineage::uses;
@@ -23,7 +24,7 @@ pub(crate) fn merge_steps(
 ) -> usize {
     let steps = steps(graph, firsts);
     let of = |id: ActivityId| steps.get(&id).copied().unwrap_or(id);
-    let merged: BTreeSet<ActivityId> = steps.values().copied().collect();
+    let merged: BTreeSet<ActivityId> = steps.values().copied().into_tree();
     let mixed = with_several_users(graph, &steps);
     let mut edges: BTreeMap<(ActivityId, u32, Relation), Edge> = BTreeMap::new();
     for edge in &graph.edges {

@@ -5,9 +5,11 @@
 
 use crate::Error;
 use backstory_abi::{PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
+use flate2::read::GzDecoder;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -19,26 +21,55 @@ const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
 /// The empty library of 32-bit programs.
 const NARROW_FILE: &str = "narrow.so";
 
+/// An embedded library.
+enum EmbeddedLibrary {
+    Plain(&'static [u8]),
+    Gzip(&'static [u8]),
+}
+
+impl EmbeddedLibrary {
+    /// The size of the library in bytes. A gzip file ends with it (RFC 1952).
+    fn length(&self) -> usize {
+        match self {
+            EmbeddedLibrary::Plain(bytes) => bytes.len(),
+            EmbeddedLibrary::Gzip(bytes) => bytes
+                .last_chunk()
+                .map_or(0, |length| u32::from_le_bytes(*length) as usize),
+        }
+    }
+
+    fn bytes(&self) -> io::Result<Cow<'static, [u8]>> {
+        match *self {
+            EmbeddedLibrary::Plain(bytes) => Ok(bytes.into()),
+            EmbeddedLibrary::Gzip(bytes) => {
+                let mut library = Vec::with_capacity(self.length());
+                GzDecoder::new(bytes).read_to_end(&mut library)?;
+                Ok(library.into())
+            }
+        }
+    }
+}
+
 /// One form of the recorder: the library, and the name of its content.
 pub(crate) struct RecorderForm {
-    library: &'static [u8],
+    library: EmbeddedLibrary,
     digest: u64,
 }
 
 /// The recorder of ordinary runs.
 pub(crate) static PLAIN: RecorderForm = RecorderForm {
-    library: backstory_recorder::LIBRARY,
+    library: EmbeddedLibrary::Plain(backstory_recorder::LIBRARY),
     digest: DIGEST,
 };
 /// The recorder of deep runs.
 pub(crate) static DEEP: RecorderForm = RecorderForm {
-    library: backstory_recorder::DEEP_LIBRARY,
+    library: EmbeddedLibrary::Gzip(backstory_recorder::DEEP_LIBRARY),
     digest: DEEP_DIGEST,
 };
 
 /// The recorder of runs that record calls of functions.
 pub(crate) static FUNCTIONS: RecorderForm = RecorderForm {
-    library: backstory_recorder::FUNCTIONS_LIBRARY,
+    library: EmbeddedLibrary::Gzip(backstory_recorder::FUNCTIONS_LIBRARY),
     digest: FUNCTIONS_DIGEST,
 };
 
@@ -141,7 +172,7 @@ impl RecorderForm {
             fs::read_link(home.join(place).join(PRELOAD_NAME))
                 .is_ok_and(|led| led.as_os_str() == &*target)
         };
-        file(&itself(home), self.library.len())
+        file(&itself(home), self.library.length())
             && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
             && links().all(leads)
     }
@@ -179,7 +210,7 @@ impl RecorderForm {
         fs::DirBuilder::new()
             .mode(0o755)
             .create(new.join(PRELOAD_WIDE))?;
-        write(&wide, self.library)?;
+        write(&wide, &self.library.bytes()?)?;
         write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
         links().try_for_each(|(place, target)| link(new, place, &target))
     }
@@ -286,6 +317,18 @@ mod tests {
             fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
             let entry = extract(&store.join("lib"), &PLAIN).unwrap();
             assert_eq!(Path::new(&entry).starts_with(&store), wanted, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn each_form_of_the_recorder_is_extracted_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        for form in [&PLAIN, &DEEP, &FUNCTIONS] {
+            let entry = extract(dir.path(), form).unwrap();
+            let library = fs::read(library_path(&entry)).unwrap();
+            assert_eq!(library.len(), form.library.length());
+            assert_eq!(library[..4], *b"\x7fELF");
+            assert!(form.is_whole(Path::new(OsStr::from_bytes(&home(&entry)))));
         }
     }
 

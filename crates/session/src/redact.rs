@@ -119,8 +119,8 @@ impl Secrets {
         self.scrub(chunk);
     }
 
-    /// Replaces the values of secrets in the `ENV` and `ARGS` records of a chunk. No record changes
-    /// its position or size.
+    /// Replaces the values of secrets in the `ENV`, `ARGS` and `VALUES` records of a chunk. No
+    /// record changes its position or size.
     pub(crate) fn scrub(&mut self, chunk: &mut [u8]) {
         let mut at = abi::Chunk::SIZE;
         loop {
@@ -134,7 +134,7 @@ impl Secrets {
             let end = found + usize::from(record.size);
             blank(&mut chunk[at..found]);
             at = end;
-            if [op::ENV, op::ARGS, op::EXEC].contains(&record.op) {
+            if [op::ENV, op::ARGS, op::EXEC, op::VALUES].contains(&record.op) {
                 self.scrub_record((head.pid, head.tid), record.op, &mut chunk[found..end]);
             }
         }
@@ -151,6 +151,10 @@ impl Secrets {
         let clean = match op {
             op::ENV => self.clean_environment(owner, &strings, raw.more()),
             op::ARGS => self.clean_arguments(owner, &strings, raw.more()),
+            op::VALUES => strings
+                .iter()
+                .map(|value| self.clean_value(value))
+                .collect(),
             _ => {
                 self.reading.remove(&owner);
                 return;
@@ -188,6 +192,18 @@ impl Secrets {
             self.within.insert(owner);
         }
         clean
+    }
+
+    /// Redacts the value of a parameter: by the parameter's name, as a variable, or by the form of
+    /// its text, as an argument.
+    fn clean_value(&self, value: &[u8]) -> Vec<u8> {
+        if self.is_secret(value) {
+            return self.redact(value);
+        }
+        let text = name(value).map_or(0, |name| name.len() + 1);
+        let text = text + usize::from(value.get(text) == Some(&b'"'));
+        let (kept, _) = self.argument(&value[text..], Reading::default(), false);
+        [&value[..text], &kept].concat()
     }
 
     /// Redacts arguments. With `more`, the last argument continues in the thread's next record.

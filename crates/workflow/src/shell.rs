@@ -23,6 +23,12 @@ pub fn quote(word: &[u8]) -> String {
     }
 }
 
+/// Arguments as a line for a shell.
+pub fn line(words: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| quote(word.as_ref())).collect();
+    words.join(" ")
+}
+
 /// The name of a command as a word for a shell, which would take a word with `=` for an assignment.
 pub fn quote_name(word: &[u8]) -> String {
     let line = quote(word);

@@ -72,6 +72,7 @@ impl FlowBuilder<'_> {
             file.own = match file.modified {
                 // A program named it for a reader.
                 _ if file.kind == EntityKind::Resource => true,
+                _ if file.kind == EntityKind::Socket => file.is_peer(),
                 None => ownership.owner_of_removed(&file.path) == FileOwner::User,
                 Some(_) => ownership.is_own(&file.path),
             };

@@ -32,6 +32,23 @@ pub const USES: &str = "Examples:\n  \
     Of a file that over 100 processes used, only the newest runs are shown.\n\
     --level step shows all runs.";
 
+/// The text after the options in the help of `origin`.
+pub const ORIGIN: &str = "Examples:\n  \
+    backstory origin build/app               what was downloaded for it\n  \
+    backstory origin data.csv --json\n\n\
+    For each address, the steps lead from the file to the program that received\n\
+    content from it. `backstory of` shows the sources that are files.\n\
+    Exit status: 0 if content came from the network, 1 if none is known.";
+
+/// The text after the options in the help of `exfil`.
+pub const EXFIL: &str = "Examples:\n  \
+    backstory exfil ~/.ssh/id_ed25519\n  \
+    backstory exfil customers.csv --possible\n\n\
+    For each address, the steps lead from the file to the program that sent to it.\n\
+    The program had content of the file: the record has no payload that would show\n\
+    what it sent. `record --deep` has it (`backstory scene`).\n\
+    Exit status: 0 if content can have been sent, 1 if none is known.";
+
 /// The text after the options in the help of `status`.
 pub const STATUS: &str = "Examples:\n  \
     backstory status                         the results of this project\n  \
@@ -155,6 +172,26 @@ pub struct LineageArgs {
     /// programs
     #[arg(long)]
     pub lookups: bool,
+
+    /// Search this run only
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+}
+
+/// `origin` and `exfil`
+#[derive(Debug, Args)]
+pub struct NetworkArgs {
+    /// The file
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub path: PathBuf,
+
+    /// Print JSON: an array of objects
+    #[arg(long)]
+    pub json: bool,
+
+    /// Also follow what may have happened but was not observed
+    #[arg(long)]
+    pub possible: bool,
 
     /// Search this run only
     #[arg(long, value_name = "RUN")]

@@ -114,6 +114,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "GLOB")]
     pub functions: Vec<String>,
 
+    /// With --functions, also record the arguments and results of these calls. Programs are to be
+    /// compiled with `-g`
+    #[arg(long, requires = "functions")]
+    pub arguments: bool,
+
     /// How a deep record has what the programs write and send: `digest` has its length and digest,
     /// `full` has the bytes
     #[arg(long, value_name = "MODE", value_parser = words::<OutputsMode>())]

@@ -106,6 +106,15 @@ pub struct ReconstructionArgs {
     #[arg(long, value_name = "N", requires = "deep")]
     pub request: Option<usize>,
 
+    /// With --deep: compare only output from this moment on: a date, or the number of a recorded
+    /// call
+    #[arg(long, value_name = "A", requires = "deep", conflicts_with = "request")]
+    pub from: Option<String>,
+
+    /// With --deep: end at this moment: a date, or the number of a recorded call
+    #[arg(long, value_name = "B", requires = "deep", conflicts_with = "request")]
+    pub to: Option<String>,
+
     /// With --request: make at most N attempts, with earlier requests and at other moments, until
     /// the output is equal
     #[arg(long, value_name = "N", default_value_t = 14, requires = "deep")]
@@ -123,6 +132,11 @@ pub struct ReconstructionArgs {
     /// With --deep: feed descriptor FD of the program with the bytes of FILE instead (repeatable)
     #[arg(long, value_name = "FD=FILE", requires = "deep")]
     pub feed: Vec<OsString>,
+
+    /// With --deep: text of outputs that matches this regular expression may differ. The verdict
+    /// names it (repeatable)
+    #[arg(long, value_name = "PATTERN", requires = "deep")]
+    pub volatile: Vec<String>,
 
     /// With --deep: end the programs after N seconds without a call and without work
     #[arg(long, value_name = "N", default_value_t = 30, requires = "deep")]

@@ -33,6 +33,8 @@ pub const WHO: &str = "Examples:\n  \
     backstory who report.txt                 also a file that is gone\n  \
     backstory who report.txt -n 5\n  \
     backstory who report.txt --level process  each process, in full\n  \
+    backstory who 192.0.2.7                  what talked to this host\n  \
+    backstory who tcp:192.0.2.7:443\n  \
     backstory who /etc/hosts --lookups --json";
 
 /// The text after the options in the help of `peers`.
@@ -128,7 +130,7 @@ pub struct ProcessesArgs {
 /// `who`
 #[derive(Debug, Args)]
 pub struct WhoArgs {
-    /// The file. It may be gone
+    /// The file, which may be gone; or a host or address, 192.0.2.7 or tcp:192.0.2.7:443
     #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub path: std::path::PathBuf,
 

@@ -32,15 +32,8 @@ pub fn print(
     (list, all_runs): (Option<SourceList>, Option<usize>),
     direction: Direction,
 ) -> Outcome {
-    let toward = match direction {
-        Direction::Of => query::Direction::Back,
-        Direction::Uses => query::Direction::Forth,
-    };
     let here = here();
-    let directories = query::projects(store, lineage)?;
-    let projects = directories.iter().map(|directory| &**directory);
-    let mut ownership = Ownership::new(Path::new("/"), projects);
-    let mut account = Account::new(store, lineage, toward, args.possible, &mut ownership)?;
+    let (mut account, mut ownership) = account_of(store, lineage, direction, args.possible)?;
     account.narrow(&Narrowing {
         depth: args.depth,
         only: globs(&args.only, &here)?,
@@ -55,11 +48,11 @@ pub fn print(
         all_runs,
     };
     if let Some(other) = &args.why {
-        return why(
-            &account,
-            &absolute(other.as_os_str().as_bytes(), &here),
-            sheet,
-        );
+        let other = other.as_os_str().as_bytes();
+        return match query::address_of(other) {
+            Some(_) => why(&account, other, sheet),
+            None => why(&account, &absolute(other, &here), sheet),
+        };
     }
     if args.commands {
         return answer(|out| text::script(&account, sheet, out));
@@ -73,6 +66,24 @@ pub fn print(
         Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
         None => text::write(&account, &tally, (&git, &starts), sheet, out),
     })
+}
+
+/// The account of a lineage, and whose its files are.
+pub fn account_of(
+    store: &dyn Store,
+    lineage: &Lineage,
+    direction: Direction,
+    possible: bool,
+) -> Result<(Account, Ownership), Failure> {
+    let toward = match direction {
+        Direction::Of => query::Direction::Back,
+        Direction::Uses => query::Direction::Forth,
+    };
+    let directories = query::projects(store, lineage)?;
+    let projects = directories.iter().map(|directory| &**directory);
+    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let account = Account::new(store, lineage, toward, possible, &mut ownership)?;
+    Ok((account, ownership))
 }
 
 /// The git work trees with sources of an account, or with its subject, as the runs used them. One
@@ -130,7 +141,11 @@ fn remote_starts(store: &dyn Store, account: &Account) -> Result<Vec<RemoteStart
 
 /// Prints the shortest way to a file.
 fn why(account: &Account, path: &[u8], sheet: Sheet<'_>) -> Outcome {
-    match account.way(&account.files_at(path)) {
+    let files = match query::address_of(path) {
+        Some(address) => account.connections_with(address),
+        None => account.files_at(path),
+    };
+    match account.way(&files) {
         Some(way) => answer(|out| text::way(account, &way, sheet, out)),
         None => {
             let (from, to) = match account.direction {

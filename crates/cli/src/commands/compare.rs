@@ -18,6 +18,7 @@ use crate::args::search::CompareArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
+use crate::text::csv;
 use crate::text::line::{columns, cut, width};
 use crate::text::shell;
 use crate::text::style::{Role, Style};
@@ -79,7 +80,7 @@ pub fn run(args: CompareArgs, store: Option<&Path>) -> Outcome {
     });
     answer(|out| match (args.json, args.csv) {
         (true, _) => json(&runs, &rows, out),
-        (_, true) => csv(&runs, &rows, out),
+        (_, true) => comma_separated(&runs, &rows, out),
         // In a table of one run no rows differ.
         _ => table(
             &runs,
@@ -200,25 +201,15 @@ fn json(runs: &[RunSummary], rows: &[Row], out: &mut impl Write) -> io::Result<(
     )
 }
 
-fn csv(runs: &[RunSummary], rows: &[Row], out: &mut impl Write) -> io::Result<()> {
-    let cell = |text: &str| match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    };
-    let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
-    writeln!(out, "group,name,{}", ids.join(","))?;
+fn comma_separated(runs: &[RunSummary], rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+    let ids = runs.iter().map(|run| run.id.as_str());
+    csv::row(["group", "name"].into_iter().chain(ids), out)?;
     for row in rows {
-        let values = row
-            .values
-            .iter()
-            .map(|value| cell(value.as_deref().unwrap_or_default()));
-        let values: Vec<String> = values.collect();
-        writeln!(
+        let values = row.values.iter();
+        let values = values.map(|value| value.as_deref().unwrap_or_default());
+        csv::row(
+            [GROUPS[row.group], &row.name].into_iter().chain(values),
             out,
-            "{},{},{}",
-            GROUPS[row.group],
-            cell(&row.name),
-            values.join(",")
         )?;
     }
     Ok(())

@@ -61,7 +61,10 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
 
 /// The subject: a run by its id or name, else a file or a thing that a program named. A word that
 /// looks like a path is a path.
-fn subject(current: &CurrentStore, wanted: Option<&std::ffi::OsStr>) -> Result<Subject, Failure> {
+pub(super) fn subject(
+    current: &CurrentStore,
+    wanted: Option<&std::ffi::OsStr>,
+) -> Result<Subject, Failure> {
     let Some(wanted) = wanted else {
         return Ok(Subject::Run(current.run(None)?));
     };

@@ -9,6 +9,7 @@ use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_query::RowEvent;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
+use backstory_store::{EntityKey, Store};
 use backstory_vocabulary::Word;
 
 use super::{Outcome, account, answer, here};
@@ -53,10 +54,7 @@ pub fn run(
         exclude: args.exclude.clone(),
         ..Scope::default()
     };
-    let reach = match direction {
-        Direction::Of => Reach::Newest,
-        Direction::Uses => Reach::EveryVersion,
-    };
+    let reach = reach(direction);
     let history = match (&args.table, &args.key, direction) {
         (Some(table), Some(key), Direction::Of) => {
             let run = scope.run.as_deref();
@@ -92,10 +90,7 @@ pub fn run(
         scope.since = Some(shortened.since);
         found.versions = shortened.versions;
     }
-    let lineage = match direction {
-        Direction::Of => query::ancestry_of(&current.store, &found.versions, &scope)?,
-        Direction::Uses => query::influence_of(&current.store, &found.versions, &scope)?,
-    };
+    let lineage = search(&current.store, &found.versions, direction, &scope)?;
     // Steps are commands. A transaction of a database is not a command.
     let level = match level {
         Level::Step if list.is_none() && args.is_for_a_screen() && has_tables(&lineage) => {
@@ -130,6 +125,27 @@ pub fn run(
     std::mem::forget(lineage);
     current.end();
     done
+}
+
+/// The versions of a file that a question in this direction means.
+pub fn reach(direction: Direction) -> Reach {
+    match direction {
+        Direction::Of => Reach::Newest,
+        Direction::Uses => Reach::EveryVersion,
+    }
+}
+
+/// The lineage of versions in this direction.
+pub fn search(
+    store: &dyn Store,
+    versions: &[EntityKey],
+    direction: Direction,
+    scope: &Scope,
+) -> query::Result<Lineage> {
+    match direction {
+        Direction::Of => query::ancestry_of(store, versions, scope),
+        Direction::Uses => query::influence_of(store, versions, scope),
+    }
 }
 
 /// True if the way leads through tables of a database, whose transactions are no commands.

@@ -73,7 +73,7 @@ fn source(source: NameSource) -> &'static str {
 /// True for the address of a name server or of a program that looks names up.
 fn is_resolver(address: &[u8]) -> bool {
     let programs: [&[u8]; 4] = [b"resolve/", b"nscd/socket", b"nss-", b"avahi-daemon/socket"];
-    !address.starts_with(b"unix:") && address.ends_with(b":53")
+    query::is_name_server(address)
         || address.starts_with(b"unix:")
             && programs
                 .iter()

@@ -202,8 +202,11 @@ fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {
             "--deep and --functions have recorders of their own: leave one of them out",
         ));
     }
-    let patterns = FunctionPatterns::parse(&args.functions);
-    patterns.map(Some).map_err(Failure::misuse)
+    let patterns = FunctionPatterns::parse(&args.functions).map_err(Failure::misuse)?;
+    Ok(Some(match args.arguments {
+        true => patterns.with_arguments(),
+        false => patterns,
+    }))
 }
 
 /// The command under the byte engine, whose files go into the store.

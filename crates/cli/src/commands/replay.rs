@@ -6,7 +6,9 @@ mod deep;
 mod deep_report;
 mod directory;
 mod inside;
+mod missing_program;
 mod report;
+mod request_outputs;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -44,6 +46,8 @@ use crate::text::progress::Progress;
 pub struct Played {
     /// Why the replay failed.
     failure: Option<String>,
+    /// The program that is not there, if the replay failed for that.
+    missing: Option<Vec<u8>>,
     /// The command's exit status, as `record` reports it.
     status: i32,
     /// Why the command could not be started.
@@ -84,7 +88,8 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
         current.home.contents_dir(),
         &run,
         &deviations,
-    )?;
+    )
+    .map_err(|error| missing_program::lacking(error, deep.as_ref().map(|deep| deep.program())))?;
     progress.end();
     let own = directory(args.output_dir.as_deref(), &run)?;
     let leaving = CleanupPath::at(&own);
@@ -92,6 +97,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     // without a lock.
     let lock = File::open(&own)?;
     let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+    let source = deep.clone();
     let played = match attempts::play(&current, &own, &plan, deep, &args) {
         Ok(played) => played,
         Err(failure) => {
@@ -106,7 +112,11 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     drop((leaving, lock));
     let details = backstory_query::details(&current.store, &run)?;
     let progress = Progress::start("comparing the outputs");
-    let verdict = verdict::judge(&current.store, &plan, &played.left)?;
+    let mut verdict = verdict::judge(&current.store, &plan, &played.left)?;
+    let request = played.reconstruction.as_ref();
+    if let (Some(source), Some(request)) = (&source, request.and_then(|r| r.request.as_ref())) {
+        source.keep_outputs(request, &mut verdict)?;
+    }
     progress.end();
     let mut looked_for = untouched(&own, &played, &plan);
     looked_for.extend(program_here(&played, &plan));
@@ -247,8 +257,12 @@ fn play(
     match read {
         Some(Played {
             failure: Some(line),
+            missing,
             ..
-        }) => Err(Failure::not_found(line)),
+        }) => Err(Failure::not_found(match missing {
+            Some(program) => format!("{line}; {}", missing_program::words(&program)),
+            None => line,
+        })),
         Some(played) => Ok(played),
         None => Err(Failure::not_found(format!(
             "the replay was killed before it had finished ({status})"

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_deep::{DeepLog, Request, Role as End};
+use backstory_deep::{DeepLog, MOST_REQUESTS, Request, Role as End};
 
 use super::{Outcome, answer, deep_programs};
 use crate::args::runs::RequestsArgs;
@@ -96,6 +96,12 @@ fn text(
             when::size(request.bytes_out),
             request.files.len(),
             style.paint(Role::Subject, &peer)
+        )?;
+    }
+    if requests.len() == MOST_REQUESTS {
+        writeln!(
+            out,
+            "The record may have further requests, which are not read."
         )?;
     }
     let rest = requests.len().saturating_sub(shown);

@@ -1,6 +1,6 @@
 //! `files` at the level of steps: what the commands of a run used, made and removed.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -114,7 +114,7 @@ impl StepFiles<'_> {
         let named = by.iter().find_map(|by| by.first());
         if let Some(&named) = named {
             let command = one_line(&text_of(&self.files.commands[named]));
-            let all: BTreeSet<&usize> = by.into_iter().flatten().collect();
+            let all: BTreeSet<&usize> = by.into_iter().flatten().into_tree();
             let others = match all.len() {
                 0 | 1 => String::new(),
                 all => {

@@ -9,7 +9,7 @@
 mod lists;
 mod step;
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
@@ -101,6 +101,11 @@ pub fn write(
         writeln!(out, "{}", screen.dim(&line))?;
     }
     Ok(())
+}
+
+/// The line about what is uncertain, or missing because a run is not complete.
+pub fn doubts(account: &Account, sheet: Sheet<'_>) -> Option<String> {
+    Screen { account, sheet }.doubts()
 }
 
 /// A run of another machine that ssh started.
@@ -206,7 +211,7 @@ impl Screen<'_> {
                 .chain
                 .iter()
                 .map(|&at| account.commands[at].run)
-                .collect();
+                .into_tree();
             return match runs.len() {
                 0 if self.sheet.all_runs.is_some() => {
                     format!("{name}: no step of the newest runs used it (--level step shows all)")

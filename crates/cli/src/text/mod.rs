@@ -4,6 +4,7 @@
 pub mod account;
 pub mod command;
 pub mod conversations;
+pub mod csv;
 pub mod dot;
 pub mod line;
 pub mod outline;

@@ -303,3 +303,126 @@ fn of_counts_the_links_that_are_only_possible_and_names_the_option() {
     let followed = place.run(&["of", "out", "--possible"]).out;
     assert!(!followed.contains("not followed"), "{followed}");
 }
+
+/// A server on the loopback that answers each connection with a fixed text. Returns its address.
+fn server() -> String {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for peer in listener.incoming() {
+            let mut peer = peer.unwrap();
+            let _ = peer.read(&mut [0; 4096]);
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nb\na\n";
+            let _ = peer.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn of_names_the_peer_that_content_came_from() {
+    if !backstory_testkit::need::needs("a client", &["curl"]) {
+        return;
+    }
+    let place = Place::new();
+    let address = server();
+    place.record(&format!(
+        "curl -s http://{address}/ > data; sort data > sorted"
+    ));
+    let answer = place.run(&["of", "sorted"]).out;
+    for part in [
+        "  sort data > sorted\n",
+        &format!("  curl -s http://{address}/ > data\n      received from tcp:{address}\n"),
+    ] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    let inputs = place.run(&["of", "sorted", "--inputs"]).out;
+    assert!(inputs.starts_with(&format!("tcp:{address}\n")), "{inputs}");
+    let way = place.run(&["of", "sorted", "--why", &format!("tcp:{address}")]);
+    assert!(way.out.contains("curl -s"), "{}", way.out);
+    for subject in ["127.0.0.1", &format!("tcp:{address}")] {
+        let touched = place.run(&["touched", subject]).out;
+        assert!(
+            touched.contains("curl -s") && !touched.contains("sort"),
+            "{touched}"
+        );
+    }
+    place
+        .run(&["who", "tcp:127.0.0.1:1"])
+        .is_error(1, &["exchanged data with tcp:127.0.0.1:1"]);
+    let origin = place.run(&["origin", "sorted"]).out;
+    for part in [
+        "content came from 1 address\n",
+        &format!("tcp:{address}  "),
+        "  made by sort data > sorted\n",
+        "received 61 B\n",
+    ] {
+        assert!(origin.contains(part), "{part}: {origin}");
+    }
+    let ends = place.json(&["origin", "sorted", "--json"]);
+    assert_eq!(ends[0]["address"], format!("tcp:{address}"));
+    assert_eq!(ends[0]["way"].as_array().unwrap().len(), 2, "{ends}");
+}
+
+#[test]
+fn uses_names_the_peer_that_content_went_to() {
+    if !backstory_testkit::need::needs("a client", &["curl"]) {
+        return;
+    }
+    let place = Place::new();
+    let address = server();
+    place.write("secret", "s\n");
+    place.record(&format!(
+        "gzip -c secret > packed; curl -s --data-binary @packed http://{address}/ > reply"
+    ));
+    let answer = place.run(&["uses", "secret"]).out;
+    assert!(
+        answer.contains(&format!("sent to tcp:{address}")),
+        "{answer}"
+    );
+    let way = place.run(&["uses", "secret", "--why", &format!("tcp:{address}")]);
+    assert!(way.out.contains("gzip -c secret"), "{}", way.out);
+    let sent = place.run(&["exfil", "secret"]).out;
+    for part in [
+        "commands with its content sent to 1 address\n",
+        "  used by gzip -c secret > packed\n",
+        &format!("  which sent to tcp:{address}\n"),
+    ] {
+        assert!(sent.contains(part), "{part}: {sent}");
+    }
+    // The reply came from the network, and went nowhere.
+    let reply = place.run(&["exfil", "reply"]);
+    assert_eq!(
+        (reply.status, reply.out.lines().count()),
+        (1, 1),
+        "{}",
+        reply.out
+    );
+}
+
+#[test]
+fn a_command_that_makes_a_file_of_nothing_is_a_step() {
+    let place = Place::new();
+    place.record("seq 9 > numbers; sort -r numbers > out");
+    let answer = place.run(&["of", "out"]).out;
+    for part in ["  sort -r numbers > out\n", "  seq 9 > numbers\n"] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    assert!(!answer.contains("none of your own files"), "{answer}");
+}
+
+#[test]
+fn a_command_that_makes_a_file_of_a_builder_of_nothing_is_counted() {
+    let place = Place::new();
+    place.record("mkdir -p CMakeFiles; seq 9 > CMakeFiles/trial; sort CMakeFiles/trial > out");
+    let answer = place.run(&["of", "out"]).out;
+    assert!(
+        answer.contains("  sort CMakeFiles/trial > out\n"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("1 command that used none of your own files: seq"),
+        "{answer}"
+    );
+}

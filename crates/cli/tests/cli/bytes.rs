@@ -1,28 +1,18 @@
 //! `record --bytes`, `refine` and `of --bytes`: single bytes are followed through programs.
 
 use std::path::Path;
-use std::process::Command;
 
-use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::byte_engine;
+use backstory_testkit::need::skipped;
 use serde_json::Value;
 
 use super::Place;
 
 /// Builds the engine beside the place. `None`: this machine lacks what it is built from.
 fn engine(place: &Place) -> Option<String> {
-    if !needs("the byte engine", &["valgrind", "gcc", "sort", "cut"]) {
-        return None;
-    }
-    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bytes/build");
     let target = place.path("engine");
-    let made = Command::new(build).arg(&target).output().unwrap();
-    let said = String::from_utf8_lossy(&made.stderr).into_owned();
-    if said.contains("has no headers for tools") {
-        skipped("the byte engine", &said);
-        return None;
-    }
-    assert!(made.status.success(), "{said}");
-    Some(format!("BACKSTORY_BYTE_ENGINE={target}"))
+    let built = byte_engine::build(Path::new(&target), &["sort", "cut"]);
+    built.then(|| format!("BACKSTORY_BYTE_ENGINE={target}"))
 }
 
 /// The sources of a part of a file: path, how, and text of each range.

@@ -282,3 +282,189 @@ fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
     assert_eq!(answer.status, 1, "{answer:?}");
     assert!(answer.err.contains("different: "), "{answer:?}");
 }
+
+/// Serves each connection by a session without rights, which asks its monitor for files, as vsftpd
+/// and sshd do. Another child works without any connection.
+const MONITOR: &str = r#"
+import os, socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
+with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+for n in range(2):
+    c, a = s.accept()
+    if n == 0 and os.fork() == 0:
+        os._exit(0)
+    if os.fork() == 0:
+        monitor, session = socket.socketpair()
+        if os.fork() == 0:
+            monitor.close()
+            for m in range(2):
+                session.sendall(c.recv(9))
+                _, (fd,), _, _ = socket.recv_fds(session, 9, 1)
+                c.sendall(b"%d: " % m + os.read(fd, 9)); os.close(fd)
+            os._exit(0)
+        session.close(); c.close()
+        while name := monitor.recv(9):
+            r, w = os.pipe(); os.write(w, name[::-1])
+            socket.send_fds(monitor, [b"x"], [r]); os.close(r); os.close(w)
+        os._exit(0)
+    c.close()
+"#;
+
+const MONITOR_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for n in range(2):
+    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    for m in range(2):
+        c.sendall(b"file %d%d" % (n, m)); assert c.recv(100)
+    c.close()
+"#;
+
+#[test]
+fn a_session_gets_the_descriptors_that_its_monitor_passes() {
+    if !needs("a server of several processes", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("server.py", MONITOR);
+    place.write_aged("client.py", MONITOR_CLIENT);
+    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    for (request, fed) in [("1", vec![]), ("4", vec![3])] {
+        let Some(answer) = place.again(&["--request", request, "--json"]) else {
+            return;
+        };
+        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let of = &json["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{request}: {answer:?}");
+        assert_eq!(of["request"]["fed"], serde_json::json!(fed), "{answer:?}");
+    }
+}
+
+/// Writes a file for each request, and answers with an address, which no log has.
+const WRITER: &str = r#"
+import os, socket, time
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
+with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+for n in range(3):
+    c, a = s.accept()
+    name = c.recv(9).decode()
+    with open(name, "w") as f: f.write(name * 3)
+    with open("journal", "a") as f: f.write(name)
+    c.sendall(b"cost %012d of %s" % (id(c) % 10**12, name.encode())); c.close()
+"#;
+
+const WRITER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for n in range(3):
+    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c.sendall(b"file %d" % n); assert c.recv(100); c.close()
+"#;
+
+#[test]
+fn a_request_is_judged_by_its_own_files_and_declared_parts_of_its_answer_may_differ() {
+    if !needs("a server that writes files", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("server.py", WRITER);
+    place.write_aged("client.py", WRITER_CLIENT);
+    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    let options = ["--request", "2", "--tries", "1", "--json"];
+    let json = |more: &[&str]| -> Option<serde_json::Value> {
+        let answer = place.again(&[&options, more].concat())?;
+        Some(serde_json::from_str(&answer.out).unwrap())
+    };
+    let Some(plain) = json(&[]) else { return };
+    assert_eq!(plain["reconstruction"]["verdict"], "different", "{plain:#}");
+    let declared = json(&["--volatile", "cost [0-9]+"]).unwrap();
+    let of = &declared["reconstruction"];
+    assert_eq!(of["verdict"], "equal-but-volatile", "{declared:#}");
+    let named = serde_json::json!(["the declared pattern cost [0-9]+"]);
+    assert_eq!(of["volatile"], named, "{declared:#}");
+    let outputs = declared["outputs"].as_array().unwrap();
+    let state = |name: &str| {
+        let path = place.path(name);
+        let found = outputs.iter().find(|output| output["path"] == path);
+        found.map(|output| output["state"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(state("file 0"), None, "{declared:#}");
+    assert_eq!(state("file 1").as_deref(), Some("identical"));
+    // Each request appended to it.
+    assert_eq!(state("journal").as_deref(), Some("unknown"));
+    assert_eq!(declared["identical"], true, "{declared:#}");
+    let wrong = place.again(&["--volatile", "["]).unwrap();
+    wrong.is_error(2, &["--volatile"]);
+}
+
+#[test]
+fn a_program_that_is_gone_is_named_with_its_package_and_the_build_that_is_here() {
+    let place = Place::new();
+    fs::copy("/bin/cat", place.path("prog")).unwrap();
+    place.deep("echo one | RECORD ./prog > out");
+    let Some(answer) = place.again(&[]) else {
+        return;
+    };
+    assert!(
+        answer.err.contains("equal: "),
+        "a relative path: {answer:?}"
+    );
+    fs::remove_dir_all(place.stage.store().join("contents")).unwrap();
+    fs::copy("/bin/ls", place.path("prog")).unwrap();
+    let other = place.again(&[]).unwrap();
+    other.is_error(
+        1,
+        &["prog", "no known package provides it", "is on this machine"],
+    );
+    fs::remove_file(place.path("prog")).unwrap();
+    let gone = place.again(&[]).unwrap();
+    gone.is_error(
+        1,
+        &[
+            "no known package provides it",
+            "prog is not on this machine",
+        ],
+    );
+}
+
+#[test]
+fn a_run_is_compared_between_two_moments_and_ends_at_the_second() {
+    let place = Place::new();
+    place
+        .deep("printf 'one\\ntwo\\n' | RECORD sh -c 'read a; echo $a; read b; echo $b; read c; :'");
+    let Some(whole) = place.again(&["--json"]) else {
+        return;
+    };
+    let compared = |answer: &Answer| {
+        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let of = &json["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{answer:?}");
+        let calls = of["recorded_calls"].as_u64().unwrap();
+        (of["processes"][0]["bytes_fed"].as_u64().unwrap(), calls)
+    };
+    let (all, calls) = compared(&whole);
+    let fed: Vec<u64> = (1..=calls)
+        .step_by(4)
+        .map(|to| compared(&place.again(&["--json", "--to", &to.to_string()]).unwrap()).0)
+        .collect();
+    let between = fed.iter().any(|fed| (1..all).contains(fed));
+    assert!(
+        fed.is_sorted() && fed[0] == 0 && between,
+        "{fed:?} of {all}"
+    );
+    // Another first line differs before the moment, and not after it.
+    place.write("other", "six\ntwo\n");
+    let other = format!("0={}", place.path("other"));
+    let last = calls.to_string();
+    let late = place.again(&["--feed", &other, "--from", &last]).unwrap();
+    assert!(
+        late.err.contains("equal: ") && late.err.contains("differs before --from"),
+        "{late:?}"
+    );
+    let early = place.again(&["--feed", &other, "--from", "1"]).unwrap();
+    assert!(early.err.contains("different: "), "{early:?}");
+    let absent = place.again(&["--to", "99999999"]).unwrap();
+    absent.is_error(1, &["no call 99999999"]);
+}

@@ -1,6 +1,7 @@
 //! A makefile for GNU make: one rule for each step, and a pattern rule for steps that differ only
 //! in a name.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 use std::io::Write;
 
@@ -54,7 +55,7 @@ impl Format for Make {
             out,
             "MAKEFLAGS += --no-builtin-rules\n.SUFFIXES:\n.DELETE_ON_ERROR:\n.PHONY: all\n"
         )?;
-        let used: BTreeSet<&Bytes> = steps.iter().flat_map(|step| &step.inputs).collect();
+        let used: BTreeSet<&Bytes> = steps.iter().flat_map(|step| &step.inputs).into_tree();
         let results = steps
             .iter()
             .flat_map(|step| &step.outputs)

@@ -41,7 +41,7 @@ pub use neo4j::Neo4j;
 pub use nextflow::Nextflow;
 pub use ninja::Ninja;
 pub use openlineage::OpenLineage;
-pub use opm::Opm;
+pub use opm::{Opm, OpmElement, opm_elements};
 pub use parquet::Parquet;
 pub use perfetto::Perfetto;
 pub use prov::{ProvJson, ProvN};

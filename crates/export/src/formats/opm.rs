@@ -5,9 +5,7 @@
 //! of the text. The language has no way to write a line feed or a backslash at the end of a value:
 //! these characters become `?`.
 
-use std::io::Write;
-
-use backstory_graph::model::{Certainty, EntityKind};
+use backstory_graph::model::{Certainty, EntityKind, Interval};
 use backstory_query::answer::Flow;
 
 use crate::family::Family;
@@ -35,61 +33,82 @@ impl Format for Opm {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        for (at, activity) in view.activities.iter().enumerate() {
-            process(out, at, activity, &view.runs[activity.run].summary.id)?;
-        }
-        for (at, entity) in view.entities.iter().enumerate() {
-            artifact(out, at, entity, &view.runs[entity.run].summary.id)?;
-        }
-        for link in &view.links {
-            edge(out, link)?;
-        }
-        Ok(())
+        opm_elements(view)
+            .iter()
+            .try_for_each(|element| Ok(out.write_all(&element.line())?))
     }
 }
 
-/// A line of the language.
-struct Line(Vec<u8>);
+/// A vertex or an edge of the Open Provenance Model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpmElement {
+    /// `type` comes first. A vertex has `id`, an edge `from` (the effect) and `to` (its cause).
+    pub annotations: Vec<(&'static str, Vec<u8>)>,
+    /// When it happened, of an edge.
+    pub interval: Option<Interval>,
+}
 
-impl Line {
-    fn new(sort: &str) -> Line {
-        Line(format!("type:{sort}").into_bytes())
+/// The vertices of a view, and then its edges.
+pub fn opm_elements(view: &View) -> Vec<OpmElement> {
+    let run = |run: usize| &view.runs[run].summary.id;
+    let activities = view.activities.iter().enumerate();
+    let mut all: Vec<_> = activities
+        .map(|(at, one)| process(at, one, run(one.run)))
+        .collect();
+    let entities = view.entities.iter().enumerate();
+    all.extend(entities.map(|(at, one)| artifact(at, one, run(one.run))));
+    all.extend(view.links.iter().filter_map(edge));
+    all
+}
+
+impl OpmElement {
+    fn new(sort: &str) -> OpmElement {
+        OpmElement {
+            annotations: vec![("type", sort.as_bytes().to_vec())],
+            interval: None,
+        }
     }
 
-    fn with(mut self, key: &str, value: impl AsRef<[u8]>) -> Line {
-        self.0.push(b' ');
-        self.text(key.as_bytes());
-        self.0.push(b':');
-        self.text(value.as_ref());
-        // It would hide the space behind it.
-        if let Some(last @ b'\\') = self.0.last_mut() {
-            *last = b'?';
-        }
+    fn with(mut self, key: &'static str, value: impl AsRef<[u8]>) -> OpmElement {
+        self.annotations.push((key, value.as_ref().to_vec()));
         self
     }
 
-    fn text(&mut self, text: &[u8]) {
-        for byte in text {
-            match byte {
-                b' ' | b':' => self.0.extend([b'\\', *byte]),
-                b'\n' | b'\r' => self.0.push(b'?'),
-                other => self.0.push(*other),
+    /// The line of SPADE's language, with its line feed.
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = Vec::new();
+        for (key, value) in &self.annotations {
+            escaped(key.as_bytes(), &mut line);
+            line.push(b':');
+            escaped(value, &mut line);
+            // It would hide the space behind it.
+            if let Some(last @ b'\\') = line.last_mut() {
+                *last = b'?';
             }
+            line.push(b' ');
         }
-    }
-
-    fn end(mut self, out: &mut dyn Write) -> Result<()> {
-        self.0.push(b'\n');
-        Ok(out.write_all(&self.0)?)
+        line.pop();
+        line.push(b'\n');
+        line
     }
 }
 
-fn process(out: &mut dyn Write, at: usize, activity: &ViewActivity, run: &str) -> Result<()> {
+fn escaped(text: &[u8], line: &mut Vec<u8>) {
+    for byte in text {
+        match byte {
+            b' ' | b':' => line.extend([b'\\', *byte]),
+            b'\n' | b'\r' => line.push(b'?'),
+            other => line.push(*other),
+        }
+    }
+}
+
+fn process(at: usize, activity: &ViewActivity, run: &str) -> OpmElement {
     let name = activity.argv.first().map(|name| {
         let base = name.rsplit(|byte| *byte == b'/').next();
         base.unwrap_or(name).to_vec()
     });
-    let mut line = Line::new("Process")
+    let mut line = OpmElement::new("Process")
         .with("id", Endpoint::Activity(at).name())
         .with(
             "name",
@@ -114,11 +133,11 @@ fn process(out: &mut dyn Write, at: usize, activity: &ViewActivity, run: &str) -
     if let Some(exit) = activity.exit {
         line = line.with("exit", exit.to_string());
     }
-    line.with("run", run).end(out)
+    line.with("run", run)
 }
 
-fn artifact(out: &mut dyn Write, at: usize, entity: &ViewEntity, run: &str) -> Result<()> {
-    let mut line = Line::new("Artifact")
+fn artifact(at: usize, entity: &ViewEntity, run: &str) -> OpmElement {
+    let mut line = OpmElement::new("Artifact")
         .with("id", Endpoint::Entity(at).name())
         .with("subtype", subtype(entity))
         .with("path", &entity.path)
@@ -128,7 +147,7 @@ fn artifact(out: &mut dyn Write, at: usize, entity: &ViewEntity, run: &str) -> R
             .with("inode", ident.ino.to_string())
             .with("size", ident.size.to_string());
     }
-    line.with("run", run).end(out)
+    line.with("run", run)
 }
 
 /// The word of SPADE's reporters for a kind of artifact.
@@ -144,13 +163,13 @@ fn subtype(entity: &ViewEntity) -> &'static str {
     }
 }
 
-fn edge(out: &mut dyn Write, link: &ViewLink) -> Result<()> {
+fn edge(link: &ViewLink) -> Option<OpmElement> {
     let sort = match (link.flow, link.from, link.to) {
         (Flow::Used(_), ..) => "Used",
         (Flow::Generated(_), ..) => "WasGeneratedBy",
         (Flow::Informed(_), ..) => "WasTriggeredBy",
         (_, Endpoint::Entity(_), Endpoint::Entity(_)) => "WasDerivedFrom",
-        _ => return Ok(()),
+        _ => return None,
     };
     let operation = match link.flow {
         Flow::Used(relation) | Flow::Generated(relation) => Some(relation.words().word),
@@ -159,7 +178,7 @@ fn edge(out: &mut dyn Write, link: &ViewLink) -> Result<()> {
         Flow::Same => Some("same version"),
         Flow::Alike => Some("same content"),
     };
-    let mut line = Line::new(sort)
+    let mut line = OpmElement::new(sort)
         .with("from", link.to.name())
         .with("to", link.from.name());
     if let Some(operation) = operation {
@@ -172,7 +191,8 @@ fn edge(out: &mut dyn Write, link: &ViewLink) -> Result<()> {
     if link.certainty == Certainty::Possible {
         line = line.with("certainty", "possible");
     }
-    line.end(out)
+    line.interval = Some(link.interval);
+    Some(line)
 }
 
 #[cfg(test)]
@@ -181,10 +201,13 @@ mod tests {
 
     #[test]
     fn a_value_is_one_word_whatever_it_contains() {
-        let line = Line::new("Process")
+        let line = OpmElement::new("Process")
             .with("command line", r"a b:c\ d\e")
             .with("x", "y\nz\\");
-        let text = String::from_utf8(line.0).unwrap();
-        assert_eq!(text, r"type:Process command\ line:a\ b\:c\\ d\e x:y?z?");
+        let text = String::from_utf8(line.line()).unwrap();
+        assert_eq!(
+            text,
+            "type:Process command\\ line:a\\ b\\:c\\\\ d\\e x:y?z?\n"
+        );
     }
 }

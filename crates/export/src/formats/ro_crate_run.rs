@@ -150,14 +150,9 @@ fn engine(view: &View, controls: Vec<String>) -> Value {
 
 fn engines(view: &View) -> BTreeMap<String, Value> {
     let one = |run: &backstory_query::answer::RunDetails| {
-        let words: Vec<String> = run
-            .summary
-            .command
-            .iter()
-            .map(|word| backstory_workflow::shell::quote(word))
-            .collect();
+        let name = backstory_workflow::shell::line(&run.summary.command);
         let id = format!("#engine-{}", run.summary.id);
-        let entity = json!({"@id": id, "@type": "SoftwareApplication", "name": words.join(" ")});
+        let entity = json!({"@id": id, "@type": "SoftwareApplication", "name": name});
         (id, entity)
     };
     view.runs.iter().map(one).collect()

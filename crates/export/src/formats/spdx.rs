@@ -1,6 +1,7 @@
 //! SPDX 2.3 as JSON: the subject as a package, and the packages that it was made with. With
 //! [`View::files`] also every file with its checksums, and which file was generated from which.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -173,7 +174,7 @@ impl Relationship {
 fn needs(bill: &Inventory) -> BTreeSet<Relationship> {
     let mut all: BTreeSet<Relationship> = (0..bill.packages.len())
         .map(|at| Relationship::new(SUBJECT, "DEPENDS_ON", package_id(at)))
-        .collect();
+        .into_tree();
     all.insert(Relationship::new(DOCUMENT, "DESCRIBES", SUBJECT));
     all
 }
@@ -205,7 +206,7 @@ fn between_files(bill: &Inventory) -> BTreeSet<Relationship> {
     let mut all: BTreeSet<Relationship> = (0..bill.items.len())
         .filter(|&at| known(at) && bill.items[at].result)
         .map(|at| Relationship::new(DOCUMENT, "DESCRIBES", file_id(at)))
-        .collect();
+        .into_tree();
     for step in &bill.steps {
         for &output in step.outputs.iter().filter(|&&at| known(at)) {
             for &input in step.inputs.iter().filter(|&&at| known(at) && at != output) {

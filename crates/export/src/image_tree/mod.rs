@@ -6,6 +6,7 @@
 mod archive;
 mod links;
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
@@ -100,7 +101,7 @@ impl<'v> ImageTree<'v> {
             .iter()
             .filter(|content| content.kind != EntityKind::File && is_made(content))
             .map(|content| &content.path)
-            .collect();
+            .into_tree();
         for place in &contents.snapshot {
             if made.contains(&place.path) || is_of_kernel(&place.path) {
                 continue;
@@ -121,7 +122,7 @@ impl<'v> ImageTree<'v> {
             .iter()
             .filter(|content| is_made(content))
             .flat_map(|content| std::iter::once(&content.path).chain(&content.aliases))
-            .collect();
+            .into_tree();
         for place in contents
             .snapshot
             .iter()

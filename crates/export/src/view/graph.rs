@@ -338,13 +338,8 @@ impl<'b> GraphBuilder<'b> {
 
 fn activity(recording: &Recording, run: usize, at: usize, step: Option<usize>) -> ViewActivity {
     let activity = &recording.activities[at];
-    let words: Vec<String> = activity
-        .argv
-        .iter()
-        .map(|word| shell::quote(word))
-        .collect();
-    let label = match (words.is_empty(), &activity.exec_path) {
-        (false, _) => words.join(" "),
+    let label = match (activity.argv.is_empty(), &activity.exec_path) {
+        (false, _) => shell::line(&activity.argv),
         (true, Some(path)) => shell::quote(path),
         (true, None) => format!("process {}", activity.pid),
     };

@@ -6,12 +6,13 @@ use backstory_replay::diff::{
     self, DiffSide, DiffSubject, Difference, DifferenceKind, DifferenceWeight, SideCommand,
 };
 use backstory_store::EntityKey;
+use backstory_workflow::shell;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use utoipa::ToSchema;
 
 use super::ids;
-use super::run_row::{seconds, shell_line};
+use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
@@ -179,7 +180,7 @@ fn compared(
     let run = side.runs.last().map(|run| &run.summary);
     let (title, version) = match subject {
         DiffSubject::Run(_) => {
-            let line = run.map(|run| shell_line(&run.command)).unwrap_or_default();
+            let line = run.map(|run| shell::line(&run.command)).unwrap_or_default();
             (line.into(), None)
         }
         DiffSubject::Version(key) => {
@@ -313,7 +314,7 @@ fn aligned(command: &SideCommand) -> AlignedCommand {
     let activity = &command.activity;
     AlignedCommand {
         process: ids::of_process(command.key),
-        line: shell_line(&activity.argv),
+        line: shell::line(&activity.argv),
         start: seconds(activity.interval.start),
         end: seconds(activity.interval.end),
         exit: activity.exit,

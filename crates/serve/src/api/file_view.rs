@@ -9,11 +9,12 @@ use axum::response::Response;
 use backstory_query as query;
 use backstory_query::{PathChange, PathEvent};
 use backstory_store::same_version;
+use backstory_workflow::shell;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
-use super::run_row::{seconds, shell_line};
+use super::run_row::seconds;
 use crate::params::Params;
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem, ProblemBody};
@@ -165,7 +166,7 @@ fn event(reading: &Reading<'_>, event: &PathEvent, current: bool) -> Answer<File
                 id: ids::of_process(key),
                 pid: activity.pid,
                 program: activity.exec_path.as_ref().map(Into::into),
-                line: shell_line(&activity.argv),
+                line: shell::line(&activity.argv),
             })
         }
         None => None,

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::run_row::{seconds, shell_line};
+use backstory_workflow::shell;
+
+use super::run_row::seconds;
 use crate::channel_body::channel;
 use crate::params::Params;
 use crate::path_text::PathText;
@@ -162,7 +164,7 @@ async fn look(site: &Site) -> Answer<LiveList> {
         let runs = runs.map(|(header, counts)| LiveRun {
             run: header.id,
             name: header.name,
-            line: shell_line(&words(&header.command)),
+            line: shell::line(words(&header.command)),
             command: PathText::list(&words(&header.command)),
             cwd: header.cwd.as_slice().into(),
             started: seconds(header.started),
@@ -174,7 +176,7 @@ async fn look(site: &Site) -> Answer<LiveList> {
                 .into_iter()
                 .map(|process| LiveProcess {
                     pid: process.pid,
-                    line: shell_line(&process.argv),
+                    line: shell::line(&process.argv),
                     state: process.state.to_string(),
                     waits_for: process.waits_for,
                 })

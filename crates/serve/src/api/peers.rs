@@ -5,11 +5,12 @@ use axum::response::Response;
 use backstory_query as query;
 use backstory_query::answer::NameSource;
 use backstory_store::ActivityKey;
+use backstory_workflow::shell;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
-use super::run_row::{seconds, shell_line};
+use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
@@ -78,7 +79,7 @@ pub async fn peer_list(
         let peers = contacts.iter().map(|contact| PeerRow {
             address: (&contact.address).into(),
             process: ids::of_process(ActivityKey(contact.id)),
-            line: shell_line(&contact.activity.argv),
+            line: shell::line(&contact.activity.argv),
             connected: contact.connected,
             error: contact.errno,
             serves: contact.serves,

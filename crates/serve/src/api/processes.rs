@@ -9,12 +9,13 @@ use backstory_query as query;
 use backstory_query::answer::ProcessLine;
 use backstory_store::ActivityKey;
 use backstory_vocabulary::Word;
+use backstory_workflow::shell;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
 use super::row_stream::{self, RowRange};
-use super::run_row::{seconds, shell_line};
+use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
@@ -137,7 +138,7 @@ impl From<&ProcessLine> for ProcessRow {
             epoch: activity.epoch,
             program: activity.exec_path.as_ref().map(Into::into),
             argv: PathText::list(&activity.argv),
-            line: shell_line(&activity.argv),
+            line: shell::line(&activity.argv),
             cwd: (&activity.cwd).into(),
             start: seconds(activity.interval.start),
             end: seconds(activity.interval.end),

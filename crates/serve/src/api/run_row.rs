@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Time;
 use backstory_query::answer::RunSummary;
-use backstory_workflow::shell::quote;
+use backstory_workflow::shell;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -92,7 +92,7 @@ impl From<&RunSummary> for RunRow {
             note: run.note.clone(),
             repeats: run.repeats.clone(),
             command: PathText::list(&run.command),
-            line: shell_line(&run.command),
+            line: shell::line(&run.command),
             cwd: (&run.cwd).into(),
             started: seconds(run.started),
             ended: run.ended.map(seconds),
@@ -115,10 +115,4 @@ impl From<&RunSummary> for RunRow {
 /// A moment, or a span, in seconds.
 pub fn seconds(time: Time) -> f64 {
     time as f64 / 1e9
-}
-
-/// Words as a shell line.
-pub fn shell_line(words: &[Bytes]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
-    words.join(" ")
 }

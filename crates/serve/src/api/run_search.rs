@@ -7,8 +7,9 @@ use std::collections::HashSet;
 
 use backstory_query::answer::RunSummary;
 use backstory_query::{self as query, FilePattern, RunFilter, TagPattern, TextPattern};
+use backstory_workflow::shell;
 
-use super::run_row::{RunState, shell_line};
+use super::run_row::RunState;
 use crate::params::Params;
 use crate::problem::Answer;
 use crate::readers::Reading;
@@ -145,7 +146,7 @@ pub fn mentions(run: &RunSummary, text: &str) -> bool {
     let has = |part: &str| part.to_lowercase().contains(text);
     let tag = |(key, value): &(String, String)| has(&format!("{key}={value}"));
     run.id.starts_with(text)
-        || has(&shell_line(&run.command))
+        || has(&shell::line(&run.command))
         || run.name.as_deref().is_some_and(has)
         || run.note.as_deref().is_some_and(has)
         || has(&run.host)
@@ -178,7 +179,7 @@ impl WordPattern {
     fn matches_command(&self, run: &RunSummary) -> bool {
         match &self.glob {
             Some(glob) => glob.matches_command(run.command.iter().map(|word| &**word)),
-            None => self.matches(&shell_line(&run.command)),
+            None => self.matches(&shell::line(&run.command)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `GET /store`: the store as a whole, and what this server may do.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
@@ -61,7 +62,7 @@ pub async fn store_info(State(site): State<Site>, params: Params) -> Answer<Resp
     site.answer(|site, reading| {
         let stats = reading.store.stats()?;
         let runs = site.runs.read(reading)?;
-        let hosts: BTreeSet<&String> = runs.iter().map(|run| &run.host).collect();
+        let hosts: BTreeSet<&String> = runs.iter().map(|run| &run.host).into_tree();
         // A run may have ended between the two lists.
         let mut running = site.running();
         running.retain(|run| runs.iter().all(|stored| stored.id != run.id));

@@ -3,11 +3,12 @@
 use backstory_query::answer::{Derivation, FileTouch};
 use backstory_store::ActivityKey;
 use backstory_vocabulary::Word;
+use backstory_workflow::shell;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
-use super::run_row::{seconds, shell_line};
+use super::run_row::seconds;
 use crate::path_text::PathText;
 
 /// The acts of one process on one file.
@@ -59,7 +60,7 @@ impl From<&FileTouch> for TouchRow {
             process: ids::of_process(ActivityKey(touch.id)),
             pid: touch.activity.pid,
             program: touch.activity.exec_path.as_ref().map(Into::into),
-            line: shell_line(&touch.activity.argv),
+            line: shell::line(&touch.activity.argv),
             path: (&touch.path).into(),
             access: touch.access.iter().map(|access| access.word()).collect(),
             certainty: touch.certainty.word(),

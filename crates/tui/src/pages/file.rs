@@ -5,10 +5,10 @@ use std::path::Path;
 use backstory_query::{PathChange, PathEvent, history};
 use backstory_store::Store;
 use backstory_vocabulary::Tone;
+use backstory_workflow::shell::line;
 use backstory_workflow::shell::quote;
 use std::os::unix::ffi::OsStrExt;
 
-use super::line;
 use crate::Result;
 use crate::destination::Destination;
 use crate::moments::moment;

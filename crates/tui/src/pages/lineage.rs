@@ -1,5 +1,6 @@
 //! The steps behind a file, or those that used it, with the user's own files between them.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -127,11 +128,11 @@ fn step_rows(account: &Account, step: &Siblings, direction: Direction) -> Vec<Ro
     let reads: BTreeSet<usize> = commands()
         .flat_map(|command| &command.reads)
         .copied()
-        .collect();
+        .into_tree();
     let writes: BTreeSet<usize> = commands()
         .flat_map(|command| &command.writes)
         .copied()
-        .collect();
+        .into_tree();
     let made = writes.iter().map(|&file| (file, "made"));
     let used = reads.iter().map(|&file| (file, "used"));
     for (file, how) in made.chain(used) {

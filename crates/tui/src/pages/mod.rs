@@ -8,7 +8,6 @@ mod run_files;
 mod runs;
 
 use backstory_store::Store;
-use backstory_workflow::shell::quote;
 
 use crate::Result;
 use crate::destination::Destination;
@@ -27,10 +26,4 @@ pub fn page(store: &dyn Store, destination: &Destination) -> Result<Page> {
         Destination::File(path) => file::page(store, path),
         Destination::Lineage(path, direction) => lineage::page(store, path, *direction),
     }
-}
-
-/// Words as a line for a shell. Control characters are escaped.
-fn line<'a>(words: impl IntoIterator<Item = &'a Box<[u8]>>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| quote(word)).collect();
-    words.join(" ")
 }

@@ -6,9 +6,9 @@ use backstory_query::answer::ProcessLine;
 use backstory_query::processes;
 use backstory_store::Store;
 use backstory_vocabulary::Tone;
+use backstory_workflow::shell::line;
 use backstory_workflow::shell::quote;
 
-use super::line;
 use super::run::title_and_facts;
 use crate::Result;
 use crate::moments::duration;

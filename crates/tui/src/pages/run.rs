@@ -4,9 +4,9 @@ use backstory_query::answer::{RunDetails, RunSummary};
 use backstory_query::details;
 use backstory_store::Store;
 use backstory_vocabulary::Tone;
+use backstory_workflow::shell::line;
 use backstory_workflow::shell::quote;
 
-use super::line;
 use crate::Result;
 use crate::moments::{duration, moment};
 use crate::page::Cell;

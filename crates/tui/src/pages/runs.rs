@@ -3,8 +3,8 @@
 use backstory_query::{RunFilter, runs_where};
 use backstory_store::Store;
 use backstory_vocabulary::Tone;
+use backstory_workflow::shell::line;
 
-use super::line;
 use super::run::ending;
 use crate::Result;
 use crate::destination::Destination;

@@ -4,7 +4,7 @@
 //! Commands that cannot stand alone are joined ([`groups`]). Commands that leave nothing are left
 //! out ([`super::omissions`]).
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
@@ -35,7 +35,7 @@ pub fn steps(
     let directories: BTreeSet<Bytes> = parts
         .iter()
         .flat_map(|part| part.effects.directories.iter().cloned())
-        .collect();
+        .into_tree();
     let lasting = known;
     let printed = leave_out(&mut parts, &lasting);
     if printed > 0 {
@@ -70,13 +70,13 @@ fn step(
         .flat_map(|effects| effects.made.keys())
         .filter(|path| lasting.contains(*path))
         .cloned()
-        .collect();
+        .into_tree();
     // A file that a later command of the step renamed does not exist after it.
     let gone = |path: &Bytes| {
         all().any(|effects| effects.removed.contains_key(path))
             && !all().any(|e| e.made.get(path).is_some_and(|m| m.last))
     };
-    let everything: BTreeSet<&Bytes> = all().flat_map(|effects| effects.made.keys()).collect();
+    let everything: BTreeSet<&Bytes> = all().flat_map(|effects| effects.made.keys()).into_tree();
     let mut inputs = BTreeSet::new();
     for path in all().flat_map(|effects| effects.read.keys()) {
         if !everything.contains(path) {
@@ -102,8 +102,8 @@ fn step(
         .filter(|directory| {
             made.contains(directory) && !all().any(|e| e.directories.contains(directory))
         })
-        .collect::<BTreeSet<Bytes>>();
-    let outputs: BTreeSet<Bytes> = outputs.into_iter().filter(|path| !gone(path)).collect();
+        .into_tree::<BTreeSet<Bytes>>();
+    let outputs: BTreeSet<Bytes> = outputs.into_iter().filter(|path| !gone(path)).into_tree();
     Step {
         name: String::new(),
         lines: parts
@@ -114,14 +114,14 @@ fn step(
         inputs: inputs.into_iter().collect(),
         tools: all()
             .flat_map(|e| e.tools.iter().cloned())
-            .collect::<BTreeSet<_>>()
+            .into_tree::<BTreeSet<_>>()
             .into_iter()
             .collect(),
         outputs: outputs.into_iter().collect(),
         directories: directories.into_iter().collect(),
         own_directories: all()
             .flat_map(|e| e.directories.iter().cloned())
-            .collect::<BTreeSet<_>>()
+            .into_tree::<BTreeSet<_>>()
             .into_iter()
             .collect(),
         start: parts

@@ -1,6 +1,7 @@
 //! Which commands are left out of the steps: those that leave nothing, and those that later runs
 //! repeated.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_eventlog::event::Bytes;
@@ -125,7 +126,7 @@ pub fn leave_out(parts: &mut Vec<Part>, lasting: &BTreeSet<Bytes>) -> usize {
     let made: BTreeSet<Bytes> = parts
         .iter()
         .flat_map(|part| part.effects.made.keys().cloned())
-        .collect();
+        .into_tree();
     let makes = |part: &Part| {
         part.effects.made.keys().any(|path| lasting.contains(path))
             || part

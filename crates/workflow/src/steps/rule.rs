@@ -4,7 +4,7 @@
 //! that name them, [`STEM`] replaces it. Steps that are then equal are instances of one rule.
 //! Invariant: with its stem put back, each instance is the step as it was.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
@@ -52,7 +52,7 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
     let mut rules = Vec::new();
     for (mut template, mut instances) in candidates {
         instances.retain(|at, _| !taken.contains(at));
-        let distinct: BTreeSet<&String> = instances.values().collect();
+        let distinct: BTreeSet<&String> = instances.values().into_tree();
         if instances.len() < 2 || distinct.len() < instances.len() {
             continue;
         }
@@ -116,7 +116,7 @@ fn unique_names(steps: &[Step], rules: &mut [Rule]) {
         .iter()
         .filter(|rule| rule.template.is_none())
         .flat_map(|rule| rule.steps.iter().map(|&at| steps[at].name.clone()))
-        .collect();
+        .into_tree();
     for template in rules.iter_mut().filter_map(|rule| rule.template.as_mut()) {
         let plain = template.name.clone();
         let mut number = 1;
@@ -145,7 +145,7 @@ impl Rule {
             .inputs
             .iter()
             .map(|path| filled(path, &self.stems[instance]))
-            .collect();
+            .into_tree();
         let inputs = &steps[self.steps[instance]].inputs;
         inputs
             .iter()

@@ -3,6 +3,7 @@
 //! In: a step and a stem. Out: the step with [`STEM`] in place of the stem, wherever the stem
 //! stands for a file's name.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 
 use backstory_eventlog::event::Bytes;
@@ -60,7 +61,7 @@ pub fn template(step: &Step, stem: &str) -> Option<Step> {
         .iter()
         .chain(&step.outputs)
         .map(|path| &**path)
-        .collect();
+        .into_tree();
     let line = |line: &Line| Line {
         cwd: line.cwd.clone(),
         words: line

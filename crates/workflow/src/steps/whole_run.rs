@@ -3,6 +3,7 @@
 //! The user redirected the output of the command: `backstory record sort in > out`. The file is no
 //! output of any step within the run, since each of its programs may have printed a part.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
@@ -84,7 +85,7 @@ impl RunCommands {
             run: summary.id.clone(),
             repeats: summary.repeats.clone(),
             parts: vec![part],
-            notes: note.into_iter().collect::<BTreeSet<_>>(),
+            notes: note.into_iter().into_tree::<BTreeSet<_>>(),
         }
     }
 }

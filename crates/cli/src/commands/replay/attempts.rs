@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use backstory_reconstruct::divergence::{Divergence, DivergenceKind};
 use backstory_reconstruct::search::{AttemptResult, Search};
 use backstory_reconstruct::verdict::{Likeness, Reconstruction};
 use backstory_replay::plan::Plan;
@@ -15,7 +16,7 @@ use crate::text::progress::Progress;
 use crate::text::words::counted;
 
 /// Runs the plan. For a chosen request, attempts follow until one is equal, or their bound is
-/// reached. Returns the best one: the last equal one, else the first.
+/// reached. Returns the best one: the last equal one, else the one that came farthest.
 pub fn play(
     current: &CurrentStore,
     own: &Path,
@@ -74,7 +75,7 @@ fn searched(
         let result = played.reconstruction.as_ref().map(result_of);
         let result = result.unwrap_or(AttemptResult::Different);
         search.ended(result);
-        if result == AttemptResult::Equal || best.is_none() {
+        if result == AttemptResult::Equal || best.as_ref().is_none_or(|b| rank(&played) > rank(b)) {
             best = Some(played);
         }
     }
@@ -90,11 +91,24 @@ fn searched(
     Ok(best)
 }
 
+/// How far an attempt came that is not equal: only volatile parts differ, the request was served,
+/// the position of the first difference.
+fn rank(played: &Played) -> (bool, bool, u64) {
+    let Some(found) = &played.reconstruction else {
+        return (false, false, 0);
+    };
+    let is_served = found.request.as_ref().is_some_and(|r| r.is_served);
+    let first = found.first_difference();
+    let is_alike = found.likeness() != Likeness::Different;
+    (is_alike, is_served, first.map_or(0, |first| first.position))
+}
+
 fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
     let takes_time = reconstruction.request.as_ref().is_some_and(|r| r.took_time);
     // A digest does not say whether the difference is in a date.
     let first = reconstruction.first_difference();
-    let unclear = first.is_some_and(|first| first.volatile || first.within > 1);
+    let digest = |first: &Divergence| first.kind == DivergenceKind::OtherOutput && first.within > 1;
+    let unclear = first.is_some_and(|first| first.volatile.is_some() || digest(first));
     match reconstruction.likeness() {
         Likeness::Equal => AttemptResult::Equal,
         _ if takes_time && unclear => AttemptResult::DifferentWithTime,

@@ -3,30 +3,41 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use backstory_deep::{DeepLog, Role};
-use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::engine::{self, Options};
 use backstory_reconstruct::search::{Attempt, Candidates, Search};
+use backstory_reconstruct::time::RecordedClock;
+use backstory_reconstruct::verdict::RequestVerdict;
+use backstory_reconstruct::volatile::VolatileRules;
+use backstory_reconstruct::window;
+use backstory_reconstruct::{Error, RecordedRun};
 use backstory_replay::plan::{Deviations, Plan};
 use backstory_replay::root;
+use backstory_replay::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
-use super::{Played, split};
+use super::{Played, request_outputs, split};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
+use crate::when as date;
 
 /// How a program is fed from a deep log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeepRequest {
     log: PathBuf,
     process: Option<u32>,
+    /// The absolute path of the program that runs again.
+    program: Vec<u8>,
     request: Option<usize>,
     tool: Vec<Vec<u8>>,
     patience: u64,
+    /// Time-stamp counters between which the run is compared.
+    window: (Option<u64>, Option<u64>),
+    volatile: Vec<String>,
     inputs: Vec<(i32, Vec<u8>)>,
     /// Requests that are fed beside the chosen one, and the change of the clock.
     attempt: (Vec<usize>, i64),
@@ -51,12 +62,19 @@ pub fn request(
         })?;
         inputs.push((fd, fs::read(file)?));
     }
-    let request = DeepRequest {
+    for pattern in &given.volatile {
+        let declared = VolatileRules::default().declare(pattern);
+        declared.map_err(|error| Failure::misuse(format!("--volatile: {error}")))?;
+    }
+    let mut request = DeepRequest {
         log: current.home.deep_log_path(run),
         process: given.process,
+        program: Vec::new(),
         request: given.request,
         tool,
         patience: given.patience.max(1),
+        window: (None, None),
+        volatile: given.volatile.clone(),
         inputs,
         attempt: (Vec::new(), 0),
     };
@@ -65,15 +83,41 @@ pub fn request(
             "run {run} has no deep log: record the command with `backstory record --deep`"
         )));
     }
+    if given.from.is_some() || given.to.is_some() {
+        let log = request.open()?;
+        let moment = |words: &Option<String>| match words {
+            Some(words) => moment(&log, words).map(Some),
+            None => Ok(None),
+        };
+        request.window = (moment(&given.from)?, moment(&given.to)?);
+    }
     // Errors that need no root come before it is built.
     let recorded = request.load()?;
     let program = engine::program(&recorded, &request.options())
         .map_err(|error| Failure::not_found(chain(&error)))?;
+    let directory = engine::directory(&recorded, &request.options());
+    let absolute = Path::new(std::ffi::OsStr::from_bytes(&directory));
+    let absolute = absolute.join(std::ffi::OsStr::from_bytes(&program));
+    request.program = request_outputs::normal(&absolute);
     if let Some(binary) = &given.binary {
         let recorded = std::ffi::OsStr::from_bytes(&program);
         deviations.inputs.push((recorded.into(), binary.clone()));
     }
     Ok(request)
+}
+
+/// The time-stamp counter at a moment that the user names.
+fn moment(log: &DeepLog, words: &str) -> Result<u64, Failure> {
+    if let Ok(number) = words.parse() {
+        let found = log.end_of_call(number);
+        return found
+            .ok_or_else(|| Failure::not_found(format!("the deep log has no call {number}")));
+    }
+    let time = date::parse(words).map_err(Failure::misuse)?;
+    let counter = RecordedClock::of(log).counter(time);
+    counter.ok_or_else(|| {
+        Failure::not_found("the deep log was cut off, so it has no dates: give numbers of calls")
+    })
 }
 
 /// The tool and its arguments, with its path on this machine.
@@ -128,6 +172,11 @@ fn words(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl DeepRequest {
+    /// The path of the program that runs again.
+    pub fn program(&self) -> &[u8] {
+        &self.program
+    }
+
     /// True if the program runs under a tool.
     pub fn has_tool(&self) -> bool {
         !self.tool.is_empty()
@@ -138,7 +187,7 @@ impl DeepRequest {
         let Some(wanted) = self.request else {
             return Ok(None);
         };
-        let log = DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))?;
+        let log = self.open()?;
         let all = log.requests();
         let earlier = all.iter().take(wanted.saturating_sub(1)).enumerate();
         let served = earlier.filter(|(_, request)| request.role == Role::Server);
@@ -179,8 +228,24 @@ impl DeepRequest {
 
     /// Reads and arranges the deep log.
     pub fn load(&self) -> Result<RecordedRun, Failure> {
-        let log = DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))?;
-        Ok(RecordedRun::load(&log))
+        let mut run = RecordedRun::load(&self.open()?);
+        window::cut(&mut run, self.window.0, self.window.1);
+        Ok(run)
+    }
+
+    fn open(&self) -> Result<DeepLog, Failure> {
+        DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))
+    }
+
+    /// Leaves the files in the verdict that the requests which ran again wrote.
+    pub fn keep_outputs(
+        &self,
+        request: &RequestVerdict,
+        verdict: &mut Verdict,
+    ) -> Result<(), Failure> {
+        let log = self.open()?;
+        request_outputs::keep(&log, &RecordedRun::load(&log), request, verdict);
+        Ok(())
     }
 
     fn options(&self) -> Options {
@@ -192,6 +257,7 @@ impl DeepRequest {
             request: self.request,
             fed: self.attempt.0.clone(),
             shift: self.attempt.1,
+            volatile: self.volatile.clone(),
             inputs: self.inputs.clone(),
         }
     }
@@ -199,8 +265,20 @@ impl DeepRequest {
     /// Runs the program inside the root.
     pub fn play(&self, plan: &Plan, recorded: RecordedRun) -> Result<Played, Failure> {
         let user = || root::become_user(plan).map_err(std::io::Error::other);
-        let reconstruction = engine::reconstruct(recorded, &self.options(), user)
-            .map_err(|error| Failure::not_found(chain(&error)))?;
+        let reconstruction = match engine::reconstruct(recorded, &self.options(), user) {
+            Ok(reconstruction) => reconstruction,
+            Err(error) => {
+                let missing = match &error {
+                    Error::NotStarted { program, .. } => Some(program.clone().into_bytes()),
+                    _ => None,
+                };
+                return Ok(Played {
+                    failure: Some(chain(&error)),
+                    missing,
+                    ..Played::default()
+                });
+            }
+        };
         // A program that had to be killed.
         let killed = rustix::process::Signal::KILL.as_raw();
         let status = reconstruction.status.unwrap_or(killed);

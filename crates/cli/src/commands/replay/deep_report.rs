@@ -38,8 +38,25 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     if let Some(request) = &reconstruction.request {
         self::request(reconstruction, request, out)?;
     }
+    let before = processes.iter().filter(|process| process.differs_before);
+    for process in before.filter(|_| reconstruction.request.is_none()) {
+        let (pid, program) = (process.pid, &process.program);
+        writeln!(
+            out,
+            "  output of process {pid} ({program}) differs before --from"
+        )?;
+    }
+    for name in reconstruction.volatile_parts() {
+        writeln!(out, "  volatile: {name}")?;
+    }
     if let Some(why) = &reconstruction.stopped {
         writeln!(out, "  {} {why}", style.paint(Role::Bad, "stopped"))?;
+    }
+    for (path, position) in reconstruction.other_files.iter().take(SHOWN) {
+        writeln!(
+            out,
+            "  {path} is not the file that the recorded program read: it differs behind byte {position}"
+        )?;
     }
     for program in reconstruction.not_started.iter().take(SHOWN) {
         writeln!(out, "  {program} was not started again")?;
@@ -110,6 +127,12 @@ fn request(
         let ms = request.shift / 1_000_000;
         writeln!(out, "  the clock was shifted by {ms} ms")?;
     }
+    if let Some(position) = request.differs_before {
+        writeln!(
+            out,
+            "  the answers to the requests before it on the connection differ from byte {position} on"
+        )?;
+    }
     let counted_only: u64 = reconstruction.processes.iter().map(|p| p.counted).sum();
     if counted_only > 0 {
         writeln!(
@@ -121,10 +144,9 @@ fn request(
 }
 
 fn divergence(first: &Divergence, style: Style, out: &mut impl Write) -> io::Result<()> {
-    let volatile = if first.volatile {
-        ", in digits only"
-    } else {
-        ""
+    let volatile = match &first.volatile {
+        Some(name) => format!(", in {name}"),
+        None => String::new(),
     };
     writeln!(
         out,
@@ -165,8 +187,13 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
     };
     Value::Object(vec![
         ("verdict", likeness.into()),
+        ("volatile", Value::array(reconstruction.volatile_parts())),
         ("stopped", reconstruction.stopped.as_ref().into()),
         ("not_started", Value::array(&reconstruction.not_started)),
+        (
+            "other_files",
+            Value::array(reconstruction.other_files.iter().map(|(path, _)| path)),
+        ),
         ("shallow", reconstruction.shallow.into()),
         ("calls", reconstruction.calls().into()),
         ("recorded_calls", reconstruction.recorded_calls.into()),
@@ -190,6 +217,7 @@ fn request_value(request: Option<&RequestVerdict>) -> Value {
         ("calls", request.calls.into()),
         ("bytes_compared", request.compared.into()),
         ("served", request.is_served.into()),
+        ("differs_before", request.differs_before.into()),
         ("clock_shift_ns", request.shift.into()),
     ])
 }
@@ -204,7 +232,7 @@ fn process(process: &ProcessVerdict) -> Value {
             ("within", found.within.into()),
             ("recorded", (&found.recorded).into()),
             ("came", (&found.came).into()),
-            ("volatile", found.volatile.into()),
+            ("volatile", found.volatile.as_ref().into()),
             ("calls", Value::array(&found.calls)),
         ]),
     };

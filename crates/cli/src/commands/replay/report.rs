@@ -40,7 +40,7 @@ impl Report<'_> {
     /// True if all outputs are as recorded.
     fn is_identical(&self) -> bool {
         if let Some(reconstruction) = self.of_request() {
-            return deep_report::is_alike(reconstruction);
+            return deep_report::is_alike(reconstruction) && self.verdict.is_identical();
         }
         self.verdict.is_identical()
             && match &self.played.reconstruction {
@@ -51,8 +51,7 @@ impl Report<'_> {
             }
     }
 
-    /// The result for one request. The files of the run come from other requests, too, so they are
-    /// not compared.
+    /// The result for one request. The verdict has the files that it wrote.
     fn of_request(&self) -> Option<&Reconstruction> {
         let reconstruction = self.played.reconstruction.as_ref();
         reconstruction.filter(|reconstruction| reconstruction.request.is_some())
@@ -156,7 +155,7 @@ impl Report<'_> {
         if let Some(reconstruction) = &self.played.reconstruction {
             deep_report::text(reconstruction, style, out)?;
         }
-        if self.of_request().is_some() {
+        if self.of_request().is_some() && self.verdict.outputs.is_empty() {
             return self.left_files(out);
         }
         let outputs = &self.verdict.outputs;

@@ -137,9 +137,10 @@ impl StepRunner for StepRecorder {
         }
         let states = OutputStates::of(step);
         let status = ended(command.spawn()?, started)?;
-        // Natively recorded steps may leave an equal output alone (`cmp new out || mv new out`).
-        let missed = step.is_imported && status == 0 && states.are_untouched(step);
-        let why = missed.then(|| untouched(step, printed.as_ref()));
+        // A step may leave an equal output alone (`cmp new out || mv new out`), but looks at it.
+        let untouched = step.is_imported && status == 0 && states.are_untouched(step);
+        let missed = untouched && !examines_output(&self.store, summary.path(), step);
+        let why = missed.then(|| without_output(step, printed.as_ref()));
         if let Some(printed) = printed {
             printed.pass_on(self.apart, missed)?;
         }
@@ -160,17 +161,22 @@ impl StepRunner for StepRecorder {
     }
 }
 
+/// The id of the new run.
+fn recorded_run(summary: &Path) -> Result<Option<String>, Failure> {
+    let text = std::fs::read(summary)?;
+    let read: serde_json::Value = serde_json::from_slice(&text).map_err(Failure::not_found)?;
+    Ok(read["run"].as_str().map(ToOwned::to_owned))
+}
+
 /// The sentence on a process of the new run that a signal from outside ended. Its output may be
 /// incomplete, although the step ended with status 0.
 fn killed(store: &Path, summary: &Path) -> Result<Option<String>, Failure> {
-    let text = std::fs::read(summary)?;
-    let read: serde_json::Value = serde_json::from_slice(&text).map_err(Failure::not_found)?;
     let current = CurrentStore::open(Some(store))?;
-    // A run whose daemons are still recorded is not in the store.
-    let Some(record) = read["run"].as_str().map(|run| current.store.run(run)) else {
+    let Some(run) = recorded_run(summary)? else {
         return Ok(None);
     };
-    let Some(record) = record? else {
+    // A run whose daemons are still recorded is not in the store.
+    let Some(record) = current.store.run(&run)? else {
         return Ok(None);
     };
     let ended = query::ended_from_outside(&current.store, &record)?;
@@ -182,8 +188,26 @@ fn killed(store: &Path, summary: &Path) -> Result<Option<String>, Failure> {
     }))
 }
 
-/// The sentence on an imported step that has touched no output.
-fn untouched(step: &PlannedStep, printed: Option<&PrintedOutput>) -> String {
+/// True if the new run has read or looked up an output that exists. A run that is not in the store
+/// yet, or cannot be read, has not.
+fn examines_output(store: &Path, summary: &Path, step: &PlannedStep) -> bool {
+    let examined = || -> Result<bool, Failure> {
+        let current = CurrentStore::open(Some(store))?;
+        let run = Some(recorded_run(summary)?.unwrap_or_default());
+        let wanted = query::Touches { lookups: true, run };
+        let mut paths = step
+            .outputs
+            .iter()
+            .map(|(path, _)| Path::new(OsStr::from_bytes(path)));
+        Ok(paths.any(|path| {
+            path.exists() && query::TouchSearch::new(&current.store, path, &wanted).is_ok()
+        }))
+    };
+    examined().unwrap_or(false)
+}
+
+/// The sentence on an imported step that has written no output.
+fn without_output(step: &PlannedStep, printed: Option<&PrintedOutput>) -> String {
     let first = step.outputs.first().map(|(path, _)| near(path));
     let outputs = match (first, step.outputs.len()) {
         (Some(first), 1) => format!("did not write {first}"),

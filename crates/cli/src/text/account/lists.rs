@@ -171,7 +171,11 @@ pub fn way(
                 .paint(Role::Command, &excerpt(&line.command(), room));
             writeln!(out, "  started by {starter}")?;
         }
-        let word = if back { "from" } else { "which made" };
+        let word = match (back, account.files[step.far].is_peer()) {
+            (true, _) => "from",
+            (false, true) => "which sent to",
+            (false, false) => "which made",
+        };
         writeln!(out, "  {word} {}", named(step.far))?;
     }
     Ok(())

@@ -1,9 +1,10 @@
 //! A step in one or two lines: its command, then what the command does not say.
 
-use backstory_ordering::SmallSort;
+use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_account::{Account, Command, Direction, Siblings, pattern_text};
+use backstory_query::address_of;
 use backstory_workflow::paths::{absolute, base_name, parent, relative};
 use backstory_workflow::steps::Word;
 
@@ -16,9 +17,12 @@ use crate::text::style::Role;
 /// The most paths and patterns of a list.
 const FEW: usize = 5;
 
-/// A path for a reader: from the current directory if it lies below.
+/// A path for a reader: from the current directory if it lies below. Of a connection, the address.
 pub fn name(path: &[u8], sheet: Sheet<'_>) -> String {
-    shown(relative(path, sheet.here))
+    match address_of(path) {
+        Some(address) => printable(address),
+        None => shown(relative(path, sheet.here)),
+    }
 }
 
 /// Writes steps one after another. It names the directory of a step where it changes.
@@ -62,61 +66,63 @@ impl<'a> StepWriter<'a> {
         lines
     }
 
-    /// The files of a step that its command does not name, its sources, and its attributes.
+    /// The files of a step that its command does not name, its sources, the peers of its
+    /// connections, and its attributes.
     fn facts(&self, step: &Siblings) -> String {
-        let account = self.account;
-        let (mut made, mut from, mut sources) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for &at in &step.commands {
-            let command = &account.commands[at];
-            let named: BTreeSet<Vec<u8>> = command
-                .line
-                .words
-                .iter()
-                .filter_map(|word| match word {
-                    Word::Text(text) => Some(text),
-                    _ => None,
-                })
-                // A word may be the name of a thing.
-                .flat_map(|text| [absolute(text, &command.line.cwd), text.to_vec()])
-                .collect();
-            for &file in &command.writes {
-                let file = &account.files[file];
-                if !named.contains(&*file.path) && file.is_content() && file.own {
-                    made.insert(&*file.path);
-                }
-            }
-            for &at in &command.reads {
-                let file = &account.files[at];
-                if !file.is_content() || !file.own {
-                    continue;
-                }
-                if account.is_source(at) && account.direction == Direction::Back {
-                    sources.insert(&*file.path);
-                } else if !named.contains(&*file.path) {
-                    from.insert(&*file.path);
-                }
-            }
-        }
-        let changed: BTreeSet<&[u8]> = made.intersection(&from).copied().collect();
-        made.retain(|path| !changed.contains(path));
-        from.retain(|path| !changed.contains(path));
         let mut facts = Vec::new();
-        let kinds = [
-            ("changed", changed),
-            ("made", made),
-            ("sources:", sources),
-            ("from", from),
-        ];
-        for (word, paths) in kinds {
+        for (word, paths) in self.unnamed(step) {
             if !paths.is_empty() {
                 let paths: Vec<&[u8]> = paths.into_iter().collect();
                 facts.push(format!("{word} {}", self.list(&paths, &step.cwd, FEW)));
             }
         }
         if let [at] = step.commands[..] {
-            facts.extend(attributes(&account.commands[at]));
+            facts.extend(attributes(&self.account.commands[at]));
         }
         facts.join("; ")
+    }
+
+    /// The files and peers that the lines of the commands do not show, each kind with its words.
+    fn unnamed(&self, step: &Siblings) -> [(&'static str, BTreeSet<&'a [u8]>); 6] {
+        let account = self.account;
+        let back = account.direction == Direction::Back;
+        let (mut made, mut from, mut sources) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut received, mut sent) = (BTreeSet::new(), BTreeSet::new());
+        for &at in &step.commands {
+            let command = &account.commands[at];
+            let named = named(command);
+            for &file in &command.writes {
+                let file = &account.files[file];
+                if file.is_peer() && !back {
+                    sent.extend(address_of(&file.path));
+                } else if !named.contains(&*file.path) && file.is_content() && file.own {
+                    made.insert(&*file.path);
+                }
+            }
+            for &at in &command.reads {
+                let file = &account.files[at];
+                if file.is_peer() && back {
+                    received.extend(address_of(&file.path));
+                } else if file.is_content() && file.own {
+                    if account.is_source(at) && back {
+                        sources.insert(&*file.path);
+                    } else if !named.contains(&*file.path) {
+                        from.insert(&*file.path);
+                    }
+                }
+            }
+        }
+        let changed: BTreeSet<&[u8]> = made.intersection(&from).copied().into_tree();
+        made.retain(|path| !changed.contains(path));
+        from.retain(|path| !changed.contains(path));
+        [
+            ("received from", received),
+            ("sent to", sent),
+            ("changed", changed),
+            ("made", made),
+            ("sources:", sources),
+            ("from", from),
+        ]
     }
 
     /// A path from this directory or the current one if it lies below.
@@ -165,6 +171,17 @@ impl<'a> StepWriter<'a> {
         }
         texts
     }
+}
+
+/// The files that the words of a command name. A word may be the name of a thing, too.
+fn named(command: &Command) -> BTreeSet<Vec<u8>> {
+    let texts = command.line.words.iter().filter_map(|word| match word {
+        Word::Text(text) => Some(text),
+        _ => None,
+    });
+    texts
+        .flat_map(|text| [absolute(text, &command.line.cwd), text.to_vec()])
+        .collect()
 }
 
 /// The attributes that the program gave to a step: `loss 0.12, rate 3`.

@@ -1,8 +1,8 @@
 //! The four tables of a view.
 
-use backstory_eventlog::event::Bytes;
 use backstory_query::answer::Flow;
 use backstory_vocabulary::Word;
+use backstory_workflow::shell;
 
 use super::column::{Column, Columns};
 use crate::View;
@@ -26,19 +26,12 @@ fn names<'p>(
 /// The runs of a view.
 pub fn runs(view: &View) -> Columns {
     let all = || view.runs.iter().map(|run| &run.summary);
-    let command = |words: &Vec<Bytes>| {
-        let words: Vec<String> = words
-            .iter()
-            .map(|word| backstory_workflow::shell::quote(word))
-            .collect();
-        words.join(" ")
-    };
     let mut columns = vec![
         ("run", Column::of_text(all().map(|run| Some(&run.id)))),
         ("name", Column::of_text(all().map(|run| run.name.as_ref()))),
         (
             "command",
-            Column::of_text(all().map(|run| Some(command(&run.command)))),
+            Column::of_text(all().map(|run| Some(shell::line(&run.command)))),
         ),
     ];
     columns.extend(names("cwd", "cwd_bytes", all().map(|run| &*run.cwd)));

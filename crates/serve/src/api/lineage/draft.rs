@@ -6,6 +6,7 @@
 //!
 //! Invariant: each node of the draft is shown, or a member of a counted node.
 
+use backstory_ordering::SmallCollect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_account::pattern_text;
@@ -72,7 +73,7 @@ impl GraphDraft {
             .iter()
             .flat_map(|fold| &fold.members)
             .copied()
-            .collect();
+            .into_tree();
         let visible = |at: &usize| !hidden.contains(at);
         let links = self.links.into_iter();
         let mut links: Vec<GraphLink> = links
@@ -99,7 +100,7 @@ impl GraphDraft {
     fn foldable(&self) -> BTreeSet<usize> {
         let mut files: BTreeSet<usize> = (0..self.nodes.len())
             .filter(|&at| self.is_file(at) && !self.roots.contains(&at))
-            .collect();
+            .into_tree();
         for (from, to, _) in &self.links {
             if self.is_file(*from) && self.is_file(*to) {
                 files.remove(from);

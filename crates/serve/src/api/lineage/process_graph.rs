@@ -1,16 +1,18 @@
 //! The graph of processes and versions. In: a lineage from `query`. Out: a draft.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 use backstory_store::{ActivityKey, EntityKey};
 use backstory_vocabulary::Word;
 use backstory_workflow::ownership::Ownership;
+use backstory_workflow::shell;
 
 use super::draft::GraphDraft;
 use super::graph_rows::{FileNode, GraphLink, GraphNode, ProcessNode};
 use crate::api::ids;
-use crate::api::run_row::{seconds, shell_line};
+use crate::api::run_row::seconds;
 
 /// The draft of a lineage.
 pub fn draft(lineage: &Lineage, owners: &mut Ownership) -> GraphDraft {
@@ -30,7 +32,7 @@ pub fn draft(lineage: &Lineage, owners: &mut Ownership) -> GraphDraft {
         let row = link_row(link, name(link.from), name(link.to));
         draft.links.push((link.from, link.to, row));
     }
-    draft.roots = (0..lineage.roots).collect::<BTreeSet<_>>();
+    draft.roots = (0..lineage.roots).into_tree::<BTreeSet<_>>();
     draft
 }
 
@@ -80,7 +82,7 @@ fn graph_node(
             pid: *pid,
             epoch: *epoch,
             program: exec_path.as_ref().map(Into::into),
-            line: shell_line(argv),
+            line: shell::line(argv),
             cwd: cwd.into(),
             start: seconds(interval.start),
             end: seconds(interval.end),

@@ -1,5 +1,6 @@
 //! The routes of the lineage.
 
+use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 
 use axum::extract::State;
@@ -108,7 +109,7 @@ pub async fn lineage_fold(State(site): State<Site>, params: Params) -> Answer<Re
         let members: Vec<usize> = fold.members.into_iter().collect();
         let total = members.len();
         let (page, next) = range.cut(members);
-        let here: BTreeSet<usize> = page.iter().copied().collect();
+        let here: BTreeSet<usize> = page.iter().copied().into_tree();
         let of = fold.node.of;
         let links = draft.links.iter().filter(|(from, to, link)| {
             // A file of the system has links to other commands, too, whose own nodes count it.

@@ -1,0 +1,55 @@
+//! Arguments of `query`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+/// The text after the options in the help of `query`.
+pub const QUERY: &str = "Examples:\n  \
+    backstory query --schema\n  \
+    backstory query 'SELECT run, command FROM runs ORDER BY started DESC LIMIT 5'\n  \
+    backstory query \"SELECT command FROM edges JOIN processes USING (process)\n    \
+        JOIN files USING (file) WHERE path = '$PWD/out' AND how = 'write'\"\n  \
+    backstory query --json 'SELECT * FROM steps' | jq .\n  \
+    backstory query --csv - < question.sql\n\n\
+    The SQL is that of SQLite. A question only reads. Equality with a key (run,\n\
+    process, file, path) reads single runs or files; any other condition reads all.\n\
+    Exit status: 0 if the question was answered; 1 if not; 2 if it is no SELECT.";
+
+/// `query`
+#[derive(Debug, Args)]
+pub struct QueryArgs {
+    /// The question: one SELECT statement. `-`: read it from standard input
+    #[arg(value_name = "SQL", required_unless_present = "schema")]
+    pub sql: Option<String>,
+
+    /// List the tables and their columns
+    #[arg(long, conflicts_with_all = ["sql", "csv"])]
+    pub schema: bool,
+
+    /// Print JSON: an array of objects
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+
+    /// Print comma-separated values
+    #[arg(long)]
+    pub csv: bool,
+
+    /// Longest time for the answer; 0: no bound
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+
+    /// Most memory for sorting and grouping
+    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub memory: u64,
+}
+
+impl QueryArgs {
+    /// The bounds of the question.
+    pub fn limits(&self) -> backstory_sql::Limits {
+        backstory_sql::Limits {
+            time: (self.timeout > 0).then(|| Duration::from_secs(self.timeout)),
+            megabytes: self.memory,
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The variables of SPADE's query shell, and the values of expressions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backstory_export::OpmElement;
+
+use super::graph::{BaseGraph, Part, is_like, value};
+use super::reach::{Direction, Search};
+use super::syntax::{Argument, Condition, Expression};
+use super::words::Token;
+
+/// Edges of a lineage or a path, unless a number is given.
+const MAX_DEPTH: usize = 5;
+/// Vertices and edges that `limit` keeps, unless a number is given.
+const LIMIT: usize = 10;
+/// Constraints that refer to each other.
+const NAMED: usize = 64;
+
+/// A value, or the line that says why it does not exist.
+pub(super) type Answer<T> = Result<T, String>;
+
+/// The graph and the variables.
+pub(super) struct Workspace {
+    pub base: BaseGraph,
+    pub graphs: BTreeMap<String, Part>,
+    pub constraints: BTreeMap<String, Condition>,
+    pub environment: BTreeMap<String, usize>,
+}
+
+impl Workspace {
+    /// A workspace without variables.
+    pub(super) fn new(base: BaseGraph) -> Workspace {
+        Workspace {
+            base,
+            graphs: BTreeMap::new(),
+            constraints: BTreeMap::new(),
+            environment: BTreeMap::new(),
+        }
+    }
+
+    /// `$name = …`, `$name += …` and their like.
+    pub(super) fn assign(&mut self, name: String, sign: &str, graph: &Expression) -> Answer<()> {
+        if name == "base" {
+            return Err("$base is the whole graph, and stays it".to_owned());
+        }
+        let found = self.graph(graph)?;
+        let found = match sign.strip_suffix('=') {
+            Some("") | None => found,
+            Some(join) => self.variable(&name)?.joined(join, &found),
+        };
+        self.graphs.insert(name, found);
+        Ok(())
+    }
+
+    /// Removes variables.
+    pub(super) fn erase(&mut self, names: &[Token]) -> Answer<()> {
+        for name in names {
+            let known = match name {
+                Token::Graph(name) => self.graphs.remove(name).is_some(),
+                Token::Constraint(name) => self.constraints.remove(name).is_some(),
+                Token::Sign(",") => true,
+                _ => false,
+            };
+            if !known {
+                return Err("erase: only variables that `list` shows".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of an expression.
+    pub(super) fn graph(&self, expression: &Expression) -> Answer<Part> {
+        match expression {
+            Expression::Variable(name) => self.variable(name),
+            Expression::Join(sign, one, other) => {
+                Ok(self.graph(one)?.joined(sign, &self.graph(other)?))
+            }
+            Expression::Call(None, name, arguments) => self.function(name, arguments),
+            Expression::Call(Some(graph), name, arguments) => {
+                self.method(&self.graph(graph)?, name, arguments)
+            }
+        }
+    }
+
+    fn variable(&self, name: &str) -> Answer<Part> {
+        match name {
+            "base" => Ok(self.base.whole()),
+            _ => self
+                .graphs
+                .get(name)
+                .cloned()
+                .ok_or_else(|| format!("there is no ${name}")),
+        }
+    }
+
+    /// `vertices('id', …)` and `edges('position', …)`.
+    fn function(&self, name: &str, arguments: &[Argument]) -> Answer<Part> {
+        let wanted: BTreeSet<&[u8]> = arguments
+            .iter()
+            .map(|one| match one {
+                Argument::Text(text) => Ok(text.as_bytes()),
+                _ => Err(format!("{name} takes ids in single quotes")),
+            })
+            .collect::<Answer<_>>()?;
+        let has = |element: &OpmElement| value(element, "id").is_some_and(|id| wanted.contains(id));
+        match name {
+            "vertices" => Ok(Part {
+                vertices: chosen(&self.base.vertices, has),
+                edges: BTreeSet::new(),
+            }),
+            _ => Err(format!("there is no function '{name}'")),
+        }
+    }
+
+    fn method(&self, graph: &Part, name: &str, arguments: &[Argument]) -> Answer<Part> {
+        let base = &self.base;
+        let ends = |effects: bool, causes: bool| Part {
+            vertices: graph.edges.iter().map(|&edge| base.ends[edge]).fold(
+                BTreeSet::new(),
+                |mut all, one| {
+                    all.extend(effects.then_some(one.effect));
+                    all.extend(causes.then_some(one.cause));
+                    all
+                },
+            ),
+            edges: BTreeSet::new(),
+        };
+        match (name.to_ascii_lowercase().as_str(), arguments) {
+            ("getvertex", []) => Ok(Part {
+                edges: BTreeSet::new(),
+                ..graph.clone()
+            }),
+            ("getvertex", [Argument::Constraint(wanted)]) => Ok(Part {
+                vertices: self.matching(&base.vertices, &graph.vertices, wanted)?,
+                edges: BTreeSet::new(),
+            }),
+            ("getedge", []) => Ok(Part {
+                vertices: BTreeSet::new(),
+                ..graph.clone()
+            }),
+            ("getedge", [Argument::Constraint(wanted)]) => Ok(Part {
+                vertices: BTreeSet::new(),
+                edges: self.matching(&base.edges, &graph.edges, wanted)?,
+            }),
+            ("getedgeendpoints", []) => Ok(ends(true, true)),
+            ("getedgesource", []) => Ok(ends(true, false)),
+            ("getedgedestination", []) => Ok(ends(false, true)),
+            ("getlineage", arguments) => self.lineage(graph, arguments),
+            ("getpath" | "getpaths", arguments) => self.paths(graph, arguments, false),
+            ("getshortestpath", arguments) => self.paths(graph, arguments, true),
+            ("getsubgraph", [Argument::Graph(skeleton)]) => {
+                let skeleton = self.graph(skeleton)?;
+                let inside = |edge: &usize| {
+                    let ends = base.ends[*edge];
+                    let has = |vertex| skeleton.vertices.contains(&vertex);
+                    has(ends.effect) && has(ends.cause)
+                };
+                Ok(Part {
+                    edges: graph.edges.iter().copied().filter(inside).collect(),
+                    vertices: &skeleton.vertices & &graph.vertices,
+                })
+            }
+            ("limit", []) => Ok(first(graph, self.number("limit", LIMIT))),
+            ("limit", [Argument::Number(most)]) => Ok(first(graph, *most)),
+            ("collapseedge", keys) => self.collapsed(graph, keys),
+            _ => Err(format!(
+                "{name} with {} arguments: `help` lists the methods",
+                arguments.len()
+            )),
+        }
+    }
+
+    fn search<'a>(&'a self, graph: &'a Part) -> Search<'a> {
+        Search {
+            base: &self.base,
+            part: graph,
+            respects_time: self.environment.get("time") != Some(&0),
+        }
+    }
+
+    fn number(&self, name: &str, usual: usize) -> usize {
+        self.environment.get(name).copied().unwrap_or(usual)
+    }
+
+    fn lineage(&self, graph: &Part, arguments: &[Argument]) -> Answer<Part> {
+        let (from, depth, way) = match arguments {
+            [
+                Argument::Graph(from),
+                Argument::Number(depth),
+                Argument::Text(way),
+            ] => (from, *depth, way),
+            [Argument::Graph(from), Argument::Text(way)] => {
+                (from, self.number("maxDepth", MAX_DEPTH), way)
+            }
+            _ => return Err("getLineage($vertices, depth, 'ancestors')".to_owned()),
+        };
+        let from = &self.graph(from)?.vertices & &graph.vertices;
+        let search = self.search(graph);
+        let toward = |way| search.lineage(&from, depth, way);
+        match way.to_ascii_lowercase().as_str() {
+            "a" | "ancestor" | "ancestors" => Ok(toward(Direction::Ancestors)),
+            "d" | "descendant" | "descendants" => Ok(toward(Direction::Descendants)),
+            "b" | "both" => {
+                let ancestors = toward(Direction::Ancestors);
+                Ok(ancestors.joined("+", &toward(Direction::Descendants)))
+            }
+            _ => Err(format!("getLineage: '{way}' is not 'a', 'd' or 'b'")),
+        }
+    }
+
+    /// Paths from a set to the next one, and so on. Each set may have a depth behind it.
+    fn paths(&self, graph: &Part, arguments: &[Argument], is_shortest: bool) -> Answer<Part> {
+        let wrong = || "getPath($from, $to, depth)".to_owned();
+        let [Argument::Graph(from), rest @ ..] = arguments else {
+            return Err(wrong());
+        };
+        let mut from = self.graph(from)?.vertices;
+        let (mut rest, mut found) = (rest, Part::default());
+        if rest.is_empty() {
+            return Err(wrong());
+        }
+        while let [Argument::Graph(to), after @ ..] = rest {
+            let (depth, after) = match after {
+                [Argument::Number(depth), after @ ..] => (*depth, after),
+                _ => (self.number("maxDepth", MAX_DEPTH), after),
+            };
+            let to = self.graph(to)?.vertices;
+            let search = self.search(graph);
+            let part = match is_shortest {
+                true => search.shortest(&from, &to, depth),
+                false => search.paths(&from, &to, depth),
+            };
+            if part.vertices.is_empty() {
+                return Ok(Part::default());
+            }
+            found = found.joined("+", &part);
+            (from, rest) = (&to & &part.vertices, after);
+        }
+        match rest {
+            [] => Ok(found),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// Of edges between the same vertices with the same values of some keys, the first.
+    fn collapsed(&self, graph: &Part, keys: &[Argument]) -> Answer<Part> {
+        let mut known = BTreeSet::new();
+        let mut edges = BTreeSet::new();
+        for &edge in &graph.edges {
+            let ends = self.base.ends[edge];
+            let values: Vec<Option<&[u8]>> = keys
+                .iter()
+                .map(|key| match key {
+                    Argument::Text(key) => Ok(value(&self.base.edges[edge], key)),
+                    _ => Err("collapseEdge takes keys in single quotes".to_owned()),
+                })
+                .collect::<Answer<_>>()?;
+            if known.insert((ends.effect, ends.cause, values)) {
+                edges.insert(edge);
+            }
+        }
+        Ok(Part {
+            edges,
+            vertices: graph.vertices.clone(),
+        })
+    }
+
+    fn matching(
+        &self,
+        elements: &[OpmElement],
+        among: &BTreeSet<usize>,
+        wanted: &Condition,
+    ) -> Answer<BTreeSet<usize>> {
+        let mut found = BTreeSet::new();
+        for &at in among {
+            if self.holds(wanted, &elements[at], NAMED)? {
+                found.insert(at);
+            }
+        }
+        Ok(found)
+    }
+
+    fn holds(&self, wanted: &Condition, element: &OpmElement, names: usize) -> Answer<bool> {
+        match wanted {
+            Condition::Named(name) => match self.constraints.get(name) {
+                Some(known) if names > 0 => self.holds(known, element, names - 1),
+                Some(_) => Err(format!("%{name} refers to itself")),
+                None => Err(format!("there is no %{name}")),
+            },
+            Condition::Not(inner) => Ok(!self.holds(inner, element, names)?),
+            Condition::All(one, other) => {
+                Ok(self.holds(one, element, names)? && self.holds(other, element, names)?)
+            }
+            Condition::Any(one, other) => {
+                Ok(self.holds(one, element, names)? || self.holds(other, element, names)?)
+            }
+            Condition::Compare(key, sign, text) => {
+                let mut values = element.annotations.iter();
+                Ok(values.any(|(known, value)| {
+                    (key == "*" || key == known) && compares(value, sign, text.as_bytes())
+                }))
+            }
+        }
+    }
+}
+
+fn chosen(elements: &[OpmElement], is: impl Fn(&OpmElement) -> bool) -> BTreeSet<usize> {
+    (0..elements.len())
+        .filter(|&at| is(&elements[at]))
+        .collect()
+}
+
+fn first(graph: &Part, most: usize) -> Part {
+    Part {
+        vertices: graph.vertices.iter().copied().take(most).collect(),
+        edges: graph.edges.iter().copied().take(most).collect(),
+    }
+}
+
+/// Compares as numbers if both are numbers, else as texts.
+fn compares(value: &[u8], sign: &str, text: &[u8]) -> bool {
+    if sign == "like" {
+        return is_like(text, value);
+    }
+    let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<f64>().ok();
+    let order = match (number(value), number(text)) {
+        (Some(one), Some(other)) => one.partial_cmp(&other),
+        _ => Some(value.cmp(text)),
+    };
+    match sign {
+        "==" => value == text || order.is_some_and(std::cmp::Ordering::is_eq),
+        "!=" => value != text && !order.is_some_and(std::cmp::Ordering::is_eq),
+        "<" => order.is_some_and(std::cmp::Ordering::is_lt),
+        "<=" => order.is_some_and(std::cmp::Ordering::is_le),
+        ">" => order.is_some_and(std::cmp::Ordering::is_gt),
+        _ => order.is_some_and(std::cmp::Ordering::is_ge),
+    }
+}

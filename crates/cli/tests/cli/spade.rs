@@ -1,0 +1,140 @@
+//! `spade` answers queries in SPADE's language, tried with the example of SPADE's wiki.
+
+use super::Place;
+
+/// The example "illustrating provenance querying", with an order in time.
+const EXAMPLE: &str = "\
+type:Process id:1 name:root\\ process pid:10
+type:Process id:2 name:child\\ process pid:32
+type:WasTriggeredBy from:2 to:1 time:10
+type:Artifact id:3 filename:output.tmp
+type:Artifact id:4 filename:output.o
+type:Used from:2 to:3 time:20
+type:WasGeneratedBy from:4 to:2 time:30
+type:WasDerivedFrom from:4 to:3
+type:Agent id:user uid:10 gid:10 name:john
+type:WasControlledBy from:1 to:user
+type:WasControlledBy from:2 to:user
+";
+
+fn imported() -> Place {
+    let place = Place::new();
+    place.write("graph.dsl", EXAMPLE);
+    let done = place.run(&["import", "spade", "graph.dsl"]);
+    assert_eq!(done.status, 0, "{done:?}");
+    place
+}
+
+/// The output of statements.
+#[track_caller]
+fn asked(place: &Place, statements: &[&str]) -> String {
+    let options = statements.iter().flat_map(|one| ["-c", one]);
+    let arguments: Vec<&str> = ["spade"].into_iter().chain(options).collect();
+    let asked = place.run(&arguments);
+    assert_eq!(
+        (asked.status, asked.err.as_str()),
+        (0, ""),
+        "{statements:?}"
+    );
+    asked.out
+}
+
+#[test]
+fn the_published_queries_have_the_published_answers() {
+    let place = imported();
+    let all = asked(
+        &place,
+        &[
+            "%root = pid == '10'",
+            "$root = $base.getVertex(%root)",
+            "$child = $base.getVertex(name like 'child%')",
+            "$object = $base.getVertex(* like '%output.o')",
+            "stat $root; stat $child; stat $object",
+            "$down = $base.getLineage($root, 10, 'descendants')",
+            "stat $down.getVertex(type == 'Process') + $down.getVertex(* like '%output%')",
+            "$up = $base.getLineage($object, 10, 'a')",
+            "stat $up.getVertex(* like '%output.tmp')",
+            "$path = $base.getPath($object, $root, 10)",
+            "stat $path",
+            "stat $base.getShortestPath($object, $root, 10)",
+            "stat $base.getPath($root, $object, 10)",
+            "stat $base.getLineage($object, 1, 'a').getVertex(pid == '10')",
+        ],
+    );
+    let expected = [
+        (1, 0), // the root process
+        (1, 0), // the child
+        (1, 0), // output.o
+        (3, 0), // root, child, output.o
+        (1, 0), // output.tmp is an ancestor of output.o
+        (3, 2), // output.o, child, root
+        (3, 2),
+        (0, 0), // an edge leads from the effect to its cause
+        (0, 0), // the root is two edges away
+    ];
+    let expected: String = expected
+        .iter()
+        .map(|(vertices, edges)| format!("vertices: {vertices}, edges: {edges}\n"))
+        .collect();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn a_graph_is_dumped_in_the_dsl_drawn_and_exported() {
+    let place = imported();
+    let child = "$base.getVertex(name like 'child%')";
+    let text = asked(&place, &[&format!("dump {child}")]);
+    assert!(text.starts_with("type:Process "), "{text}");
+    assert!(text.contains("name:child\\ process"), "{text}");
+    let drawn = asked(&place, &["visualize force $base"]);
+    assert!(drawn.starts_with("digraph"), "{drawn}");
+    let lineage = format!("dump all $base.getLineage({child}, 5, 'both')");
+    for (file, begins) in [("a.dot", "digraph"), ("a.dsl", "type:"), ("a.json", "[")] {
+        let export = format!("export > {file}");
+        assert_eq!(asked(&place, &[&export, &lineage]), "");
+        let text = std::fs::read_to_string(place.path(file)).unwrap();
+        assert!(text.starts_with(begins), "{file}: {text}");
+    }
+    // Only the next graph goes into the file.
+    assert!(asked(&place, &["export > b.dot", &lineage, &lineage]).starts_with("type:"));
+    assert!(asked(&place, &["$a = $base.limit(1)", "list"]).contains("$a: 1 vertices, 1 edges"));
+}
+
+#[test]
+fn a_lineage_respects_time_unless_it_is_told_not_to() {
+    let place = Place::new();
+    place.write("in", "1\n");
+    // The program writes `early` before it reads `in`.
+    place.record("echo x > early; read line < in; echo $line > late");
+    let early = "$base.getLineage($base.getVertex(path like '%/early'), 9, 'a')";
+    let input = |graph: &str| format!("stat {graph}.getVertex(path like '%/in')");
+    let respectful = asked(&place, &[&input(early)]);
+    assert_eq!(respectful, "vertices: 0, edges: 0\n");
+    let all = asked(&place, &["env set time 0", &input(early)]);
+    assert_eq!(all, "vertices: 1, edges: 0\n");
+    let late = "$base.getLineage($base.getVertex(path like '%/late'), 9, 'a')";
+    assert_eq!(asked(&place, &[&input(late)]), "vertices: 1, edges: 0\n");
+}
+
+#[test]
+fn a_mistake_names_the_word_that_is_wrong() {
+    let place = imported();
+    for (statement, words) in [
+        ("dump $nothing", "there is no $nothing"),
+        (
+            "$a = $base.getVertex(pid 10)",
+            "a comparison is missing after pid",
+        ),
+        ("$base = $base", "$base is the whole graph"),
+        (
+            "$a = $base.getLineage($base, 5, 'x')",
+            "'x' is not 'a', 'd' or 'b'",
+        ),
+        ("frobnicate", "there is no command 'frobnicate'"),
+        ("dump $base)", ") is not expected there"),
+        ("%a = %a; dump $base.getVertex(%a)", "%a refers to itself"),
+        ("dump 'open", "' has no end in"),
+    ] {
+        place.run(&["spade", "-c", statement]).is_error(2, &[words]);
+    }
+}
