@@ -56,7 +56,7 @@ use query::QueryArgs;
 use record::RecordArgs;
 use refine::RefineArgs;
 use remote::RemoteSideArgs;
-use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs};
+use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs, WhenArgs};
 use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RequestsArgs, RmArgs, RunArgs, ShowArgs};
 use scene::SceneArgs;
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
@@ -266,6 +266,10 @@ pub enum Command {
     /// Find the request behind a file, an address or a time: its bytes, files and programs
     #[command(after_help = scene::SCENE)]
     Scene(SceneArgs),
+
+    /// Find the calls of a deep run that moved a text, or wrote to a file or address
+    #[command(after_help = replay::WHEN)]
+    When(WhenArgs),
 
     /// Ask in SQL: runs, processes, files, edges and steps as tables
     #[command(after_help = query::QUERY)]

@@ -92,6 +92,7 @@ fn main() -> ExitCode {
         Command::Who(args) => commands::who::run(args, store),
         Command::Peers(args) => commands::peers::run(args, store),
         Command::Requests(args) => commands::requests::run(args, store),
+        Command::When(args) => commands::replay::sightings::run(args, store),
         Command::Scene(args) => commands::scene::run(args, store),
         Command::Query(args) => commands::query::run(args, store),
         Command::Spade(args) => commands::spade::run(args, store),

@@ -24,6 +24,12 @@ impl DeepLog {
     /// The time-stamp counter when call number `wanted` of all processes returned, from 1. `None`:
     /// there are fewer.
     pub fn end_of_call(&self, wanted: usize) -> Option<u64> {
+        self.ends_of_calls().get(wanted.checked_sub(1)?).copied()
+    }
+
+    /// The time-stamp counters when the calls of all processes returned, in order. The number of a
+    /// call is its place here, from 1.
+    pub fn ends_of_calls(&self) -> Vec<u64> {
         let calls = self.processes().iter();
         let calls = calls.flat_map(|process| self.process_calls(process.epoch));
         let calls = calls.filter(|call| !call.is_fact());
@@ -31,7 +37,7 @@ impl DeepLog {
             .map(|call| call.time.saturating_add(call.took))
             .collect();
         ends.sort_unstable();
-        ends.get(wanted.checked_sub(1)?).copied()
+        ends
     }
 }
 

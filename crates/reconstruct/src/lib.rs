@@ -27,6 +27,7 @@ pub mod recorded;
 pub mod request;
 pub mod resource;
 pub mod search;
+pub mod sighting;
 pub mod time;
 pub mod unit;
 pub mod verdict;

@@ -133,6 +133,11 @@ impl ExpectedOutput {
         self.items.front().map(|(item, _)| item)
     }
 
+    /// Time-stamp counter when the recorded write returned that the next bytes belong to.
+    pub fn next_time(&self) -> Option<u64> {
+        self.items.front().map(|(_, time)| *time)
+    }
+
     /// True if a difference was found.
     pub fn has_parted(&self) -> bool {
         self.parted

@@ -1,6 +1,7 @@
 //! The result of a reconstruction.
 
 use crate::divergence::Divergence;
+use crate::sighting::Sighting;
 use serde::{Deserialize, Serialize};
 
 /// The result for one program in one process.
@@ -92,6 +93,12 @@ pub struct Reconstruction {
     pub other_files: Vec<(String, u64)>,
     /// Programs that ran again without a deep record: their calls were not compared.
     pub shallow: u64,
+    /// The places of the text that was looked for, or the writes, in the order of the execution.
+    #[serde(default)]
+    pub sightings: Vec<Sighting>,
+    /// Number of further ones, which are not in the list.
+    #[serde(default)]
+    pub more_sightings: u64,
     /// Bytes that left the first process through descriptor 1, up to a limit.
     #[serde(skip)]
     pub output: Vec<u8>,

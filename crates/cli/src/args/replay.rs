@@ -14,7 +14,8 @@ pub const REPLAY: &str = "Examples:\n  \
     backstory replay --input data.csv=other.csv --env THREADS=1\n  \
     backstory replay nightly --arg 2=--verbose\n  \
     backstory replay nightly -- sh           look around in the replay's root\n  \
-    backstory replay --deep server --request 7 --with gdb\n\n\
+    backstory replay --deep server --request 7 --with gdb\n  \
+    backstory replay --deep server --request 3,5-9\n\n\
     Files come from the store. Files of packages come from this machine if they are\n\
     the same. A replay writes to --output-dir only.\n\
     Exit status: 0 if all outputs are identical, 1 if an output differs or the run\n\
@@ -34,6 +35,67 @@ pub const RERUN: &str = "Examples:\n  \
     or takes privilege. The old outputs of a step that fails are put back.\n\
     Exit status: 0 if the files are up to date; 1 if a step failed, did not run, or\n\
     is stale with --dry-run; 2 if --yes is missing.";
+
+/// The text after the options in the help of `when`.
+pub const WHEN: &str = "Examples:\n  \
+    backstory when 'eval(' --run server      which calls moved this text?\n  \
+    backstory when --to 127.0.0.1:5432       when did it write there?\n  \
+    backstory when --to out.log 'ERROR'      when did it write this line?\n  \
+    backstory when --hex 00ff0a --request 3\n\n\
+    The run must have been recorded with --deep. It runs again as `replay --deep` does\n\
+    it. Bytes of mapped files are not seen.\n\
+    Exit status: 0 if a call was found, 1 if none was.";
+
+/// `when`
+#[derive(Debug, Args)]
+pub struct WhenArgs {
+    /// The text to find in the bytes that entered the programs or left them
+    #[arg(value_name = "TEXT")]
+    pub text: Option<String>,
+
+    /// Id or name of the run; by default the latest run
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Only bytes that left through this descriptor number, file or address
+    #[arg(long, value_name = "FD|PATH|ADDRESS")]
+    pub to: Option<String>,
+
+    /// The text is given as hexadecimal digits
+    #[arg(long, requires = "text")]
+    pub hex: bool,
+
+    /// Run only request N of those that `requests` lists, and those that it needs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub request: Option<u32>,
+
+    /// List all places, not only those that fit on a screen
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl WhenArgs {
+    /// How the run is made again.
+    pub fn reconstruction(&self) -> ReconstructionArgs {
+        let request = self.request.map(|number| number as usize);
+        ReconstructionArgs {
+            process: None,
+            request: request.map(|number| (number, number)).into_iter().collect(),
+            from: None,
+            to: None,
+            tries: 14,
+            with: None,
+            binary: None,
+            feed: Vec::new(),
+            volatile: Vec::new(),
+            patience: 30,
+        }
+    }
+}
 
 /// The text after the options in the help of the processes of a replay.
 pub const REPLAY_PROCESS: &str = "Examples:\n  backstory replay    starts it";
@@ -94,6 +156,26 @@ pub struct ReplayArgs {
     pub command: Vec<OsString>,
 }
 
+impl ReplayArgs {
+    /// A deep replay with nothing changed.
+    pub fn deeply(run: Option<String>, reconstruction: ReconstructionArgs) -> ReplayArgs {
+        ReplayArgs {
+            run,
+            output_dir: None,
+            arg: Vec::new(),
+            env: Vec::new(),
+            input: Vec::new(),
+            network: false,
+            allow_host: false,
+            no_record: true,
+            deep: true,
+            reconstruction,
+            json: true,
+            command: Vec::new(),
+        }
+    }
+}
+
 /// The options of `replay --deep`.
 #[derive(Debug, Args)]
 pub struct ReconstructionArgs {
@@ -102,9 +184,9 @@ pub struct ReconstructionArgs {
     pub process: Option<u32>,
 
     /// With --deep: of the requests that `requests` lists, feed only number N, and those that it
-    /// needs
-    #[arg(long, value_name = "N", requires = "deep")]
-    pub request: Option<usize>,
+    /// needs. Several run one after the other, as in 3,5-9
+    #[arg(long, value_name = "N", requires = "deep", value_delimiter = ',', value_parser = numbers)]
+    pub request: Vec<(usize, usize)>,
 
     /// With --deep: compare only output from this moment on: a date, or the number of a recorded
     /// call
@@ -141,6 +223,15 @@ pub struct ReconstructionArgs {
     /// With --deep: end the programs after N seconds without a call and without work
     #[arg(long, value_name = "N", default_value_t = 30, requires = "deep")]
     pub patience: u64,
+}
+
+/// A number from 1, or the first and the last of several, as in `5-9`.
+fn numbers(text: &str) -> Result<(usize, usize), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first @ 1..), Ok(last)) if first <= last => Ok((first, last)),
+        _ => Err("give numbers from 1, as in 3,5-9".to_owned()),
+    }
 }
 
 /// `rerun`

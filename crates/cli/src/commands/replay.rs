@@ -9,6 +9,8 @@ mod inside;
 mod missing_program;
 mod report;
 mod request_outputs;
+mod series;
+pub mod sightings;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +18,7 @@ use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backstory_contents::Contents;
@@ -73,71 +75,124 @@ struct ReplayRequest {
 
 /// Replays a run. Exits with 1 if an output differs.
 pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
-    let mut deviations = deviations(&args)?;
+    let deviations = deviations(&args)?;
     ending::watch(Workers::Killed);
-    let mut current = CurrentStore::open(store)?;
-    let run = current.run(args.run.as_deref())?;
-    let deep = match args.deep {
-        true => Some(deep::request(&current, &run, &args, &mut deviations)?),
-        false => None,
-    };
-    store_contents(&mut current);
-    let progress = Progress::start("planning the replay");
-    let plan = plan::plan(
-        &current.store,
-        current.home.contents_dir(),
-        &run,
-        &deviations,
-    )
-    .map_err(|error| missing_program::lacking(error, deep.as_ref().map(|deep| deep.program())))?;
-    progress.end();
-    let own = directory(args.output_dir.as_deref(), &run)?;
-    let leaving = CleanupPath::at(&own);
-    // A replay that is killed leaves its directory to the next one, which removes directories
-    // without a lock.
-    let lock = File::open(&own)?;
-    let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-    let source = deep.clone();
-    let played = match attempts::play(&current, &own, &plan, deep, &args) {
-        Ok(played) => played,
-        Err(failure) => {
-            clear(&own);
-            return Err(failure);
+    let prepared = Prepared::new(&args, deviations, store)?;
+    let own = directory(args.output_dir.as_deref(), &prepared.run)?;
+    let requests = &args.reconstruction.request;
+    match (&prepared.deep, &requests[..]) {
+        (Some(deep), [(number, last)]) if number == last => {
+            let deep = Some(deep.only(*number));
+            prepared.once(&args, deep, own)?.print(args.json)
         }
-    };
-    for name in [PLAN, RESULT] {
-        let _ = fs::remove_file(own.join(name));
+        (Some(deep), [_, ..]) => series::run(&prepared, deep, &args, &own),
+        (deep, _) => prepared.once(&args, deep.clone(), own)?.print(args.json),
     }
-    let _ = fs::remove_dir(own.join("root"));
-    drop((leaving, lock));
-    let details = backstory_query::details(&current.store, &run)?;
-    let progress = Progress::start("comparing the outputs");
-    let mut verdict = verdict::judge(&current.store, &plan, &played.left)?;
-    let request = played.reconstruction.as_ref();
-    if let (Some(source), Some(request)) = (&source, request.and_then(|r| r.request.as_ref())) {
-        source.keep_outputs(request, &mut verdict)?;
+}
+
+/// A run that can be replayed.
+struct Prepared {
+    current: CurrentStore,
+    run: String,
+    /// How the program is fed from the deep log; `None` for a replay without.
+    deep: Option<deep::DeepRequest>,
+    plan: Plan,
+    /// True if the user changed nothing.
+    faithful: bool,
+    recorded_status: Option<i32>,
+}
+
+impl Prepared {
+    fn new(
+        args: &ReplayArgs,
+        mut deviations: Deviations,
+        store: Option<&Path>,
+    ) -> Result<Prepared, Failure> {
+        let mut current = CurrentStore::open(store)?;
+        let run = current.run(args.run.as_deref())?;
+        let deep = match args.deep {
+            true => Some(deep::request(&current, &run, args, &mut deviations)?),
+            false => None,
+        };
+        store_contents(&mut current);
+        let progress = Progress::start("planning the replay");
+        let contents = current.home.contents_dir();
+        let plan = plan::plan(&current.store, contents, &run, &deviations);
+        let program = deep.as_ref().map(|deep| deep.program());
+        let plan = plan.map_err(|error| missing_program::lacking(error, program))?;
+        progress.end();
+        let details = backstory_query::details(&current.store, &run)?;
+        Ok(Prepared {
+            faithful: deviations.is_faithful(),
+            recorded_status: super::run_summary::status(&details.summary),
+            current,
+            run,
+            deep,
+            plan,
+        })
     }
-    progress.end();
-    let mut looked_for = untouched(&own, &played, &plan);
-    looked_for.extend(program_here(&played, &plan));
-    let report = report::Report {
-        plan: &plan,
-        faithful: deviations.is_faithful(),
-        recorded_status: super::run_summary::status(&details.summary),
-        untouched: looked_for,
-        played,
-        verdict,
-        directory: &own,
-    };
-    // The verdict is printed even if the store cannot be written.
-    let said = AnnotationRecord::Set(report.kept().annotation(&run));
-    if let Err(error) = annotations::append(&current.home, &[said]) {
-        complain(&format!("the verdict is not stored: {}", chain(&error)));
+
+    /// Runs the plan in a directory, compares the outputs, and keeps the verdict.
+    fn once(
+        &self,
+        args: &ReplayArgs,
+        deep: Option<deep::DeepRequest>,
+        own: PathBuf,
+    ) -> Result<report::Report<'_>, Failure> {
+        let source = deep.clone();
+        let played = self.played(args, deep, &own)?;
+        let progress = Progress::start("comparing the outputs");
+        let mut verdict = verdict::judge(&self.current.store, &self.plan, &played.left)?;
+        let request = played.reconstruction.as_ref();
+        if let (Some(source), Some(request)) = (&source, request.and_then(|r| r.request.as_ref())) {
+            source.keep_outputs(request, &mut verdict)?;
+        }
+        progress.end();
+        let mut looked_for = untouched(&own, &played, &self.plan);
+        looked_for.extend(program_here(&played, &self.plan));
+        let report = report::Report {
+            plan: &self.plan,
+            faithful: self.faithful,
+            recorded_status: self.recorded_status,
+            untouched: looked_for,
+            played,
+            verdict,
+            directory: own,
+        };
+        // The verdict is printed even if the store cannot be written.
+        let said = AnnotationRecord::Set(report.kept().annotation(&self.run));
+        if let Err(error) = annotations::append(&self.current.home, &[said]) {
+            complain(&format!("the verdict is not stored: {}", chain(&error)));
+        }
+        Ok(report)
     }
-    for note in &plan.notes {
-        complain(note);
+
+    /// Runs the plan in a directory. Only the outputs stay there.
+    fn played(
+        &self,
+        args: &ReplayArgs,
+        deep: Option<deep::DeepRequest>,
+        own: &Path,
+    ) -> Result<Played, Failure> {
+        let leaving = CleanupPath::at(own);
+        // A replay that is killed leaves its directory to the next one, which removes directories
+        // without a lock.
+        let lock = File::open(own)?;
+        let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        let played = match attempts::play(&self.current, own, &self.plan, deep, args) {
+            Ok(played) => played,
+            Err(failure) => {
+                clear(own);
+                return Err(failure);
+            }
+        };
+        for name in [PLAN, RESULT] {
+            let _ = fs::remove_file(own.join(name));
+        }
+        let _ = fs::remove_dir(own.join("root"));
+        drop((leaving, lock));
+        Ok(played)
     }
-    report.print(args.json)
 }
 
 /// The changes that the user wants.

@@ -277,10 +277,88 @@ fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
         assert_eq!(of["request"]["tries"], tries, "{answer:?}");
         assert!(of["calls"].as_u64() > Some(0), "{answer:?}");
     }
+    // Several, one after the other: a line each.
+    let answer = place.again(&["--request", "1,3-4"]).unwrap();
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in [
+        "     1  equal: 1 attempt,",
+        "     3  equal: 4 attempts,",
+        "3 of 3 requests are equal",
+    ] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    assert!(!answer.err.contains("     2  "), "{answer:?}");
+    let answer = place.again(&["--request", "1,4", "--json"]).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let numbers = json.as_array().unwrap().iter();
+    let numbers: Vec<_> = numbers
+        .map(|one| &one["reconstruction"]["request"]["number"])
+        .collect();
+    assert_eq!(numbers, [1, 4]);
+    place
+        .again(&["--request", "1-9"])
+        .unwrap()
+        .is_error(1, &["no request 9"]);
+    place
+        .again(&["--request", "4-1"])
+        .unwrap()
+        .is_error(2, &["as in 3,5-9"]);
     // With one attempt only, the difference is reported.
     let answer = place.again(&["--request", "3", "--tries", "1"]).unwrap();
     assert_eq!(answer.status, 1, "{answer:?}");
     assert!(answer.err.contains("different: "), "{answer:?}");
+}
+
+#[test]
+fn a_text_is_found_where_it_entered_and_where_it_left() {
+    if !needs("a search in a server's bytes", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("server.py", KEEPER);
+    place.write_aged("client.py", KEEPER_CLIENT);
+    // The record has digests of what left: only another execution shows the bytes.
+    let answer = place
+        .shell("python3 client.py & $B record --deep --name deep -- python3 server.py && wait");
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let found = |more: &[&str]| place.run(&[&["when", "--run", "deep", "--json"], more].concat());
+    let answer = found(&["set a 1"]);
+    if answer.err.contains("namespace") {
+        return skipped("a search in a server's bytes", &answer.err);
+    }
+    let list = |answer: &Answer| -> Vec<String> {
+        let all: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let all = all.as_array().unwrap().iter();
+        // Python reads the text of the program, too.
+        all.filter(|one| !one["object"].as_str().unwrap().ends_with(".py"))
+            .map(|one| format!("{} {} {}", one["action"], one["request"], one["position"]))
+            .collect()
+    };
+    assert_eq!(list(&answer), [r#""received" 1 0"#], "{answer:?}");
+    let answers = [r#""wrote" 1 0"#, r#""wrote" 2 5"#];
+    assert_eq!(list(&found(&["done\n"])), answers);
+    // In two writes of one stream.
+    assert_eq!(list(&found(&["--hex", "6e650a646f"])), [r#""wrote" 2 2"#]);
+    let port = fs::read_to_string(place.path("port")).unwrap();
+    let answer = found(&["--to", "port.new"]);
+    assert_eq!(list(&answer), [r#""wrote" null 0"#], "{answer:?}");
+    assert!(
+        answer.out.contains(&format!(r#""bytes": "{port}""#)),
+        "{answer:?}"
+    );
+    let none = place.run(&["when", "--run", "deep", "nowhere"]);
+    assert_eq!(
+        (none.status, none.out.contains("No call")),
+        (1, true),
+        "{none:?}"
+    );
+    place
+        .run(&["when", "--run", "deep"])
+        .is_error(2, &["give a text"]);
+    place
+        .run(&["when", "--run", "deep", "--hex", "0g"])
+        .is_error(2, &["pairs of hexadecimal digits"]);
 }
 
 /// Serves each connection by a session without rights, which asks its monitor for files, as vsftpd

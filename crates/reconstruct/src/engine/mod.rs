@@ -16,6 +16,7 @@ mod supervisor;
 use crate::error::Error;
 use crate::process::RecordedProcess;
 use crate::recorded::RecordedRun;
+use crate::sighting::Wanted;
 use crate::verdict::Reconstruction;
 use std::io;
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub struct Options {
     pub shift: i64,
     /// Regular expressions of text in outputs that may differ.
     pub volatile: Vec<String>,
+    /// The search in the bytes that enter and leave, if any.
+    pub wanted: Option<Wanted>,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
 }
@@ -55,6 +58,7 @@ impl Default for Options {
             fed: Vec::new(),
             shift: 0,
             volatile: Vec::new(),
+            wanted: None,
             inputs: Vec::new(),
         }
     }

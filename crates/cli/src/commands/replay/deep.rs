@@ -9,6 +9,7 @@ use std::time::Duration;
 use backstory_deep::{DeepLog, Role};
 use backstory_reconstruct::engine::{self, Options};
 use backstory_reconstruct::search::{Attempt, Candidates, Search};
+use backstory_reconstruct::sighting::Wanted;
 use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::RequestVerdict;
 use backstory_reconstruct::volatile::VolatileRules;
@@ -41,6 +42,8 @@ pub struct DeepRequest {
     inputs: Vec<(i32, Vec<u8>)>,
     /// Requests that are fed beside the chosen one, and the change of the clock.
     attempt: (Vec<usize>, i64),
+    /// The search in the bytes that enter and leave, if any.
+    pub wanted: Option<Wanted>,
 }
 
 /// Reads the options of `--deep`. Another program, and the files that a tool needs, are deviations.
@@ -70,13 +73,14 @@ pub fn request(
         log: current.home.deep_log_path(run),
         process: given.process,
         program: Vec::new(),
-        request: given.request,
+        request: None,
         tool,
         patience: given.patience.max(1),
         window: (None, None),
         volatile: given.volatile.clone(),
         inputs,
         attempt: (Vec::new(), 0),
+        wanted: None,
     };
     if !request.log.exists() {
         return Err(Failure::not_found(format!(
@@ -93,6 +97,12 @@ pub fn request(
     }
     // Errors that need no root come before it is built.
     let recorded = request.load()?;
+    for &(first, last) in &given.request {
+        for number in [last, first] {
+            let chosen = backstory_reconstruct::request::chosen(&recorded, number);
+            chosen.map_err(|error| Failure::not_found(chain(&error)))?;
+        }
+    }
     let program = engine::program(&recorded, &request.options())
         .map_err(|error| Failure::not_found(chain(&error)))?;
     let directory = engine::directory(&recorded, &request.options());
@@ -218,6 +228,14 @@ impl DeepRequest {
         Ok(Some(Search::new(&found, most)))
     }
 
+    /// The same program with this request alone.
+    pub fn only(&self, request: usize) -> DeepRequest {
+        DeepRequest {
+            request: Some(request),
+            ..self.clone()
+        }
+    }
+
     /// The same request, as this attempt has it.
     pub fn at(&self, attempt: &Attempt) -> DeepRequest {
         DeepRequest {
@@ -233,7 +251,8 @@ impl DeepRequest {
         Ok(run)
     }
 
-    fn open(&self) -> Result<DeepLog, Failure> {
+    /// Opens the deep log.
+    pub fn open(&self) -> Result<DeepLog, Failure> {
         DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))
     }
 
@@ -258,6 +277,7 @@ impl DeepRequest {
             fed: self.attempt.0.clone(),
             shift: self.attempt.1,
             volatile: self.volatile.clone(),
+            wanted: self.wanted.clone(),
             inputs: self.inputs.clone(),
         }
     }

@@ -17,13 +17,44 @@ pub fn is_alike(reconstruction: &Reconstruction) -> bool {
     reconstruction.likeness() != Likeness::Different
 }
 
-/// The result in words.
-pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write) -> io::Result<()> {
-    let (role, word) = match reconstruction.likeness() {
+/// The comparison with the record, in words.
+fn likeness(reconstruction: &Reconstruction) -> (Role, &'static str) {
+    match reconstruction.likeness() {
         Likeness::Equal => (Role::Good, "equal"),
         Likeness::EqualButVolatile => (Role::Good, "equal but for volatile parts"),
         Likeness::Different => (Role::Bad, "different"),
-    };
+    }
+}
+
+/// The result for one of several requests, in one line.
+pub fn line(reconstruction: &Reconstruction, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let (role, word) = likeness(reconstruction);
+    write!(out, "{}", style.paint(role, word))?;
+    if let Some(request) = &reconstruction.request {
+        let tries = counted(request.tries as usize, "attempt", "attempts");
+        let (calls, compared) = (reconstruction.calls(), request.compared);
+        write!(out, ": {tries}, {calls} calls, {compared} bytes compared")?;
+        if !request.is_served {
+            write!(out, "; it was not served to its end")?;
+        }
+    }
+    match (&reconstruction.stopped, reconstruction.first_difference()) {
+        (Some(why), _) => writeln!(out, "; {why}"),
+        (None, Some(first)) => writeln!(
+            out,
+            "; {} of {}, {}, byte {}",
+            first.kind.words(),
+            first.program,
+            first.object,
+            first.position
+        ),
+        (None, None) => writeln!(out),
+    }
+}
+
+/// The result in words.
+pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let (role, word) = likeness(reconstruction);
     let processes = &reconstruction.processes;
     let matched: u64 = processes.iter().map(|process| process.matched).sum();
     let entered: u64 = processes.iter().map(|process| process.entered).sum();

@@ -1,7 +1,7 @@
 //! Prints the result of a replay, in words or as JSON.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backstory_query::ReplayVerdict;
 use backstory_reconstruct::verdict::Reconstruction;
@@ -11,6 +11,7 @@ use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
 
 use super::{Played, STORE, deep_report};
 use crate::commands::{Outcome, answer};
+use crate::error::complain;
 use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::shell::quote;
@@ -33,12 +34,12 @@ pub struct Report<'r> {
     /// The comparison of its outputs.
     pub verdict: Verdict,
     /// The directory of the outputs.
-    pub directory: &'r Path,
+    pub directory: PathBuf,
 }
 
 impl Report<'_> {
     /// True if all outputs are as recorded.
-    fn is_identical(&self) -> bool {
+    pub fn is_identical(&self) -> bool {
         if let Some(reconstruction) = self.of_request() {
             return deep_report::is_alike(reconstruction) && self.verdict.is_identical();
         }
@@ -57,8 +58,12 @@ impl Report<'_> {
         reconstruction.filter(|reconstruction| reconstruction.request.is_some())
     }
 
-    /// Prints the result. The exit status is 1 if an output differs.
+    /// Prints the result, and the notes of the plan on standard error. The exit status is 1 if an
+    /// output differs.
     pub fn print(&self, json: bool) -> Outcome {
+        for note in &self.plan.notes {
+            complain(note);
+        }
         match json {
             true => drop(answer(|out| json::object(out, self.fields()))?),
             // The command has printed on standard output. The report is not part of that.
@@ -69,6 +74,20 @@ impl Report<'_> {
             }
         }
         Ok(u8::from(!self.is_identical()))
+    }
+
+    /// True if the replay left files.
+    pub fn has_files(&self) -> bool {
+        self.directory.join(FILES).is_dir()
+    }
+
+    /// Outputs that differ or are missing, as many as a report has.
+    pub fn different(&self) -> impl Iterator<Item = &[u8]> {
+        let differs = |output: &&OutputVerdict| {
+            matches!(output.state, OutputState::Different | OutputState::Missing)
+        };
+        let all = self.verdict.outputs.iter().filter(differs);
+        all.map(|output| &output.path[..]).take(SHOWN)
     }
 
     /// The verdict as the store keeps it.
@@ -94,7 +113,8 @@ impl Report<'_> {
         }
     }
 
-    fn fields(&self) -> Vec<(&'static str, Value)> {
+    /// The result as the members of a JSON object.
+    pub fn fields(&self) -> Vec<(&'static str, Value)> {
         let output = |output: &OutputVerdict| {
             Value::Object(vec![
                 ("path", (&output.path).into()),
@@ -126,7 +146,7 @@ impl Report<'_> {
                 Value::array(self.untouched.iter().map(Vec::as_slice)),
             ),
             ("notes", Value::array(&self.plan.notes)),
-            ("directory", os(self.directory)),
+            ("directory", os(&self.directory)),
             ("replay", self.played.recorded.as_ref().into()),
             ("took_ns", self.played.took.into()),
             (

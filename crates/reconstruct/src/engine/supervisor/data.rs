@@ -6,6 +6,7 @@ use crate::engine::standin::{Ends, waits};
 use crate::input::Taken;
 use crate::output::OutputItem;
 use crate::resource::ResourceId;
+use crate::sighting::Direction;
 use backstory_sys as sys;
 use libc::*;
 use std::fs::File;
@@ -17,7 +18,7 @@ use std::os::unix::fs::FileExt;
 const MOST_AT_ONCE: usize = 1 << 24;
 
 /// A `struct msghdr` in the caller's memory.
-struct Message {
+pub(super) struct Message {
     at: u64,
     name: u64,
     buffers: Vec<Buffer>,
@@ -67,7 +68,10 @@ impl Supervisor {
     }
 
     /// The buffers of a call that reads or writes, and the message that they belong to.
-    fn buffers(&self, call: &NotifiedCall) -> io::Result<(Vec<Buffer>, Option<Message>)> {
+    pub(super) fn buffers(
+        &self,
+        call: &NotifiedCall,
+    ) -> io::Result<(Vec<Buffer>, Option<Message>)> {
         Ok(match call.number {
             SYS_readv | SYS_writev | SYS_preadv | SYS_pwritev | SYS_preadv2 | SYS_pwritev2 => {
                 (call.buffers(call.args[1], call.args[2])?, None)
@@ -82,6 +86,7 @@ impl Supervisor {
 
     pub(super) fn read(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let Some(Ends { read: id, .. }) = self.ends(call) else {
+            self.sees_native(call, index, Direction::Received);
             return Ok(Response::Continue);
         };
         if let Some(part) = &mut self.part {
@@ -116,6 +121,9 @@ impl Supervisor {
             }
         };
         call.scatter(&buffers, &bytes)?;
+        if !peek {
+            self.sees(call.int(0), index, id, Direction::Received, &bytes);
+        }
         match (&message, call.number) {
             (Some(message), number) => {
                 let control = self.control_messages(call, index, id, flags)?;
@@ -177,6 +185,7 @@ impl Supervisor {
 
     pub(super) fn write(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let Some(Ends { write: id, .. }) = self.ends(call) else {
+            self.sees_native(call, index, Direction::Sent);
             return Ok(Response::Continue);
         };
         if call.number == SYS_sendmmsg {
@@ -217,6 +226,11 @@ impl Supervisor {
         id: ResourceId,
         bytes: &[u8],
     ) -> Response {
+        let fd = match call.number {
+            SYS_splice | SYS_copy_file_range => call.int(2),
+            _ => call.int(0),
+        };
+        self.sees(fd, index, id, Direction::Sent, bytes);
         let resource = &self.resources[id];
         if let Some(errno) = self.matchers[index].write((id, resource), bytes, &self.rules) {
             let quiet = matches!(call.number, SYS_sendto | SYS_sendmsg | SYS_sendmmsg)

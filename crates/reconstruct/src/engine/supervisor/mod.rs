@@ -13,6 +13,7 @@ mod making;
 mod native;
 mod part;
 mod processes;
+mod sights;
 mod waiting;
 
 use super::caller::NotifiedCall;
@@ -24,6 +25,7 @@ use crate::error::Error;
 use crate::matcher::ProcessMatcher;
 use crate::recorded::RecordedRun;
 use crate::resource::{Resource, ResourceId};
+use crate::sighting::SightingSearch;
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use crate::verdict::{ProcessVerdict, Reconstruction};
@@ -98,6 +100,10 @@ pub struct Supervisor {
     passed: Vec<Passed>,
     /// The chosen request.
     part: Option<Part>,
+    /// The search for a text, if any.
+    sought: Option<SightingSearch>,
+    /// The units of work of the run.
+    units: Vec<Option<RecordedUnit>>,
     program: PathBuf,
     patience: Duration,
     /// All programs of the run are to run again.
@@ -137,6 +143,8 @@ impl Supervisor {
                 Some(_) => TimeFunctions::find(),
                 None => TimeFunctions::default(),
             },
+            sought: options.wanted.as_ref().map(SightingSearch::new),
+            units: run.units,
             part: unit.map(|unit| Part::new(unit, options)),
             parked_for: Duration::ZERO,
             last_calls: HashMap::new(),
