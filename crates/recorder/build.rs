@@ -1,6 +1,6 @@
-//! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, and
-//! its empty 32-bit twin. The library is built three times: for ordinary recording, for deep
-//! recording, and to record calls of functions.
+//! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, its
+//! empty 32-bit twin, and the client of the broker. The library is built three times: for ordinary
+//! recording, for deep recording, and to record calls of functions.
 //!
 //! Needs `$CC` (or `cc`) for x86-64 Linux, with binutils' linker. Warnings are errors.
 
@@ -43,6 +43,7 @@ const HOT: &[&str] = &[
 const NEVER_UNWOUND: &[&str] = &[
     "attach.c",
     "begin.c",
+    "broker.c",
     "calls.c",
     "chunks.c",
     "confined.c",
@@ -97,6 +98,21 @@ const LINK: &[&str] = &[
     "-Wl,-z,max-page-size=4096",
 ];
 
+const CLIENT: &[&str] = &[
+    "-Os",
+    "-fno-pic",
+    "-fno-asynchronous-unwind-tables",
+    "-static",
+    "-no-pie",
+    "-nostdlib",
+    "-s",
+    "-Wl,--build-id=none",
+    "-Wl,--gc-sections",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,norelro",
+    "-Wl,-z,max-page-size=4096",
+];
+
 fn main() {
     let source = Path::new("c");
     let out = PathBuf::from(need("OUT_DIR"));
@@ -129,6 +145,7 @@ fn main() {
     library(&to, &deep, &defined, &include, &script);
     compress(&to);
 
+    client(&out.join("client"), &include);
     let empty = out.join("empty.c");
     write(&empty, "");
     let twin = out.join("twin32.so");
@@ -176,6 +193,18 @@ fn library(to: &Path, files: &[PathBuf], defined: &[&str], include: &Path, scrip
         .arg("-o")
         .arg(to)
         .args(&built));
+}
+
+/// Compiles and links the broker's client: a static program. Its strings are those of the recorder.
+fn client(to: &Path, include: &Path) {
+    println!("cargo:rerun-if-changed=client");
+    run(compiler()
+        .args(COMPILE)
+        .args(CLIENT)
+        .arg("-I")
+        .arg(include)
+        .args(["client/client.c", "c/text.c", "-o"])
+        .arg(to));
 }
 
 /// Writes a file as gzip beside it. Equal files give equal bytes.

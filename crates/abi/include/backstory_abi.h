@@ -105,6 +105,7 @@
 #define BS_ARENA_ORDERED 64u /* --durability=ordered: use BS_MAGIC_COMMIT before writing through */
 #define BS_ARENA_FULL 128u /* --outputs=full: deep records have the bytes that left, not a digest */
 #define BS_ARENA_SHALLOW 256u /* the deep log has ended: write no more deep records */
+#define BS_ARENA_BROKER 512u  /* a broker executes set-user-id programs: use BS_MAGIC_BROKER */
 
 /* The arena's first page. */
 struct bs_arena {
@@ -173,6 +174,39 @@ struct bs_arena {
  * file is mapped at the address in the argument. -ENOENT: the file has no table.
  */
 #define BS_MAGIC_FUNCTIONS 7
+
+/*
+ * A program whose file gives a privilege is to be executed by the broker (docs/design/shell.md).
+ * Argument 0: returns 0 if the caller may use the broker. Argument 1: returns a socket, whose other
+ * end the broker gets. -EPERM: the caller executes the program itself.
+ */
+#define BS_MAGIC_BROKER 8
+
+/*
+ * The client that a recorder executes in the place of such a program. It lies in the directory of
+ * the recorder. The first variable of its environment names the program.
+ */
+#define BS_CLIENT_NAME "client"
+#define BS_ENV_PROGRAM "BACKSTORY_PROGRAM"
+
+/* A message between client and broker. The two are of one build. */
+struct bs_broker_message {
+    uint32_t kind; /* BS_BROKER_* */
+    int32_t value;
+    uint64_t word;
+};
+
+/* From the client. */
+#define BS_BROKER_HELLO 1u       /* value: its socket. word: its signal mask as it was */
+#define BS_BROKER_DESCRIPTORS 2u /* value: how many follow in this message */
+#define BS_BROKER_READY 3u       /* word: the signals that it got until the broker had joined it */
+#define BS_BROKER_SIGNAL 4u      /* value: a signal that it got. word: the sender, or 0 */
+/* From the broker. */
+#define BS_BROKER_WANTED 5u  /* value: number of descriptors that it wants; they follow */
+#define BS_BROKER_STARTED 6u /* the program runs. word: the process id of its parent */
+#define BS_BROKER_FAILED 7u  /* it does not: the client executes the program itself */
+#define BS_BROKER_STOPPED 8u /* value: the signal that stopped it */
+#define BS_BROKER_ENDED 9u   /* value: its status, as from wait(2) */
 
 /* The change that is about to happen. */
 #define BS_CHANGE_WRITE 1u    /* the caller writes to the file in place, and does not read it */
@@ -602,6 +636,8 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 #define BS_OPAQUE_QUEUE "POSIX message queue"
 #define BS_OPAQUE_HANDLE "open_by_handle_at"
 #define BS_OPAQUE_MEMORY "process_vm_writev"
+/* The path of a program follows: it ran outside of the recording, started by the broker. */
+#define BS_OPAQUE_OUTSIDE BS_ENV_PROGRAM "="
 #define BS_OPAQUE_DESCRIPTOR "pidfd_getfd"
 #define BS_OPAQUE_FANOTIFY "fanotify with descriptors"
 #define BS_OPAQUE_RING "io_uring without the guard"

@@ -74,6 +74,35 @@ pub const MAGIC_COMMIT: i32 = 5;
 /// Request: the supervisor responds with a descriptor of a [`FunctionTable`](crate::FunctionTable).
 /// It is that of the file that is mapped at the address in the argument.
 pub const MAGIC_FUNCTIONS: i32 = 7;
+/// Request: a program whose file gives a privilege is to be executed by the broker. Argument 0: the
+/// call returns 0 if the caller may use the broker. Argument 1: it returns the client's end of a
+/// socket.
+pub const MAGIC_BROKER: i32 = 8;
+/// The client's file in the directory of the recorder. Recorders execute it in the place of such a
+/// program.
+pub const CLIENT_NAME: &str = "client";
+/// The first variable of the client's environment, which names the program.
+pub const ENV_PROGRAM: &str = "BACKSTORY_PROGRAM";
+
+/// Client to broker: the number of the client's socket, and its former signal mask.
+pub const BROKER_HELLO: u32 = 1;
+/// Client to broker: so many descriptors are in the message.
+pub const BROKER_DESCRIPTORS: u32 = 2;
+/// Client to broker: all descriptors were sent. The word has the signals that the client got until
+/// the broker had joined its process group.
+pub const BROKER_READY: u32 = 3;
+/// Client to broker: a signal that the client got, and its sender or 0.
+pub const BROKER_SIGNAL: u32 = 4;
+/// Broker to client: the number of the descriptors that it wants, and the list of them.
+pub const BROKER_WANTED: u32 = 5;
+/// Broker to client: the program runs, and its parent has the process id in the word.
+pub const BROKER_STARTED: u32 = 6;
+/// Broker to client: the program does not run. The client executes it itself.
+pub const BROKER_FAILED: u32 = 7;
+/// Broker to client: a signal stopped the program.
+pub const BROKER_STOPPED: u32 = 8;
+/// Broker to client: the program has ended with this status, in the form of wait(2).
+pub const BROKER_ENDED: u32 = 9;
 
 /// The first field of a [`FunctionTable`](crate::FunctionTable).
 pub const FUNCTIONS_MAGIC: u64 = 0x736e_6f69_7463_6e66;
@@ -135,6 +164,9 @@ pub const ARENA_ORDERED: u32 = 64;
 pub const ARENA_FULL: u32 = 128;
 /// Arena flag: the deep log has ended. Recorders write no more deep records.
 pub const ARENA_SHALLOW: u32 = 256;
+/// Arena flag: a broker executes set-user-id programs. Recorders send [`MAGIC_BROKER`] before they
+/// execute one.
+pub const ARENA_BROKER: u32 = 512;
 /// Chunk flag: the chunk has [`crate::DeepRecord`]s, which belong into the deep log.
 pub const CHUNK_DEEP: u32 = 1;
 
@@ -259,6 +291,8 @@ pub const OPAQUE_QUEUE: &str = "POSIX message queue";
 pub const OPAQUE_HANDLE: &str = "open_by_handle_at";
 /// `OPAQUE`: a write to the memory of another process.
 pub const OPAQUE_MEMORY: &str = "process_vm_writev";
+/// `OPAQUE`, before the path of a program that the broker started outside of the recording.
+pub const OPAQUE_OUTSIDE: &str = "BACKSTORY_PROGRAM=";
 /// `OPAQUE`: a descriptor taken from another process.
 pub const OPAQUE_DESCRIPTOR: &str = "pidfd_getfd";
 /// `OPAQUE`: descriptors of files that other processes opened.

@@ -155,6 +155,43 @@ pub struct CallerIds {
     pub arch: u32,
 }
 
+/// A message between client and broker (`bs_broker_message`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BrokerMessage {
+    /// `BROKER_*`.
+    pub kind: u32,
+    /// Its meaning depends on the kind.
+    pub value: i32,
+    /// The same.
+    pub word: u64,
+}
+
+impl BrokerMessage {
+    /// Size on the socket.
+    pub const SIZE: usize = size_of::<BrokerMessage>();
+
+    /// The bytes of the message.
+    pub fn to_bytes(&self) -> [u8; BrokerMessage::SIZE] {
+        let mut bytes = [0; BrokerMessage::SIZE];
+        bytes[..4].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.value.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.word.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a message. `None` if there are too few bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<BrokerMessage> {
+        let (kind, rest) = bytes.split_first_chunk()?;
+        let (value, rest) = rest.split_first_chunk()?;
+        Some(BrokerMessage {
+            kind: u32::from_le_bytes(*kind),
+            value: i32::from_le_bytes(*value),
+            word: u64::from_le_bytes(*rest.first_chunk()?),
+        })
+    }
+}
+
 /// Which functions of a file are recorded (`bs_function_table`). The bits and the sleds follow.
 /// Addresses are those that the file was linked for.
 #[repr(C)]

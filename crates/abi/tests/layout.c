@@ -78,7 +78,11 @@ static void constants(void)
         TEXT(BS_OPAQUE_TRACER_EMULATION);
     TEXT(BS_OPAQUE_ACCT), TEXT(BS_OPAQUE_SWAPON), TEXT(BS_OPAQUE_QUEUE), TEXT(BS_OPAQUE_HANDLE);
     TEXT(BS_OPAQUE_MEMORY), TEXT(BS_OPAQUE_DESCRIPTOR), TEXT(BS_OPAQUE_FANOTIFY),
-        TEXT(BS_OPAQUE_RING);
+        TEXT(BS_OPAQUE_RING), TEXT(BS_OPAQUE_OUTSIDE);
+    NUMBER(BS_ARENA_BROKER), NUMBER(BS_MAGIC_BROKER), TEXT(BS_CLIENT_NAME), TEXT(BS_ENV_PROGRAM);
+    NUMBER(BS_BROKER_HELLO), NUMBER(BS_BROKER_DESCRIPTORS), NUMBER(BS_BROKER_READY),
+        NUMBER(BS_BROKER_SIGNAL), NUMBER(BS_BROKER_WANTED), NUMBER(BS_BROKER_STARTED);
+    NUMBER(BS_BROKER_FAILED), NUMBER(BS_BROKER_STOPPED), NUMBER(BS_BROKER_ENDED);
 }
 
 static void structures(void)
@@ -103,6 +107,8 @@ static void structures(void)
     FIELD(bs_caller, pid), FIELD(bs_caller, tid), FIELD(bs_caller, nr), FIELD(bs_caller, arch);
     SIZE(bs_ident);
     FIELD(bs_ident, dev), FIELD(bs_ident, ino), FIELD(bs_ident, size), FIELD(bs_ident, mtime);
+    SIZE(bs_broker_message), FIELD(bs_broker_message, kind), FIELD(bs_broker_message, value),
+        FIELD(bs_broker_message, word);
     SIZE(bs_function_table);
     FIELD(bs_function_table, magic), FIELD(bs_function_table, bytes), FIELD(bs_function_table, low),
         FIELD(bs_function_table, size), FIELD(bs_function_table, bits),

@@ -75,7 +75,8 @@ pub fn privileges() -> Finding {
     Finding::limited(
         NAME,
         "lose their privileges: an ordinary user's filter needs no_new_privs",
-        "`sudo`, `su` and rootless containers fail inside a recorded command.",
+        "`sudo`, `su` and rootless containers fail inside a recorded command. In a recorded shell \
+         they work, unrecorded.",
         "For such a command, use `backstory record --guard=off`.",
     )
 }

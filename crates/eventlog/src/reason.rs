@@ -142,6 +142,11 @@ reasons! {
         says "without the guard, nothing that {programs} did was recorded"
         means "The run had no guard, because of `--guard=off` or because the guard could not start. It executed programs that the \
             recorder cannot enter: static, set-user-id or of another architecture. Go programs bypass the C library.";
+    /// A set-user-id program of a recorded shell.
+    RanOutside { /** Which program. */ program: String }
+        says "{program} ran outside of the recording, so its files are unknown"
+        means "The program has a set-user-id bit or capabilities. The broker of the recorded shell executed it with its privilege \
+            (`docs/design/shell.md`). Its operations, and those of the programs that it started, are unknown.";
     /// A process may not be read.
     Unreadable { /** Which. */ pid: u32 }
         says "process {pid} is protected from being read, so its files are unknown"
@@ -239,6 +244,10 @@ impl Reason {
 
     /// Of an interface of this name in [`UNDECODED`] that a process used.
     pub fn undecoded(pid: u32, name: &[u8]) -> Reason {
+        if let Some(program) = name.strip_prefix(undecoded::OUTSIDE.as_bytes()) {
+            let program = String::from_utf8_lossy(program).into_owned();
+            return Reason::RanOutside { program };
+        }
         // The guard may not have lived to report a protected process itself.
         match name == undecoded::PROTECTED.as_bytes() {
             true => Reason::Unreadable { pid },
@@ -305,6 +314,9 @@ pub mod undecoded {
     pub const FANOTIFY: &str = backstory_abi::OPAQUE_FANOTIFY;
     /// A process whose arguments cannot be read: reported as [`super::Reason::Unreadable`].
     pub const PROTECTED: &str = "memory of a protected process";
+    /// Stands before the path of a program that ran outside: reported as
+    /// [`super::Reason::RanOutside`].
+    pub const OUTSIDE: &str = backstory_abi::OPAQUE_OUTSIDE;
     /// No guard reads the submitted operations.
     pub const RING_UNSEEN: &str = backstory_abi::OPAQUE_RING;
     /// A kernel thread takes the submitted operations.

@@ -45,6 +45,10 @@ pub(crate) fn handle<S: RecordSink>(
     };
     logger.commits = is_held(state, notification, (abi, row));
     let response = match row.guard {
+        GuardAction::Restrict(_) => {
+            state.hooks.restricts_itself(notification.tid);
+            Response::Continue
+        }
         GuardAction::Magic => respond_to_recorder(state, logger, notification, time),
         _ => handle_watched(state, logger, notification, time, (abi, row)),
     };

@@ -50,6 +50,18 @@ pub trait Hooks: Send + Sync {
     /// A recorder requests the table of functions of the file that is mapped at an address of a
     /// process. Dropping `parked` answers ENOENT.
     fn function_table(&self, _pid: u32, _address: u64, _parked: ParkedCall) {}
+    /// A thread is about to restrict itself in a way that no other process can see later. It still
+    /// waits.
+    fn restricts_itself(&self, _tid: u32) {}
+    /// True if the broker may execute a program for this thread, which waits.
+    fn may_use_broker(&self, _tid: u32) -> bool {
+        false
+    }
+    /// Gives the broker one end of a socket, and returns the other, if the broker may execute a
+    /// program for this thread. `waits`: the thread has waited until now.
+    fn broker_socket(&self, _tid: u32, _waits: &dyn Fn() -> bool) -> Option<OwnedFd> {
+        None
+    }
     /// Reports a reason or a warning of the run.
     fn report(&self, reason: Reason);
     /// The preserver of contents, if the run preserves them.

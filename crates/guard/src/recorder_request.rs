@@ -11,8 +11,8 @@ use crate::memory::ProcessMemory;
 use crate::notification_buffers::Notification;
 use crate::response::Response;
 use backstory_abi::{
-    MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_FUNCTIONS, MAGIC_LINE,
-    MAGIC_PRESERVE,
+    MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_BROKER, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_FUNCTIONS,
+    MAGIC_LINE, MAGIC_PRESERVE,
 };
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
@@ -53,6 +53,7 @@ pub(crate) fn respond_to_recorder<S: RecordSink>(
             let time = logger.time_of_change(state, time);
             logger.preserve(state, notification, time, ChangeSource::Recorder)
         }
+        MAGIC_BROKER => respond_to_client(state, notification),
         MAGIC_LINE => pass_mark(state, notification),
         MAGIC_FUNCTIONS => match state.park(notification.id) {
             Some(parked) => {
@@ -104,6 +105,24 @@ fn announce<S: RecordSink>(
     if caller.new {
         let collected = state.hooks.collects_children_of(caller.parent);
         write_born(&mut logger.out, &caller, notification, time, collected);
+    }
+}
+
+/// Responds to a caller that wants the broker to execute a program.
+fn respond_to_client(state: &GuardState, notification: &Notification) -> Response {
+    let (tid, id) = (notification.tid, notification.id);
+    let refused = Response::Error(libc::EPERM);
+    if notification.args[2] == 0 {
+        return match state.hooks.may_use_broker(tid) && state.still_waits(id) {
+            true => Response::Value(0),
+            false => refused,
+        };
+    }
+    let socket = state.hooks.broker_socket(tid, &|| state.still_waits(id));
+    // If the caller gets no descriptor, the broker sees the end of the socket.
+    match socket.map(|end| sys::answer_descriptor(state.listener(), id, end.as_fd())) {
+        Some(Ok(())) => Response::Sent,
+        _ => refused,
     }
 }
 

@@ -34,6 +34,10 @@ fn guard(guard: &GuardAction) -> String {
         GuardAction::Magic => {
             "no effect; watched with the recorder's magic argument only".to_owned()
         }
+        GuardAction::Restrict(when) => format!(
+            "no effect on provenance: changes rights of the process; watched if a broker exists{}",
+            which(when)
+        ),
         GuardAction::Free(why) => format!("no effect on provenance: {why}"),
         GuardAction::Never(why) => format!("never watched: {why}"),
     }

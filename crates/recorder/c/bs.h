@@ -423,6 +423,17 @@ void bs_spawned_exec(void);
 
 /* loader.c */
 bool bs_has_wide_loader(int dir, const char *path);
+enum { BS_FILE_BEGINNING = 1024 };
+/* Reads the beginning of a file without waiting. Returns the number of bytes, or an error. */
+s64 bs_read_beginning(int dir, const char *path, u8 *text);
+
+/* broker.c */
+enum { BS_BROKERED_PATH = 256 }; /* programs with a longer path are executed as without a broker */
+/* True if the broker executes this program. */
+bool bs_leaves_recording(int dir, const char *path, int flags);
+/* Writes the client's variable. It has room for `BS_BROKERED_PATH` bytes behind the name. */
+void bs_name_program(char *variable, const char *path);
+s64 bs_execute_client(char *const *argv, char *const *env); /* returns only if that fails */
 
 /* repair.c */
 struct bs_room {

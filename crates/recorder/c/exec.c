@@ -39,13 +39,20 @@ static s64 attempt(struct bs_reservation rec, int dir, const char *path, char *c
 
 /*
  * Executes a program for the calling process itself. `env` is the environment that the new program
- * gets.
+ * gets. If it has the recorder's variables, it is another list than `shown`, and the entry before
+ * it is free.
  */
 static s64 execute(int dir, const char *path, char *const *argv, char *const *shown,
                    char *const *env, int flags, bool at)
 {
     static char *const none[] = {0};
     struct bs_reservation rec = {0};
+    char variable[sizeof BS_ENV_PROGRAM + BS_BROKERED_PATH];
+    bool outside = env != shown && bs_leaves_recording(dir, path, flags);
+    if (BS_UNLIKELY(outside)) {
+        bs_name_program(variable, path);
+        bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, variable), 0);
+    }
     if (!(bs_modes & BS_MODE_STRICT)) {
         bs_is_ready(BS_OP_EXEC);
         bs_log_strings(BS_OP_ARGS, 0, 0, argv ? argv : none, 0);
@@ -56,6 +63,10 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
         bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
         if (rec.record) /* the parent may die before it can log the child */
             rec.record->result = bs_me.spawned;
+    }
+    if (BS_UNLIKELY(outside)) {
+        ((char **)env)[-1] = variable;
+        bs_execute_client(argv, env - 1);
     }
     s64 result = attempt(rec, dir, path, argv, env, flags, at);
     /* Without the recorder's variables the environment may be small enough. */
@@ -77,11 +88,12 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
     }
     bool wide = !(flags & AT_EMPTY_PATH) && bs_has_wide_loader(dir, path);
     struct bs_room room = bs_environment_room(env);
-    u64 pointers = (room.count + 1) * sizeof(char *), size = pointers + room.bytes;
+    /* The first entry stays free for the broker's client. */
+    u64 pointers = (room.count + 2) * sizeof(char *), size = pointers + room.bytes;
     if (size <= ON_STACK) {
         char *memory[(size + sizeof(char *) - 1) / sizeof(char *)];
         char *const *repaired =
-            bs_environment_repaired(env, memory, (char *)memory + pointers, wide);
+            bs_environment_repaired(env, memory + 1, (char *)memory + pointers, wide);
         return execute(dir, path, argv, env, repaired, flags, at);
     }
     /*
@@ -95,7 +107,7 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
     bs_me.scratch = (void *)memory;
     bs_me.scratch_size = size;
     char *const *repaired =
-        bs_environment_repaired(env, (char **)memory, (char *)memory + pointers, wide);
+        bs_environment_repaired(env, (char **)memory + 1, (char *)memory + pointers, wide);
     s64 result = execute(dir, path, argv, env, repaired, flags, at);
     bs_free_scratch();
     return result;

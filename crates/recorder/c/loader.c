@@ -8,7 +8,7 @@
  */
 #include "bs.h"
 
-enum { READ = 1024, INTERPRETERS = 4, ELF_64 = 2, MACHINE_X86_64 = 62, PT_INTERP = 3 };
+enum { INTERPRETERS = 4, ELF_64 = 2, MACHINE_X86_64 = 62, PT_INTERP = 3 };
 
 struct elf {
     u8 magic[4], class, rest[11];
@@ -24,13 +24,12 @@ struct header {
     u64 offset, address, physical, in_file, in_memory, align;
 };
 
-/* Reads the beginning of a file without waiting. Returns the number of bytes, or an error. */
-static s64 read_beginning(int dir, const char *path, u8 *text)
+s64 bs_read_beginning(int dir, const char *path, u8 *text)
 {
     s64 fd = bs_gated(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
         return fd;
-    s64 size = bs_raw(__NR_read, fd, text, READ);
+    s64 size = bs_raw(__NR_read, fd, text, BS_FILE_BEGINNING);
     bs_raw(__NR_close, fd);
     return size;
 }
@@ -79,12 +78,12 @@ static const char *interpreter(u8 *text, u64 size)
  */
 __attribute__((noinline)) bool bs_has_wide_loader(int dir, const char *path)
 {
-    u8 text[READ] __attribute__((aligned(8)));
+    u8 text[BS_FILE_BEGINNING] __attribute__((aligned(8)));
     if (bs_modes & (BS_MODE_STRICT | BS_MODE_SANDBOX | BS_MODE_CLOSED | BS_MODE_MOVED) ||
         !bs_is_ready(BS_OP_EXEC))
         return false;
     for (int i = 0; i < INTERPRETERS; i++) {
-        s64 size = read_beginning(dir, path, text);
+        s64 size = bs_read_beginning(dir, path, text);
         if (size < 4)
             return false;
         if (text[0] != '#' || text[1] != '!')

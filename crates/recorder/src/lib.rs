@@ -22,6 +22,10 @@ pub const FUNCTIONS_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/f
 /// loader would print an error.
 pub const TWIN32: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/twin32.so"));
 
+/// The client of the broker: a static program. Its file must be named
+/// [`backstory_abi::CLIENT_NAME`].
+pub const CLIENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client"));
+
 /// Offset of the end of the gate's `syscall` from the library's beginning. The linker script
 /// asserts it.
 const GATE_OFFSET: u64 = 0x20c;

@@ -6,6 +6,7 @@
 //! the run says so.
 
 use crate::Options;
+use crate::broker::{self, BrokerLink};
 use crate::committer::Committer;
 use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
@@ -44,6 +45,14 @@ pub(crate) struct RecorderPaths {
     pub library: Vec<u8>,
 }
 
+/// Services for a command that is a shell.
+pub(crate) struct ShellServices {
+    /// The queue for its marks.
+    pub marks: Option<(Arc<MarkQueue>, &'static Control)>,
+    /// Executes its set-user-id programs.
+    pub broker: Option<BrokerLink>,
+}
+
 /// A start of the command that is under way.
 pub(crate) struct PendingStart {
     /// Result of installing the filter.
@@ -70,6 +79,7 @@ pub(crate) fn start(
         strict: options.guard == GuardMode::Strict,
         lookups: options.lookups == LookupsMode::All,
         refuse_io_uring: options.io_uring == IoUringMode::Refuse,
+        restrictions: broker::is_wanted(options),
         durability: options.durability,
     });
     let (tell, installed) = sync_channel(1);
@@ -126,15 +136,14 @@ pub(crate) struct GuardSession {
 }
 
 impl GuardSession {
-    /// Starts to respond. `sent` is the result of passing the listener to the keeper. `marks` is
-    /// the queue for the marks of a shell.
+    /// Starts to respond. `sent` is the result of passing the listener to the keeper.
     // Each argument is another part of the recording.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn begin(
         listener: OwnedFd,
         shared: Arc<SharedBuffers>,
         (options, inherited): (&Options, &[Inherited]),
-        marks: Option<(Arc<MarkQueue>, &'static Control)>,
+        shell: ShellServices,
         ways: RecorderPaths,
         (stock, drainer): (&Arc<ChunkSupply>, Arc<Mutex<Drainer>>),
         to_keeper: OwnedFd,
@@ -155,7 +164,7 @@ impl GuardSession {
             notes,
             preserver: preserver(options, inherited, stock),
             committer,
-            marks,
+            shell,
             functions,
         });
         let watch = GuardSettings {
@@ -241,8 +250,7 @@ struct SupervisorHooks {
     preserver: Option<Preserver>,
     /// Makes the log durable, in a run that wants this before its results.
     committer: Option<Arc<Committer>>,
-    /// The queue for the marks of the command, if it is a shell.
-    marks: Option<(Arc<MarkQueue>, &'static Control)>,
+    shell: ShellServices,
     /// The tables of functions, in a run that records calls.
     functions: Option<FunctionTables>,
 }
@@ -312,7 +320,7 @@ impl Hooks for SupervisorHooks {
     }
 
     fn line_mark(&self, tid: u32, mark: Vec<u8>, parked: ParkedCall) {
-        let Some((queue, control)) = &self.marks else {
+        let Some((queue, control)) = &self.shell.marks else {
             return;
         };
         // The marks of other shells mean nothing: their lines are part of this shell's line.
@@ -327,6 +335,21 @@ impl Hooks for SupervisorHooks {
         if let Some(functions) = &self.functions {
             functions.request(pid, address, parked);
         }
+    }
+
+    fn restricts_itself(&self, tid: u32) {
+        if let Some(broker) = &self.shell.broker {
+            broker.mark(tid);
+        }
+    }
+
+    fn may_use_broker(&self, tid: u32) -> bool {
+        let broker = self.shell.broker.as_ref();
+        broker.is_some_and(|broker| broker.may_serve(tid))
+    }
+
+    fn broker_socket(&self, tid: u32, waits: &dyn Fn() -> bool) -> Option<OwnedFd> {
+        self.shell.broker.as_ref()?.connect(tid, waits)
     }
 
     fn report(&self, reason: Reason) {

@@ -46,15 +46,16 @@ pub(crate) fn run(setting: RunSetup) {
     }
 }
 
-fn keep(mut setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
+fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
     sys::set_name(c"backstory-keep");
-    setting.spare = None;
     let RunSetup {
         tools,
         mut job,
         shared,
-        spare: _,
+        spare,
+        broker,
     } = setting;
+    drop((spare, broker));
     job.let_go(&[0, 1, 2]);
     job.launcher_fd = None;
     let _ = rustix::process::chdir("/"); // for the reason given in the supervisor

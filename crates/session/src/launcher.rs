@@ -55,6 +55,8 @@ impl Launcher {
     /// Called after the keeper was forked.
     pub(crate) fn new(mut setting: RunSetup, keeper: Pid) -> Launcher {
         let spare = setting.spare.take().map(|(take, _)| take);
+        // The broker ends when the supervisor does.
+        setting.broker = None;
         Launcher {
             spare,
             setting,

@@ -12,6 +12,7 @@
 //! Absent: the meaning of records, and everything about graphs and stores.
 
 mod background;
+mod broker;
 pub mod clock;
 mod clock_tick;
 mod committer;

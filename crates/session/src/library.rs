@@ -4,7 +4,7 @@
 //! under another name and renamed, so that many recordings may start at once.
 
 use crate::Error;
-use backstory_abi::{PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
+use backstory_abi::{CLIENT_NAME, PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
 use flate2::read::GzDecoder;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -174,6 +174,7 @@ impl RecorderForm {
         };
         file(&itself(home), self.library.length())
             && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
+            && file(&home.join(CLIENT_NAME), backstory_recorder::CLIENT.len())
             && links().all(leads)
     }
 
@@ -212,6 +213,7 @@ impl RecorderForm {
             .create(new.join(PRELOAD_WIDE))?;
         write(&wide, &self.library.bytes()?)?;
         write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
+        write(&new.join(CLIENT_NAME), backstory_recorder::CLIENT)?;
         links().try_for_each(|(place, target)| link(new, place, &target))
     }
 }
@@ -237,19 +239,14 @@ fn plain_lib_is_narrow() -> bool {
 }
 
 /// Names the content. Computed at compile time: at run time it would add 25 µs to every recording.
-const DIGEST: u64 = digest(
-    digest(0xcbf2_9ce4_8422_2325, backstory_recorder::LIBRARY),
-    backstory_recorder::TWIN32,
-);
+const DIGEST: u64 = digest(BESIDE, backstory_recorder::LIBRARY);
+const DEEP_DIGEST: u64 = digest(BESIDE, backstory_recorder::DEEP_LIBRARY);
+const FUNCTIONS_DIGEST: u64 = digest(BESIDE, backstory_recorder::FUNCTIONS_LIBRARY);
 
-const DEEP_DIGEST: u64 = digest(
-    digest(0xcbf2_9ce4_8422_2325, backstory_recorder::DEEP_LIBRARY),
-    backstory_recorder::TWIN32,
-);
-
-const FUNCTIONS_DIGEST: u64 = digest(
-    digest(0xcbf2_9ce4_8422_2325, backstory_recorder::FUNCTIONS_LIBRARY),
-    backstory_recorder::TWIN32,
+/// Names the files beside the library.
+const BESIDE: u64 = digest(
+    digest(0xcbf2_9ce4_8422_2325, backstory_recorder::TWIN32),
+    backstory_recorder::CLIENT,
 );
 
 /// Not cryptographic, because the directory is private.

@@ -67,6 +67,9 @@ pub struct Options {
     /// The command is a shell each of whose command lines is a run of its own. `None` for every
     /// other command.
     pub lines: Option<LineOptions>,
+    /// Set-user-id programs of an ordinary user keep their privilege, and run outside of the
+    /// recording.
+    pub broker: bool,
 }
 
 impl Options {
@@ -98,6 +101,7 @@ impl Options {
             ssh_connection: None,
             variables: Vec::new(),
             lines: None,
+            broker: false,
         }
     }
 }

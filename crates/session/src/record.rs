@@ -1,6 +1,7 @@
 //! `record`: prepares everything in the launcher, forks the other processes, and returns the
 //! result.
 
+use crate::broker::{self, BrokerLink};
 use crate::control::Control;
 use crate::deep_sink::DeepPlan;
 use crate::drain::privileges::Privileges;
@@ -121,7 +122,11 @@ fn flags(options: &Options) -> u32 {
         Some(OutputsMode::Full) => abi::ARENA_FULL,
         Some(OutputsMode::Digest) | None => 0,
     };
-    guard | suppress | keep | ordered | full
+    let broker = match broker::is_wanted(options) {
+        true => abi::ARENA_BROKER,
+        false => 0,
+    };
+    guard | suppress | keep | ordered | full | broker
 }
 
 fn set(
@@ -207,12 +212,16 @@ fn set(
         job,
         shared: shared.map(Arc::new),
         spare,
+        broker: None,
     })
 }
 
 /// Forks the other processes and waits for the command. Restores the caller's signal mask.
-fn play(setting: RunSetup) -> Result<CommandEnd, Error> {
+fn play(mut setting: RunSetup) -> Result<CommandEnd, Error> {
     sys::become_subreaper();
+    if broker::is_wanted(&setting.job.options) {
+        setting.broker = BrokerLink::fork();
+    }
     let mask = setting.job.inherited_state.mask;
     let after = setting.job.options.after.clone();
     let keeper = match sys::fork() {

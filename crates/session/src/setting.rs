@@ -1,6 +1,7 @@
 //! The state that the launcher prepares before it forks. Launcher, keeper and supervisor each have
 //! a copy.
 
+use crate::broker::BrokerLink;
 use crate::control::{Control, STARTED};
 use crate::deep_sink::DeepPlan;
 use crate::drain::Drainer;
@@ -35,6 +36,8 @@ pub(crate) struct RunSetup {
     /// A socket pair that holds a copy of the guard's listener in case both keeper and supervisor
     /// die. The supervisor sends the copy; the launcher receives it.
     pub spare: Option<(OwnedFd, OwnedFd)>,
+    /// The supervisor's connection to the broker of set-user-id programs.
+    pub broker: Option<BrokerLink>,
 }
 
 /// The means of watching the run.

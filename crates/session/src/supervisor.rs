@@ -4,8 +4,9 @@
 //! Invariant: from the moment the command runs, the supervisor holds nothing that the command could
 //! need: no inherited descriptor, no terminal, no directory.
 
+use crate::broker::BrokerLink;
 use crate::control::Control;
-use crate::guarding::{self, GuardSession, RecorderPaths};
+use crate::guarding::{self, GuardSession, RecorderPaths, ShellServices};
 use crate::launch::Launch;
 use crate::lines::mark::MarkQueue;
 use crate::setting::{CommandSetup, RunSetup};
@@ -39,6 +40,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
         mut job,
         shared,
         spare,
+        broker,
     } = setting;
     let control = tools.control;
     let after = std::mem::take(&mut job.options.after);
@@ -60,6 +62,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
                 stock: &stock,
                 watch: &mut watch,
                 marks,
+                broker,
             };
             match guarded {
                 Some(shared) => start.guarded(launch, shared, arena.as_bytes(), to_keeper),
@@ -99,6 +102,7 @@ struct Start<'a> {
     watch: &'a mut CommandWatch,
     /// The queue for the marks of a shell.
     marks: Option<Arc<MarkQueue>>,
+    broker: Option<BrokerLink>,
 }
 
 /// A descriptor that signals the start of the command, if it is still to come; and whether no other
@@ -157,7 +161,10 @@ impl Start<'_> {
                     listener,
                     shared,
                     (options, &self.job.inherited),
-                    self.marks.map(|queue| (queue, self.control)),
+                    ShellServices {
+                        marks: self.marks.map(|queue| (queue, self.control)),
+                        broker: self.broker,
+                    },
                     ways,
                     (self.stock, self.watch.drainer()),
                     to_keeper,

@@ -13,6 +13,30 @@ pub fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
+/// Closes all descriptors of this process from 3 on, but for one. They have no owner any more.
+///
+/// # Errors
+/// The kernel is too old.
+pub fn close_all_but(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let fd = fd.as_raw_fd() as u32;
+    for (first, last) in [(3, fd.saturating_sub(1)), (fd.max(2) + 1, u32::MAX)] {
+        if first <= last {
+            // SAFETY: for a forked copy of a process, which uses nothing that it has closed.
+            check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a descriptor a copy of another one, which an executed program inherits.
+///
+/// # Errors
+/// The number is beyond the limit.
+pub fn copy_descriptor(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
+    // SAFETY: for a process that is about to execute, and uses no descriptor that this replaces.
+    check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
+}
+
 /// Opens `/dev/null` as these standard descriptors.
 pub fn nullify(fds: &[RawFd]) {
     // SAFETY: plain descriptors and a constant string.

@@ -31,6 +31,22 @@ pub fn set_mask(mask: &SignalSet) -> SignalSet {
     old
 }
 
+/// Blocks exactly these signals, as bits. The lowest bit is signal 1. May be called between a fork
+/// and an exec.
+pub fn set_blocked(signals: u64) {
+    let none = null_mut::<u64>();
+    // SAFETY: the kernel reads a set of 8 bytes.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const signals,
+            none,
+            8,
+        )
+    };
+}
+
 /// A descriptor from which blocked signals can be read. It does not block.
 pub fn signal_fd() -> io::Result<OwnedFd> {
     let set = all_signals();

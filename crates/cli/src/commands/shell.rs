@@ -74,6 +74,7 @@ fn begin(
             new_id: random_run_id,
             policy: policy.of_lines(start.paused_file()),
         }),
+        broker: true,
         ..recording_options::of_command(&home, id)
     };
     Ok((start, options))

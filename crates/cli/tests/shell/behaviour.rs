@@ -3,16 +3,31 @@
 use super::terminal::Terminal;
 use backstory_testkit::need::needs;
 use backstory_testkit::stage::Stage;
+use std::path::Path;
 
 /// Presses the same keys in a bare and in a recorded shell, and compares the screens. `startup` is
 /// in the user's start-up files.
 fn same_screens(shell: &str, startup: &str, keys: impl Fn(&Terminal)) {
+    same_screens_with(shell, startup, |_| true, keys);
+}
+
+/// The same in directories that `prepare` has filled. It returns false if it cannot.
+pub(super) fn same_screens_with(
+    shell: &str,
+    startup: &str,
+    prepare: impl Fn(&Path) -> bool,
+    keys: impl Fn(&Terminal),
+) {
     if !needs("a shell that behaves as a bare one", &["tmux", shell]) {
         return;
     }
     let screens = [false, true].map(|recorded| {
         let stage = Stage::new(env!("CARGO_BIN_EXE_backstory")).unwrap();
         let directory = stage.directory("work").unwrap();
+        std::fs::write(directory.join("input.txt"), "hello\n").unwrap();
+        if !prepare(&directory) {
+            return String::new();
+        }
         let line = match recorded {
             true => format!("{}/bin/backstory shell -- {shell}", stage.path().display()),
             false => shell.to_owned(),

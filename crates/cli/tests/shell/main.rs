@@ -9,6 +9,7 @@ mod ends;
 mod lines;
 mod login;
 mod policy;
+mod privileged;
 mod remote;
 mod terminal;
 

@@ -23,6 +23,8 @@ pub struct FilterSpec {
     pub lookups: bool,
     /// `io_uring_setup` fails with `ENOSYS`.
     pub refuse_io_uring: bool,
+    /// Calls that restrict their caller without a trace are notified.
+    pub restrictions: bool,
     /// The calls that wait until the log is durable are notified too, also from the gate.
     pub durability: DurabilityMode,
 }
@@ -197,9 +199,11 @@ fn action(spec: &FilterSpec, abi: Abi, name: &str, guard: &GuardAction) -> Filte
             arg: 0,
             values: MAGIC,
         }),
-        GuardAction::Lookup(_) | GuardAction::Free(_) | GuardAction::Never(_) => {
-            FilterAction::Allow
-        }
+        GuardAction::Restrict(when) if spec.restrictions => FilterAction::Notify(*when),
+        GuardAction::Lookup(_)
+        | GuardAction::Restrict(_)
+        | GuardAction::Free(_)
+        | GuardAction::Never(_) => FilterAction::Allow,
     }
 }
 

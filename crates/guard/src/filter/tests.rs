@@ -8,6 +8,7 @@ const SPEC: FilterSpec = FilterSpec {
     gate: Some(GATE),
     strict: false,
     lookups: false,
+    restrictions: false,
     refuse_io_uring: false,
     durability: DurabilityMode::After,
 };
@@ -104,6 +105,10 @@ fn the_whole_table_is_filtered_as_its_rows_say() {
             strict: true,
             ..SPEC
         },
+        FilterSpec {
+            restrictions: true,
+            ..SPEC
+        },
     ] {
         let filter = Filter::build(&spec);
         for abi in [Abi::X64, Abi::X32, Abi::I386] {
@@ -129,6 +134,9 @@ fn the_whole_table_is_filtered_as_its_rows_say() {
                         }
                         Some(GuardAction::View(when, _)) => *when == When::Always,
                         Some(GuardAction::Lookup(_)) => spec.lookups && !through,
+                        Some(GuardAction::Restrict(when)) => {
+                            spec.restrictions && *when == When::Always
+                        }
                         _ => false,
                     };
                     assert_eq!(verdict == NOTIFY, notified, "{abi:?} {nr} at {ip:x}");
@@ -141,6 +149,28 @@ fn the_whole_table_is_filtered_as_its_rows_say() {
             }
         }
     }
+}
+
+#[test]
+fn a_process_that_restricts_itself_is_notified_by_every_entry_if_there_is_a_broker() {
+    let broker = FilterSpec {
+        restrictions: true,
+        ..SPEC
+    };
+    for (arch, prctl, landlock) in [(ARCH_X86_64, 157, 446), (ARCH_I386, 172, 446)] {
+        for ip in [1, GATE] {
+            assert_eq!(verdict(broker, prctl, arch, ip, 38), NOTIFY);
+            assert_eq!(verdict(broker, prctl, arch, ip, 15), ALLOW, "a name");
+            assert_eq!(verdict(broker, landlock, arch, ip, 0), NOTIFY);
+            assert_eq!(verdict(SPEC, prctl, arch, ip, 38), ALLOW);
+            assert_eq!(verdict(SPEC, landlock, arch, ip, 0), ALLOW);
+        }
+    }
+    assert_eq!(
+        verdict(broker, 157 | X32_BIT, ARCH_X86_64, 1, 38),
+        NOTIFY,
+        "x32"
+    );
 }
 
 #[test]

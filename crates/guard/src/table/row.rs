@@ -48,6 +48,9 @@ pub enum GuardAction {
     Lookup(CallShape),
     /// `getpriority` with the magic argument, wherever it comes from.
     Magic,
+    /// The call may restrict its caller without a trace, and has no effect on provenance.
+    /// Notified wherever it comes from, if a broker exists (`Hooks::restricts_itself`).
+    Restrict(When),
     /// The call has no effect on provenance, for this reason.
     Free(&'static str),
     /// The call has an effect but is never watched, for this reason.
@@ -89,7 +92,10 @@ impl GuardAction {
             GuardAction::Flow(_, shape)
             | GuardAction::View(_, shape)
             | GuardAction::Lookup(shape) => Some(*shape),
-            GuardAction::Magic | GuardAction::Free(_) | GuardAction::Never(_) => None,
+            GuardAction::Magic
+            | GuardAction::Restrict(_)
+            | GuardAction::Free(_)
+            | GuardAction::Never(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! what the guard does. A test compares names and numbers with the headers of the machine that it
 //! runs on, and fails for a call without a row.
 
-use super::row::GuardAction::{Flow, Free, Lookup, Magic, Never, View};
+use super::row::GuardAction::{Flow, Free, Lookup, Magic, Never, Restrict, View};
 use super::row::When::{Always, Any, OneOf, Without};
 use super::row::{NEW_NAMESPACE, TableRow, row};
 use super::shape::CallShape::{
@@ -49,6 +49,9 @@ const MQ: &str = "message queues are marked when they are opened";
 
 /// `SECCOMP_FILTER_FLAG_NEW_LISTENER`
 const NEW_LISTENER: u32 = 1 << 3;
+
+/// `PR_SET_NO_NEW_PRIVS`
+const NO_NEW_PRIVS: &[u32] = &[38];
 
 /// `FAN_REPORT_FID`, `FAN_REPORT_DIR_FID`: the events of such a group come without descriptors.
 const NAMES_BY_HANDLE: u32 = 0x600;
@@ -230,7 +233,7 @@ pub const ROWS: &[TableRow] = &[
     row("modify_ldt", 154, 123, ___, Free(MEMORY)),
     row("pivot_root", 155, 217, REC, View(Always, Pivot { new: 0, old: 1 })),
     row("_sysctl", 156, 149, ___, Free(ASKS)),
-    row("prctl", 157, 172, ___, Free(CREDENTIALS)),
+    row("prctl", 157, 172, ___, Restrict(OneOf { arg: 0, values: NO_NEW_PRIVS })),
     row("arch_prctl", 158, 384, ___, Free(CREDENTIALS)),
     row("adjtimex", 159, 124, ___, Free(SETTINGS)),
     row("setrlimit", 160, 75, ___, Free(SETTINGS)),
@@ -432,7 +435,7 @@ pub const ROWS: &[TableRow] = &[
     row("quotactl_fd", 443, 443, ___, Free(SETTINGS)),
     row("landlock_create_ruleset", 444, 444, ___, Free(CREDENTIALS)),
     row("landlock_add_rule", 445, 445, ___, Free(CREDENTIALS)),
-    row("landlock_restrict_self", 446, 446, ___, Free(CREDENTIALS)),
+    row("landlock_restrict_self", 446, 446, ___, Restrict(Always)),
     row("memfd_secret", 447, 447, ___, Never(CHANNEL)),
     row("process_mrelease", 448, 448, ___, Free(MEMORY)),
     row("futex_waitv", 449, 449, ___, Free(WAITING)),

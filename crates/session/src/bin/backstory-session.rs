@@ -3,7 +3,7 @@
 //! ```text
 //! backstory-session DIR ID [--guard on|off|strict] [--lookups library|all]
 //!     [--contents off|lazy|all] [--durability after|ordered|sync] [--detach-after SECONDS] [--after COMMAND]
-//!     [--library DIR] -- CMD ARGS...
+//!     [--library DIR] [--broker] -- CMD ARGS...
 //! ```
 //!
 //! Leaves the log `DIR/ID.log`, the recorder's library in `DIR/lib`, and the result of `record` as
@@ -27,6 +27,7 @@ fn options() -> Option<Options> {
     let mut options = Options::new(id, part, log, dir.join("lib"));
     while let Some(word) = words.next() {
         match word.to_str()? {
+            "--broker" => options.broker = true,
             "--guard" => options.guard = words.next()?.to_str()?.parse().ok()?,
             "--lookups" => options.lookups = words.next()?.to_str()?.parse().ok()?,
             "--durability" => options.durability = words.next()?.to_str()?.parse().ok()?,

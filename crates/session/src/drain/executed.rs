@@ -16,16 +16,8 @@ pub(super) enum ProgramEvent<'a> {
     Directory(&'a [u8]),
     /// A change of the owner's root.
     Root,
-}
-
-/// Calls `program` with the path of each execution in a chunk that is not known to have failed, as
-/// given.
-pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
-    each(chunk, |told| {
-        if let ProgramEvent::Program(path) | ProgramEvent::Spawned(_, path) = told {
-            program(path);
-        }
-    });
+    /// The broker executes the next program, with this path, outside of the recording.
+    Outside(&'a [u8]),
 }
 
 /// Calls `told` with each event of that kind, in order.
@@ -38,7 +30,10 @@ pub(super) fn each(chunk: &[u8], mut told: impl FnMut(ProgramEvent<'_>)) {
         at = found + usize::from(record.size);
         // A successful `execve` never completes its record, because its program is gone.
         let failed = record.state == abi::DONE && record.result < 0;
-        let wanted = matches!(record.op, op::EXEC | op::CHDIR | op::CHROOT | op::PIVOT) && !failed;
+        let wanted = matches!(
+            record.op,
+            op::EXEC | op::CHDIR | op::CHROOT | op::PIVOT | op::OPAQUE
+        ) && !failed;
         let Some(raw) = wanted.then(|| RawRecord::parse(view.from(found))).flatten() else {
             continue;
         };
@@ -49,6 +44,10 @@ pub(super) fn each(chunk: &[u8], mut told: impl FnMut(ProgramEvent<'_>)) {
                 ProgramEvent::Spawned(record.result.max(0) as u32, raw.strings()[0])
             }
             op::EXEC => ProgramEvent::Program(raw.strings()[0]),
+            op::OPAQUE => match raw.strings()[0].strip_prefix(abi::OPAQUE_OUTSIDE.as_bytes()) {
+                Some(path) => ProgramEvent::Outside(path),
+                None => continue,
+            },
             op::CHDIR => ProgramEvent::Directory(raw.strings()[1]),
             _ => ProgramEvent::Root,
         });

@@ -5,7 +5,7 @@
 //! the run names it. Program files are examined when executions reach the log, never while the
 //! program waits, and each path only once.
 
-use super::executed::each_program;
+use super::executed::{ProgramEvent, each};
 use backstory_eventlog::Reason;
 use backstory_files::regular;
 use backstory_vocabulary::GuardMode;
@@ -28,6 +28,7 @@ const TOLD: usize = 10;
 pub(crate) struct Privileges {
     /// True if privileges are lost in this run.
     lost: bool,
+    /// Programs that were examined, or that the broker executed with their privilege.
     seen: HashSet<Box<[u8]>>,
     told: Vec<String>,
 }
@@ -50,7 +51,12 @@ impl Privileges {
         if !self.lost {
             return;
         }
-        each_program(chunk, |path| self.program(path));
+        each(chunk, |event| match event {
+            // Its execution follows, perhaps behind chunks of other processes.
+            ProgramEvent::Outside(path) => drop(self.seen.insert(path.into())),
+            ProgramEvent::Program(path) | ProgramEvent::Spawned(_, path) => self.program(path),
+            ProgramEvent::Directory(_) | ProgramEvent::Root => {}
+        });
     }
 
     /// Examines a program. A relative path is skipped: its directory is unknown, and such programs
@@ -77,7 +83,7 @@ impl Privileges {
 }
 
 /// The privilege that executing a file would have given to this process, if any.
-fn privilege(file: &Path) -> Option<&'static str> {
+pub(crate) fn privilege(file: &Path) -> Option<&'static str> {
     let stat = stat(file).ok()?;
     let mode = stat.st_mode;
     let set_user = mode & 0o4000 != 0 && stat.st_uid != geteuid().as_raw();

@@ -91,7 +91,7 @@ impl Unwatched {
                     places.push(now);
                 }
             }
-            ProgramEvent::Directory(_) | ProgramEvent::Root => {}
+            ProgramEvent::Directory(_) | ProgramEvent::Root | ProgramEvent::Outside(_) => {}
             ProgramEvent::Program(_) | ProgramEvent::Spawned(..) if self.elsewhere.is(pid) => {}
             ProgramEvent::Program(path) | ProgramEvent::Spawned(_, path)
                 if path.starts_with(b"/") =>

@@ -46,7 +46,7 @@ impl Calls {
     }
 }
 
-/// Prints the places. Exits with 1 if there is none.
+/// Prints the places. Exits with 1 if nothing was found.
 pub fn run(args: WhenArgs, store: Option<&Path>) -> Outcome {
     let wanted = wanted(&args)?;
     ending::watch(Workers::Killed);

@@ -1,0 +1,281 @@
+//! The parent of one program that the broker executes: it starts the program, and represents the
+//! client to it.
+//!
+//! Invariants:
+//!
+//! - It is in the process group of the client. So it knows which signals a process sent to the
+//!   whole group, the program included, and which to the client alone.
+//! - If the program cannot be started as the client would have, it is not started. The client then
+//!   executes it itself.
+
+use super::program::{Program, ProgramFiles};
+use super::{receive, send};
+use backstory_abi::{
+    BROKER_DESCRIPTORS, BROKER_ENDED, BROKER_FAILED, BROKER_HELLO, BROKER_READY, BROKER_SIGNAL,
+    BROKER_STARTED, BROKER_STOPPED, BROKER_WANTED, BrokerMessage,
+};
+use backstory_sys::{self as sys, Pid, process_tree as tree};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, getpgid, pidfd_send_signal, setpgid};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+/// Time within which a signal to the whole group reaches all its members.
+const GROUP_SIGNAL: Duration = Duration::from_millis(3);
+/// Time after which a signal to the whole group is no copy of one that the client got.
+const GROUP_SIGNAL_ENDS: Duration = Duration::from_millis(100);
+/// More descriptors than the client passes.
+const DESCRIPTORS: usize = 32_768;
+
+/// The client of one program.
+struct Client {
+    connection: OwnedFd,
+    process: OwnedFd,
+    pid: u32,
+}
+
+/// The client's messages before the start.
+struct Beginning {
+    descriptors: ProgramFiles,
+    /// Its former signal mask.
+    mask: u64,
+    /// Signals that it got before this process was in its group, as bits.
+    early: u64,
+}
+
+/// Serves the client with this process id, which has sent a connection. Returns at the end of the
+/// program.
+pub(super) fn run(connection: OwnedFd, process: OwnedFd, pid: u32) {
+    sys::set_disposition(libc::SIGCHLD, libc::SIG_DFL);
+    sys::raise_limit(libc::RLIMIT_NOFILE);
+    let client = Client {
+        connection,
+        process,
+        pid,
+    };
+    let Ok(signals) = sys::signal_fd() else {
+        return;
+    };
+    match client.start(&signals) {
+        Ok(program) => Running::new(client, program, signals).watch(),
+        Err(_) => client.tell(BROKER_FAILED, 0, 0),
+    }
+}
+
+impl Client {
+    fn tell(&self, kind: u32, value: i32, word: u64) {
+        let message = BrokerMessage { kind, value, word };
+        // The client may have been killed.
+        let _ = send(self.connection.as_fd(), &message.to_bytes(), &[]);
+    }
+
+    /// Waits for a message. `None` at the end of the connection.
+    fn hear(&self) -> Option<(BrokerMessage, Vec<OwnedFd>)> {
+        let mut bytes = [0; BrokerMessage::SIZE];
+        let (size, passed) = receive(self.connection.as_fd(), &mut bytes).ok()?;
+        Some((BrokerMessage::from_bytes(bytes.get(..size)?)?, passed))
+    }
+
+    fn expect(&self, kind: u32) -> io::Result<(BrokerMessage, Vec<OwnedFd>)> {
+        let heard = self.hear().filter(|(message, _)| message.kind == kind);
+        heard.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// True if all that was read in `/proc` is the client's: it has lived until now.
+    fn lives(&self) -> bool {
+        let mut fds = [PollFd::new(&self.process, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ended| ended == 0)
+    }
+
+    /// Starts the program. The signals that it should have got until then are sent to it.
+    fn start(&self, signals: &OwnedFd) -> io::Result<Pid> {
+        self.join_group()?;
+        let beginning = self.receive_beginning()?;
+        let program = Program::of_client(self.pid, beginning.mask)?;
+        if !self.lives() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let mut early = beginning.early;
+        while let Some(info) = sys::read_signal(signals.as_fd()) {
+            early |= 1u64.checked_shl(info.ssi_signo - 1).unwrap_or(0);
+        }
+        let pid = program.start(beginning.descriptors)?;
+        self.tell(BROKER_STARTED, 0, std::process::id().into());
+        let own = 1 << (libc::SIGCHLD - 1) | 1 << (libc::SIGCONT - 1);
+        let early = early & !own;
+        for signal in (1..=64).filter(|signal| early & 1 << (signal - 1) != 0) {
+            let _ = sys::kill(pid, signal);
+        }
+        Ok(pid)
+    }
+
+    /// Joins the process group of the client. Its child, the program, begins there.
+    fn join_group(&self) -> io::Result<()> {
+        let client = rustix::process::Pid::from_raw(self.pid as i32);
+        let group = getpgid(client)?;
+        Ok(setpgid(None, Some(group))?)
+    }
+
+    /// Requests and receives the descriptors of the client.
+    fn receive_beginning(&self) -> io::Result<Beginning> {
+        let (hello, _) = self.expect(BROKER_HELLO)?;
+        let numbers = self.descriptors(hello.value)?;
+        self.request(&numbers)?;
+        let mut files = Vec::with_capacity(numbers.len());
+        while files.len() < numbers.len() {
+            files.extend(self.expect(BROKER_DESCRIPTORS)?.1);
+        }
+        let (ready, _) = self.expect(BROKER_READY)?;
+        Ok(Beginning {
+            descriptors: numbers.into_iter().zip(files).collect(),
+            mask: hello.word,
+            early: ready.word,
+        })
+    }
+
+    /// The numbers of its open descriptors, but for its socket.
+    fn descriptors(&self, socket: RawFd) -> io::Result<Vec<RawFd>> {
+        let mut numbers = Vec::new();
+        for entry in std::fs::read_dir(format!("/proc/{}/fd", self.pid))? {
+            let name = entry?.file_name();
+            let number: Option<RawFd> = name.to_str().and_then(|name| name.parse().ok());
+            numbers.extend(number.filter(|number| *number != socket));
+        }
+        match numbers.len() {
+            0..=DESCRIPTORS => Ok(numbers),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn request(&self, numbers: &[RawFd]) -> io::Result<()> {
+        let head = BrokerMessage {
+            kind: BROKER_WANTED,
+            value: numbers.len() as i32,
+            word: 0,
+        };
+        let mut message = head.to_bytes().to_vec();
+        message.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
+        send(self.connection.as_fd(), &message, &[])
+    }
+}
+
+/// A program that runs.
+struct Running {
+    /// `None` after the client was killed.
+    client: Option<Client>,
+    program: Pid,
+    signals: OwnedFd,
+    /// The last time that a process sent each signal to the whole group.
+    to_group: [Option<Instant>; 65],
+}
+
+impl Running {
+    fn new(client: Client, program: Pid, signals: OwnedFd) -> Running {
+        Running {
+            client: Some(client),
+            program,
+            signals,
+            to_group: [None; 65],
+        }
+    }
+
+    /// Watches the program until it ends.
+    fn watch(mut self) {
+        while !self.look_at_program() {
+            let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            let connection = self.client.as_ref().map(|client| &client.connection);
+            fds.extend(connection.map(|fd| PollFd::new(fd, PollFlags::IN)));
+            if poll(&mut fds, None).is_err() {
+                continue;
+            }
+            let news = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+            self.count_signals();
+            if news {
+                self.hear();
+            }
+        }
+    }
+
+    /// Reports a change of the program. True if it has ended.
+    fn look_at_program(&self) -> bool {
+        let changes = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED;
+        while let Ok(Some(change)) = sys::child_change(Some(self.program), changes) {
+            match change.code {
+                libc::CLD_STOPPED => self.stopped(change.status),
+                libc::CLD_CONTINUED => self.continued(),
+                _ => {
+                    self.tell(BROKER_ENDED, change.wait_status());
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn tell(&self, kind: u32, value: i32) {
+        if let Some(client) = &self.client {
+            client.tell(kind, value, 0);
+        }
+    }
+
+    /// Lets the client stop, too, unless the program goes on at once. A signal to the whole group
+    /// does not reach all its members at the same time.
+    fn stopped(&self, signal: i32) {
+        std::thread::sleep(GROUP_SIGNAL);
+        if tree::stopped(self.program) {
+            self.tell(BROKER_STOPPED, signal);
+        }
+    }
+
+    /// Lets the client go on. It may have stopped after the signal to the whole group.
+    fn continued(&self) {
+        if let Some(client) = &self.client {
+            let _ = pidfd_send_signal(&client.process, Signal::CONT);
+        }
+    }
+
+    fn count_signals(&mut self) {
+        while let Some(info) = sys::read_signal(self.signals.as_fd()) {
+            if let Some(last) = self.to_group.get_mut(info.ssi_signo as usize)
+                && sys::sent_by_process(&info)
+            {
+                *last = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Takes a message of the client.
+    fn hear(&mut self) {
+        match self.client.as_ref().and_then(Client::hear) {
+            Some((message, _)) if message.kind == BROKER_SIGNAL => self.pass_on(&message),
+            Some(_) => {}
+            None => self.client = None,
+        }
+    }
+
+    /// Passes on a signal that the client got alone.
+    fn pass_on(&mut self, message: &BrokerMessage) {
+        let signal = message.value;
+        let sent_by_process = message.word != 0;
+        let copied = sent_by_process
+            && (self.is_copy(signal) || {
+                std::thread::sleep(GROUP_SIGNAL);
+                self.count_signals();
+                self.is_copy(signal)
+            });
+        if !copied {
+            // The program may have another user, as when the client's sender had sent it natively.
+            let _ = sys::kill(self.program, signal);
+        }
+    }
+
+    /// True if this process has just got the same signal as a member of the group.
+    fn is_copy(&mut self, signal: i32) -> bool {
+        let last = self
+            .to_group
+            .get_mut(signal as usize)
+            .and_then(Option::take);
+        last.is_some_and(|at| at.elapsed() < GROUP_SIGNAL_ENDS)
+    }
+}

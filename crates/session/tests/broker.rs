@@ -1,0 +1,125 @@
+//! The broker executes set-user-id programs of an ordinary user with their privilege, as the user's
+//! shell would have. It gives a restricted caller nothing.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::user::User;
+use harness::Run;
+use rustix::process::geteuid;
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// A run of an ordinary user in a directory with the test program: `gain` has a set-user-id bit of
+/// root, `plain` has none. `None` if there is no root to make it.
+fn run() -> Option<Run> {
+    if !geteuid().is_root() {
+        skipped("the broker", "needs root to make a set-user-id program");
+        return None;
+    }
+    if !needs("the broker", &["cc", "setpriv", "unshare"]) {
+        return None;
+    }
+    let run = Run::new(&["--broker"]);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/gain.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-D_GNU_SOURCE", "-O1", "-o"]);
+    assert!(
+        cc.arg(run.path("gain"))
+            .arg(source)
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::fs::copy(run.path("gain"), run.path("plain")).unwrap();
+    let session = run.path("backstory-session");
+    std::fs::copy(env!("CARGO_BIN_EXE_backstory-session"), session).unwrap();
+    User::ordinary().owns(run.dir.path()).unwrap();
+    std::os::unix::fs::chown(run.path("gain"), Some(0), Some(0)).unwrap();
+    set_permissions(run.path("gain"), Permissions::from_mode(0o4755)).unwrap();
+    Some(run)
+}
+
+/// The output of a script of the ordinary user in a recording with a broker.
+fn printed(run: &Run, script: &str) -> String {
+    let mut command = Command::new(run.path("backstory-session"));
+    command.args(run.command(&["sh", "-c", script]).get_args());
+    command.current_dir(run.dir.path());
+    let output = User::ordinary()
+        .runs(&mut command)
+        .process_group(0)
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+const GAINED: &str = "root 1, caller is root 0, ./gain\n";
+const NOTHING: &str = "root 0, caller is root 0, ./gain\n";
+
+#[test]
+fn a_program_keeps_its_privilege_its_pipes_and_its_status() {
+    let Some(run) = run() else { return };
+    let script = "./gain ids; ./gain exit 7; echo $?; ./gain signal 15; echo $?
+        echo text | ./gain copy | cat; exec 5>five; ./gain write 5; cat five; cd /; umask 27
+        MINE=1 \"$OLDPWD/gain\" state | grep -v files";
+    let wanted = format!("{GAINED}7\n143\ntext\nwritten\ndirectory /\numask 27 nice 0");
+    let printed = printed(
+        &run,
+        &script.replace("| grep -v files", "| grep -v processors"),
+    );
+    assert!(printed.starts_with(&wanted), "{printed}");
+    for line in [
+        "MINE=1",
+        "LD_PRELOAD=(none)",
+        "BACKSTORY_ARENA=(none)",
+        "BACKSTORY_PROGRAM=(none)",
+    ] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+    let reasons = run.reasons();
+    assert!(
+        reasons[0].contains("./gain ran outside of the recording"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn a_signal_reaches_the_program_once_and_alone() {
+    let Some(run) = run() else { return };
+    let script = "./gain count 2 & sleep 0.5; kill -USR1 $!; sleep 0.3; kill -USR2 $!; wait";
+    assert_eq!(printed(&run, script), "signals 2\n");
+}
+
+#[test]
+fn a_restricted_caller_gains_nothing() {
+    let Some(run) = run() else { return };
+    for caller in [
+        "setpriv --no-new-privs",
+        "setpriv --no-new-privs sh -c '(./gain ids) & wait'",
+        "./plain restricted nnp",
+        "./plain restricted filter",
+        "./plain restricted landlock",
+        "./plain restricted undone",
+        "prlimit --rttime=1000000",
+        "setsid -w",
+        "unshare -U",
+    ] {
+        let script = format!("{caller} ./gain ids");
+        assert_eq!(printed(&run, &script), NOTHING, "{caller}");
+    }
+    assert_eq!(
+        printed(&run, "./plain restricted nothing ./gain ids"),
+        GAINED
+    );
+    assert_eq!(printed(&run, "unshare -r ./gain copy </etc/shadow"), "");
+}
+
+#[test]
+fn after_the_supervisors_death_programs_run_as_without_a_broker() {
+    let Some(run) = run() else { return };
+    let script = "./gain ids; kill -9 $PPID; sleep 0.5; ./gain ids";
+    assert_eq!(printed(&run, script), format!("{GAINED}{NOTHING}"));
+}
