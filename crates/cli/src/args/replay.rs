@@ -42,8 +42,8 @@ pub const WHEN: &str = "Examples:\n  \
     backstory when --to 127.0.0.1:5432       when did it write there?\n  \
     backstory when --to out.log 'ERROR'      when did it write this line?\n  \
     backstory when --hex 00ff0a --request 3\n\n\
-    The run must have been recorded with --deep. It runs again as `replay --deep` does\n\
-    it. Bytes of mapped files are not seen.\n\
+    The run must have been recorded with --deep. It runs as by `replay --deep`.\n\
+    Bytes of mapped files are not seen.\n\
     Exit status: 0 if a call was found, 1 if none was.";
 
 /// `when`
