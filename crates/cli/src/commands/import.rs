@@ -42,7 +42,7 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
     }
     let home = Home::locate(store).map_err(Failure::not_found)?;
     let (cwd, root) = (
-        absolute(args.cwd.as_deref())?,
+        recorded_directory(args.cwd.as_deref())?,
         absolute(args.root.as_deref())?,
     );
     let files = read(&args.files)?;
@@ -109,6 +109,14 @@ fn unknown_format(name: &str) -> Failure {
         "there is no import format {name:?}; the formats are: {}",
         known.join(", ")
     ))
+}
+
+/// The directory in which a command was recorded. That of another machine need not exist here.
+fn recorded_directory(path: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    match path.filter(|path| path.is_absolute() && !path.exists()) {
+        Some(path) => Ok(Some(path.to_owned())),
+        None => absolute(path),
+    }
 }
 
 fn absolute(path: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
