@@ -24,7 +24,6 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::index::Busy;
 use crate::json::{self, Value};
-use crate::log_follower::{self, LogFollower};
 use crate::parameter_file;
 use crate::recording_options;
 use crate::remote;
@@ -37,22 +36,15 @@ const WAIT_STEP: Duration = Duration::from_millis(5);
 
 /// Runs the command under recording and returns its exit status.
 pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
-    let (mut prepared, options) = prepare(args, store).map_err(Failure::of_record)?;
+    let (prepared, options) = prepare(args, store).map_err(Failure::of_record)?;
     if !prepared.said.is_empty() {
         let said = annotations::append(&prepared.home, &prepared.said);
         said.map_err(|error| Failure::from(error).of_record())?;
     }
-    let mut follower = prepared.follower.as_mut().and_then(LogFollower::start);
     let began = Instant::now();
-    let recorded = session::record(options);
+    let mut recorded =
+        session::record(options).map_err(|error| Failure::not_found(error).of_record())?;
     let took = began.elapsed();
-    if let (Err(_), Some(follower)) = (&recorded, &mut follower) {
-        follower.end();
-    }
-    let mut recorded = recorded.map_err(|error| Failure::not_found(error).of_record())?;
-    if let Some(follower) = follower.as_mut().filter(|_| !recorded.still_recording) {
-        follower.wait();
-    }
     // The next command may write them anew.
     let metrics = add_metrics(&prepared);
     // The exit status stays the command's.
@@ -109,8 +101,6 @@ struct Prepared {
     metrics: Vec<PathBuf>,
     /// Names that are secret, beside the usual.
     redact: Vec<String>,
-    /// Looks for attacks while the command runs.
-    follower: Option<LogFollower>,
 }
 
 fn prepare(
@@ -133,7 +123,6 @@ fn prepare(
         ));
     }
     let functions = functions(&args)?;
-    let (rules, chosen) = log_follower::rules(&args)?;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -162,11 +151,7 @@ fn prepare(
         true => under_engine(&home, &id, args.command)?,
         false => args.command,
     };
-    let follower = (!args.watch.is_empty())
-        .then(|| LogFollower::new(&home, &id, &rules, &chosen, &args.watch_report))
-        .transpose()?;
     let options = session::Options {
-        followed: follower.is_some(),
         variables,
         command,
         name: args.name.clone(),
@@ -195,7 +180,6 @@ fn prepare(
         said,
         metrics: metrics.map_err(Failure::misuse)?,
         redact,
-        follower,
     };
     Ok((prepared, options))
 }
