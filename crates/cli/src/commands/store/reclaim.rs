@@ -20,7 +20,7 @@ use backstory_store::{
 };
 use backstory_vocabulary::ContentsMode;
 
-use super::{keep_lock, open_contents, sealing};
+use super::{keep_lock, open_contents};
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::index;
@@ -65,10 +65,6 @@ pub fn reclaim(
     dry: bool,
 ) -> Result<Reclaimed, Failure> {
     let _lock = keep_lock(&current.home)?;
-    let sealed = match dry {
-        true => Vec::new(),
-        false => sealing::sealed_with(current, contents_too)?,
-    };
     let logs: u64 = runs.iter().map(|run| log_bytes(&current.home, run)).sum();
     let before = current.store.stats()?.bytes;
     if !dry {
@@ -118,7 +114,6 @@ pub fn reclaim(
         }
         None => Reclaimed::default(),
     };
-    sealing::seal_again(current, &sealed)?;
     given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
     Ok(given)
 }
@@ -189,7 +184,7 @@ pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
         annotations::append(&current.home, &[AnnotationRecord::Forgotten { forgotten }])?;
     }
     current.store.remove(run)?;
-    sealing::note_removal(&current.home, run)
+    Ok(())
 }
 
 /// Every version that these runs used, wrote or preserved.
