@@ -48,11 +48,11 @@ fn printed(run: &Run, script: &str) -> String {
     let mut command = Command::new(run.path("backstory-session"));
     command.args(run.command(&["sh", "-c", script]).get_args());
     command.current_dir(run.dir.path());
-    let output = User::ordinary()
-        .runs(&mut command)
-        .process_group(0)
-        .output()
-        .unwrap();
+    output(User::ordinary().runs(&mut command))
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.process_group(0).output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -91,6 +91,29 @@ fn a_signal_reaches_the_program_once_and_alone() {
     let Some(run) = run() else { return };
     let script = "./gain count 2 & sleep 0.5; kill -USR1 $!; sleep 0.3; kill -USR2 $!; wait";
     assert_eq!(printed(&run, script), "signals 2\n");
+}
+
+/// As in a container whose first process began no session: both ids are 0 there.
+#[test]
+fn a_session_and_a_process_group_of_another_pid_namespace_are_no_obstacle() {
+    let Some(run) = run() else { return };
+    let contain = ["-pf", "--mount-proc", "setpriv", "--clear-groups"];
+    let mut contained = Command::new("unshare");
+    contained.args(contain).arg("--reuid=65534").arg("true");
+    if !contained.status().unwrap().success() {
+        return skipped("the broker in a container", "no pid namespace can be made");
+    }
+    let User::Other { uid, gid } = User::ordinary() else {
+        return;
+    };
+    let mut contained = Command::new("unshare");
+    contained.args(contain);
+    contained.args([format!("--reuid={uid}"), format!("--regid={gid}")]);
+    contained.arg(run.path("backstory-session"));
+    let script = "./gain ids; cut -d' ' -f5,6 /proc/self/stat; ./gain exit 7; echo $?";
+    contained.args(run.command(&["sh", "-c", script]).get_args());
+    contained.current_dir(run.dir.path());
+    assert_eq!(output(&mut contained), format!("{GAINED}0 0\n7\n"));
 }
 
 #[test]

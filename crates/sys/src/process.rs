@@ -1,6 +1,7 @@
 //! The calling process: its identity, its name, its program.
 #![allow(unsafe_code)]
 
+use crate::call::check;
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::ptr::null;
@@ -50,6 +51,24 @@ pub fn own_pid() -> Pid {
 /// The id of the parent; `None` if the parent is in another pid namespace.
 pub fn parent() -> Option<Pid> {
     rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get())
+}
+
+/// The session of a process; 0 if the leader is in another pid namespace.
+///
+/// # Errors
+/// There is no such process.
+pub fn session_of(pid: Pid) -> io::Result<Pid> {
+    // SAFETY: no pointers. rustix fails an assertion if the id is 0.
+    check(unsafe { libc::getsid(pid) })
+}
+
+/// The process group of a process; 0 if the leader is in another pid namespace.
+///
+/// # Errors
+/// There is no such process.
+pub fn group_of(pid: Pid) -> io::Result<Pid> {
+    // SAFETY: no pointers. rustix fails an assertion if the id is 0.
+    check(unsafe { libc::getpgid(pid) })
 }
 
 /// The resources that the ended children of this process used, and their ended children.

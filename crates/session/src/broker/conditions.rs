@@ -148,10 +148,9 @@ fn same_root(broker: u32, caller: u32) -> bool {
 }
 
 fn same_session(broker: u32, caller: u32) -> bool {
-    let session = |pid: u32| {
-        let pid = rustix::process::Pid::from_raw(pid as i32)?;
-        rustix::process::getsid(Some(pid)).ok()
-    };
+    // In a container, both may be in the session of a process outside. A caller is a descendant of
+    // the launcher, as the broker is: it cannot have come from another session there.
+    let session = |pid: u32| sys::session_of(pid as sys::Pid).ok();
     session(broker).is_some_and(|broker| session(caller) == Some(broker))
 }
 

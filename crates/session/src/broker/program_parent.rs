@@ -16,7 +16,7 @@ use backstory_abi::{
 };
 use backstory_sys::{self as sys, Pid, process_tree as tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, getpgid, pidfd_send_signal, setpgid};
+use rustix::process::{Signal, pidfd_send_signal, setpgid};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -112,9 +112,16 @@ impl Client {
 
     /// Joins the process group of the client. Its child, the program, begins there.
     fn join_group(&self) -> io::Result<()> {
-        let client = rustix::process::Pid::from_raw(self.pid as i32);
-        let group = getpgid(client)?;
-        Ok(setpgid(None, Some(group))?)
+        let group = sys::group_of(self.pid as Pid)?;
+        // The leader may be outside of a container. No process can join its group, and this one
+        // is in it as long as no process before it left.
+        if group == sys::group_of(sys::own_pid())? {
+            return Ok(());
+        }
+        match rustix::process::Pid::from_raw(group) {
+            Some(group) => Ok(setpgid(None, Some(group))?),
+            None => Err(io::ErrorKind::PermissionDenied.into()),
+        }
     }
 
     /// Requests and receives the descriptors of the client.
