@@ -59,6 +59,18 @@ Value new_value(UInt n)
     return v;
 }
 
+Value of_two_lists(UShort op, UInt word, const Value *first, const Value *second)
+{
+    Value v = new_value(first->n);
+    begin_operation(op);
+    append(v.n);
+    append(v.at[0]);
+    append(word);
+    append_list(first->at, v.n);
+    append_list(second->at, v.n);
+    return v;
+}
+
 Value all_bytes(Slot slot, UInt n)
 {
     Value v = {.n = n};

@@ -52,15 +52,8 @@ static Value selected(IRExpr *condition, Value yes, Value no)
 {
     if (VG_(memcmp)(yes.at, no.at, yes.n * sizeof(Slot)) == 0)
         return yes;
-    Value v = new_value(yes.n);
     UInt word = request_word((WordRequest){.value = condition});
-    begin_operation(OP_SELECT);
-    append(v.n);
-    append(v.at[0]);
-    append(word);
-    append_list(yes.at, v.n);
-    append_list(no.at, v.n);
-    return v;
+    return of_two_lists(OP_SELECT, word, &yes, &no);
 }
 
 static Value expression(IRExpr *e, IRType type)

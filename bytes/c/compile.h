@@ -78,6 +78,8 @@ extern Compilation c;
 void begin_operation(UShort op);
 void append(UInt word);
 void append_list(const Slot *slots, UInt n);
+/* The value of an operation on a requested word and two lists of the same size. */
+Value of_two_lists(UShort op, UInt word, const Value *first, const Value *second);
 Slot new_slots(UInt n);
 /* A value of new slots, one behind the other: the first one's number stands for all. */
 Value new_value(UInt n);

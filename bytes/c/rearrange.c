@@ -79,16 +79,10 @@ static Value shift(IRExpr **args, UInt width, Int direction, Bool arithmetic)
 
 static Value permuted(IRExpr **args)
 {
-    Value table = value_of(args[0]), index = value_of(args[1]), v = new_value(table.n);
+    Value table = value_of(args[0]), index = value_of(args[1]);
     UInt word = request_word((WordRequest){.value = args[1], .half = 0});
     request_word((WordRequest){.value = args[1], .half = 1});
-    begin_operation(OP_PERMUTE);
-    append(v.n);
-    append(v.at[0]);
-    append(word);
-    append_list(table.at, v.n);
-    append_list(index.at, v.n);
-    return v;
+    return of_two_lists(OP_PERMUTE, word, &table, &index);
 }
 
 /* Operations that mix the lanes of their operands in a fixed order. */

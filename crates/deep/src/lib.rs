@@ -22,6 +22,7 @@ mod request_walk;
 pub mod requests;
 mod search;
 mod stream;
+mod stream_tail;
 pub mod writer;
 
 pub use call::{Call, Content, Section};
@@ -33,4 +34,5 @@ pub use merged::ProcessCalls;
 pub use request_walk::MOST_REQUESTS;
 pub use requests::{Part, Request, Role};
 pub use stream::ThreadCalls;
+pub use stream_tail::StreamTail;
 pub use writer::{Compression, DeepWriter};

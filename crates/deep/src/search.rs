@@ -10,6 +10,7 @@
 
 use crate::call::{Call, Content};
 use crate::log::{DeepLog, DeepProcess};
+use crate::stream_tail::StreamTail;
 use memchr::memmem::Finder;
 use std::collections::HashMap;
 
@@ -30,7 +31,7 @@ impl DeepLog {
     }
 
     fn process_has(&self, process: &DeepProcess, finder: &Finder<'_>) -> bool {
-        let mut streams: HashMap<(i32, bool), Vec<u8>> = HashMap::new();
+        let mut streams = HashMap::new();
         self.process_calls(process.epoch).any(|call| {
             let mut sections = call.sections.iter();
             sections.any(|section| finder.find(&section.bytes).is_some())
@@ -41,7 +42,7 @@ impl DeepLog {
 
 /// True if the text begins in an earlier call on the same descriptor, and ends in this one.
 fn continued_has(
-    streams: &mut HashMap<(i32, bool), Vec<u8>>,
+    streams: &mut HashMap<(i32, bool), StreamTail>,
     call: &Call,
     finder: &Finder<'_>,
 ) -> bool {
@@ -56,17 +57,7 @@ fn continued_has(
         let Some(Content::Bytes(bytes)) = content.filter(|_| call.fd >= 0) else {
             return false;
         };
-        let most = finder.needle().len() - 1;
-        let last = streams.entry((call.fd, leaves)).or_default();
-        last.extend_from_slice(&bytes[..bytes.len().min(most)]);
-        let found = finder.find(last).is_some();
-        if bytes.len() > most {
-            last.clear();
-            last.extend_from_slice(&bytes[bytes.len() - most..]);
-        } else {
-            let over = last.len().saturating_sub(most);
-            last.drain(..over);
-        }
-        found
+        let tail = streams.entry((call.fd, leaves)).or_default();
+        !tail.take(bytes, finder).is_empty()
     })
 }

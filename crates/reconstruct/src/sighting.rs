@@ -5,6 +5,7 @@
 //! as the text has, and [`MOST`] places.
 
 use crate::resource::ResourceId;
+use backstory_deep::StreamTail;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -82,10 +83,10 @@ pub struct Sighting {
 /// A stream: process, descriptor or resource, direction.
 type StreamKey = (usize, Result<ResourceId, i32>, Direction);
 
-/// The last bytes of a stream, fewer than the text has, and the position behind them.
+/// A stream as far as it was seen: its last bytes and the position behind them.
 #[derive(Debug, Default)]
-struct StreamTail {
-    bytes: Vec<u8>,
+struct SeenStream {
+    tail: StreamTail,
     end: Option<u64>,
 }
 
@@ -94,7 +95,7 @@ struct StreamTail {
 pub struct SightingSearch {
     finder: Option<Finder<'static>>,
     to: Option<String>,
-    tails: HashMap<StreamKey, StreamTail>,
+    streams: HashMap<StreamKey, SeenStream>,
 }
 
 impl SightingSearch {
@@ -104,7 +105,7 @@ impl SightingSearch {
         SightingSearch {
             finder: text.map(|text| Finder::new(text).into_owned()),
             to: wanted.to.clone(),
-            tails: HashMap::new(),
+            streams: HashMap::new(),
         }
     }
 
@@ -125,26 +126,14 @@ impl SightingSearch {
             moved.resource.ok_or(moved.fd),
             moved.direction,
         );
-        let most = finder.needle().len() - 1;
-        let stream = self.tails.entry(key).or_default();
-        let tail = &mut stream.bytes;
+        let stream = self.streams.entry(key).or_default();
         // The call is on another part of the file, or on another file.
         if stream.end != moved.position {
-            tail.clear();
+            stream.tail.clear();
         }
         stream.end = moved.position.map(|at| at + moved.bytes.len() as u64);
-        let before = tail.len();
-        tail.extend_from_slice(&moved.bytes[..moved.bytes.len().min(most)]);
-        let across = finder.find_iter(tail).map(|at| at as i64 - before as i64);
-        let mut found: Vec<i64> = across.filter(|at| *at < 0).collect();
+        let mut found = stream.tail.take(moved.bytes, finder);
         found.extend(finder.find_iter(moved.bytes).map(|at| at as i64));
-        if moved.bytes.len() > most {
-            tail.clear();
-            tail.extend_from_slice(&moved.bytes[moved.bytes.len() - most..]);
-        } else {
-            let over = tail.len().saturating_sub(most);
-            tail.drain(..over);
-        }
         found
     }
 

@@ -24,6 +24,8 @@ use std::sync::atomic::Ordering;
 
 /// Runs the keeper. Ends with the process, or with its copy as the supervisor.
 pub(crate) fn run(setting: RunSetup) {
+    #[cfg(panic = "unwind")]
+    end_at_panic();
     let control = setting.tools.control;
     control.keeper.store(sys::own_pid(), Ordering::Release);
     sys::become_subreaper();
@@ -44,6 +46,17 @@ pub(crate) fn run(setting: RunSetup) {
         }
         Err(_) => {}
     }
+}
+
+/// Ends the process if one of its threads panics, as a release build does. Recorded processes would
+/// wait for that thread for ever.
+#[cfg(panic = "unwind")]
+fn end_at_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
 }
 
 fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {

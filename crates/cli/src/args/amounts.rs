@@ -1,4 +1,6 @@
-//! Ages and sizes as users write them: `30d`, `20G`.
+//! Ages, sizes and ranges as users write them: `30d`, `20G`, `5-9`.
+
+use std::str::FromStr;
 
 /// Seconds, from a number and a unit.
 pub fn age(text: &str) -> Result<i64, String> {
@@ -33,6 +35,13 @@ pub fn size(text: &str) -> Result<u64, String> {
     bytes
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "give a number of bytes, perhaps with k, M, G or T, as in 20G".to_owned())
+}
+
+/// The first and the last number of a range, as in `100-120`; of `7` both are 7.
+pub fn range<N: FromStr + PartialOrd>(text: &str) -> Option<(N, N)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last).then_some((first, last))
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 use clap::Args;
 
+use super::amounts::range;
+
 /// Which bytes of the file `of` is asked about
 #[derive(Debug, Args)]
 pub struct ByteArgs {
     /// The input bytes that the bytes A to B came from, counted from 0 (also A alone). The run must
     /// have been recorded with --bytes, or refined: see `backstory refine`
-    #[arg(long, value_name = "A-B", group = "part", value_parser = range,
+    #[arg(long, value_name = "A-B", group = "part", value_parser = offsets,
           conflicts_with_all = ["dot", "tree", "commands", "why", "inputs", "packages", "table"])]
     pub bytes: Option<(u64, u64)>,
 
@@ -45,12 +47,8 @@ impl ByteArgs {
     }
 }
 
-fn range(text: &str) -> Result<(u64, u64), String> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    match (first.parse(), last.parse()) {
-        (Ok(first), Ok(last)) if first <= last => Ok((first, last)),
-        _ => Err("give two offsets, as in 100-120".to_owned()),
-    }
+fn offsets(text: &str) -> Result<(u64, u64), String> {
+    range(text).ok_or_else(|| "give two offsets, as in 100-120".to_owned())
 }
 
 fn cell(text: &str) -> Result<(usize, usize), String> {
@@ -85,10 +83,10 @@ mod tests {
 
     #[test]
     fn a_range_has_its_last_byte() {
-        assert_eq!(range("100-120"), Ok((100, 120)));
-        assert_eq!(range("7"), Ok((7, 7)));
+        assert_eq!(offsets("100-120"), Ok((100, 120)));
+        assert_eq!(offsets("7"), Ok((7, 7)));
         for bad in ["", "-", "5-4", "a-b", "1-"] {
-            assert!(range(bad).is_err(), "{bad:?}");
+            assert!(offsets(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -5,7 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::amounts::range;
 use super::scope::ScopeArgs;
+
+/// Attempts to reconstruct a request.
+const TRIES: u32 = 14;
+/// Seconds without a call and without work after which the programs are ended.
+const PATIENCE: u64 = 30;
 
 /// The text after the options in the help of `replay`.
 pub const REPLAY: &str = "Examples:\n  \
@@ -87,12 +93,12 @@ impl WhenArgs {
             request: request.map(|number| (number, number)).into_iter().collect(),
             from: None,
             to: None,
-            tries: 14,
+            tries: TRIES,
             with: None,
             binary: None,
             feed: Vec::new(),
             volatile: Vec::new(),
-            patience: 30,
+            patience: PATIENCE,
         }
     }
 }
@@ -199,7 +205,7 @@ pub struct ReconstructionArgs {
 
     /// With --request: make at most N attempts, with earlier requests and at other moments, until
     /// the output is equal
-    #[arg(long, value_name = "N", default_value_t = 14, requires = "deep")]
+    #[arg(long, value_name = "N", default_value_t = TRIES, requires = "deep")]
     pub tries: u32,
 
     /// With --deep: run the program under this tool, as in `--with gdb` or `--with "strace -f"`.
@@ -221,17 +227,14 @@ pub struct ReconstructionArgs {
     pub volatile: Vec<String>,
 
     /// With --deep: end the programs after N seconds without a call and without work
-    #[arg(long, value_name = "N", default_value_t = 30, requires = "deep")]
+    #[arg(long, value_name = "N", default_value_t = PATIENCE, requires = "deep")]
     pub patience: u64,
 }
 
 /// A number from 1, or the first and the last of several, as in `5-9`.
 fn numbers(text: &str) -> Result<(usize, usize), String> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    match (first.parse(), last.parse()) {
-        (Ok(first @ 1..), Ok(last)) if first <= last => Ok((first, last)),
-        _ => Err("give numbers from 1, as in 3,5-9".to_owned()),
-    }
+    let numbers = range(text).filter(|(first, _): &(usize, usize)| *first > 0);
+    numbers.ok_or_else(|| "give numbers from 1, as in 3,5-9".to_owned())
 }
 
 /// `rerun`

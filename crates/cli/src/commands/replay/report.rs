@@ -83,11 +83,14 @@ impl Report<'_> {
 
     /// Outputs that differ or are missing, as many as a report has.
     pub fn different(&self) -> impl Iterator<Item = &[u8]> {
-        let differs = |output: &&OutputVerdict| {
+        self.wrong().map(|output| &output.path[..]).take(SHOWN)
+    }
+
+    fn wrong(&self) -> impl Iterator<Item = &OutputVerdict> {
+        let wrong = |output: &&OutputVerdict| {
             matches!(output.state, OutputState::Different | OutputState::Missing)
         };
-        let all = self.verdict.outputs.iter().filter(differs);
-        all.map(|output| &output.path[..]).take(SHOWN)
+        self.verdict.outputs.iter().filter(wrong)
     }
 
     /// The verdict as the store keeps it.
@@ -268,10 +271,7 @@ impl Report<'_> {
     }
 
     fn differing(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
-        let wrong = |output: &&OutputVerdict| {
-            matches!(output.state, OutputState::Different | OutputState::Missing)
-        };
-        let wrong: Vec<&OutputVerdict> = self.verdict.outputs.iter().filter(wrong).collect();
+        let wrong: Vec<&OutputVerdict> = self.wrong().collect();
         for (at, output) in wrong.iter().take(SHOWN).enumerate() {
             let first = if at == 0 && wrong.len() > 1 {
                 "first "

@@ -285,9 +285,7 @@ impl Supervisor {
 
     /// Bytes of a file at the position of `sendfile`, which moves on.
     fn file_bytes(&self, call: &NotifiedCall, fd: i32, most: usize) -> io::Result<Vec<u8>> {
-        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
-        let process = sys::pidfd_open(group, false)?;
-        let file: File = sys::pidfd_getfd(process.as_fd(), fd)?.into();
+        let file: File = self.copy_of(call, fd)?.into();
         let position = match call.args[2] {
             0 => rustix::fs::tell(&file)?,
             at => call.word(at)?,

@@ -7,6 +7,7 @@ use backstory_sys as sys;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2};
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -72,15 +73,15 @@ impl StatusLayout {
 
 impl Supervisor {
     /// A descriptor of the caller.
-    fn copy_of(&self, call: &NotifiedCall, fd: i32) -> Option<OwnedFd> {
+    pub(super) fn copy_of(&self, call: &NotifiedCall, fd: i32) -> io::Result<OwnedFd> {
         let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
-        let process = sys::pidfd_open(group, false).ok()?;
-        sys::pidfd_getfd(process.as_fd(), fd).ok()
+        let process = sys::pidfd_open(group, false)?;
+        sys::pidfd_getfd(process.as_fd(), fd)
     }
 
     /// The events of a set of epoll for members that the kernel knows, as `epoll_wait` has them.
     pub(super) fn native_events(&self, call: &NotifiedCall, room: usize) -> Vec<u8> {
-        let Some(set) = self.copy_of(call, call.int(0)) else {
+        let Ok(set) = self.copy_of(call, call.int(0)) else {
             return Vec::new();
         };
         let mut events = Vec::with_capacity(room.min(64));
@@ -109,7 +110,7 @@ impl Supervisor {
     ) -> Vec<(usize, u32)> {
         let mut ready = Vec::new();
         for (at, fd, events) in list {
-            let Some(copy) = self.copy_of(call, *fd) else {
+            let Ok(copy) = self.copy_of(call, *fd) else {
                 continue;
             };
             let flags = PollFlags::from_bits_retain(*events as u16);

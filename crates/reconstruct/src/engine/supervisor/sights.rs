@@ -4,12 +4,10 @@ use super::Supervisor;
 use crate::engine::caller::{NotifiedCall, room};
 use crate::resource::ResourceId;
 use crate::sighting::{Direction, MOST, Movement, Sighting, excerpt};
-use backstory_sys as sys;
 use libc::{SYS_pread64, SYS_preadv, SYS_preadv2, SYS_pwrite64, SYS_pwritev, SYS_pwritev2};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
@@ -91,9 +89,7 @@ impl Supervisor {
         call: &NotifiedCall,
         direction: Direction,
     ) -> io::Result<(u64, Vec<u8>)> {
-        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
-        let process = sys::pidfd_open(group, false)?;
-        let file: File = sys::pidfd_getfd(process.as_fd(), call.int(0))?.into();
+        let file: File = self.copy_of(call, call.int(0))?.into();
         if !file.metadata()?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
