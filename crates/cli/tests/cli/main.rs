@@ -28,6 +28,8 @@ mod disclosed_sqlite;
 mod doctor;
 mod edited;
 mod engines;
+mod evidence;
+mod evidence_tsa;
 mod exchange;
 mod exchange_bucket;
 mod exchange_cut;
