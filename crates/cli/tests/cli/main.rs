@@ -28,8 +28,6 @@ mod disclosed_sqlite;
 mod doctor;
 mod edited;
 mod engines;
-mod evidence;
-mod evidence_tsa;
 mod exchange;
 mod exchange_bucket;
 mod exchange_cut;
