@@ -220,7 +220,8 @@ impl RunSummary {
     }
 }
 
-pub(crate) fn summary(record: &RunRecord) -> RunSummary {
+/// What a run's own record says about it.
+pub fn summary(record: &RunRecord) -> RunSummary {
     let end = &record.end;
     let mut because = end.incomplete_because.clone();
     because.extend(

@@ -47,6 +47,7 @@ mod history;
 mod inspect;
 mod kept;
 mod kinds;
+mod lake;
 mod launchers;
 mod limits;
 mod migrate;
