@@ -220,8 +220,7 @@ impl RunSummary {
     }
 }
 
-/// What a run's own record says about it.
-pub fn summary(record: &RunRecord) -> RunSummary {
+pub(crate) fn summary(record: &RunRecord) -> RunSummary {
     let end = &record.end;
     let mut because = end.incomplete_because.clone();
     because.extend(

@@ -23,7 +23,6 @@ pub mod git_note;
 pub mod import;
 pub mod inputs;
 pub mod inspect;
-pub mod lake;
 pub mod lineage;
 pub mod log;
 pub mod manage;

@@ -47,7 +47,6 @@ mod history;
 mod inspect;
 mod kept;
 mod kinds;
-mod lake;
 mod launchers;
 mod limits;
 mod migrate;
