@@ -136,7 +136,7 @@ impl DatabaseFiles {
         for part in self.parts() {
             let directory = part.symlink_metadata().is_ok_and(|meta| meta.is_dir());
             let removed = match directory {
-                true => fs::remove_dir_all(&part),
+                true => remove_directory(&part),
                 false => fs::remove_file(&part),
             };
             or_missing(removed).map_err(|error| Error::io("remove", &part, error))?;
@@ -219,6 +219,27 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Removes a directory under another name. Its lock is removed, too: a process that then opens the
+/// database must not write into the directory.
+fn remove_directory(path: &Path) -> io::Result<()> {
+    let removed = with_ending(path, ".removed");
+    // A removal that was killed leaves it.
+    or_missing(fs::remove_dir_all(&removed))?;
+    fs::rename(path, &removed)?;
+    // A process that was about to make a file there has made it by the next attempt.
+    let begun = Instant::now();
+    loop {
+        match fs::remove_dir_all(&removed) {
+            Err(error)
+                if error.kind() == ErrorKind::DirectoryNotEmpty && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
 fn or_missing(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -234,4 +255,35 @@ fn sync_below(path: &Path) -> io::Result<()> {
         }
     }
     File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_directory_is_removed_while_other_processes_open_the_database() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("graph.lsm");
+        let done = AtomicBool::new(false);
+        let open = || {
+            let _ = fs::create_dir_all(&path);
+            let _ = File::create(path.join("lock"));
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    open();
+                }
+            });
+            for _ in 0..500 {
+                open();
+                let removed = or_missing(remove_directory(&path));
+                done.store(removed.is_err(), Ordering::Relaxed);
+                removed.unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
 }
