@@ -40,15 +40,29 @@ pub(super) fn same_screens_with(
         let lines: Vec<String> = screen.lines().map(without_process).collect();
         without_numbers(&lines.join("\n"))
     });
-    assert_eq!(screens[1], screens[0]);
+    assert!(screens[1] == screens[0], "{}", first_difference(&screens));
 }
 
-/// A line of the table of fish's jobs, without the process id and its share of the processor.
+/// The bare and the recorded screen from two lines above the first line that differs.
+fn first_difference([bare, recorded]: &[String; 2]) -> String {
+    let same = bare.lines().zip(recorded.lines());
+    let from = same.take_while(|(a, b)| a == b).count().saturating_sub(2);
+    let part = |screen: &str| {
+        let lines: Vec<&str> = screen.lines().skip(from).take(8).collect();
+        lines.join("\n")
+    };
+    let (bare, recorded) = (part(bare), part(recorded));
+    format!("from line {from} on, the bare shell shows:\n{bare}\n\nthe recorded:\n{recorded}")
+}
+
+/// A line of a new job, `[1] 234`, without the process id. A line of the table of fish's jobs loses
+/// it and its share of the processor.
 fn without_process(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
-    match words.get(2).is_some_and(|word| word.ends_with('%')) {
-        true => [words[0], &words[3..].join(" ")].join(" "),
-        false => line.to_owned(),
+    match words[..] {
+        [job, id] if job.starts_with('[') && id.parse::<u32>().is_ok() => format!("{job} NNNN"),
+        [job, _, share, ..] if share.ends_with('%') => [job, &words[3..].join(" ")].join(" "),
+        _ => line.to_owned(),
     }
 }
 
