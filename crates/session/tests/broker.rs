@@ -89,7 +89,8 @@ fn a_program_keeps_its_privilege_its_pipes_and_its_status() {
 #[test]
 fn a_signal_reaches_the_program_once_and_alone() {
     let Some(run) = run() else { return };
-    let script = "./gain count 2 & sleep 0.5; kill -USR1 $!; sleep 0.3; kill -USR2 $!; wait";
+    let script = "./gain count 2 & until test -e ready; do sleep 0.1; done; \
+                  kill -USR1 $!; kill -USR2 $!; wait";
     assert_eq!(printed(&run, script), "signals 2\n");
 }
 

@@ -61,9 +61,10 @@ fn programs(terminal: &Terminal) {
     terminal.line("yes | ./gain copy | head -n 1");
     terminal.line("sh -c 'umask 27; nice -n 3 ./gain state'");
     terminal.line("env MINE=1 LD_PRELOAD= sh -c 'trap \"\" HUP; ulimit -n 100; ./gain state <&-'");
-    terminal.line(
-        "sh -c './gain count 2 & p=$!; sleep 1; kill -USR1 $p; sleep 0.3; kill -USR2 $p; wait'",
-    );
+    let counts = "p=$!; until test -e ready; do sleep 0.1; done; kill -USR1 $p; kill -USR2 $p";
+    terminal.line(&format!(
+        "sh -c './gain count 2 & {counts}; wait'; rm -f ready"
+    ));
 }
 
 /// The program as the terminal names it: by its first argument.
@@ -111,7 +112,9 @@ fn a_set_user_id_program_in_bash_shows_the_same_screen() {
         programs(terminal);
         jobs(terminal);
         refusals(terminal);
-        terminal.line("./gain count 1 & sleep 1; kill -USR1 %1; wait");
+        // Without its argument, `wait` names the job only if it finds it running.
+        let ready = "until test -e ready; do sleep 0.1; done";
+        terminal.line(&format!("./gain count 1 & {ready}; kill -USR1 %1; wait $!"));
         terminal.line("./gain exit 5 & wait $!; echo $?");
         terminal.line("./gain copy <(echo substituted) </dev/null; exec 7<input.txt");
         terminal.line("./gain state");

@@ -77,12 +77,19 @@ impl Terminal {
         self.runs(program);
     }
 
-    /// Waits until a program has the terminal.
+    /// Waits until a program has the terminal and is not stopped: `fg` gives it the terminal first,
+    /// and a `SIGCONT` discards the stop signal of a key that was pressed before it.
     pub fn runs(&self, program: &str) {
         self.wait(&format!("{program} in the foreground"), |_| {
-            let format = "#{pane_current_command}";
+            let format = "#{pane_pid} #{pane_current_command}";
             let shown = self.tmux(&["display-message", "-p", format]).output();
-            String::from_utf8_lossy(&shown.unwrap().stdout).trim() == program
+            let shown = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
+            let Some((shell, name)) = shown.trim().split_once(' ') else {
+                return false;
+            };
+            // Fields of /proc/PID/stat behind the name: the state is the first, `tpgid` the sixth.
+            name == program
+                && stat(shell, 5).is_some_and(|group| stat(&group, 0).is_some_and(|s| s != "T"))
         });
     }
 
@@ -184,4 +191,11 @@ fn write_startup_files(stage: &Stage, more: &str) {
     for directory in fish.iter().chain(&above) {
         stage.user().owns(&home.join(directory)).unwrap();
     }
+}
+
+/// A field of /proc/PID/stat, counted behind the program's name (proc_pid_stat(5)).
+fn stat(pid: &str, field: usize) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(field).map(str::to_owned)
 }

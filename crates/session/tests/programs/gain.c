@@ -108,7 +108,8 @@ int main(int argc, char **argv)
         sigset_t both, old;
         sigemptyset(&both), sigaddset(&both, SIGUSR1), sigaddset(&both, SIGUSR2);
         sigprocmask(SIG_BLOCK, &both, &old);
-        for (int seen = 0; seen < atoi(argv[2]); seen++)
+        close(creat("ready", 0644));
+        while (count < atoi(argv[2]))
             sigsuspend(&old);
         usleep(200000);
         sigprocmask(SIG_SETMASK, &old, 0);
