@@ -7,6 +7,7 @@ mod harness;
 use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::user::User;
 use harness::Run;
+use rustix::fs::XattrFlags;
 use rustix::process::geteuid;
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -98,23 +99,94 @@ fn a_signal_reaches_the_program_once_and_alone() {
 #[test]
 fn a_session_and_a_process_group_of_another_pid_namespace_are_no_obstacle() {
     let Some(run) = run() else { return };
-    let contain = ["-pf", "--mount-proc", "setpriv", "--clear-groups"];
-    let mut contained = Command::new("unshare");
-    contained.args(contain).arg("--reuid=65534").arg("true");
-    if !contained.status().unwrap().success() {
-        return skipped("the broker in a container", "no pid namespace can be made");
-    }
-    let User::Other { uid, gid } = User::ordinary() else {
-        return;
-    };
-    let mut contained = Command::new("unshare");
-    contained.args(contain);
-    contained.args([format!("--reuid={uid}"), format!("--regid={gid}")]);
-    contained.arg(run.path("backstory-session"));
+    let contain = ["-pf", "--mount-proc"];
     let script = "./gain ids; cut -d' ' -f5,6 /proc/self/stat; ./gain exit 7; echo $?";
-    contained.args(run.command(&["sh", "-c", script]).get_args());
-    contained.current_dir(run.dir.path());
-    assert_eq!(output(&mut contained), format!("{GAINED}0 0\n7\n"));
+    let Some(printed) = printed_in_namespaces(&run, &contain, "", script) else {
+        return skipped("the broker in a container", "no pid namespace can be made");
+    };
+    assert_eq!(printed, format!("{GAINED}0 0\n7\n"));
+}
+
+/// The output of a script, recorded in new namespaces in which root ran another script before.
+/// `None` if they cannot be made.
+fn printed_in_namespaces(
+    run: &Run,
+    namespaces: &[&str],
+    before: &str,
+    script: &str,
+) -> Option<String> {
+    let User::Other { uid, gid } = User::ordinary() else {
+        return None;
+    };
+    let unshared = || {
+        let mut command = Command::new("unshare");
+        command.args(namespaces).current_dir(run.dir.path());
+        command
+    };
+    if !unshared().arg("true").status().unwrap().success() {
+        return None;
+    }
+    let mut command = unshared();
+    command.args(["sh", "-ec", &format!("{before}\nexec \"$@\""), "sh"]);
+    command.args(["setpriv", "--clear-groups"]);
+    command.args([format!("--reuid={uid}"), format!("--regid={gid}")]);
+    command.arg(run.path("backstory-session"));
+    command.args(run.command(&["sh", "-c", script]).get_args());
+    Some(output(&mut command))
+}
+
+#[test]
+fn a_file_system_with_nosuid_gives_no_privilege() {
+    let Some(run) = run() else { return };
+    std::fs::create_dir(run.path("there")).unwrap();
+    let before = "mount -t tmpfs -o nosuid none there; cp -p gain there; stat -c %a there/gain";
+    let script = "cd there; ./gain ids; cd ..; ./gain ids";
+    let Some(printed) = printed_in_namespaces(&run, &["-m"], before, script) else {
+        return skipped("a file system with nosuid", "no mount can be made");
+    };
+    assert_eq!(printed, format!("4755\n{NOTHING}{GAINED}"));
+}
+
+/// The kernel's `struct vfs_cap_data` of revision 2 for `CAP_NET_RAW`, permitted and effective.
+const NET_RAW: [u8; 20] = [1, 0, 0, 2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+#[test]
+fn a_set_group_id_bit_and_capabilities_of_a_file_count() {
+    let Some(run) = run() else { return };
+    let group = run.path("group");
+    std::fs::copy(run.path("plain"), &group).unwrap();
+    std::os::unix::fs::chown(&group, None, Some(0)).unwrap();
+    set_permissions(&group, Permissions::from_mode(0o2755)).unwrap();
+    let capable = run.path("capable");
+    std::fs::copy(run.path("plain"), &capable).unwrap();
+    if rustix::fs::setxattr(
+        &capable,
+        "security.capability",
+        &NET_RAW,
+        XattrFlags::empty(),
+    )
+    .is_err()
+    {
+        return skipped(
+            "capabilities of files",
+            "the file system or the user cannot",
+        );
+    }
+    let printed = printed(
+        &run,
+        "for p in plain group capable; do ./$p privileges; done",
+    );
+    let lines: Vec<&str> = printed.lines().collect();
+    let none = "CapEff:\t0000000000000000";
+    let nothing = "root group 0, caller's 0";
+    assert_eq!(lines[..2], [nothing, none]);
+    assert_eq!(lines[2..4], ["root group 1, caller's 0", none]);
+    assert_eq!(lines[4..], [nothing, "CapEff:\t0000000000002000"]);
+    let reasons = run.reasons();
+    for program in ["./group", "./capable"] {
+        let reason = format!("{program} ran outside of the recording");
+        assert!(reasons.iter().any(|r| r.contains(&reason)), "{reasons:?}");
+    }
 }
 
 #[test]

@@ -139,6 +139,36 @@ fn a_set_user_id_program_in_fish_shows_the_same_screen() {
     });
 }
 
+/// `passwd` and `chage` read the shadow file; `su` asks at the terminal.
+#[test]
+fn programs_of_the_distribution_that_gain_a_privilege_show_the_same_screen() {
+    let wanted = &["passwd", "chage", "su"];
+    // No wrong password in the log of a user's own machine.
+    if !geteuid().is_root() || !needs("programs that gain a privilege", wanted) {
+        return;
+    }
+    same_screens_with(
+        "bash",
+        "",
+        |_| true,
+        |terminal| {
+            terminal
+                .line("passwd -S; echo $?; chage -l $(id -un) | tail -n 3; head -n 1 /etc/shadow");
+            let asks = |times: usize| {
+                terminal.wait("the question of su", |screen| {
+                    screen.matches("Password:").count() == times && screen.ends_with("Password:")
+                });
+            };
+            terminal.enter("su -c id; echo $?");
+            asks(1);
+            terminal.line("wrong");
+            terminal.enter("su");
+            asks(2);
+            terminal.key("C-c");
+        },
+    );
+}
+
 #[test]
 fn a_restricted_caller_gains_nothing() {
     if !needs(

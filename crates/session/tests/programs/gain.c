@@ -51,6 +51,17 @@ static void show_state(void)
     printf("descriptors %x\n", found);
 }
 
+/* Prints the groups and the capabilities in effect. */
+static void show_privileges(void)
+{
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    printf("root group %d, caller's %d\n", !getegid(), !getgid());
+    while (fgets(line, sizeof line, status))
+        if (!strncmp(line, "CapEff:", 7))
+            fputs(line, stdout);
+}
+
 static int copy(int from)
 {
     char text[4096];
@@ -90,6 +101,8 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "ids";
     if (!strcmp(what, "ids"))
         printf("root %d, caller is root %d, %s\n", !geteuid(), !getuid(), argv[0]);
+    else if (!strcmp(what, "privileges"))
+        show_privileges();
     else if (!strcmp(what, "exit"))
         return atoi(argv[2]);
     else if (!strcmp(what, "signal"))
