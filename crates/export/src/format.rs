@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::family::Family;
-use crate::view::View;
+use crate::view::{Level, View};
 
 /// The target of a format. It is kept only if the format succeeds.
 pub enum Target<'t> {
@@ -32,6 +32,10 @@ pub trait Format: Sync {
     fn about(&self) -> &'static str;
     /// Its purpose.
     fn family(&self) -> Family;
+    /// The level of detail that its readers expect.
+    fn default_level(&self) -> Level {
+        Level::Command
+    }
     /// True if the result is to be executed. Such a result holds the steps that `rerun` would run,
     /// and no step of a run that only made an equal content.
     fn is_executed(&self) -> bool {

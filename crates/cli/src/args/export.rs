@@ -42,10 +42,10 @@ pub struct ExportArgs {
     #[arg(short, long, value_name = "OUT", default_value = "-", value_hint = clap::ValueHint::AnyPath)]
     pub output: PathBuf,
 
-    /// What a node of pictures and data is: each command that a person would write, each process,
-    /// or everything
-    #[arg(long, value_name = "LEVEL", default_value = "command")]
-    pub level: Level,
+    /// The nodes of pictures and data: each command that a person would write, each process, or
+    /// everything. The default is `command`, and `all` for `cdm` and `ocsf`
+    #[arg(long, value_name = "LEVEL")]
+    pub level: Option<Level>,
 
     /// Leave out files whose paths match GLOB (repeatable; `*` stays within a directory, `**`
     /// crosses directories)

@@ -30,9 +30,10 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     }
     let mut request = Request::new(subject(&current, args.subject.as_deref())?);
     request.level = match args.level {
-        Level::Command => export::Level::Command,
-        Level::Process => export::Level::Process,
-        Level::All => export::Level::All,
+        None => format.default_level(),
+        Some(Level::Command) => export::Level::Command,
+        Some(Level::Process) => export::Level::Process,
+        Some(Level::All) => export::Level::All,
     };
     request.exclude = args.exclude;
     request.generalise = !args.no_patterns;

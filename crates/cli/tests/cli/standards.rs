@@ -336,3 +336,65 @@ fn graphs_and_tables_give_the_ancestry_that_of_gives() {
         assert_eq!(check(&python, &["parquet", &tables, &file]), expected);
     }
 }
+
+#[test]
+fn the_common_data_model_gives_the_ancestry_that_of_gives() {
+    let Some(python) = python("export cdm", "fastavro") else {
+        return;
+    };
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cdm/TCCDMDatum.avsc");
+    let schema = schema.to_str().unwrap();
+    let place = recorded();
+    let file = place.path("out.txt");
+    let records = exported(&place, &["cdm", "out.txt"], "cdm.json");
+    let found = check(&python, &["cdm", &records, schema, &file]);
+    assert_eq!(
+        found,
+        Value::from(ancestry(&place, &["out.txt", "--lookups"]))
+    );
+    for level in ["command", "process"] {
+        let records = exported(&place, &["cdm", "--level", level], "cdm.json");
+        check(&python, &["cdm", &records, schema, &file]);
+    }
+}
+
+/// A program for each word: `sh`, `sort` twice, `cat`, `tr` and `wc`.
+#[test]
+fn ocsf_has_an_event_for_each_program_and_each_use_of_a_file() {
+    let Some(python) = python("export ocsf", "ocsf") else {
+        return;
+    };
+    let place = recorded();
+    let found = check(&python, &["ocsf", &exported(&place, &["ocsf"], "events")]);
+    let programs = |names: &[&str]| {
+        let launched = found["launched"].as_array().unwrap().iter();
+        let mut known: Vec<&str> = launched.map(|name| name.as_str().unwrap()).collect();
+        known.retain(|name| names.contains(name));
+        known
+    };
+    let run = ["cat", "sort", "tr", "wc"];
+    assert_eq!(programs(&run), ["cat", "sort", "sort", "tr", "wc"]);
+    assert!(
+        found["exits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|exit| exit == "0")
+    );
+    let has = |activity: &str, name: &str| {
+        let paths = found[activity].as_array().unwrap();
+        assert!(
+            paths.contains(&place.path(name).into()),
+            "{activity} {name}: {paths:?}"
+        );
+    };
+    for (read, written) in [
+        ("in1", "s1"),
+        ("in2", "s2"),
+        ("s1", "out.txt"),
+        ("out.txt", "count"),
+    ] {
+        has("2", read);
+        has("3", written);
+    }
+}

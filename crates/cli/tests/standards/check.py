@@ -370,6 +370,126 @@ def check_opm(path: str, file: str) -> None:
     _print_origins(file, labels, things, edges)
 
 
+def _plain_cdm(schema, value, named: dict):
+    """A value of the data sets' JSON as the value that its schema describes.
+
+    A union's value has its type's name, and a UUID is text. No field may be missing or unknown.
+    """
+    import uuid
+
+    if isinstance(schema, str):
+        schema = named.get(schema, schema)
+    if isinstance(schema, list):
+        if value is None:
+            assert "null" in schema
+            return None
+        ((name, inner),) = value.items()
+        kinds = {kind if isinstance(kind, str) else kind.get("name", kind["type"]): kind for kind in schema}
+        return _plain_cdm(kinds[name], inner, named)
+    if not isinstance(schema, dict):
+        return value
+    match schema["type"]:
+        case "record":
+            fields = {field["name"]: field["type"] for field in schema["fields"]}
+            assert fields.keys() == value.keys(), (schema["name"], fields.keys() ^ value.keys())
+            return {name: _plain_cdm(kind, value[name], named) for name, kind in fields.items()}
+        case "array":
+            return [_plain_cdm(schema["items"], item, named) for item in value]
+        case "fixed" if schema["name"].endswith(".UUID"):
+            return uuid.UUID(value).bytes
+    return value
+
+
+def check_cdm(path: str, schema: str, file: str) -> None:
+    """Checks each record against the schema. Prints every object's path that leads to `file`."""
+    import io
+
+    import fastavro
+
+    parsed = fastavro.parse_schema(json.loads(pathlib.Path(schema).read_text()))
+    named = parsed["__named_schemas"]
+    kinds: dict[str, int] = {}
+    labels, things, edges = {}, set(), []
+    forward = {"WRITE", "SENDMSG", "CREATE_OBJECT", "RENAME", "MODIFY_FILE_ATTRIBUTES", "UNLINK"}
+    forward |= {"FORK", "EXECUTE", "SIGNAL"}
+    for line in pathlib.Path(path).read_text().splitlines():
+        record = json.loads(line)
+        ((kind, datum),) = record["datum"].items()
+        plain = {
+            **{name: record[name] for name in ("CDMVersion", "type", "sessionNumber", "source")},
+            "hostId": _plain_cdm(f"{parsed['name'].rpartition('.')[0]}.UUID", record["hostId"], named),
+            "datum": (kind, _plain_cdm(kind, datum, named)),
+        }
+        assert record.keys() == plain.keys()
+        fastavro.schemaless_writer(io.BytesIO(), parsed, plain, strict=True)
+        assert fastavro.validate(plain, parsed, strict=True)
+        if record["type"] == "RECORD_END_MARKER":
+            assert {key: int(count) for key, count in datum["recordCounts"].items()} == kinds
+        kinds[record["type"]] = kinds.get(record["type"], 0) + 1
+        uuid_of = lambda name: next(iter(datum[name].values())) if datum[name] else None  # noqa: E731
+        if record["type"] == "RECORD_EVENT":
+            event = datum["type"].removeprefix("EVENT_")
+            ends = [uuid_of(name) for name in ("subject", "predicateObject", "predicateObject2")]
+            ends = [end for end in ends if end]
+            if event == "EXIT":
+                assert len(ends) == 1
+                continue
+            assert len(ends) == 2, datum
+            turned = uuid_of("subject") and event not in forward
+            edges.append(tuple(reversed(ends)) if turned else tuple(ends))
+        elif record["type"] == "RECORD_SUBJECT":
+            labels[datum["uuid"]] = datum["cmdLine"]["string"]
+        elif "baseObject" in datum:
+            labels[datum["uuid"]] = datum["baseObject"]["properties"]["map"]["path"]
+            things.add(datum["uuid"])
+    assert kinds["RECORD_HOST"] == kinds["RECORD_END_MARKER"] == 1
+    _print_origins(file, labels, things, edges)
+
+
+def check_ocsf(path: str) -> None:
+    """Checks each event against the class of the standard, without an attribute that it lacks.
+
+    Prints the programs that were launched, the exit codes, and the files by activity.
+    """
+    from ocsf import OCSFBaseModel
+    from ocsf.v1_7_0 import events
+
+    classes = {
+        1001: events.FileActivity,
+        1005: events.ModuleActivity,
+        1007: events.ProcessActivity,
+        4001: events.NetworkActivity,
+    }
+
+    def known(value) -> None:
+        if isinstance(value, list):
+            for one in value:
+                known(one)
+        if isinstance(value, OCSFBaseModel):
+            assert type(value).__name__ == "Object" or not value.model_extra, (type(value), value.model_extra)
+            for name in type(value).model_fields:
+                known(getattr(value, name))
+
+    found: dict[str, list] = {"launched": [], "exits": [], "times": []}
+    for line in pathlib.Path(path).read_text().splitlines():
+        given = json.loads(line)
+        event = classes[given["class_uid"]].model_validate(given)
+        known(event)
+        assert given["type_uid"] == given["class_uid"] * 100 + given["activity_id"]
+        assert event.activity_id is not None
+        found["times"].append(given["time"])
+        match given["class_uid"], given["activity_id"]:
+            case 1007, 1:
+                found["launched"].append(given["process"].get("name"))
+            case 1007, 2:
+                found["exits"].append(given["exit_code"])
+            case 1001, activity:
+                found.setdefault(str(activity), []).append(given["file"]["path"])
+    times = found.pop("times")
+    assert times == sorted(times)
+    print(json.dumps({key: sorted(map(str, values)) for key, values in found.items()}))
+
+
 def check_parquet(path: str, file: str) -> None:
     """Checks that the tables are consistent.
 
@@ -409,6 +529,8 @@ if __name__ == "__main__":
         "graphml": check_graphml,
         "neo4j": check_neo4j,
         "opm": check_opm,
+        "cdm": check_cdm,
+        "ocsf": check_ocsf,
         "parquet": check_parquet,
         "perfetto": check_perfetto,
     }[sys.argv[1]](*sys.argv[2:])

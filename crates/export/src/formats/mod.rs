@@ -1,5 +1,7 @@
 //! The formats, one file each, and the words and labels that several of them use.
 
+mod acts;
+mod cdm;
 mod compile_commands;
 mod container;
 mod cwl;
@@ -13,6 +15,7 @@ mod neo4j;
 mod nextflow;
 mod ninja;
 mod notation;
+mod ocsf;
 mod openlineage;
 mod opm;
 mod parquet;
@@ -28,6 +31,7 @@ mod snakemake;
 mod spdx;
 mod svg;
 
+pub use cdm::Cdm;
 pub use compile_commands::CompileCommands;
 pub use container::{DockerArchive, Dockerfile, Oci, OciArchive};
 pub use cwl::Cwl;
@@ -40,6 +44,7 @@ pub use mermaid::Mermaid;
 pub use neo4j::Neo4j;
 pub use nextflow::Nextflow;
 pub use ninja::Ninja;
+pub use ocsf::Ocsf;
 pub use openlineage::OpenLineage;
 pub use opm::{Opm, OpmElement, opm_elements};
 pub use parquet::Parquet;

@@ -186,9 +186,11 @@ fn the_formats_of_the_graph_write_the_processes_of_a_literal_run_as_expected() {
     for (level, name) in [(Level::Process, "process"), (Level::All, "all")] {
         let (view, _directory) = view(run(), level);
         let graph = [
+            "cdm",
             "dot",
             "graphml",
             "mermaid",
+            "ocsf",
             "parquet",
             "perfetto",
             "prov-json",
