@@ -30,6 +30,7 @@ pub const ALL: &[&dyn Format] = &[
     &formats::Opm,
     &formats::Parquet,
     &formats::CycloneDx,
+    &formats::Ecs,
     &formats::InToto,
     &formats::Ocsf,
     &formats::OpenLineage,

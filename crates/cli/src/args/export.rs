@@ -43,7 +43,7 @@ pub struct ExportArgs {
     pub output: PathBuf,
 
     /// The nodes of pictures and data: each command that a person would write, each process, or
-    /// everything. The default is `command`, and `all` for `cdm` and `ocsf`
+    /// everything. The default is `command`, and `all` for `cdm`, `ecs` and `ocsf`
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<Level>,
 

@@ -358,7 +358,34 @@ fn the_common_data_model_gives_the_ancestry_that_of_gives() {
     }
 }
 
-/// A program for each word: `sh`, `sort` twice, `cat`, `tr` and `wc`.
+/// The words of `found[list]` that are names of programs of the script.
+fn programs(found: &Value, list: &str) -> Vec<String> {
+    let names = found[list].as_array().unwrap().iter();
+    let mut names: Vec<String> = names
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect();
+    names.retain(|name| ["cat", "sort", "tr", "wc"].contains(&name.as_str()));
+    names
+}
+
+/// Asserts that each step's input is in one list, and its output in the other.
+fn lists_files_of_steps(place: &Place, found: &Value, read: &str, written: &str) {
+    let has = |list: &str, name: &str| {
+        let paths = found[list].as_array().unwrap();
+        let path = place.path(name).into();
+        assert!(paths.contains(&path), "{list} {name}: {paths:?}");
+    };
+    for (input, output) in [
+        ("in1", "s1"),
+        ("in2", "s2"),
+        ("s1", "out.txt"),
+        ("out.txt", "count"),
+    ] {
+        has(read, input);
+        has(written, output);
+    }
+}
+
 #[test]
 fn ocsf_has_an_event_for_each_program_and_each_use_of_a_file() {
     let Some(python) = python("export ocsf", "ocsf") else {
@@ -366,35 +393,23 @@ fn ocsf_has_an_event_for_each_program_and_each_use_of_a_file() {
     };
     let place = recorded();
     let found = check(&python, &["ocsf", &exported(&place, &["ocsf"], "events")]);
-    let programs = |names: &[&str]| {
-        let launched = found["launched"].as_array().unwrap().iter();
-        let mut known: Vec<&str> = launched.map(|name| name.as_str().unwrap()).collect();
-        known.retain(|name| names.contains(name));
-        known
+    let run = ["cat", "sort", "sort", "tr", "wc"];
+    assert_eq!(programs(&found, "launched"), run);
+    let mut exits = found["exits"].as_array().unwrap().iter();
+    assert!(exits.all(|exit| exit == "0"));
+    lists_files_of_steps(&place, &found, "2", "3");
+}
+
+#[test]
+fn ecs_has_an_event_for_each_program_and_each_use_of_a_file() {
+    let Some(python) = python("export ecs", "json") else {
+        return;
     };
-    let run = ["cat", "sort", "tr", "wc"];
-    assert_eq!(programs(&run), ["cat", "sort", "sort", "tr", "wc"]);
-    assert!(
-        found["exits"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|exit| exit == "0")
-    );
-    let has = |activity: &str, name: &str| {
-        let paths = found[activity].as_array().unwrap();
-        assert!(
-            paths.contains(&place.path(name).into()),
-            "{activity} {name}: {paths:?}"
-        );
-    };
-    for (read, written) in [
-        ("in1", "s1"),
-        ("in2", "s2"),
-        ("s1", "out.txt"),
-        ("out.txt", "count"),
-    ] {
-        has("2", read);
-        has("3", written);
-    }
+    let place = recorded();
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/ecs/fields.json");
+    let events = exported(&place, &["ecs"], "events");
+    let found = check(&python, &["ecs", &events, schema.to_str().unwrap()]);
+    let run = ["cat", "sort", "sort", "tr", "wc"];
+    assert_eq!(programs(&found, "started"), run);
+    lists_files_of_steps(&place, &found, "access", "change");
 }

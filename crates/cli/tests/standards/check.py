@@ -490,6 +490,53 @@ def check_ocsf(path: str) -> None:
     print(json.dumps({key: sorted(map(str, values)) for key, values in found.items()}))
 
 
+def check_ecs(path: str, schema: str) -> None:
+    """Checks that each field is one of the schema, and of its type.
+
+    Prints the programs that were started, and the files by type of event.
+    """
+    import datetime
+    import ipaddress
+
+    known = json.loads(pathlib.Path(schema).read_text())
+    checks = {
+        "date": lambda value: datetime.datetime.fromisoformat(value),
+        "ip": ipaddress.ip_address,
+        "long": lambda value: value + 0,
+        "keyword": lambda value: value.encode(),
+        "wildcard": lambda value: value.encode(),
+    }
+
+    def leaves(value, name=""):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield from leaves(inner, f"{name}.{key}" if name else key)
+        else:
+            yield name, value
+
+    found: dict[str, list] = {}
+    for line in pathlib.Path(path).read_text().splitlines():
+        event = json.loads(line)
+        for name, value in leaves(event):
+            if name.startswith("labels."):
+                assert isinstance(value, str) and name.count(".") == 1, name
+                continue
+            kind = known["fields"][name]
+            values = value if kind.endswith("[]") else [value]
+            assert isinstance(values, list), name
+            for one in values:
+                checks[kind.removesuffix("[]")](one)
+        facts = event["event"]
+        assert facts["kind"] in known["kind"] and facts["outcome"] in known["outcome"]
+        for category in facts["category"]:
+            assert set(facts["type"]) <= set(known["category"][category]), facts
+        if "file" in event:
+            found.setdefault(facts["type"][0], []).append(event["file"]["path"])
+        elif facts["type"] == ["start"] and "dll" not in event:
+            found.setdefault("started", []).append(event["process"].get("name", ""))
+    print(json.dumps({key: sorted(values) for key, values in found.items()}))
+
+
 def check_parquet(path: str, file: str) -> None:
     """Checks that the tables are consistent.
 
@@ -531,6 +578,7 @@ if __name__ == "__main__":
         "opm": check_opm,
         "cdm": check_cdm,
         "ocsf": check_ocsf,
+        "ecs": check_ecs,
         "parquet": check_parquet,
         "perfetto": check_perfetto,
     }[sys.argv[1]](*sys.argv[2:])

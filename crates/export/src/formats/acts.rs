@@ -3,6 +3,8 @@
 //! In: a view. Out: the begin and the end of each activity, and each of its links. An end is an act
 //! only if the process ended: an activity that executes another program goes on as that program.
 
+use std::collections::HashMap;
+
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{EntityKind, Relation};
 use backstory_query::answer::Flow;
@@ -61,6 +63,23 @@ fn of_link(link: &ViewLink) -> ActKind<'_> {
         }
         _ => ActKind::Flow(link),
     }
+}
+
+/// The version of a file under its former name, by that under its new one: indexes of entities.
+pub fn former_names(view: &View) -> HashMap<usize, usize> {
+    let derived = view.links.iter().filter(|link| link.flow == Flow::Derived);
+    let pairs = derived.filter_map(|link| match (link.from, link.to) {
+        (Endpoint::Entity(from), Endpoint::Entity(to)) => Some((to, from)),
+        _ => None,
+    });
+    pairs
+        .filter(|(to, from)| view.entities[*to].path != view.entities[*from].path)
+        .collect()
+}
+
+/// True if the activity executes its own program: a part of its begin.
+pub fn is_own_program(who: &ViewActivity, what: &ViewEntity, relation: Relation) -> bool {
+    relation == Relation::Execute && who.program.as_ref() == Some(&what.path)
 }
 
 /// The other end of a connection over a network.

@@ -16,7 +16,7 @@ use backstory_query::answer::Flow;
 use serde_json::{Map, Value, json};
 
 use super::acts::{self, ActKind, acts, peer};
-use super::notation::{self, text, uuid};
+use super::notation::{self, text, uuid, with};
 use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::view::{Endpoint, Level, ViewActivity, ViewEntity, ViewLink};
@@ -192,7 +192,7 @@ fn subject(view: &View, activity: &ViewActivity) -> Value {
 
 /// The end of the `RecordType`, the name of the type, and the fields.
 fn object(view: &View, entity: &ViewEntity) -> (&'static str, &'static str, Value) {
-    let mut fields = json!({"uuid": uuid(&entity.id), "baseObject": base_object(view, entity)});
+    let fields = json!({"uuid": uuid(&entity.id), "baseObject": base_object(view, entity)});
     let (record, name, own) = match entity.kind {
         EntityKind::File => ("FILE_OBJECT", "FileObject", file(entity, "FILE")),
         EntityKind::Missing => ("FILE_OBJECT", "FileObject", file(entity, "FILE")),
@@ -210,10 +210,7 @@ fn object(view: &View, entity: &ViewEntity) -> (&'static str, &'static str, Valu
         EntityKind::Memory => ("SRC_SINK_OBJECT", "SrcSinkObject", source("IPC")),
         EntityKind::Resource => ("SRC_SINK_OBJECT", "SrcSinkObject", source("DATABASE")),
     };
-    if let (Some(fields), Value::Object(own)) = (fields.as_object_mut(), own) {
-        fields.extend(own);
-    }
-    (record, name, fields)
+    (record, name, with(fields, own))
 }
 
 fn base_object(view: &View, entity: &ViewEntity) -> Value {

@@ -3,6 +3,7 @@
 use backstory_eventlog::event::Time;
 use backstory_store::facts::Package;
 use data_encoding::HEXLOWER;
+use serde_json::Value;
 use sha1::Digest;
 
 /// The tool that made the documents.
@@ -59,6 +60,14 @@ pub fn file_uri(path: &[u8]) -> String {
 /// Bytes as text; bytes that are not UTF-8 become U+FFFD.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A JSON object with the fields of another.
+pub fn with(mut object: Value, more: Value) -> Value {
+    if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+        object.extend(more);
+    }
+    object
 }
 
 /// A UUID of version 5 (RFC 9562, section 5.5) for a name: the same in every export.

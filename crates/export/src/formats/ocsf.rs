@@ -6,14 +6,13 @@
 use std::collections::HashMap;
 
 use backstory_graph::model::{Certainty, EntityKind, Relation};
-use backstory_query::answer::Flow;
 use serde_json::{Value, json};
 
-use super::acts::{Act, ActKind, acts, base_name, peer};
-use super::notation::{self, text, uuid};
+use super::acts::{Act, ActKind, Peer, acts, base_name, former_names, is_own_program, peer};
+use super::notation::{self, text, uuid, with};
 use crate::family::Family;
 use crate::format::{Format, Target};
-use crate::view::{Endpoint, Level, ViewActivity, ViewEntity, ViewLink};
+use crate::view::{Level, ViewActivity, ViewEntity, ViewLink};
 use crate::{Result, View};
 
 /// `ocsf`
@@ -81,18 +80,6 @@ impl Format for Ocsf {
     }
 }
 
-/// The version of a file under its former name, by that under its new one.
-fn former_names(view: &View) -> HashMap<usize, usize> {
-    let derived = view.links.iter().filter(|link| link.flow == Flow::Derived);
-    let pairs = derived.filter_map(|link| match (link.from, link.to) {
-        (Endpoint::Entity(from), Endpoint::Entity(to)) => Some((to, from)),
-        _ => None,
-    });
-    pairs
-        .filter(|(to, from)| view.entities[*to].path != view.entities[*from].path)
-        .collect()
-}
-
 /// The event of an act. `None` for an act that another event includes: a fork, and the execution of
 /// the program that a process launches.
 fn event(view: &View, act: &Act<'_>, at: usize, former: &HashMap<usize, usize>) -> Option<Value> {
@@ -101,7 +88,7 @@ fn event(view: &View, act: &Act<'_>, at: usize, former: &HashMap<usize, usize>) 
         ActKind::End(who) => process_event(view, *who, false),
         ActKind::Touch(who, what, relation, link) => {
             let (who, thing) = (&view.activities[*who], &view.entities[*what]);
-            if *relation == Relation::Execute && who.program.as_ref() == Some(&thing.path) {
+            if is_own_program(who, thing, *relation) {
                 return None;
             }
             let before = former.get(what).map(|from| &view.entities[*from]);
@@ -116,14 +103,6 @@ fn event(view: &View, act: &Act<'_>, at: usize, former: &HashMap<usize, usize>) 
         ActKind::Flow(_) => return None,
     };
     Some(with(base(view, run, act.time, (class, activity), at), own))
-}
-
-/// An object with the fields of another.
-fn with(mut object: Value, more: Value) -> Value {
-    if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
-        object.extend(more);
-    }
-    object
 }
 
 /// The attributes that every event has.
@@ -297,7 +276,7 @@ fn file(view: &View, thing: &ViewEntity) -> Value {
 }
 
 /// Traffic with another machine, or with another program by the network.
-fn network(actor: Value, relation: Relation, peer: &super::acts::Peer<'_>) -> (Class, u32, Value) {
+fn network(actor: Value, relation: Relation, peer: &Peer<'_>) -> (Class, u32, Value) {
     const TRAFFIC: u32 = 6;
     let (sent, received) = (relation == Relation::Write, relation == Relation::Read);
     let own = json!({

@@ -12,7 +12,7 @@ use backstory_query::answer::Flow;
 use backstory_vocabulary::Word;
 use serde_json::{Value, json};
 
-use super::notation::{self, moment, text, uuid};
+use super::notation::{self, moment, text, uuid, with};
 use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::view::{Endpoint, ViewActivity};
@@ -80,11 +80,8 @@ impl Format for OpenLineage {
 }
 
 fn facet(name: &str, fields: Value) -> Value {
-    let mut facet = json!({"_producer": producer(), "_schemaURL": format!("{FACETS}/{name}")});
-    if let (Some(facet), Value::Object(fields)) = (facet.as_object_mut(), fields) {
-        facet.extend(fields);
-    }
-    facet
+    let facet = json!({"_producer": producer(), "_schemaURL": format!("{FACETS}/{name}")});
+    with(facet, fields)
 }
 
 fn producer() -> String {

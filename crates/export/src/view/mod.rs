@@ -196,9 +196,10 @@ impl View {
 
     /// Sentences that the reader of a format of this family must know.
     pub fn warnings_for(&self, family: Family) -> Vec<String> {
-        // A container runs the command as it was recorded, including the commands that the steps
-        // leave out.
-        let whole = family == Family::Container;
+        // A container runs the command as it was recorded. A list of processes has all of them.
+        // Both include the commands that the steps leave out.
+        let listed = self.level != Level::Command && family != Family::Workflow;
+        let whole = listed || family == Family::Container;
         let mut said: Vec<String> = self
             .warnings
             .iter()

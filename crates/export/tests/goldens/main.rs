@@ -188,6 +188,7 @@ fn the_formats_of_the_graph_write_the_processes_of_a_literal_run_as_expected() {
         let graph = [
             "cdm",
             "dot",
+            "ecs",
             "graphml",
             "mermaid",
             "ocsf",
