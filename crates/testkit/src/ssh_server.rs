@@ -34,14 +34,14 @@ impl SshServer {
     /// The same, with further lines of sshd_config(5).
     pub fn start_with(what: &str, stage: &Stage, settings: &str) -> io::Result<Option<SshServer>> {
         let more = settings;
-        let program = Path::new("/usr/sbin/sshd");
-        if !program.exists() || find("ssh").is_none() || find("ssh-keygen").is_none() {
+        let clients = find("ssh").is_some() && find("ssh-keygen").is_some();
+        let Some(program) = program().filter(|_| clients) else {
             skipped(
                 what,
                 "needs sshd and ssh (packages openssh-server, openssh-client)",
             );
             return Ok(None);
-        }
+        };
         if suite_is_root() {
             fs::create_dir_all("/run/sshd")?;
         }
@@ -114,6 +114,18 @@ impl SshServer {
         let user = user.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
         format!("{}@127.0.0.1", user.unwrap_or_default())
     }
+}
+
+/// The installed server, or the one that `scripts/setup` unpacked.
+fn program() -> Option<PathBuf> {
+    let unpacked = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../.venv/sshd/usr/sbin/sshd"
+    );
+    ["/usr/sbin/sshd", unpacked]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|path| path.exists())
 }
 
 impl Drop for SshServer {
