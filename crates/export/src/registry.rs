@@ -32,6 +32,7 @@ pub const ALL: &[&dyn Format] = &[
     &formats::CycloneDx,
     &formats::Ecs,
     &formats::InToto,
+    &formats::InTotoLink,
     &formats::Ocsf,
     &formats::OpenLineage,
     &formats::ProvJson,

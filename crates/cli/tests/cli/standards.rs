@@ -166,6 +166,44 @@ fn an_attestation_names_results_and_materials_by_their_digests() {
 }
 
 #[test]
+fn links_of_two_runs_satisfy_a_layout_until_a_file_between_them_changes() {
+    let Some(python) = python("export in-toto-link", "in_toto") else {
+        return;
+    };
+    let place = Place::new();
+    place.write_aged("in1", "b\na\n");
+    let step = |name: &str, script: &str| {
+        let record = [
+            "record",
+            "--contents=lazy",
+            "--name",
+            name,
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        assert_eq!(place.run(&record).status, 0);
+        exported(&place, &["in-toto-link", name], &format!("{name}.unsigned"))
+    };
+    let (sort, count) = ("sort in1 > sorted", "wc -l < sorted > count");
+    let links = [step("sort", sort), step("count", count)];
+    let verify = |links: &[String; 2]| check(&python, &["in-toto-link", &links[0], &links[1]]);
+    let found = verify(&links);
+    assert_eq!(found["status"], 0, "{found}");
+    // A change that no run of the layout made.
+    std::fs::remove_file(place.path("count")).unwrap();
+    place.write_aged("sorted", "c\n");
+    let changed = [links[0].clone(), step("count2", count)];
+    let found = verify(&changed);
+    assert_eq!(found["status"], 1, "{found}");
+    assert!(
+        found["said"].as_str().unwrap().contains("sorted"),
+        "{found}"
+    );
+}
+
+#[test]
 fn spdx_lists_packages_and_no_files_unless_files_are_asked_for() {
     let Some(python) = python("export spdx", "spdx_tools") else {
         return;

@@ -154,6 +154,62 @@ def check_in_toto(path: str) -> None:
     print(json.dumps({"subjects": subjects, "dependencies": needed}))
 
 
+def check_in_toto_link(*paths: str) -> None:
+    """Signs links by in-toto-sign, writes a layout for their steps, and runs in-toto-verify.
+
+    Each step may only use files that a step before it made, and the sources `in1`, `in2` and
+    `*.sh`. Files of the system have absolute names. Prints the exit status and the message.
+    """
+    import shutil
+    import subprocess
+    import tempfile
+
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+    from in_toto.models.layout import Layout, Step
+    from in_toto.models.metadata import Metablock
+    from securesystemslib.signer import CryptoSigner
+
+    place = pathlib.Path(tempfile.mkdtemp())
+    key = ed25519.Ed25519PrivateKey.generate()
+    signer = CryptoSigner(key)
+    plain, pem = serialization.NoEncryption(), serialization.Encoding.PEM
+    (place / "key").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+    (place / "key.pub").write_bytes(public)
+    tools = pathlib.Path(sys.executable).parent
+    steps, before = [], []
+    for path in paths:
+        # Without a name for the result, in-toto-sign makes it of the step's name and the key.
+        subprocess.run([tools / "in-toto-sign", "-f", path, "-k", place / "key"], cwd=place, check=True)
+        name = json.loads(pathlib.Path(path).read_text())["signed"]["name"]
+        made = [["MATCH", "*", "WITH", "PRODUCTS", "FROM", step] for step in before]
+        given = [["ALLOW", pattern] for pattern in ("in1", "in2", "*.sh", "/*")]
+        steps.append(
+            Step(
+                name=name,
+                pubkeys=[signer.public_key.keyid],
+                expected_materials=[*made, *given, ["DISALLOW", "*"]],
+                expected_products=[["CREATE", "*"], ["DISALLOW", "*"]],
+            )
+        )
+        before.append(name)
+    layout = Layout(steps=steps)
+    layout.add_functionary_key_from_path(str(place / "key.pub"))
+    layout.set_relative_expiration(days=1)
+    signed = Metablock(signed=layout)
+    signed.create_signature(signer)
+    signed.dump(str(place / "layout"))
+    verified = subprocess.run(
+        [tools / "in-toto-verify", "-l", "layout", "--verification-keys", "key.pub"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+    )
+    shutil.rmtree(place)
+    print(json.dumps({"status": verified.returncode, "said": verified.stdout + verified.stderr}))
+
+
 def check_spdx(path: str) -> None:
     from spdx_tools.spdx.parser.parse_anything import parse_file
     from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
@@ -570,6 +626,7 @@ if __name__ == "__main__":
         "prov": check_prov,
         "openlineage": check_openlineage,
         "in-toto": check_in_toto,
+        "in-toto-link": check_in_toto_link,
         "spdx": check_spdx,
         "cyclonedx": check_cyclonedx,
         "ro-crate": check_ro_crate,
