@@ -93,10 +93,9 @@ pub(crate) fn record_fields(decoded: &DecodedCall) -> RecordFields {
             kind,
             ..
         } => {
-            let number = if *peer == SocketEnd::Bind {
-                op::BIND
-            } else {
-                op::CONNECT
+            let number = match peer {
+                SocketEnd::Bind | SocketEnd::Listen => op::BIND,
+                SocketEnd::Connect => op::CONNECT,
             };
             RecordFields {
                 fd: *socket,

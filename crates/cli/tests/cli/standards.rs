@@ -451,3 +451,56 @@ fn ecs_has_an_event_for_each_program_and_each_use_of_a_file() {
     assert_eq!(programs(&found, "started"), run);
     lists_files_of_steps(&place, &found, "access", "change");
 }
+
+/// A server and a client in one process each: the client sends a line, and gets another.
+const TALK: &str = "import os, socket
+server = socket.create_server(('127.0.0.1', 0))
+port = server.getsockname()[1]
+open('port', 'w').write(str(port))
+if os.fork() == 0:
+    client = socket.create_connection(('127.0.0.1', port))
+    client.sendall(b'question')
+    client.recv(100)
+    os._exit(0)
+connection = server.accept()[0]
+connection.recv(100)
+connection.sendall(b'answer')
+os.wait()
+";
+
+#[test]
+fn events_of_a_connection_tell_the_client_from_the_server() {
+    let Some(python) = python("export of connections", "ocsf") else {
+        return;
+    };
+    let place = Place::new();
+    place.write_aged("talk.py", TALK);
+    assert_eq!(place.run(&["record", "--", "python3", "talk.py"]).status, 0);
+    let port = std::fs::read_to_string(place.path("port")).unwrap();
+    let lines = |words: &[&str]| -> Value {
+        let lines = words.iter().map(|word| format!("{port} {word}"));
+        Value::from(lines.collect::<Vec<_>>())
+    };
+    let found = check(&python, &["ocsf", &exported(&place, &["ocsf"], "ocsf")]);
+    let expected = ["1 received", "1 sent", "2 received", "2 sent"];
+    assert_eq!(found["network"], lines(&expected));
+    let schema = |file: &str| {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+        fixtures.join(file).to_str().unwrap().to_owned()
+    };
+    let events = exported(&place, &["ecs"], "ecs");
+    let found = check(&python, &["ecs", &events, &schema("ecs/fields.json")]);
+    let expected = [
+        "egress receive",
+        "egress send",
+        "ingress receive",
+        "ingress send",
+    ];
+    assert_eq!(found["network"], lines(&expected));
+    let records = exported(&place, &["cdm"], "cdm");
+    let found = check(
+        &python,
+        &["cdm", &records, &schema("cdm/TCCDMDatum.avsc"), ""],
+    );
+    assert_eq!(found, lines(&["remote", "remote"]));
+}

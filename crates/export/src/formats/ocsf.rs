@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use backstory_graph::model::{Certainty, EntityKind, Relation};
 use serde_json::{Value, json};
 
-use super::acts::{Act, ActKind, Peer, acts, base_name, former_names, is_own_program, peer};
+use super::acts::{
+    Act, ActKind, Direction, acts, base_name, direction, former_names, is_own_program,
+};
 use super::notation::{self, text, uuid, with};
 use crate::family::Family;
 use crate::format::{Format, Target};
@@ -209,8 +211,8 @@ fn touch(
     const LOAD: u32 = 1;
     let parent = who.parent.map(|parent| &view.activities[parent]);
     let actor = json!({"process": process(who, parent)});
-    if let Some(peer) = peer(thing) {
-        return network(actor, relation, &peer);
+    if let Some(direction) = direction(thing) {
+        return network(actor, relation, &direction);
     }
     let mut file = file(view, thing);
     if relation == Relation::Execute {
@@ -276,14 +278,23 @@ fn file(view: &View, thing: &ViewEntity) -> Value {
 }
 
 /// Traffic with another machine, or with another program by the network.
-fn network(actor: Value, relation: Relation, peer: &Peer<'_>) -> (Class, u32, Value) {
+fn network(actor: Value, relation: Relation, direction: &Direction<'_>) -> (Class, u32, Value) {
     const TRAFFIC: u32 = 6;
-    let (sent, received) = (relation == Relation::Write, relation == Relation::Read);
+    // `direction_id` is about who connected: 1 is inbound, 2 is outbound.
+    let side = match direction.is_client(relation) {
+        Some(true) => 2,
+        Some(false) => 1,
+        None => 0,
+    };
     let own = json!({
         "actor": actor,
-        "dst_endpoint": {"ip": peer.host, "port": peer.port},
-        "connection_info": {"direction_id": 0, "protocol_num": peer.protocol},
-        "message": if sent { "sent" } else if received { "received" } else { "connected" },
+        "dst_endpoint": {"ip": direction.host, "port": direction.port},
+        "connection_info": {"direction_id": side, "protocol_num": direction.protocol},
+        "message": match relation {
+            Relation::Write => "sent",
+            Relation::Read => "received",
+            _ => "connected",
+        },
     });
     (NETWORK, TRAFFIC, own)
 }
