@@ -1,7 +1,7 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `bytes`, `durability`, `engines`, `functions`, `inspected`, `prompt` and `tpcc` are
-of the same kind.
+The commands `bytes`, `durability`, `engines`, `functions`, `hunt`, `inspected`, `prompt`,
+`tpcc` and `watch` are of the same kind.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .collectors.template import BadTemplate, from_template
 from .database_servers import SERVERS
 from .durability import main_durability
 from .engines import ARITY, main_engines
+from .false_alarms import main_false_alarms
 from .functions import main_functions
 from .inspected import main_inspected
 from .lineage import main_lineage
@@ -37,6 +38,7 @@ from .scenes import main_scenes
 from .servers import MODES as SERVER_MODES
 from .servers import main_servers
 from .tpcc import main_tpcc
+from .watch_delay import main_watch_delay
 from .web_servers import WEB_SERVERS
 from .workloads import INSTANCES, Instance, select, suite
 from .workloads.sources import VARIABLE
@@ -223,6 +225,18 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--minutes", type=float, default=1e6, help="stop building after this time")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=_lineage)
+    p = commands.add_parser("hunt", help="count what `backstory hunt` finds in ordinary runs")
+    p.add_argument("--dir", type=Path, required=True, help="directory of store and workloads; the same one resumes")
+    p.add_argument("--runs", type=int, default=1000, help="the number of runs to record; 0: only count")
+    p.add_argument("--workloads", help="comma-separated workloads; default: all that can run here")
+    p.add_argument("--backstory", default="backstory", help="the program")
+    p.set_defaults(do=main_false_alarms)
+    p = commands.add_parser("watch", help="measure how long `record --watch` takes to report an operation")
+    p.add_argument("--files", default="0,10000,100000", help="comma-separated numbers of files written before")
+    p.add_argument("--rounds", type=int, default=20)
+    p.add_argument("--workdir", default=tempfile.gettempdir())
+    p.add_argument("--backstory", default="backstory", help="the program")
+    p.set_defaults(do=main_watch_delay)
     p = commands.add_parser("replay", help="measure replays of the promised commands against native runs")
     p.add_argument("--workloads", help="comma-separated names of the promised commands")
     p.add_argument("--rounds", type=int, default=9)

@@ -18,6 +18,7 @@ mod documented;
 pub mod emit;
 pub mod exchange;
 pub mod export;
+pub mod hunt;
 pub mod import;
 pub mod inputs;
 pub mod inspect;
@@ -45,6 +46,7 @@ pub mod watch;
 use compile::CompileArgs;
 use emit::EmitArgs;
 use export::{ContentsArgs, ExportArgs};
+use hunt::{HuntArgs, TimelineArgs, WatchLogArgs};
 use import::ImportArgs;
 use inputs::InputsArgs;
 use inspect::{InspectArgs, UndoArgs};
@@ -270,6 +272,18 @@ pub enum Command {
     /// Find the calls of a deep run that moved a text, or wrote to a file or address
     #[command(after_help = replay::WHEN)]
     When(WhenArgs),
+
+    /// Look for known attacks in recorded runs, by rules in the form of Sigma
+    #[command(after_help = hunt::HUNT)]
+    Hunt(HuntArgs),
+
+    /// The process of `record --watch` that looks for attacks in the log
+    #[command(hide = true, after_help = hunt::WATCH_LOG)]
+    WatchLog(WatchLogArgs),
+
+    /// Show what happened in the order of time: in a run, to a file, or with an address
+    #[command(after_help = hunt::TIMELINE)]
+    Timeline(TimelineArgs),
 
     /// Ask in SQL: runs, processes, files, edges and steps as tables
     #[command(after_help = query::QUERY)]

@@ -18,6 +18,7 @@ mod file_inspector;
 mod filtered_indexing;
 mod index;
 mod json;
+mod log_follower;
 mod pager;
 mod parameter_file;
 mod pipeline_file;
@@ -94,6 +95,9 @@ fn main() -> ExitCode {
         Command::Requests(args) => commands::requests::run(args, store),
         Command::When(args) => commands::replay::sightings::run(args, store),
         Command::Scene(args) => commands::scene::run(args, store),
+        Command::Hunt(args) => commands::hunt::run(args, store),
+        Command::WatchLog(args) => commands::hunt::follow(&args, store),
+        Command::Timeline(args) => commands::timeline::run(&args, store),
         Command::Query(args) => commands::query::run(args, store),
         Command::Spade(args) => commands::spade::run(args, store),
         Command::Tag(args) => commands::tag::run(args, store),
@@ -168,6 +172,7 @@ fn uses_tools(command: &Command) -> bool {
             | Command::Mount(_)
             | Command::Watch(_)
             | Command::RemoteSide(_)
+            | Command::WatchLog(_)
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
             | Command::RehearseContent(_)
@@ -202,6 +207,8 @@ fn is_paged(command: &Command) -> bool {
             | Command::Query(_)
             | Command::Spade(_)
             | Command::Scene(_)
+            | Command::Hunt(_)
+            | Command::Timeline(_)
             | Command::Compare(_)
             | Command::Status(_)
             | Command::Diff(_)

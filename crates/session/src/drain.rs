@@ -46,6 +46,8 @@ const IDLE: Duration = Duration::from_millis(250);
 /// Longest pause without a guard. A thread that finds no chunk then cannot ask for one, and retries
 /// for a fraction of a second only.
 const UNASKED: Duration = Duration::from_millis(50);
+/// Longest pause if another process follows the log.
+const FOLLOWED: Duration = Duration::from_millis(20);
 /// Interval between two readings of the clocks, in nanoseconds.
 const CLOCK_EVERY: i64 = 60 * 1_000_000_000;
 
@@ -86,6 +88,8 @@ pub(crate) struct Drainer {
     /// The logged parts of unfinished chunks, in a run whose log is to be durable before its
     /// results.
     pieces: Option<LoggedPieces>,
+    /// Another process follows the log, so unfinished chunks are appended in every pass.
+    is_followed: bool,
     /// Where chunks of deep records go. `None` if the run has no deep log.
     deep: Option<DeepDrain>,
 }
@@ -107,6 +111,7 @@ impl Drainer {
             failed: None,
             clock_due: 0,
             pieces: None,
+            is_followed: false,
             deep: None,
         };
         drainer.clock();
@@ -120,7 +125,13 @@ impl Drainer {
 
     /// From now on unfinished chunks are appended piece by piece.
     pub(crate) fn append_pieces(&mut self) {
-        self.pieces = Some(LoggedPieces::default());
+        self.pieces.get_or_insert_default();
+    }
+
+    /// From now on unfinished chunks are appended piece by piece in every pass.
+    pub(crate) fn follow(&mut self) {
+        self.append_pieces();
+        self.is_followed = true;
     }
 
     /// A second handle of the log, and the log's path.
@@ -455,11 +466,15 @@ pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
     // The first chunks are added while the command starts, but only where that does not delay it.
     let mut pause = SCARCE;
     let guarded = stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED != 0;
-    let longest = if guarded { IDLE } else { UNASKED };
+    let mut longest = if guarded { IDLE } else { UNASKED };
     while stock.pause(pause) {
         let (drained, waited_for, behind) = {
             let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
             let drained = drainer.pass(ChunkSelection::Finished);
+            if drainer.is_followed {
+                drainer.pass(ChunkSelection::All);
+                longest = FOLLOWED;
+            }
             // Chunks that wait for the disk become free, too.
             let behind = drainer.deep_log_is_behind();
             let moved = drained + usize::from(behind);

@@ -42,6 +42,8 @@ pub struct Options {
     pub suppress: SuppressMode,
     /// Whether the log is durable before the results.
     pub durability: DurabilityMode,
+    /// The log has every operation a moment after it, for a process that follows the log.
+    pub followed: bool,
     /// Record everything that enters and leaves the processes, into a file beside the log that ends
     /// in `.deep`. The mode says how it has what leaves. `None`: there is no such file.
     pub deep: Option<OutputsMode>,
@@ -91,6 +93,7 @@ impl Options {
             self_contained: false,
             suppress: SuppressMode::On,
             durability: DurabilityMode::After,
+            followed: false,
             deep: None,
             functions: None,
             redact: Vec::new(),

@@ -85,6 +85,9 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     if unseen {
         job.tell(at, control, watch.reporter());
     }
+    if job.options.followed {
+        watch.follow();
+    }
     start_draining(&mut watch, &stock);
     roles.watch_all(&mut watch, control, &job);
     roles.let_launcher_leave();

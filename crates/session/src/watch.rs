@@ -125,6 +125,12 @@ impl CommandWatch {
         self.lock().append_pieces();
     }
 
+    /// Appends unfinished chunks piece by piece a moment after each operation, because another
+    /// process follows the log.
+    pub(crate) fn follow(&self) {
+        self.lock().follow();
+    }
+
     /// The watcher's own records.
     pub(crate) fn reporter(&mut self) -> &mut Reporter {
         &mut self.reporter

@@ -141,6 +141,15 @@ pub struct RecordArgs {
     #[arg(long)]
     pub remote: bool,
 
+    /// Look for attacks while the command runs, and report each match on standard error: `all` for
+    /// the rules of `backstory hunt`, the ID of one of them, or a file or directory with rules
+    /// (repeatable). Nothing is blocked
+    #[arg(long, value_name = "RULES", value_hint = clap::ValueHint::AnyPath, conflicts_with_all = ["deep", "remote"])]
+    pub watch: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub watch_report: super::hunt::WatchReport,
+
     /// Stop recording the processes that outlive the command after SECONDS. By default they are
     /// recorded until they end
     #[arg(long, value_name = "SECONDS")]

@@ -3,6 +3,9 @@
 //! Invariants: nothing slow happens before the command starts, and nothing is printed on the
 //! command's output.
 
+mod annotating;
+mod summary;
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -12,41 +15,51 @@ use std::time::{Duration, Instant};
 use backstory_functions::FunctionPatterns;
 use backstory_query as query;
 use backstory_session as session;
-use backstory_store::annotations::{self, Annotation, AnnotationRecord};
-use backstory_store::{AnnotationKind, Home};
+use backstory_store::Home;
+use backstory_store::annotations::{self, AnnotationRecord};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::{Outcome, run_summary};
+use super::Outcome;
 use crate::args::record::RecordArgs;
 use crate::byte_engine::ByteEngine;
-use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::index::Busy;
-use crate::json::{self, Value};
-use crate::parameter_file;
+use crate::log_follower::{self, LogFollower};
 use crate::recording_options;
 use crate::remote;
-use crate::text::when;
-use crate::text::words::{counted, grouped};
+use annotating::{add_metrics, said_before};
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode};
+use summary::{check_summary, stats, write_summary};
 
 /// Between two looks at a recording that goes on after its command.
 const WAIT_STEP: Duration = Duration::from_millis(5);
 
 /// Runs the command under recording and returns its exit status.
 pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
-    let (prepared, options) = prepare(args, store).map_err(Failure::of_record)?;
+    let (mut prepared, options) = prepare(args, store).map_err(Failure::of_record)?;
     if !prepared.said.is_empty() {
         let said = annotations::append(&prepared.home, &prepared.said);
         said.map_err(|error| Failure::from(error).of_record())?;
     }
+    let mut follower = prepared.follower.as_mut().and_then(LogFollower::start);
     let began = Instant::now();
-    let mut recorded =
-        session::record(options).map_err(|error| Failure::not_found(error).of_record())?;
+    let recorded = session::record(options);
     let took = began.elapsed();
+    if let (Err(_), Some(follower)) = (&recorded, &mut follower) {
+        follower.end();
+    }
+    let mut recorded = recorded.map_err(|error| Failure::not_found(error).of_record())?;
+    if let Some(follower) = follower.as_mut().filter(|_| !recorded.still_recording) {
+        follower.wait();
+    }
     // The next command may write them anew.
-    let metrics = add_metrics(&prepared);
+    let metrics = add_metrics(
+        &prepared.home,
+        &prepared.run,
+        &prepared.metrics,
+        &prepared.redact,
+    );
     // The exit status stays the command's.
     if prepared.remote
         && let Err(failure) = remote::returning::fetch(&prepared.home, Busy::Wait)
@@ -101,6 +114,8 @@ struct Prepared {
     metrics: Vec<PathBuf>,
     /// Names that are secret, beside the usual.
     redact: Vec<String>,
+    /// Looks for attacks while the command runs.
+    follower: Option<LogFollower>,
 }
 
 fn prepare(
@@ -123,6 +138,7 @@ fn prepare(
         ));
     }
     let functions = functions(&args)?;
+    let (rules, chosen) = log_follower::rules(&args)?;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -151,7 +167,11 @@ fn prepare(
         true => under_engine(&home, &id, args.command)?,
         false => args.command,
     };
+    let follower = (!args.watch.is_empty())
+        .then(|| LogFollower::new(&home, &id, &rules, &chosen, &args.watch_report))
+        .transpose()?;
     let options = session::Options {
+        followed: follower.is_some(),
         variables,
         command,
         name: args.name.clone(),
@@ -180,6 +200,7 @@ fn prepare(
         said,
         metrics: metrics.map_err(Failure::misuse)?,
         redact,
+        follower,
     };
     Ok((prepared, options))
 }
@@ -221,68 +242,6 @@ fn under_engine(home: &Home, run: &str, command: Vec<OsString>) -> Result<Vec<Os
     Ok(engine.command(&directory, command))
 }
 
-/// The annotations that the run has before its command starts: tags, parameters, and the commit of
-/// the current directory's git work tree.
-fn said_before(run: &str, args: &RecordArgs) -> Result<Vec<AnnotationRecord>, Failure> {
-    let mut said = Vec::new();
-    for (key, value) in &args.tag {
-        said.push(annotation(
-            run,
-            AnnotationKind::Tag,
-            key,
-            value,
-            &args.redact,
-        ));
-    }
-    for path in &args.param_from {
-        for (key, value) in parameter_file::read(path).map_err(Failure::misuse)? {
-            let kind = AnnotationKind::Parameter;
-            said.push(annotation(run, kind, &key, &value, &args.redact));
-        }
-    }
-    let here = std::env::current_dir().ok();
-    if let Some(checkout) = here.and_then(|here| checkout::at(&here)) {
-        said.push(AnnotationRecord::Set(checkout.annotation(run)));
-    }
-    Ok(said)
-}
-
-fn annotation(
-    run: &str,
-    kind: AnnotationKind,
-    key: &str,
-    value: &str,
-    redact: &[String],
-) -> AnnotationRecord {
-    AnnotationRecord::Set(Annotation {
-        run: run.to_owned(),
-        kind,
-        key: key.to_owned(),
-        value: Some(session::redacted_value(key, value, redact)),
-    })
-}
-
-/// Reads the metrics as the command left them.
-fn add_metrics(prepared: &Prepared) -> Result<(), Failure> {
-    let mut found = Vec::new();
-    for path in &prepared.metrics {
-        for (key, value) in parameter_file::read(path).map_err(Failure::not_found)? {
-            let kind = AnnotationKind::Metric;
-            found.push(annotation(
-                &prepared.run,
-                kind,
-                &key,
-                &value,
-                &prepared.redact,
-            ));
-        }
-    }
-    match found.is_empty() {
-        true => Ok(()),
-        false => Ok(annotations::append(&prepared.home, &found)?),
-    }
-}
-
 /// Waits until no process of the run is recorded any more and the run is in the store, and takes
 /// the verdict from there.
 fn wait_for_verdict(home: &Home, recorded: &mut session::RecordingResult) -> Result<(), Failure> {
@@ -299,38 +258,6 @@ fn wait_for_verdict(home: &Home, recorded: &mut session::RecordingResult) -> Res
     Ok(())
 }
 
-/// The line of `--stats`. It has no numbers of processes and files if processes of the run are
-/// still being recorded.
-fn stats(home: &Home, recorded: &session::RecordingResult, took: Duration) -> String {
-    let mut parts = vec![format!("{} elapsed", seconds(took.as_nanos() as i64))];
-    if let Some(usage) = recorded.usage {
-        parts.extend([
-            format!("{} user", seconds(usage.user)),
-            format!("{} system", seconds(usage.system)),
-            format!("{} peak memory", when::size(usage.peak_memory)),
-        ]);
-    }
-    let summary = || {
-        let current = CurrentStore::open(Some(home.dir()))?;
-        let details = query::details(&current.store, &recorded.run)?;
-        Ok::<_, Failure>(details.summary)
-    };
-    if !recorded.still_recording
-        && let Ok(run) = summary()
-    {
-        parts.extend([
-            counted(run.processes as usize, "process", "processes"),
-            format!("{} read", counted(run.files_read as usize, "file", "files")),
-            format!("{} written", grouped(run.files_written as usize)),
-        ]);
-    }
-    format!("run {}: {}", recorded.run, parts.join(", "))
-}
-
-fn seconds(ns: i64) -> String {
-    format!("{:.2} s", ns as f64 / 1e9)
-}
-
 /// Checks the name of a run: it must not look like an option or like two words.
 pub fn check_name(name: &str) -> Result<(), Failure> {
     if !backstory_store::is_run_name(name) {
@@ -339,46 +266,6 @@ pub fn check_name(name: &str) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// Checks before the command runs, which may take hours, that the summary can be written.
-fn check_summary(path: &Path) -> Result<(), Failure> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    if path.is_dir() || !parent.is_dir() {
-        return Err(Failure::misuse(format!(
-            "cannot write the summary to {}: give a file in an existing directory",
-            path.display()
-        )));
-    }
-    Ok(())
-}
-
-/// Writes the summary. It is written in place, because FILE may be a pipe or `/dev/fd/3`.
-fn write_summary(
-    path: &Path,
-    name: Option<String>,
-    recorded: &session::RecordingResult,
-) -> std::io::Result<()> {
-    let mut text = Vec::new();
-    json::object(
-        &mut text,
-        vec![
-            ("run", (&recorded.run).into()),
-            ("name", name.as_ref().into()),
-            ("exit", recorded.status().into()),
-            ("signal", recorded.signal.into()),
-            ("complete", recorded.complete.into()),
-            ("lost", recorded.lost.into()),
-            ("incomplete_because", Value::array(&recorded.reasons)),
-            ("warnings", Value::array(&recorded.warnings)),
-            ("still_recording", recorded.still_recording.into()),
-            ("usage", run_summary::usage(recorded.usage.as_ref())),
-        ],
-    )?;
-    fs::write(path, &text)
 }
 
 #[cfg(test)]
@@ -391,25 +278,5 @@ mod tests {
         for bad in ["", "-x", "a b", "a\nb"] {
             assert!(check_name(bad).is_err(), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn a_summary_has_the_end_of_the_run() {
-        let dir = std::env::temp_dir().join(format!("backstory-summary-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("s.json");
-        let recorded = session::RecordingResult {
-            run: "abc".into(),
-            signal: Some(15),
-            complete: Some(true),
-            ..Default::default()
-        };
-        write_summary(&path, Some("n".into()), &recorded).unwrap();
-        let read: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        assert_eq!(
-            (&read["run"], &read["exit"], &read["lost"]),
-            (&"abc".into(), &143.into(), &0.into())
-        );
-        fs::remove_dir_all(&dir).unwrap();
     }
 }

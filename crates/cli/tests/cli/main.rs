@@ -44,6 +44,8 @@ mod functions;
 mod generated;
 mod git_note;
 mod history;
+mod hunt;
+mod hunt_live;
 mod inspect;
 mod kept;
 mod kinds;

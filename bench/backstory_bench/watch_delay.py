@@ -1,0 +1,89 @@
+"""Measures how long `record --watch` takes from an operation to the report of its match.
+
+The recorded program first makes many ordinary operations, so that the log has some size. Then it
+writes start-up files in quiet moments, and says when each write began. The report is a line in the
+file of `--watch-to`, which is read once a millisecond.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HEAD = ["Files written before", "Log", "Median delay", "Longest delay"]
+LONGEST = 60.0
+"""Seconds after which a report is missing."""
+
+PROGRAM = """
+import os, sys, time
+for number in range(int(sys.argv[1])):
+    with open("f%d" % (number % 1000), "w") as file:
+        file.write("x")
+for number, _ in enumerate(sys.stdin):
+    os.mkdir("home%d" % number)
+    begun = time.time_ns()
+    with open("home%d/.bashrc" % number, "w") as file:
+        file.write("x")
+    print(begun, flush=True)
+"""
+
+
+class Missing(Exception):
+    """A match was not reported in time."""
+
+
+def reported(report: Path, lines: int) -> int:
+    """Waits until the report has so many lines, and returns the time in nanoseconds."""
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        if report.exists() and report.read_bytes().count(b"\n") >= lines:
+            return time.time_ns()
+        time.sleep(0.001)
+    raise Missing(f"match {lines} was not reported within {LONGEST:.0f} s")
+
+
+def delays(backstory: str, top: Path, files: int, rounds: int) -> tuple[list[float], int]:
+    """Returns the delays in seconds, and the size of the log in bytes."""
+    work = top / f"work{files}"
+    work.mkdir()
+    store, report = top / f"store{files}", top / f"report{files}"
+    command = [backstory, "--store", str(store), "record", "--contents=off", "--watch", "startup-file-written"]
+    command += ["--watch-to", str(report), "--", sys.executable, "-c", PROGRAM, str(files)]
+    found: list[float] = []
+    with subprocess.Popen(
+        command, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as run:
+        assert run.stdin is not None and run.stdout is not None
+        # The first one waits for the ordinary operations, and is not counted.
+        for number in range(rounds + 1):
+            print(file=run.stdin, flush=True)
+            begun = int(run.stdout.readline())
+            found.append((reported(report, number + 1) - begun) / 1e9)
+            time.sleep(0.3 + 4 * found[-1])
+        run.stdin.close()
+    logs = [path.stat().st_size for path in store.rglob("*") if path.suffix == ".log"]
+    return found[1:], max(logs, default=0)
+
+
+def row(files: int, found: list[float], log: int) -> str:
+    """Returns a row of the table."""
+    cells = [f"{files:,}", f"{log / 1e6:.1f} MB", f"{1e3 * statistics.median(found):.0f} ms"]
+    return f"| {' | '.join([*cells, f'{1e3 * max(found):.0f} ms'])} |"
+
+
+def main_watch_delay(args: argparse.Namespace) -> int:
+    """Measures, and prints a table of Markdown."""
+    print(f"| {' | '.join(HEAD)} |\n| {' | '.join(['---'] * len(HEAD))} |")
+    with tempfile.TemporaryDirectory(prefix="backstory-watch-", dir=args.workdir) as top:
+        for files in (int(word) for word in args.files.split(",")):
+            try:
+                found, log = delays(args.backstory, Path(top), files, args.rounds)
+            except Missing as missing:
+                raise SystemExit(f"backstory-bench: {missing}") from missing
+            print(row(files, found, log), flush=True)
+    return 0

@@ -1,0 +1,292 @@
+//! `hunt`: looks for known attacks in recorded runs, by rules.
+
+mod follow;
+mod notice;
+mod report;
+mod stopped;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use backstory_hunt::{self as hunt, FIELDS, GROUPS, Library, MODIFIERS, Rule, RuleMatch, RunGraph};
+use backstory_store::RunKey;
+
+use super::{Outcome, answer};
+use crate::args::hunt::{HuntArgs, WatchLogArgs, limits};
+use crate::current_store::CurrentStore;
+use crate::error::{Failure, complain};
+use crate::json::{self, Value};
+use crate::text::style::{Role, Style};
+use crate::text::words::counted;
+use crate::tool_file::in_configuration;
+
+pub use notice::check_url;
+use report::{finding_object, finding_text};
+
+/// The findings of a rule in a run.
+struct RunFindings<'r> {
+    rule: &'r Rule,
+    run: String,
+    found: Vec<RuleMatch>,
+    /// How many more there are.
+    more: usize,
+}
+
+/// Looks for matches, or lists the rules.
+pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
+    if args.fields {
+        return answer(|out| match args.json {
+            true => json::lines(out, field_objects()),
+            false => fields(Style::of_stdout(), out),
+        });
+    }
+    let rules = rules(&args.rules, &args.rule)?;
+    if args.list {
+        return answer(|out| match args.json {
+            true => json::lines(out, rules.iter().map(rule_object)),
+            false => list(&rules, Style::of_stdout(), out),
+        });
+    }
+    let current = CurrentStore::open(store)?;
+    current.tell_left_running();
+    let mut all = Vec::new();
+    let runs = runs(&current, &args)?;
+    for (key, id) in &runs {
+        match RunGraph::of_store(&current.store, *key, args.most)? {
+            Some(graph) => look(&graph, id, &rules, &args, &mut all),
+            None => complain(&format!(
+                "run {id} is left out: it has more than {} edges (--most)",
+                args.most
+            )),
+        }
+    }
+    // The most serious first, then the newest run.
+    all.sort_by_key(|one| std::cmp::Reverse(one.rule.level));
+    answer(|out| match args.json {
+        true => {
+            let findings = all.iter().flat_map(|one| {
+                let object = |finding| finding_object(one.rule, &one.run, finding);
+                one.found.iter().map(object)
+            });
+            json::lines(out, findings)
+        }
+        false => write(&all, &rules, runs.len(), args.full, out),
+    })?;
+    Ok(u8::from(all.is_empty()))
+}
+
+/// Looks for matches in a run in progress. `record --watch` has reported the mistakes in rules.
+pub fn follow(args: &WatchLogArgs, store: Option<&Path>) -> Outcome {
+    // A key at the terminal is for the command. The follower ends after it.
+    backstory_sys::outlive_interrupts();
+    let (rules, _) = known_rules(&args.rules, &args.rule)?;
+    follow::follow(args, &rules, store)
+}
+
+/// The rules of the program, of the user's configuration and of `given`, or those of them that are
+/// `wanted`. Rules with mistakes are reported and left out.
+///
+/// # Errors
+///
+/// A file cannot be read, or no rule has a wanted id.
+pub fn rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Vec<Rule>, Failure> {
+    let (rules, mistakes) = known_rules(given, wanted)?;
+    tell(&mistakes);
+    Ok(rules)
+}
+
+fn tell(mistakes: &[String]) {
+    for mistake in mistakes {
+        complain(&format!("rule left out: {mistake}"));
+    }
+}
+
+fn known_rules(
+    given: &[impl AsRef<Path>],
+    wanted: &[String],
+) -> Result<(Vec<Rule>, Vec<String>), Failure> {
+    let mut library = Library::built_in();
+    if let Some(own) = in_configuration("hunt").filter(|own| own.is_dir()) {
+        let loaded = library.load(&own);
+        loaded.unwrap_or_else(|error| complain(&format!("{}: {error}", own.display())));
+    }
+    load(&mut library, given)?;
+    let mut rules = library.rules;
+    let is_known = |id: &&String| rules.iter().any(|rule| rule.id == **id);
+    if let Some(unknown) = wanted.iter().find(|id| !is_known(id)) {
+        return Err(Failure::misuse(format!(
+            "no rule is named {unknown}: `backstory hunt --list` lists them"
+        )));
+    }
+    if !wanted.is_empty() {
+        rules.retain(|rule| wanted.contains(&rule.id));
+    }
+    Ok((rules, library.mistakes))
+}
+
+fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure> {
+    for path in files {
+        let path = path.as_ref();
+        let cannot = |error| {
+            Failure::misuse(format!(
+                "cannot read rules from {}: {error}",
+                path.display()
+            ))
+        };
+        library.load(path).map_err(cannot)?;
+    }
+    Ok(())
+}
+
+/// The ids of the rules in files.
+///
+/// # Errors
+///
+/// A file cannot be read.
+pub fn rules_of(files: &[impl AsRef<Path>]) -> Result<Vec<String>, Failure> {
+    let mut library = Library::default();
+    load(&mut library, files)?;
+    Ok(library.rules.into_iter().map(|rule| rule.id).collect())
+}
+
+/// The runs that are looked at, the newest first.
+fn runs(current: &CurrentStore, args: &HuntArgs) -> Result<Vec<(RunKey, String)>, Failure> {
+    if args.all {
+        let all = current.store.runs()?.into_iter();
+        return Ok(all.map(|run| (run.key, run.header.id)).collect());
+    }
+    let wanted: Vec<Option<&str>> = match args.runs.is_empty() {
+        true => vec![None],
+        false => args.runs.iter().map(|run| Some(run.as_str())).collect(),
+    };
+    let found = wanted.into_iter().map(|wanted| {
+        let id = current.run(wanted)?;
+        let run = current.store.run(&id)?;
+        let run = run.ok_or_else(|| Failure::not_found(format!("no run {id}")))?;
+        Ok((run.key, id))
+    });
+    found.collect()
+}
+
+fn look<'r>(
+    graph: &RunGraph,
+    run: &str,
+    rules: &'r [Rule],
+    args: &HuntArgs,
+    into: &mut Vec<RunFindings<'r>>,
+) {
+    for rule in rules {
+        let findings = hunt::find(graph, rule, limits(args.timeout));
+        if findings.is_cut {
+            complain(&format!(
+                "rule {} has not seen all of run {run} within {} s (--timeout)",
+                rule.id, args.timeout
+            ));
+        }
+        if !findings.found.is_empty() {
+            let found = findings.found.iter();
+            into.push(RunFindings {
+                rule,
+                run: run.to_owned(),
+                found: found.map(|found| RuleMatch::of(graph, found)).collect(),
+                more: findings.more,
+            });
+        }
+    }
+}
+
+/// The first finding of each rule and run in full, and how many others there are.
+fn write(
+    all: &[RunFindings<'_>],
+    rules: &[Rule],
+    runs: usize,
+    full: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let style = Style::of_stdout();
+    if all.is_empty() {
+        let rules = counted(rules.len(), "rule", "rules");
+        let runs = counted(runs, "run", "runs");
+        return writeln!(out, "nothing found: {rules}, {runs}");
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for one in all {
+        let is_new = !told.contains(&&*one.rule.id);
+        told.push(&one.rule.id);
+        let shown = match (full, is_new) {
+            (true, _) => one.found.len(),
+            (false, true) => 1,
+            (false, false) => 0,
+        };
+        for finding in &one.found[..shown] {
+            finding_text(one.rule, &one.run, finding, style, out)?;
+        }
+        let rest = one.found.len() - shown + one.more;
+        if rest > 0 {
+            let line = format!("{rest} more in run {}: --full, --json", one.run);
+            writeln!(
+                out,
+                "{}",
+                style.paint(Role::Dim, &format!("{:<9} {line}", one.rule.id))
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn list(rules: &[Rule], style: Style, out: &mut impl Write) -> io::Result<()> {
+    for rule in rules {
+        let id = style.paint(Role::Subject, &format!("{:<26}", rule.id));
+        writeln!(out, "{id} {:<9} {}", rule.level.word(), rule.title)?;
+    }
+    Ok(())
+}
+
+fn rule_object(rule: &Rule) -> Value {
+    Value::Object(vec![
+        ("rule", (&rule.id).into()),
+        ("level", rule.level.word().into()),
+        ("title", (&rule.title).into()),
+        ("description", (&rule.description).into()),
+        ("references", Value::array(&rule.references)),
+        ("falsepositives", Value::array(&rule.falsepositives)),
+        ("file", (&rule.file).into()),
+    ])
+}
+
+/// The kinds of words in rules: the words and their meanings.
+fn vocabulary() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let fields = FIELDS
+        .iter()
+        .map(|(_, name, about)| ("field", *name, *about));
+    let modifiers = MODIFIERS
+        .iter()
+        .map(|(name, about)| ("modifier", *name, *about));
+    let groups = GROUPS
+        .iter()
+        .map(|(_, name, about)| ("group-by", *name, *about));
+    fields.chain(modifiers).chain(groups)
+}
+
+fn field_objects() -> impl Iterator<Item = Value> {
+    vocabulary().map(|(kind, name, about)| {
+        Value::Object(vec![
+            ("kind", kind.into()),
+            ("name", name.into()),
+            ("about", about.into()),
+        ])
+    })
+}
+
+fn fields(style: Style, out: &mut impl Write) -> io::Result<()> {
+    let mut last = "";
+    for (kind, name, about) in vocabulary() {
+        if kind != last {
+            let gap = if last.is_empty() { "" } else { "\n" };
+            writeln!(out, "{gap}{}", style.paint(Role::Subject, kind))?;
+            last = kind;
+        }
+        writeln!(out, "  {name:<20} {about}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! The text and the JSON of a finding.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use backstory_eventlog::event::Bytes;
+use backstory_hunt::{FoundProgram, Rule, RuleMatch};
+use backstory_workflow::shell;
+
+use crate::json::Value;
+use crate::text::line::excerpt;
+use crate::text::paths::shown;
+use crate::text::style::{Role, Style};
+use crate::text::when;
+use crate::text::words::counted;
+
+/// Files and programs of a finding that a text shows.
+const FEW: usize = 4;
+/// Columns of a command in a text.
+const COLUMNS: usize = 60;
+
+/// A program's arguments, cut.
+pub fn line(program: &FoundProgram) -> String {
+    excerpt(&shell::line(&program.argv), COLUMNS)
+}
+
+/// The names of some files, and how many others there are.
+fn some(files: &BTreeSet<Bytes>) -> String {
+    let mut names: Vec<String> = files.iter().take(FEW).map(|file| shown(file)).collect();
+    if files.len() > FEW {
+        names.push(format!("{} more", files.len() - FEW));
+    }
+    names.join(", ")
+}
+
+/// A finding on a few lines: rule, time, cause, programs, operations, extent, and a command that
+/// goes on.
+pub fn finding_text(
+    rule: &Rule,
+    run: &str,
+    finding: &RuleMatch,
+    style: Style,
+    out: &mut (impl Write + ?Sized),
+) -> io::Result<()> {
+    let heading = format!("{}  {}", rule.level.word().to_uppercase(), rule.title);
+    writeln!(out, "{}", style.paint(Role::Subject, &heading))?;
+    let mut fact = |name: &str, value: &str| {
+        let name = style.paint(Role::Dim, &format!("  {name:<8}"));
+        writeln!(out, "{name} {value}")
+    };
+    fact("rule", &rule.id)?;
+    let time = finding.steps.last().map_or(0, |step| step.time);
+    fact("when", &format!("{}, run {run}", when::moment(time)))?;
+    let mut cause = line(&finding.cause);
+    if let Some(file) = &finding.cause_file {
+        cause.push_str(&format!("  (by {}", shown(file)));
+        if let Some(origin) = &finding.cause_origin {
+            cause.push_str(&format!(", from {}", shown(origin)));
+        }
+        cause.push(')');
+    }
+    fact("cause", &cause)?;
+    for step in &finding.steps {
+        let target = step.target.as_deref().map(shown).unwrap_or_default();
+        let source = match &step.source {
+            Some(source) => format!(" from {}", shown(source)),
+            None => String::new(),
+        };
+        let possible = if step.is_possible { " (possibly)" } else { "" };
+        let by = line(&step.program);
+        fact(
+            step.operation,
+            &format!("{target}{source}{possible}  by {by}"),
+        )?;
+    }
+    if finding.count > finding.steps.len() {
+        let times = counted(finding.count, "such operation", "such operations");
+        fact("count", &times)?;
+    }
+    let skipped = finding.chain.len().saturating_sub(FEW);
+    let mut programs: Vec<String> = finding.chain.iter().skip(skipped).map(line).collect();
+    if skipped > 0 {
+        programs.insert(0, "…".to_owned());
+    }
+    fact("chain", &programs.join(" > "))?;
+    let extent = &finding.extent;
+    let mut parts = vec![counted(extent.processes, "process", "processes")];
+    for (verb, files) in [
+        ("changed", &extent.changed),
+        ("removed", &extent.removed),
+        ("sent to", &extent.sent_to),
+    ] {
+        if !files.is_empty() {
+            parts.push(format!("{verb} {}: {}", files.len(), some(files)));
+        }
+    }
+    fact("extent", &parts.join("; "))?;
+    let next = next(run, finding);
+    let next = style.paint(Role::Command, &next);
+    fact("next", &next)
+}
+
+/// A command that goes on from a finding.
+fn next(run: &str, finding: &RuleMatch) -> String {
+    let last = finding.steps.last();
+    let target = last.and_then(|step| step.target.as_deref());
+    let word = |target: &[u8]| shell::quote(target);
+    match (target, last.map(|step| step.operation)) {
+        (Some(address), Some("send" | "receive")) => {
+            let host = address.splitn(2, |byte| *byte == b':').nth(1);
+            format!(
+                "backstory scene {} --run {run}",
+                word(host.unwrap_or(address))
+            )
+        }
+        (Some(file), Some("write" | "make" | "rename")) => format!("backstory of {}", word(file)),
+        (Some(file), Some(_)) if file.starts_with(b"/") => format!("backstory who {}", word(file)),
+        _ => format!("backstory processes {run}"),
+    }
+}
+
+/// A finding as JSON.
+pub fn finding_object(rule: &Rule, run: &str, finding: &RuleMatch) -> Value {
+    let program = |program: &FoundProgram| {
+        Value::Object(vec![
+            ("pid", program.pid.into()),
+            (
+                "argv",
+                Value::array(program.argv.iter().map(|word| &**word)),
+            ),
+        ])
+    };
+    let bytes = |bytes: &Option<Bytes>| Value::from(bytes.as_deref());
+    let steps = finding.steps.iter().map(|step| {
+        let certainty = if step.is_possible { "possible" } else { "seen" };
+        Value::Object(vec![
+            ("time", Value::Time(step.time)),
+            ("operation", step.operation.into()),
+            ("target", bytes(&step.target)),
+            ("source", bytes(&step.source)),
+            ("certainty", certainty.into()),
+            ("process", program(&step.program)),
+        ])
+    });
+    let files = |files: &BTreeSet<Bytes>| Value::array(files.iter().map(|file| &**file));
+    let extent = &finding.extent;
+    Value::Object(vec![
+        ("rule", (&rule.id).into()),
+        ("level", rule.level.word().into()),
+        ("title", (&rule.title).into()),
+        ("run", run.into()),
+        ("steps", Value::Array(steps.collect())),
+        ("count", finding.count.into()),
+        (
+            "chain",
+            Value::Array(finding.chain.iter().map(program).collect()),
+        ),
+        ("cause", program(&finding.cause)),
+        ("cause_file", bytes(&finding.cause_file)),
+        ("cause_origin", bytes(&finding.cause_origin)),
+        (
+            "extent",
+            Value::Object(vec![
+                ("processes", extent.processes.into()),
+                ("changed", files(&extent.changed)),
+                ("removed", files(&extent.removed)),
+                ("sent_to", files(&extent.sent_to)),
+            ]),
+        ),
+        ("next", next(run, finding).as_str().into()),
+    ])
+}

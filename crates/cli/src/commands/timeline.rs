@@ -1,0 +1,169 @@
+//! `timeline`: what happened, in the order of time.
+
+mod forms;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_hunt::{FoundStep, Operation, RunGraph, step};
+use backstory_scene::PeerPattern;
+use backstory_store::{GraphStore, RunKey};
+
+use super::{Outcome, answer};
+use crate::args::hunt::TimelineArgs;
+use crate::current_store::CurrentStore;
+use crate::error::{Failure, complain};
+use crate::json;
+use crate::subject::{PathNotation, notation};
+use crate::text::paths::{is_system, shown};
+
+/// Most edges of a run in memory.
+const MOST: usize = 5_000_000;
+
+/// How much an event matters to a reader, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    /// A change of an own file, or a use of the network.
+    Change,
+    /// The start of a program.
+    Program,
+    /// A read of an own file.
+    Read,
+    /// An operation on a system file, or a look-up.
+    Noise,
+}
+
+/// An operation of a run, for a reader.
+struct Event {
+    run: String,
+    step: FoundStep,
+    weight: Weight,
+}
+
+/// The subject of a timeline.
+enum Subject {
+    Run(String),
+    Path(Vec<u8>),
+    Peer(PeerPattern),
+}
+
+/// Prints the events.
+pub fn run(args: &TimelineArgs, store: Option<&Path>) -> Outcome {
+    let current = CurrentStore::open(store)?;
+    current.tell_left_running();
+    let subject = subject(&current, args.subject.as_deref())?;
+    let mut events = Vec::new();
+    for (key, run) in runs(&current, &subject)? {
+        match RunGraph::of_store(&current.store, key, MOST)? {
+            Some(graph) => add(&graph, &run, &subject, args, &mut events),
+            None => complain(&format!(
+                "run {run} is left out: it has more than 5 million edges"
+            )),
+        }
+    }
+    events.sort_by_key(|event| (event.step.time, event.weight));
+    answer(|out| match (args.json, args.csv) {
+        (true, _) => json::lines(out, events.iter().map(forms::object)),
+        (_, true) => forms::rows(&events, out),
+        _ => forms::write(&events, args.all, out),
+    })?;
+    Ok(u8::from(events.is_empty()))
+}
+
+/// A run, else a file that exists or was recorded, else an address.
+fn subject(current: &CurrentStore, given: Option<&OsStr>) -> Result<Subject, Failure> {
+    let Some(given) = given else {
+        return Ok(Subject::Run(current.run(None)?));
+    };
+    let words = given.to_str();
+    let run = words.map(|words| backstory_query::resolve(&current.store, Some(words)));
+    if let Some(Ok(run)) = run {
+        return Ok(Subject::Run(run));
+    }
+    let path = match notation(current, given)? {
+        PathNotation::Plain(path) | PathNotation::OfRun(path, _) => path,
+        PathNotation::AtMoment(path, _) => path,
+    };
+    let bytes = path.as_os_str().as_encoded_bytes().to_vec();
+    if path.symlink_metadata().is_ok() || !current.store.at_path(&bytes)?.is_empty() {
+        return Ok(Subject::Path(bytes));
+    }
+    match words.and_then(PeerPattern::parse) {
+        Some(peer) => Ok(Subject::Peer(peer)),
+        None => Err(Failure::not_found(format!(
+            "{} is neither a run, nor a recorded file, nor an address",
+            shown(given.as_encoded_bytes())
+        ))),
+    }
+}
+
+/// The runs that can have events.
+fn runs(current: &CurrentStore, subject: &Subject) -> Result<Vec<(RunKey, String)>, Failure> {
+    let all = current.store.runs()?.into_iter();
+    let all = all.map(|run| (run.key, run.header.id));
+    Ok(match subject {
+        Subject::Run(wanted) => all.filter(|(_, run)| run == wanted).collect(),
+        Subject::Path(path) if !Path::new(OsStr::from_bytes(path)).is_dir() => {
+            let keys = current.store.at_path(path)?;
+            all.filter(|(run, _)| keys.iter().any(|key| key.run() == *run))
+                .collect()
+        }
+        _ => all.collect(),
+    })
+}
+
+fn add(
+    graph: &RunGraph,
+    run: &str,
+    subject: &Subject,
+    args: &TimelineArgs,
+    events: &mut Vec<Event>,
+) {
+    for fact in graph.facts() {
+        let after = args.from.is_none_or(|from| fact.end >= from);
+        let before = args.to.is_none_or(|to| fact.start <= to);
+        if !after || !before {
+            continue;
+        }
+        let step = step(graph, &fact);
+        let target = step.target.as_deref();
+        let is_about = match subject {
+            Subject::Run(_) => true,
+            Subject::Path(path) => [target, step.source.as_deref()]
+                .iter()
+                .flatten()
+                .any(|file| is_below(file, path)),
+            Subject::Peer(peer) => target
+                .and_then(|target| std::str::from_utf8(target).ok())
+                .is_some_and(|target| peer.accepts(target)),
+        };
+        if is_about {
+            let weight = weight(fact.operation, target);
+            events.push(Event {
+                run: run.to_owned(),
+                step,
+                weight,
+            });
+        }
+    }
+}
+
+fn is_below(file: &[u8], path: &[u8]) -> bool {
+    let rest = file.strip_prefix(path);
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || path.ends_with(b"/"))
+}
+
+fn weight(operation: Operation, target: Option<&[u8]>) -> Weight {
+    let is_own = target.is_some_and(|target| target.starts_with(b"/") && !is_system(target));
+    match operation {
+        Operation::Start => Weight::Program,
+        Operation::Send | Operation::Receive => Weight::Change,
+        Operation::On(_) if !is_own => Weight::Noise,
+        Operation::On(relation) => match relation.words().word {
+            "read" => Weight::Read,
+            "write" | "make" | "rename" | "delete" | "meta" => Weight::Change,
+            _ => Weight::Noise,
+        },
+    }
+}

@@ -1,0 +1,150 @@
+//! The forms of a timeline: text, JSON, comma-separated values.
+//!
+//! A text has one screen. It keeps changes of the user's own files and network operations first,
+//! then programs, then reads. It counts the others.
+
+use std::io::{self, Write};
+
+use backstory_eventlog::event::Time;
+use backstory_hunt::FoundStep;
+use backstory_workflow::shell;
+
+use super::{Event, Weight};
+use crate::error::one_line;
+use crate::json::Value;
+use crate::text::csv;
+use crate::text::paths::shown;
+use crate::text::style::{Role, Style};
+use crate::text::when;
+use crate::text::words::counted;
+
+/// Events that a text shows.
+const SCREEN: usize = 40;
+/// Columns of a command.
+const COLUMNS: usize = 40;
+
+/// The events as text, on one screen unless `all` are wanted.
+pub fn write(events: &[Event], all: bool, out: &mut impl Write) -> io::Result<()> {
+    let style = Style::of_stdout();
+    if events.is_empty() {
+        return writeln!(out, "no events");
+    }
+    let shown_weights = |weight: Weight| match all {
+        true => true,
+        false => {
+            let as_heavy = events.iter().filter(|event| event.weight <= weight).count();
+            weight == Weight::Change || weight < Weight::Noise && as_heavy <= SCREEN
+        }
+    };
+    let weights = [Weight::Change, Weight::Program, Weight::Read, Weight::Noise];
+    let kept: Vec<Weight> = weights
+        .into_iter()
+        .filter(|weight| shown_weights(*weight))
+        .collect();
+    let mut kept: Vec<&Event> = events
+        .iter()
+        .filter(|event| kept.contains(&event.weight))
+        .collect();
+    if !all && kept.len() > SCREEN {
+        // The begin and the end.
+        kept.drain(SCREEN / 2..kept.len() - SCREEN / 2);
+    }
+    let mut last = (Time::MIN, "");
+    for event in &kept {
+        if event.run != last.1 {
+            let heading = format!("run {}, {}", event.run, when::moment(event.step.time));
+            writeln!(out, "{}", style.paint(Role::Subject, &heading))?;
+            last = (event.step.time, &event.run);
+        }
+        writeln!(out, "{}", line(event, last.0, style))?;
+    }
+    let rest = events.len() - kept.len();
+    if rest > 0 {
+        let line = format!(
+            "{} left out: --all",
+            counted(rest, "other event", "other events")
+        );
+        writeln!(out, "{}", style.paint(Role::Dim, &line))?;
+    }
+    Ok(())
+}
+
+/// An event with the seconds since the first one of its run.
+fn line(event: &Event, begin: Time, style: Style) -> String {
+    let step = &event.step;
+    let seconds = step.time.saturating_sub(begin) as f64 / 1e9;
+    let mut what = match &step.target {
+        Some(target) => shown(target),
+        None => String::new(),
+    };
+    if let Some(source) = step.source.as_ref().filter(|_| step.operation == "rename") {
+        what.push_str(&format!(" from {}", shown(source)));
+    }
+    if step.is_possible {
+        what.push_str(" (possibly)");
+    }
+    let command = one_line(&shell::line(&step.program.argv));
+    let is_start = step.operation == "start";
+    let command = match !is_start && command.chars().count() > COLUMNS {
+        true => command.chars().take(COLUMNS - 1).chain(['…']).collect(),
+        false => command,
+    };
+    let by = match is_start {
+        true => command,
+        false => style.paint(Role::Dim, &format!("  {command}")),
+    };
+    format!("{seconds:>9.3} s  {:<8} {what}{by}", step.operation)
+}
+
+/// An event as JSON.
+pub fn object(event: &Event) -> Value {
+    let step = &event.step;
+    let words = step.program.argv.iter().map(|word| &**word);
+    Value::Object(vec![
+        ("time", Value::Time(step.time)),
+        ("run", (&event.run).into()),
+        ("operation", step.operation.into()),
+        ("target", Value::from(step.target.as_deref())),
+        ("source", Value::from(step.source.as_deref())),
+        ("certainty", certainty(step).into()),
+        ("pid", step.program.pid.into()),
+        ("argv", Value::array(words)),
+    ])
+}
+
+fn certainty(step: &FoundStep) -> &'static str {
+    if step.is_possible { "possible" } else { "seen" }
+}
+
+/// The events as comma-separated values.
+pub fn rows(events: &[Event], out: &mut impl Write) -> io::Result<()> {
+    let names = [
+        "time",
+        "run",
+        "operation",
+        "target",
+        "source",
+        "certainty",
+        "pid",
+        "command",
+    ];
+    csv::row(names, out)?;
+    for event in events {
+        let step = &event.step;
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let target = step.target.as_deref().unwrap_or_default().to_vec();
+        let source = step.source.as_deref().unwrap_or_default().to_vec();
+        let cells = [
+            bytes(&when::moment(step.time)),
+            bytes(&event.run),
+            bytes(step.operation),
+            target,
+            source,
+            bytes(certainty(step)),
+            bytes(&step.program.pid.to_string()),
+            bytes(&shell::line(&step.program.argv)),
+        ];
+        csv::row(cells, out)?;
+    }
+    Ok(())
+}

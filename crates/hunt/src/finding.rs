@@ -1,0 +1,257 @@
+//! Describes a match: its operations, the programs that led to it, the first cause, and the extent.
+
+use std::collections::BTreeSet;
+
+use backstory_eventlog::event::{Bytes, Pid, Time};
+use backstory_graph::model::{ActivityId, Certainty, EntityKind, Relation};
+
+use crate::correlation::Group;
+use crate::fact::{Fact, Operation};
+use crate::flow::FlowGraph;
+use crate::matching::Found;
+use crate::run_graph::RunGraph;
+
+/// A program.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FoundProgram {
+    /// Process id.
+    pub pid: Pid,
+    /// Arguments.
+    pub argv: Vec<Bytes>,
+}
+
+/// An operation of a match.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FoundStep {
+    /// When it was done first.
+    pub time: Time,
+    /// The word for the act.
+    pub operation: &'static str,
+    /// The file or address.
+    pub target: Option<Bytes>,
+    /// The file that was renamed, linked or copied to the target.
+    pub source: Option<Bytes>,
+    /// True if it only can have happened.
+    pub is_possible: bool,
+    /// The program that did it.
+    pub program: FoundProgram,
+}
+
+/// The acts of a process and of those that it started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of processes.
+    pub processes: usize,
+    /// Files that they wrote, made, or renamed to.
+    pub changed: BTreeSet<Bytes>,
+    /// Files that are older than the run and that they removed or renamed.
+    pub removed: BTreeSet<Bytes>,
+    /// Addresses that they sent to.
+    pub sent_to: BTreeSet<Bytes>,
+}
+
+/// A match of a rule.
+#[derive(Debug, Clone)]
+pub struct RuleMatch {
+    /// The operations, in the order of the rule.
+    pub steps: Vec<FoundStep>,
+    /// How many operations there are, if `steps` has only some.
+    pub count: usize,
+    /// The programs from the run's command down to the one of the last operation.
+    pub chain: Vec<FoundProgram>,
+    /// The program that a file told what to do, above or at the first operation.
+    pub cause: FoundProgram,
+    /// That file: a script, an own program, an input. `None` if no such file is known.
+    pub cause_file: Option<Bytes>,
+    /// The address that the cause's file came from in this run.
+    pub cause_origin: Option<Bytes>,
+    /// The acts of the cause's process and of those that it started.
+    pub extent: Extent,
+}
+
+/// Directories with programs of the system. Their files tell other files apart, not what was done.
+const SYSTEM: [&[u8]; 8] = [
+    b"/usr/", b"/bin/", b"/sbin/", b"/lib", b"/etc/", b"/proc/", b"/dev/", b"/opt/",
+];
+
+fn is_of_system(path: &[u8]) -> bool {
+    SYSTEM.iter().any(|directory| path.starts_with(directory))
+}
+
+impl RuleMatch {
+    /// Describes a match.
+    pub fn of(graph: &RunGraph, found: &Found) -> RuleMatch {
+        let first = found.facts[0];
+        let last = found.facts[found.facts.len() - 1];
+        let (activity, file) = cause(graph, first.activity);
+        let origin = file.as_ref().and_then(|file| origin(graph, file));
+        let mut chain: Vec<FoundProgram> = Vec::new();
+        for up in graph.up(last.activity) {
+            let activity = graph.activity(up);
+            if !activity.argv.is_empty() {
+                chain.push(program(graph, up));
+            }
+        }
+        chain.reverse();
+        RuleMatch {
+            steps: found.facts.iter().map(|fact| step(graph, fact)).collect(),
+            count: found.count,
+            chain,
+            cause: program(graph, activity),
+            cause_file: file,
+            cause_origin: origin,
+            extent: extent(graph, activity),
+        }
+    }
+}
+
+fn program(graph: &RunGraph, id: ActivityId) -> FoundProgram {
+    FoundProgram {
+        pid: graph.activity(id).pid,
+        argv: graph.activity(graph.programmed(id)).argv.clone(),
+    }
+}
+
+/// The description of an operation.
+pub fn step(graph: &RunGraph, fact: &Fact) -> FoundStep {
+    let target = fact.entity.map(|entity| match graph.address(entity) {
+        Some(address) => address.into(),
+        None => graph.entity(entity).path.clone(),
+    });
+    let source = fact.entity.and_then(|entity| graph.source(entity));
+    FoundStep {
+        time: fact.start,
+        operation: fact.operation.word(),
+        target,
+        source: source.map(|source| source.path.clone()),
+        is_possible: fact.certainty == Certainty::Possible,
+        program: program(graph, fact.activity),
+    }
+}
+
+/// Programs that do what a file says which their arguments name.
+const INTERPRETERS: [&[u8]; 16] = [
+    b"sh", b"bash", b"dash", b"zsh", b"ksh", b"ash", b"fish", b"python", b"perl", b"ruby", b"node",
+    b"php", b"lua", b"Rscript", b"make", b"gmake",
+];
+
+/// True for a program such as `/usr/bin/python3.11`.
+fn is_interpreter(program: &[u8]) -> bool {
+    let name = program
+        .rsplit(|byte| *byte == b'/')
+        .next()
+        .unwrap_or_default();
+    let is_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let end = name
+        .iter()
+        .rposition(|byte| !is_version(byte))
+        .map_or(0, |at| at + 1);
+    INTERPRETERS.contains(&&name[..end])
+}
+
+/// The program that a file outside of the system told what to do, nearest to the operation. It is
+/// such a file itself, or an interpreter of a file that its arguments name. Without such a file it
+/// is the nearest interpreter.
+fn cause(graph: &RunGraph, id: ActivityId) -> (ActivityId, Option<Bytes>) {
+    let mut shell = None;
+    for up in graph.up(id) {
+        let activity = graph.activity(up);
+        let Some(program) = activity.exec_path.as_ref() else {
+            continue;
+        };
+        if !is_interpreter(program) && !is_of_system(program) {
+            return (up, Some(program.clone()));
+        }
+        if !is_interpreter(program) {
+            continue;
+        }
+        shell = shell.or(Some(up));
+        let named = |path: &[u8]| {
+            let is_named = |word: &Bytes| !word.is_empty() && path.ends_with(bare(word));
+            activity.argv.iter().skip(1).any(is_named) || path.ends_with(b"/Makefile")
+        };
+        let edges = graph.edges.iter().filter(|edge| edge.activity == up);
+        let mut files: Vec<(Time, &Bytes)> = edges
+            .filter(|edge| edge.relation == Relation::Read)
+            .map(|edge| (edge.interval.start, graph.entity(edge.entity)))
+            .filter(|(_, entity)| entity.kind == EntityKind::File)
+            .map(|(time, entity)| (time, &entity.path))
+            .filter(|(_, path)| !is_of_system(path) && named(path))
+            .collect();
+        files.sort_unstable();
+        if let Some((_, path)) = files.first() {
+            return (up, Some((*path).clone()));
+        }
+    }
+    (shell.unwrap_or(graph.programmed(id)), None)
+}
+
+/// A relative path without `./` and `../`.
+fn bare(word: &[u8]) -> &[u8] {
+    let stripped = word
+        .strip_prefix(b"./")
+        .or_else(|| word.strip_prefix(b"../"));
+    stripped.map_or(word, bare)
+}
+
+/// The address that content of a file came from in this run.
+fn origin(graph: &RunGraph, path: &Bytes) -> Option<Bytes> {
+    let facts = graph.facts();
+    let received: Vec<Fact> = facts
+        .filter(|fact| fact.operation == Operation::Receive)
+        .collect();
+    if received.is_empty() {
+        return None;
+    }
+    let sources: Vec<&Fact> = received.iter().collect();
+    let reached = FlowGraph::new(graph, Group::Flow).from(Group::Flow, &sources);
+    let mut versions = graph.entities.iter().filter(|entity| entity.path == *path);
+    let source = versions.find_map(|entity| reached.source_of(entity.id))?;
+    graph.address(received[source].entity?).map(Into::into)
+}
+
+fn extent(graph: &RunGraph, cause: ActivityId) -> Extent {
+    let begin = Fact {
+        activity: cause,
+        operation: Operation::Start,
+        entity: None,
+        start: Time::MIN,
+        end: Time::MAX,
+        certainty: Certainty::Seen,
+    };
+    let reached = FlowGraph::new(graph, Group::Descendants).from(Group::Descendants, &[&begin]);
+    let inside = graph.activities.iter().filter(|one| reached.has(one.id));
+    let pids: BTreeSet<Pid> = inside.map(|one| one.pid).collect();
+    let mut extent = Extent {
+        processes: pids.len(),
+        ..Extent::default()
+    };
+    for fact in graph.facts().filter(|fact| reached.has(fact.activity)) {
+        let Some(entity) = fact.entity else {
+            continue;
+        };
+        let known = graph.entity(entity);
+        let is_file = known.kind == EntityKind::File;
+        match fact.operation {
+            Operation::Send => {
+                let address = graph.address(entity).map(Bytes::from);
+                extent.sent_to.extend(address);
+            }
+            Operation::On(Relation::Write | Relation::Make) if is_file => {
+                extent.changed.insert(known.path.clone());
+            }
+            Operation::On(Relation::Rename) if is_file => {
+                extent.changed.insert(known.path.clone());
+                let source = graph.source(entity).filter(|_| graph.existed(entity));
+                extent
+                    .removed
+                    .extend(source.map(|source| source.path.clone()));
+            }
+            Operation::On(Relation::Delete) if is_file && graph.existed(entity) => {
+                extent.removed.insert(known.path.clone());
+            }
+            _ => {}
+        }
+    }
+    extent
+}

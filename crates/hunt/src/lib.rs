@@ -1,0 +1,38 @@
+//! Finds known attacks in recorded runs, by rules.
+//!
+//! In: the graph of a run, and rules in the form of Sigma. Out: findings, each with its operations,
+//! the programs that led to it, the first cause and the extent.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `yaml` | reads YAML with the place of each value |
+//! | `library`, `rule`, `selection`, `condition`, `correlation`, `pattern` | compile rules |
+//! | `run_graph`, `fact` | a run's graph as facts with fields |
+//! | `matching`, `flow` | match rules against facts; follow information forward in time |
+//! | `finding` | tells what was found |
+//!
+//! Invariant: [`find`] is the one matcher. A stored run and a run in progress are both a
+//! [`RunGraph`], so a rule finds the same in both. Absent on purpose: the form of the answer, which
+//! belongs to `cli`.
+
+mod condition;
+mod correlation;
+mod fact;
+mod finding;
+mod flow;
+mod library;
+mod matching;
+mod pattern;
+mod rule;
+mod run_graph;
+mod selection;
+mod yaml;
+
+pub use correlation::GROUPS;
+pub use fact::{FIELDS, Fact, Field, Operation};
+pub use finding::{Extent, FoundProgram, FoundStep, RuleMatch, step};
+pub use library::{BUILT_IN, Library};
+pub use matching::{Found, Limits, RuleFindings, find};
+pub use rule::{CATEGORIES, Level, Rule};
+pub use run_graph::RunGraph;
+pub use selection::MODIFIERS;

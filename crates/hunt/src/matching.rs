@@ -1,0 +1,383 @@
+//! Matches rules against the graph of a run.
+//!
+//! In: a run's graph and rules. Out: what was found. The same function serves stored runs and runs
+//! in progress. It is bounded by time and by a number of findings for each rule.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use backstory_eventlog::event::{Bytes, Pid, Time};
+
+use crate::condition::Condition;
+use crate::correlation::{Correlation, CorrelationKind, Group};
+use crate::fact::Fact;
+use crate::flow::FlowGraph;
+use crate::rule::{Rule, Shape};
+use crate::run_graph::RunGraph;
+
+/// Facts, and comparisons of facts, between two looks at the clock.
+const STEPS: usize = 16;
+
+/// Most chains of operations that are searched one by one.
+const SINGLE: usize = 64;
+/// Most chains of operations in memory.
+const MOST: usize = 10_000;
+
+/// The bounds of a rule in a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest time for one rule in one run.
+    pub time: Duration,
+    /// The most findings of one rule in one run.
+    pub findings: usize,
+}
+
+/// The operations that a rule found together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The operations, in the order of the rule. The first of many equal ones.
+    pub facts: Vec<Fact>,
+    /// How many operations there are.
+    pub count: usize,
+}
+
+/// The findings of a rule in a run.
+#[derive(Debug, Default)]
+pub struct RuleFindings {
+    /// The findings, in the order of their time.
+    pub found: Vec<Found>,
+    /// How many more there are.
+    pub more: usize,
+    /// The rule took longer than allowed, and has not seen the whole run.
+    pub is_cut: bool,
+}
+
+/// Looks for matches of a rule in a run.
+pub fn find(graph: &RunGraph, rule: &Rule, limits: Limits) -> RuleFindings {
+    let clock = Deadline {
+        end: Instant::now().checked_add(limits.time),
+        steps: Cell::new(0),
+        is_over: Cell::new(false),
+    };
+    let mut found = match &rule.shape {
+        Shape::One(condition) => single(graph, hits(graph, rule, condition, &clock)),
+        Shape::Several(several) => match &several.kind {
+            CorrelationKind::Ordered { parts, .. } => {
+                let of_part = |part| hits(graph, rule, part, &clock);
+                let hits: Vec<Vec<Fact>> = parts.iter().map(of_part).collect();
+                ordered(graph, several, &hits, &clock)
+            }
+            CorrelationKind::Count { part, least } => {
+                let hits = hits(graph, rule, part, &clock);
+                counted(graph, several, *least, hits)
+            }
+        },
+    };
+    found.sort_by_key(|one| one.facts.last().map(|fact| fact.start));
+    let more = found.len().saturating_sub(limits.findings);
+    found.truncate(limits.findings);
+    RuleFindings {
+        found,
+        more,
+        is_cut: clock.is_over.get(),
+    }
+}
+
+struct Deadline {
+    end: Option<Instant>,
+    steps: Cell<usize>,
+    is_over: Cell<bool>,
+}
+
+impl Deadline {
+    /// Counts a step. False if the time is over.
+    fn goes_on(&self) -> bool {
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps);
+        if steps.is_multiple_of(STEPS) && self.end.is_some_and(|end| Instant::now() > end) {
+            self.is_over.set(true);
+        }
+        !self.is_over.get()
+    }
+}
+
+/// The chains, until the time is over.
+fn in_time<'f>(chains: &'f [Vec<Fact>], clock: &Deadline) -> impl Iterator<Item = &'f Vec<Fact>> {
+    chains.iter().take_while(|_| clock.goes_on())
+}
+
+/// The facts that meet a condition, in the order of their time.
+fn hits(graph: &RunGraph, rule: &Rule, condition: &Condition, clock: &Deadline) -> Vec<Fact> {
+    let facts = graph.facts().take_while(|_| clock.goes_on());
+    let mut hits: Vec<Fact> = facts
+        .filter(|fact| rule.meets(graph, fact, condition))
+        .collect();
+    hits.sort_by_key(|fact| (fact.start, fact.activity, fact.entity));
+    hits
+}
+
+/// One finding for each process and thing.
+fn single(graph: &RunGraph, hits: Vec<Fact>) -> Vec<Found> {
+    let mut known: HashMap<(Pid, Option<&Bytes>), usize> = HashMap::new();
+    let mut found: Vec<Found> = Vec::new();
+    for fact in hits {
+        let pid = graph.activity(fact.activity).pid;
+        let path = fact.entity.map(|entity| &graph.entity(entity).path);
+        match known.get(&(pid, path)) {
+            Some(&at) => found[at].count += 1,
+            None => {
+                known.insert((pid, path), found.len());
+                found.push(Found {
+                    facts: vec![fact],
+                    count: 1,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Chains of one fact of each part. Each fact of the last part ends one chain at most.
+fn ordered(
+    graph: &RunGraph,
+    several: &Correlation,
+    hits: &[Vec<Fact>],
+    clock: &Deadline,
+) -> Vec<Found> {
+    let CorrelationKind::Ordered {
+        same_file,
+        not_above,
+        ..
+    } = &several.kind
+    else {
+        return Vec::new();
+    };
+    if hits.iter().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    let flow = FlowGraph::new(graph, several.group);
+    let mut chains: Vec<Vec<Fact>> = hits[0].iter().map(|fact| vec![*fact]).collect();
+    if let Some((0, later)) = same_file {
+        let path = |fact: &Fact| fact.entity.map(|entity| &graph.entity(entity).path);
+        let shared: HashSet<_> = hits[*later].iter().filter_map(path).collect();
+        chains.retain(|chain| path(&chain[0]).is_some_and(|path| shared.contains(path)));
+    }
+    for (number, of_part) in hits.iter().enumerate().skip(1) {
+        let same = same_file.filter(|(_, later)| *later == number);
+        let mut longer: Vec<Vec<Fact>> = Vec::new();
+        // Few chains are searched one by one, so that each of them finds all of its ends.
+        let size = if chains.len() <= SINGLE {
+            1
+        } else {
+            chains.len()
+        };
+        for some in chains.chunks(size) {
+            let ends: Vec<&Fact> = some.iter().filter_map(|chain| chain.last()).collect();
+            let reached = flow.from(several.group, &ends);
+            for fact in of_part {
+                if !clock.goes_on() {
+                    break;
+                }
+                let fits = |chain: &Vec<Fact>| {
+                    let earlier = chain.last().is_some_and(|last| last.start <= fact.end);
+                    let is_same = |first| is_same_file(graph, &chain[first], fact);
+                    earlier
+                        && is_within(several, &chain[0], fact)
+                        && same.is_none_or(|(first, _)| is_same(first))
+                };
+                let pid = |fact: &Fact| graph.activity(fact.activity).pid;
+                let before = match several.group {
+                    Group::Flow | Group::Descendants if same.is_none() => reached.source(fact),
+                    Group::Process => {
+                        let is_of_process =
+                            |chain: &Vec<Fact>| pid(&chain[0]) == pid(fact) && fits(chain);
+                        in_time(some, clock).position(is_of_process)
+                    }
+                    _ => in_time(some, clock).position(fits),
+                };
+                let Some(chain) = before.map(|number| &some[number]).filter(|one| fits(one)) else {
+                    continue;
+                };
+                let is_above = || graph.is_above_process(fact.activity, chain[0].activity);
+                if !(chain.contains(fact) || *not_above && is_above()) {
+                    longer.push([chain.as_slice(), &[*fact]].concat());
+                }
+            }
+        }
+        longer.truncate(MOST);
+        chains = longer;
+    }
+    let mut seen = HashSet::new();
+    let mut found: Vec<Found> = Vec::new();
+    for facts in chains {
+        let (first, last) = (&facts[0], &facts[facts.len() - 1]);
+        let end = match last.entity {
+            Some(entity) => Err(&graph.entity(entity).path),
+            None => Ok(graph.activity(last.activity).pid),
+        };
+        if seen.insert((first.entity, end, last.operation)) {
+            let count = facts.len();
+            found.push(Found { facts, count });
+        }
+    }
+    found
+}
+
+/// True if the second fact can have happened within the time after the first.
+fn is_within(several: &Correlation, first: &Fact, fact: &Fact) -> bool {
+    (several.timespan).is_none_or(|span| fact.start.saturating_sub(first.end) <= nanoseconds(span))
+}
+
+fn nanoseconds(span: Duration) -> Time {
+    Time::try_from(span.as_nanos()).unwrap_or(Time::MAX)
+}
+
+fn is_same_file(graph: &RunGraph, first: &Fact, fact: &Fact) -> bool {
+    let path = |fact: &Fact| fact.entity.map(|entity| &graph.entity(entity).path);
+    path(first).is_some() && path(first) == path(fact)
+}
+
+/// Groups of facts that have so many within the time. Of groups that contain each other, the
+/// smallest.
+fn counted(graph: &RunGraph, several: &Correlation, least: usize, hits: Vec<Fact>) -> Vec<Found> {
+    let mut groups: BTreeMap<Option<Pid>, Vec<Fact>> = BTreeMap::new();
+    let mut above: HashMap<Pid, Vec<Pid>> = HashMap::new();
+    for fact in hits {
+        let pid = graph.activity(fact.activity).pid;
+        if !above.contains_key(&pid) {
+            let up = graph.up(fact.activity);
+            let mut pids: Vec<Pid> = up.map(|up| graph.activity(up).pid).collect();
+            pids.dedup();
+            for (at, one) in pids.iter().enumerate() {
+                above.entry(*one).or_insert_with(|| pids[at..].to_vec());
+            }
+        }
+        let keys: Vec<Option<Pid>> = match several.group {
+            Group::Run | Group::Flow => vec![None],
+            Group::Process => vec![Some(pid)],
+            Group::Descendants => above[&pid].iter().copied().map(Some).collect(),
+        };
+        for key in keys {
+            groups.entry(key).or_default().push(fact);
+        }
+    }
+    let span = several.timespan.map_or(Time::MAX, nanoseconds);
+    let burst = |facts: &[Fact]| {
+        let mut windows = facts.windows(least);
+        windows.any(|some| some[least - 1].start.saturating_sub(some[0].start) <= span)
+    };
+    groups.retain(|_, facts| burst(facts));
+    let is_inner = |pid: &Option<Pid>| {
+        let inside = |other: &Option<Pid>| {
+            let above = other.and_then(|other| above.get(&other));
+            other != pid && above.is_some_and(|above| pid.is_some_and(|pid| above.contains(&pid)))
+        };
+        !groups.keys().any(inside)
+    };
+    let inner = groups.iter().filter(|(pid, _)| is_inner(pid));
+    let found = inner.map(|(_, facts)| Found {
+        facts: vec![facts[0], facts[facts.len() - 1]],
+        count: facts.len(),
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use backstory_eventlog::event::Via;
+    use backstory_graph::model::{
+        Activity, ActivityId, Certainty, Edge, Entity, EntityId, EntityKind, Interval, Relation,
+    };
+
+    use super::*;
+    use crate::yaml;
+
+    /// A clock that was never set begins here.
+    const SECOND: Time = 1_000_000_000;
+
+    /// A run of one program that reads so many files, one a second from 1970 on.
+    fn reads(count: u32) -> RunGraph {
+        let at = |time| Interval {
+            start: time,
+            end: time,
+        };
+        let mut graph = RunGraph::default();
+        graph.activities.push(Activity {
+            id: ActivityId(0),
+            parent: None,
+            pid: 1,
+            epoch: 1,
+            exec_path: Some((*b"/bin/cat").into()),
+            argv: vec![(*b"cat").into()],
+            env_set: Vec::new(),
+            env_unset: Vec::new(),
+            cwd: (*b"/").into(),
+            interval: at(0),
+            exit: Some(0),
+            signal: None,
+            execed: false,
+            lookups_known: true,
+            via: Via::Library,
+        });
+        for number in 0..count {
+            graph.entities.push(Entity {
+                id: EntityId(number),
+                kind: EntityKind::File,
+                path: format!("/data/{number}").into_bytes().into(),
+                aliases: Vec::new(),
+                by_name: Vec::new(),
+                version: 0,
+                previous: None,
+                ident: None,
+                last: true,
+            });
+            graph.edges.push(Edge {
+                activity: ActivityId(0),
+                entity: EntityId(number),
+                relation: Relation::Read,
+                interval: at(Time::from(number) * SECOND),
+                certainty: Certainty::Seen,
+                via: Via::Library,
+            });
+        }
+        graph.complete();
+        graph
+    }
+
+    /// Two files are read within `timespan`, by the same `group`.
+    fn two_reads(group: &str, timespan: &str) -> Rule {
+        let text = format!(
+            "title: t\nid: t\ndetection: {{a: {{Operation: read}}, b: {{Operation: read}}}}\n\
+             correlation: {{type: temporal_ordered, rules: [a, b], group-by: {group}, timespan: {timespan}}}\n"
+        );
+        Rule::parse(&yaml::documents(&text).unwrap()[0], "t.yml").unwrap()
+    }
+
+    #[test]
+    fn a_rule_that_compares_everything_with_everything_ends_in_time() {
+        let graph = reads(60_000);
+        let limits = Limits {
+            time: Duration::from_millis(500),
+            findings: 100,
+        };
+        for group in ["process", "run"] {
+            let findings = find(&graph, &two_reads(group, "0s"), limits);
+            assert!(findings.is_cut, "{group}");
+        }
+    }
+
+    #[test]
+    fn operations_in_1970_are_in_order() {
+        let graph = reads(3);
+        let limits = Limits {
+            time: Duration::from_secs(60),
+            findings: 100,
+        };
+        let findings = find(&graph, &two_reads("run", "1s"), limits);
+        let starts = |found: &Found| found.facts.iter().map(|fact| fact.start).collect();
+        let starts: Vec<Vec<Time>> = findings.found.iter().map(starts).collect();
+        assert_eq!(starts, [vec![0, SECOND], vec![SECOND, 2 * SECOND]]);
+        assert!(!findings.is_cut);
+    }
+}

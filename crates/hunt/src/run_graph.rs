@@ -1,0 +1,209 @@
+//! A run's graph in memory, as rules are matched against it.
+//!
+//! In: the graph of a stored run, or what the fold makes of a log that still grows: [`RunGraph`] is
+//! a sink for both. So a rule has the same matches in a store and in a run in progress.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::model::{
+    Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Sink,
+};
+use backstory_store::{ActivityKey, RunKey, Store};
+
+/// The graph of one run.
+#[derive(Debug, Default)]
+pub struct RunGraph {
+    pub(crate) activities: Vec<Activity>,
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) informs: Vec<Inform>,
+    pub(crate) derived: Vec<Derived>,
+    /// The arguments of each activity's program, joined by spaces.
+    commands: Vec<Box<[u8]>>,
+    /// The file of another name that a version was renamed, linked or copied from.
+    from: HashMap<EntityId, EntityId>,
+    /// The versions of files that the run made, ordered by path.
+    made: Vec<EntityId>,
+}
+
+/// Most names that are looked at in the search for a file's successor.
+const NAMES: usize = 1_000;
+
+impl RunGraph {
+    /// Reads a run of a store. `None`: it has more than `most` edges.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn of_store(
+        store: &dyn Store,
+        run: RunKey,
+        most: usize,
+    ) -> backstory_store::Result<Option<RunGraph>> {
+        let _one_state = store.reading()?;
+        let mut graph = RunGraph {
+            activities: store.activities(run)?,
+            entities: store.entities(run)?,
+            ..RunGraph::default()
+        };
+        for activity in &graph.activities {
+            let stream = store.stream(ActivityKey::new(run, activity.id))?;
+            graph.edges.extend(stream.edges);
+            graph.informs.extend(stream.informs);
+            graph.derived.extend(stream.derived);
+            if graph.edges.len() > most {
+                return Ok(None);
+            }
+        }
+        graph.complete();
+        Ok(Some(graph))
+    }
+
+    /// Derives what the rules need beside nodes and edges. To be called once all of them are here.
+    pub fn complete(&mut self) {
+        let command = |activity: &Activity| activity.argv.join(&b' ').into_boxed_slice();
+        self.commands = self.activities.iter().map(command).collect();
+        // A version also derives from the one that it follows under the same name.
+        let path = |id: EntityId| &self.entities[id.0 as usize].path;
+        let named = self.derived.iter();
+        let named = named.filter(|one| path(one.entity) != path(one.from));
+        self.from = named.map(|one| (one.entity, one.from)).collect();
+        let made = self.entities.iter();
+        let made = made.filter(|one| one.kind == EntityKind::File && one.version > 0);
+        let mut made: Vec<EntityId> = made.map(|one| one.id).collect();
+        made.sort_unstable_by_key(|id| (path(*id), *id));
+        self.made = made;
+    }
+
+    /// The number of edges.
+    pub fn edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    pub(crate) fn activity(&self, id: ActivityId) -> &Activity {
+        &self.activities[id.0 as usize]
+    }
+
+    pub(crate) fn entity(&self, id: EntityId) -> &Entity {
+        &self.entities[id.0 as usize]
+    }
+
+    /// The arguments of an activity's program, joined by spaces. A process that executed nothing
+    /// has those of its parent.
+    pub(crate) fn command(&self, id: ActivityId) -> &[u8] {
+        &self.commands[self.programmed(id).0 as usize]
+    }
+
+    /// The path of an activity's program.
+    pub(crate) fn image(&self, id: ActivityId) -> Option<&Bytes> {
+        self.activity(self.programmed(id)).exec_path.as_ref()
+    }
+
+    /// The activity whose program this one runs: itself, or that which forked it.
+    pub(crate) fn programmed(&self, id: ActivityId) -> ActivityId {
+        let mut chain = self.up(id);
+        let found = chain.find(|id| !self.activity(*id).argv.is_empty());
+        found.unwrap_or(id)
+    }
+
+    /// This activity, its parent, and so on up to the run's command.
+    pub(crate) fn up(&self, id: ActivityId) -> impl Iterator<Item = ActivityId> {
+        // A damaged store may have a cycle.
+        let parents = std::iter::successors(Some(id), |id| self.activity(*id).parent);
+        parents.take(self.activities.len())
+    }
+
+    /// The activity of the process that started this one.
+    pub(crate) fn starter(&self, id: ActivityId) -> Option<ActivityId> {
+        let pid = self.activity(id).pid;
+        self.up(id).find(|up| self.activity(*up).pid != pid)
+    }
+
+    /// True if the process of `upper` started that of `id`, directly or not, or is the same.
+    pub(crate) fn is_above_process(&self, upper: ActivityId, id: ActivityId) -> bool {
+        let pid = self.activity(upper).pid;
+        self.up(id).any(|up| self.activity(up).pid == pid)
+    }
+
+    /// The file of another name that a rename, link or copy made this version from.
+    pub(crate) fn source(&self, id: EntityId) -> Option<&Entity> {
+        self.from.get(&id).map(|from| self.entity(*from))
+    }
+
+    /// The file that the run made with this version's path and an addition, such as
+    /// `report.txt.locked`. `None` also if the run made a later version at the path itself.
+    pub(crate) fn successor(&self, id: EntityId) -> Option<&Bytes> {
+        let path = &self.entity(id).path;
+        let first = (self.made).partition_point(|made| self.entity(*made).path < *path);
+        let paths = self.made[first..]
+            .iter()
+            .map(|made| (&self.entity(*made).path, *made));
+        let paths = paths.take_while(|(made, _)| made.starts_with(path));
+        let mut later = None;
+        for (made, number) in paths.take(NAMES) {
+            let addition = &made[path.len()..];
+            if addition.is_empty() && number > id {
+                return None;
+            }
+            if !addition.is_empty() && !addition.contains(&b'/') {
+                later = later.or(Some(made));
+            }
+        }
+        later
+    }
+
+    /// True if the file, or the file that was renamed to it, is older than the run.
+    pub(crate) fn existed(&self, id: EntityId) -> bool {
+        let first = self.source(id).map_or(id, |source| source.id);
+        let versions = std::iter::successors(Some(first), |id| self.entity(*id).previous);
+        let mut versions = versions.take(self.entities.len());
+        versions.any(|id| self.entity(id).version == 0)
+    }
+}
+
+/// Puts a node at its place. Ids are dense, and a second announcement replaces the first.
+fn put<T: Clone>(nodes: &mut Vec<T>, at: u32, node: &T) {
+    match nodes.get_mut(at as usize) {
+        Some(known) => *known = node.clone(),
+        None => nodes.push(node.clone()),
+    }
+}
+
+impl Sink for RunGraph {
+    type Error = Infallible;
+
+    fn activity(&mut self, activity: &Activity) -> Result<(), Infallible> {
+        put(&mut self.activities, activity.id.0, activity);
+        Ok(())
+    }
+
+    fn entity(&mut self, entity: &Entity) -> Result<(), Infallible> {
+        put(&mut self.entities, entity.id.0, entity);
+        Ok(())
+    }
+
+    fn edge(&mut self, edge: &Edge) -> Result<(), Infallible> {
+        self.edges.push(*edge);
+        Ok(())
+    }
+
+    fn inform(&mut self, inform: &Inform) -> Result<(), Infallible> {
+        self.informs.push(*inform);
+        Ok(())
+    }
+
+    fn derived(&mut self, derived: &Derived) -> Result<(), Infallible> {
+        self.derived.push(*derived);
+        Ok(())
+    }
+
+    fn extended(&mut self, _: ActivityId, _: Time, _: &[u8], _: &[u8]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn unknown(&mut self, _: &str) -> Result<(), Infallible> {
+        Ok(())
+    }
+}

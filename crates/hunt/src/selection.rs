@@ -1,0 +1,196 @@
+//! A selection of a rule: fields with their values.
+//!
+//! All fields of a map must match. Of a list of maps, one must. Of a list of values, one must,
+//! unless the modifier `all` is given.
+
+use crate::fact::{FIELDS, Fact, Field, Operation};
+use crate::pattern::{Anchor, Comparison, Pattern};
+use crate::run_graph::RunGraph;
+use crate::yaml::{Mistake, Node, NodeValue};
+
+/// The modifiers of fields, with their meaning.
+pub const MODIFIERS: [(&str, &str); 12] = [
+    ("contains", "the value is anywhere in the field"),
+    ("startswith", "the field begins with the value"),
+    ("endswith", "the field ends with the value"),
+    ("all", "all values match, and not just one"),
+    ("cased", "case matters"),
+    (
+        "re",
+        "the value is a regular expression, in which case matters",
+    ),
+    ("i", "after `re`: case does not matter"),
+    ("cidr", "the value is a network such as 10.0.0.0/8"),
+    (
+        "exists",
+        "`true`: the field has a value; `false`: it has none",
+    ),
+    ("lt, lte", "the number is less (or equal)"),
+    ("gt, gte", "the number is greater (or equal)"),
+    ("null as value", "the field has no value"),
+];
+
+/// A selection.
+#[derive(Debug)]
+pub struct Selection {
+    /// One of these must match.
+    alternatives: Vec<Vec<FieldTest>>,
+}
+
+/// A field with its values.
+#[derive(Debug)]
+struct FieldTest {
+    field: Field,
+    patterns: Vec<Pattern>,
+    /// All patterns must match.
+    all: bool,
+    /// Instead of patterns: whether the field has a value.
+    exists: Option<bool>,
+}
+
+impl Selection {
+    /// Reads a selection.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake.
+    pub fn parse(node: &Node) -> Result<Selection, Mistake> {
+        let alternatives = node.items().iter().map(|map| {
+            let NodeValue::Map(entries) = &map.value else {
+                return Err(map.at.mistake(
+                    "expected fields with values: words without a field are not supported",
+                ));
+            };
+            let tests = entries
+                .iter()
+                .map(|(key, value)| FieldTest::parse(key, value));
+            let mut tests = tests.collect::<Result<Vec<_>, _>>()?;
+            // The operation excludes most facts, and costs least.
+            tests.sort_by_key(|test| test.field != Field::Operation);
+            Ok(tests)
+        });
+        let alternatives = alternatives.collect::<Result<Vec<_>, _>>()?;
+        let is_empty = alternatives.is_empty() || alternatives.iter().any(Vec::is_empty);
+        match is_empty {
+            true => Err(node.at.mistake("the selection is empty")),
+            false => Ok(Selection { alternatives }),
+        }
+    }
+
+    /// Whether a fact is selected.
+    pub(crate) fn matches(&self, graph: &RunGraph, fact: &Fact) -> bool {
+        let mut alternatives = self.alternatives.iter();
+        alternatives.any(|tests| tests.iter().all(|test| test.matches(graph, fact)))
+    }
+}
+
+impl FieldTest {
+    fn parse(key: &Node, value: &Node) -> Result<FieldTest, Mistake> {
+        let mut words = key.text()?.split('|');
+        let name = words.next().unwrap_or_default();
+        let Some(field) = Field::named(name) else {
+            let names: Vec<&str> = FIELDS.iter().map(|(_, name, _)| *name).collect();
+            let names = names.join(", ");
+            return Err(key
+                .at
+                .mistake(format!("unknown field `{name}`: the fields are {names}")));
+        };
+        let modifiers: Vec<&str> = words.collect();
+        let is_known = |word: &&str| {
+            let known = MODIFIERS[..11].iter();
+            known
+                .flat_map(|(words, _)| words.split(", "))
+                .any(|known| known == *word)
+        };
+        if let Some(word) = modifiers.iter().find(|word| !is_known(word)) {
+            return Err(key.at.mistake(format!("unknown modifier `{word}`")));
+        }
+        let has = |word: &str| modifiers.contains(&word);
+        let exists = match has("exists") {
+            true => Some(value.text()? == "true"),
+            false => None,
+        };
+        let pattern = |item: &Node| pattern(item, &modifiers);
+        let patterns = match exists {
+            Some(_) => Vec::new(),
+            None => value
+                .items()
+                .iter()
+                .map(pattern)
+                .collect::<Result<Vec<_>, _>>()?,
+        };
+        if exists.is_none() && patterns.is_empty() {
+            return Err(value
+                .at
+                .mistake("the list has no value, so nothing would match"));
+        }
+        if field == Field::Operation && modifiers.is_empty() {
+            for item in value.items() {
+                let word = item.text()?;
+                if !Operation::all().any(|operation| operation.word() == word) {
+                    let words: Vec<&str> = Operation::all().map(Operation::word).collect();
+                    let words = words.join(", ");
+                    return Err(item.at.mistake(format!("expected one of {words}")));
+                }
+            }
+        }
+        Ok(FieldTest {
+            field,
+            patterns,
+            all: has("all"),
+            exists,
+        })
+    }
+
+    fn matches(&self, graph: &RunGraph, fact: &Fact) -> bool {
+        if let Some(exists) = self.exists {
+            return graph.any_value(fact, self.field, &mut |_| true).is_some() == exists;
+        }
+        let matches = |pattern: &Pattern| {
+            let found = graph.any_value(fact, self.field, &mut |text| pattern.matches(text));
+            found.unwrap_or(matches!(pattern, Pattern::Absent))
+        };
+        match self.all {
+            true => self.patterns.iter().all(matches),
+            false => self.patterns.iter().any(matches),
+        }
+    }
+}
+
+/// A value with the modifiers of its field.
+fn pattern(node: &Node, modifiers: &[&str]) -> Result<Pattern, Mistake> {
+    let text = node.text()?;
+    if matches!(node.value, NodeValue::Scalar(_, true)) {
+        return Ok(Pattern::Absent);
+    }
+    let has = |word: &str| modifiers.contains(&word);
+    let fail = |cause: String| node.at.mistake(cause);
+    if has("re") {
+        let regex = Pattern::regex(text, has("i"));
+        return regex.map_err(|cause| fail(format!("not a regular expression: {cause}")));
+    }
+    if has("cidr") {
+        return Pattern::network(text)
+            .ok_or_else(|| fail("expected a network such as 10.0.0.0/8".to_owned()));
+    }
+    let comparisons = [
+        ("lt", Comparison::Lt),
+        ("lte", Comparison::Lte),
+        ("gt", Comparison::Gt),
+        ("gte", Comparison::Gte),
+    ];
+    if let Some((_, comparison)) = comparisons.iter().find(|(word, _)| has(word)) {
+        let number = text
+            .parse()
+            .map_err(|_| fail("expected a whole number".to_owned()))?;
+        return Ok(Pattern::Number(*comparison, number));
+    }
+    let anchors = [
+        ("contains", Anchor::Contains),
+        ("startswith", Anchor::Start),
+        ("endswith", Anchor::End),
+    ];
+    let anchor = anchors.iter().find(|(word, _)| has(word));
+    let anchor = anchor.map_or(Anchor::Whole, |(_, anchor)| *anchor);
+    Ok(Pattern::glob(text, anchor, has("cased")))
+}
