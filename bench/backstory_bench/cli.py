@@ -340,7 +340,9 @@ def _parser() -> argparse.ArgumentParser:
         "scenes", help="record real servers and clients deeply, and reconstruct parts of the records"
     )
     p.add_argument("--cases", default=",".join(SCENES), help=f"comma-separated: {', '.join(SCENES)}")
-    p.add_argument("--requests", type=int, default=5000, help="requests made of each server")
+    p.add_argument(
+        "--requests", type=int, default=5000, help="requests made of each server; with 20000, the share is below 1 %%"
+    )
     p.add_argument("--picks", type=int, default=10, help="random requests, or runs of a client, that are reconstructed")
     p.add_argument("--tries", type=int, default=14, help="attempts for each request (the paper: 14)")
     p.add_argument("--seed", type=int, default=18)
@@ -348,6 +350,8 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of records and stores")
     p.add_argument("--keep", action="store_const", const=True, help="keep the directories of the records")
     p.add_argument("--out", help="CSV to write")
+    p.add_argument("--results", nargs="+", metavar="CSV", help="show earlier results, and reconstruct nothing")
+    p.add_argument("--page", help="the page whose tables are renewed")
     p.set_defaults(do=main_scenes)
     return parser
 

@@ -1,13 +1,20 @@
 """The reconstruction of scenes reads what backstory answers, and counts no failure as equal."""
 
+import http.client
 import random
+import socket
+import threading
 from pathlib import Path
 
 import pytest
 
+from backstory_bench.cli import main
 from backstory_bench.scenes import CASES
+from backstory_bench.scenes.beside_paper import beside_paper, needed
 from backstory_bench.scenes.run import EQUAL, difference, summary
-from backstory_bench.scenes.web import SIZES, make_files
+from backstory_bench.scenes.web import SIZES, ask, make_files
+
+RUNS = Path(__file__).resolve().parents[1] / "runs"
 
 
 def row(verdict: str, **more: object) -> dict[str, object]:
@@ -61,3 +68,59 @@ def test_each_client_views_a_page_that_its_server_has(tmp_path: Path) -> None:
         if scene.is_client and scene.name != "git":
             path = scene.prepare(tmp_path, random.Random(1))  # type: ignore[attr-defined]
             assert (tmp_path / "files" / path).exists()
+
+
+def test_the_requests_for_one_percent_follow_from_any_record() -> None:
+    def recorded(requests: int) -> dict[str, object]:
+        return row("equal", kind="server", recorded_calls=14 * requests, calls=280, requests=requests)
+
+    for requests in (1000, 20_000):
+        assert needed([recorded(requests)])[-1] == "| nginx | 280 | 14.0 | 2000 |"
+    client = recorded(1) | {"case": "curl", "kind": "client"}
+    failed = {"case": "redis", "verdict": "failed", "why": "no result"}
+    assert len(needed([client, failed])) == 2
+
+
+def test_the_papers_rows_stand_above_ours() -> None:
+    lines = beside_paper(
+        [row("equal", kind="server", requests=100), row("different", kind="server", requests=100)], EQUAL
+    )
+    assert lines[2] == "| the paper | server, row 1 | 482.6M | 381.5K | 0.07 % | – |"
+    assert lines[-2:] == [
+        "| the paper | client, row 7 | – | 107 | 0.001 % | – |",
+        "| here | server, nginx | 1000 | 20 | 2.00 % | 1 of 2 |",
+    ]
+
+
+def test_tables_are_made_again_from_earlier_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    earlier = sorted(RUNS.glob("2026-11-23-scenes/*.csv"))
+    page = tmp_path / "page.md"
+    page.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n" for name in ("results", "requests", "paper")))
+    assert main(["scenes", "--results", *map(str, earlier), "--page", str(page)]) == 0
+    assert "| lighttpd | 12229 | 135 (1.10 %) | 5 | 5 | 0 |" in page.read_text()
+    assert "| here | server, lighttpd |" in capsys.readouterr().out
+
+
+def test_a_server_with_slow_requests_gets_fewer() -> None:
+    assert CASES["nginx"].count(20_000) == 20_000
+    assert CASES["sshd"].count(20_000) == 20
+    assert CASES["sshd"].count(5) == 5
+
+
+def test_a_request_is_made_again_if_the_server_closed_its_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for number in range(2):
+                with listener.accept()[0] as connection:
+                    connection.recv(4096)
+                    if number == 0:
+                        continue
+                    connection.sendall(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        kept = http.client.HTTPConnection("127.0.0.1", listener.getsockname()[1], timeout=10)
+        assert ask(kept, "GET", "/") == 204
+        kept.close()
+        thread.join()

@@ -59,6 +59,7 @@ class Postgres(Scene):
     name = "postgres"
     program = "psql"
     user = "postgres"
+    most = 2000
     stop = signal.SIGINT
 
     def missing(self) -> str | None:
@@ -77,7 +78,7 @@ class Postgres(Scene):
     def drive(self, top: Path, port: int, requests: int, rng: random.Random) -> None:
         words = ["psql", "-h", "127.0.0.1", "-p", str(port), "-U", "root", "-qAt", "postgres", "-c"]
         subprocess.run([*words, "create table t (a int, b text)"], check=True, capture_output=True)
-        for number in range(min(requests, 200)):
+        for number in range(requests):
             text = rng.choice(
                 [
                     f"select {number} + 1",
@@ -112,6 +113,7 @@ class Vsftpd(Scene):
     """A process for each session, and a connection for each transfer."""
 
     name = program = "vsftpd"
+    most = 2000
 
     def missing(self) -> str | None:
         return super().missing() or (None if os.geteuid() == 0 else "vsftpd needs root")
@@ -125,7 +127,7 @@ class Vsftpd(Scene):
 
     def drive(self, top: Path, port: int, requests: int, rng: random.Random) -> None:
         names = sorted(path.name for path in (top / "files").iterdir())
-        for _ in range(min(requests, 1000) // 8):
+        for _ in range(requests // 8):
             with ftplib.FTP() as client:
                 client.connect("127.0.0.1", port, timeout=30)
                 client.login()
@@ -150,6 +152,7 @@ class Sshd(Scene):
     """The sessions have keys of their own."""
 
     name = program = "sshd"
+    most = 20
     why = (
         "OpenSSL mixes the time-stamp counter into its random numbers, which is not recorded, and the process before "
         "the login limits its own system calls"
@@ -170,7 +173,7 @@ class Sshd(Scene):
     def drive(self, top: Path, port: int, requests: int, rng: random.Random) -> None:
         words = ["ssh", "-p", str(port), "-i", str(top / "key"), "-o", "StrictHostKeyChecking=no"]
         words += ["-o", f"UserKnownHostsFile={top}/known", "-o", "LogLevel=ERROR", "root@127.0.0.1"]
-        for number in range(min(requests, 20)):
+        for number in range(requests):
             subprocess.run([*words, f"echo session {number}"], check=True, capture_output=True)
 
 

@@ -7,11 +7,13 @@ ten times, and each run is reconstructed whole. A case that fails is a row with 
 from __future__ import annotations
 
 import argparse
+import csv
 import ftplib
 import http.client
 import json
 import os
 import random
+import re
 import shutil
 import statistics
 import subprocess
@@ -23,8 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import progress
+from ..granularity import put_tables
 from ..report import write_rows
 from ..web_servers import free_port
+from .beside_paper import beside_paper, needed
 from .cases import CASES
 from .clients import Client, serving
 from .scene import Scene
@@ -47,6 +51,8 @@ FIELDS = [
     "why",
 ]
 EQUAL = ("equal", "equal-but-volatile")
+CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
+"""The other end of a connection, whose number differs from run to run."""
 Row = dict[str, object]
 
 
@@ -122,8 +128,11 @@ def server_rows(scene: Scene, top: Path, args: argparse.Namespace) -> list[Row]:
     if scene.user and os.geteuid() == 0:
         for path in (top, work):
             shutil.chown(path, scene.user, scene.user)
+    count = scene.count(args.requests)
+    if count < args.requests:
+        print(f"{scene.name}: makes {count} requests only, because each one takes long", file=sys.stderr)
     with scene.running(work, port, record_words(store, scene.name)):
-        scene.drive(work, port, args.requests, rng)
+        scene.drive(work, port, count, rng)
     owner = scene.user if os.geteuid() == 0 else None
     index(store, owner)
     words = backstory(store, "requests", scene.name, "--json")
@@ -221,16 +230,19 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
             str(volatile),
             str(len(own) - equal - volatile),
             f"{tries[0]} to {tries[-1]}" if tries else "",
-            why.replace("|", "\\|"),
+            CLIENT_SOCKET.sub("the socket to its client", why).replace("|", "\\|"),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
 def main_scenes(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Runs the command: reconstructs, or reads earlier results, and prints or renews the tables."""
     rows: list[Row] = []
-    names = args.cases.split(",")
+    for path in args.results or []:
+        with open(path, newline="") as file:
+            rows += csv.DictReader(file)
+    names = [] if args.results else args.cases.split(",")
     for number, name in enumerate(names):
         scene = CASES[name]
         lacking = scene.missing()
@@ -242,5 +254,8 @@ def main_scenes(args: argparse.Namespace) -> int:
         progress.show("")
         if args.out:
             write_rows(args.out, FIELDS, [{field: row.get(field, "") for field in FIELDS} for row in rows])
-    print("\n".join(summary(rows)))
+    tables = {"results": summary(rows), "requests": needed(rows), "paper": beside_paper(rows, EQUAL)}
+    print("\n\n".join("\n".join(lines) for lines in tables.values()))
+    if args.page:
+        put_tables(Path(args.page), tables)
     return 0

@@ -30,12 +30,18 @@ class Scene:
     user: str | None = None
     """The user that root runs the program as, if it refuses root."""
     stop = signal.SIGTERM
+    most: int | None = None
+    """Most requests that are made, where each one takes long."""
     why = ""
     """The known reason if the case cannot work."""
 
     def missing(self) -> str | None:
         """Returns why the case cannot run here."""
         return None if found(self.program) else f"{self.program} is not installed"
+
+    def count(self, requests: int) -> int:
+        """Returns how many requests are made if so many are asked for."""
+        return requests if self.most is None else min(requests, self.most)
 
     def command(self, top: Path, port: int) -> list[str]:
         """Writes the settings, and returns the command."""

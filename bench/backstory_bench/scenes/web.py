@@ -84,8 +84,14 @@ def make_files(top: Path) -> list[str]:
 
 def ask(connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None) -> int:
     """Makes one request on a connection, and returns the status."""
-    connection.request(method, path, body=body)
-    response = connection.getresponse()
+    try:
+        connection.request(method, path, body=body)
+        response = connection.getresponse()
+    except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+        # A server may close a connection that was kept alive, after a time or many requests.
+        connection.close()
+        connection.request(method, path, body=body)
+        response = connection.getresponse()
     response.read()
     return response.status
 
