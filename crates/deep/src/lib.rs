@@ -23,6 +23,7 @@ pub mod requests;
 mod search;
 mod stream;
 mod stream_tail;
+mod volume;
 pub mod writer;
 
 pub use call::{Call, Content, Section};
@@ -35,4 +36,5 @@ pub use request_walk::MOST_REQUESTS;
 pub use requests::{Part, Request, Role};
 pub use stream::ThreadCalls;
 pub use stream_tail::StreamTail;
+pub use volume::Volume;
 pub use writer::{Compression, DeepWriter};

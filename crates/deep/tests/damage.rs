@@ -92,6 +92,8 @@ fn read_all(log: &DeepLog) {
         last = request.began;
     }
     let _ = (log.programs(), log.has_text(b"secret"), log.time_of(7));
+    let volume = log.volume();
+    assert!(volume.stored <= volume.records, "{volume:?}");
 }
 
 #[test]
@@ -109,6 +111,31 @@ fn the_sample_is_whole() {
     );
     assert_eq!(requests[0].peer, "127.0.0.1:8080");
     assert_eq!(calls(&log, 10)[2].entered_at(1), Some(&b"password!"[..]));
+}
+
+#[test]
+fn bytes_of_io_are_counted_whether_the_log_has_them_or_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = |words: &[u64]| {
+        let bytes: Vec<_> = words.iter().map(|word| word.to_le_bytes()).collect();
+        bytes.concat()
+    };
+    const STAT: u16 = 5;
+    const SENDFILE: u16 = 40;
+    let records = [
+        record(READ, 0, 1, 3, 5, (deep::ENTERED, b"hello")),
+        record(READ, 0, 2, 3, 700, (deep::FILE, &words(&[1, 0, 700, 9]))),
+        record(WRITE, 0, 3, 4, 40, (deep::LEFT_DIGEST, &words(&[40, 9]))),
+        record(STAT, 0, 4, 4, 0, (deep::ENTERED, &[0; 144])),
+        record(SENDFILE, 0, 5, 4, 6000, (deep::CONTROL, b"")),
+        record(SENDFILE, 0, 6, 4, -32, (deep::CONTROL, b"")),
+    ];
+    let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
+    log.chunk(&chunk(1, 10, 0, &records), Compression::Usual)
+        .unwrap();
+    let volume = DeepLog::open(file(&directory)).unwrap().volume();
+    assert_eq!(volume.records, records.concat().len() as u64);
+    assert_eq!((volume.stored, volume.moved), (5, 5 + 700 + 40 + 6000));
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub enum StoreCommand {
     /// Print how much is in the store, and what takes the space
     #[command(after_help = "Examples:\n  \
         backstory store stats\n  \
+        backstory store stats --deep             of deep logs, also the share of I/O\n  \
         backstory store stats --json | jq .contents.disk_bytes")]
     Stats(StoreStatsArgs),
 
@@ -85,6 +86,11 @@ pub enum StoreCommand {
 /// `store stats`
 #[derive(Debug, Args)]
 pub struct StoreStatsArgs {
+    /// Also read the deep logs, and count their bytes before compression and the bytes of I/O that
+    /// they describe
+    #[arg(long)]
+    pub deep: bool,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

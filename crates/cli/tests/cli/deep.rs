@@ -57,6 +57,29 @@ fn show_says_which_programs_are_deep_and_which_are_only_shallow() {
     );
 }
 
+#[test]
+fn store_stats_says_how_much_of_a_deep_log_is_io() {
+    let place = Place::new();
+    place.write("in.txt", &"a line of text\n".repeat(10_000));
+    let options = ["--contents=off", "--outputs=full"];
+    record_deep(&place, &options, "cat in.txt | cat >out.txt");
+    let deep = place.json(&["store", "stats", "--deep", "--json"])["deep"].clone();
+    let bytes = |name: &str| deep[name].as_u64().unwrap();
+    // The text is read and written twice.
+    let text = 4 * 150_000;
+    assert!(bytes("io_bytes") >= text, "{deep}");
+    assert!(bytes("stored_io_bytes") >= text, "{deep}");
+    assert!(bytes("record_bytes") > bytes("stored_io_bytes"), "{deep}");
+    assert!(bytes("record_bytes") < 2 * text, "{deep}");
+    let shown = place.run(&["store", "stats", "--deep"]).out;
+    assert!(
+        shown.contains("deep I/O") && shown.contains("before compression"),
+        "{shown}"
+    );
+    let without = place.json(&["store", "stats", "--json"]);
+    assert_eq!(without["deep"], serde_json::Value::Null);
+}
+
 /// A server of one thread that answers three requests on two connections, and its client.
 const SERVER: &str = "/usr/bin/python3 -c '
 import socket, threading

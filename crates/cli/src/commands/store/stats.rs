@@ -1,5 +1,6 @@
 //! `store stats`: prints how much is in the store, and what takes the space.
 
+use backstory_deep::{DeepLog, Volume};
 use backstory_store::{ContentFacts, Maintenance, StoreEngine};
 use std::fs;
 use std::io::Write;
@@ -12,6 +13,7 @@ use super::open_contents;
 use crate::args::store::StoreStatsArgs;
 use crate::commands::{Outcome, answer};
 use crate::current_store::CurrentStore;
+use crate::error::Failure;
 use crate::json::{self, Value};
 use crate::text::when::size;
 
@@ -41,6 +43,10 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     };
     let counts = graph.counts;
     let engine = StoreEngine::of(&current.home)?;
+    let volume = match args.deep {
+        true => Some(volume_of(&current.home.runs_dir())?),
+        false => None,
+    };
     answer(|out| match args.json {
         true => json::object(
             out,
@@ -53,6 +59,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
                 ("engine", engine.word().into()),
                 ("log_bytes", logs.into()),
                 ("deep_log_bytes", deep_logs.into()),
+                ("deep", volume.map_or(Value::Null, volume_json)),
                 ("preserved_bytes", preserved.into()),
                 ("facts_bytes", facts_bytes.into()),
                 (
@@ -91,6 +98,17 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
             if deep_logs > 0 {
                 line("deep logs", size(deep_logs))?;
             }
+            if let Some(volume) = volume {
+                line(
+                    "deep I/O",
+                    format!(
+                        "{} ({} of records before compression, {} of them I/O)",
+                        size(volume.moved),
+                        size(volume.records),
+                        size(volume.stored)
+                    ),
+                )?;
+            }
             if preserved > 0 {
                 line(
                     "preserved",
@@ -116,6 +134,27 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
             )
         }
     })
+}
+
+fn volume_json(volume: Volume) -> Value {
+    Value::Object(vec![
+        ("record_bytes", volume.records.into()),
+        ("stored_io_bytes", volume.stored.into()),
+        ("io_bytes", volume.moved.into()),
+    ])
+}
+
+/// Reads all deep logs.
+fn volume_of(runs: &Path) -> Result<Volume, Failure> {
+    let mut volume = Volume::default();
+    for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
+        if entry.path().extension().is_some_and(|end| end == "deep") {
+            let log = DeepLog::open(entry.path());
+            let log = log.map_err(|error| Failure::not_found(error.to_string()))?;
+            volume += log.volume();
+        }
+    }
+    Ok(volume)
 }
 
 /// The number of versions by where their contents are.
