@@ -119,6 +119,21 @@ def test_a_block_that_was_repeated_counts_once(tmp_path: Path) -> None:
     assert math.isnan(mean.low), "one iteration gives no interval"
 
 
+def test_a_deep_log_stands_beside_the_bytes_that_it_describes(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.create({"options": {"cut": 20.0}})
+    share = {"record_bytes": 1050, "stored_io_bytes": 1000, "io_bytes": 2000}
+    for i in range(2):
+        journal.append(_cell("g/w", "none", i, 1.0))
+        journal.append(_cell("g/w", "backstory-deep", i, 1.1, **share))
+        journal.append(
+            {"kind": "block", "workload": "g/w", "iteration": i, "attempt": 0, "disturbed": False, "kept": True}
+        )
+    found = load(tmp_path)
+    assert tables.deep(found).rows == [["g/w", "2000", "1050", "0.525", "4.76 %"]]
+    assert "Deep logs" in page(found)
+
+
 def test_a_cell_at_the_time_limit_is_a_lower_bound_and_a_failed_cell_has_no_ratio(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.create({"options": {"cut": 20.0}})
@@ -185,6 +200,10 @@ def test_operations_of_a_raw_log_are_counted_by_the_same_kinds() -> None:
     raw = 'chunk 2 at 0x1\n     64 4 OPEN fd=-100 arg=0x0 aux=0x0 -> 3 "/a"\n     96 5 IDENT x\n    128 6 EXEC y\n'
     counted = by_category(predict.operations(raw), BY_OPERATION)
     assert (counted["file"], counted["exec"], counted["other"]) == (1, 1, 1)
+
+
+def test_a_matrix_without_deep_logs_has_no_table_of_them(results: tuple[Path, Results]) -> None:
+    assert tables.deep(results[1]).rows == []
 
 
 def test_the_report_is_complete_needs_no_network_and_lists_omissions(

@@ -230,7 +230,20 @@ def test_names_that_vary_from_run_to_run_are_compared_by_their_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["Compile w/gcc/small-files", "Tar Unarchive/unarchive", "Utils bash/shell-incr", "Database/transactions"]
+    "key",
+    [
+        "Compile w/gcc/small-files",
+        "Tar Unarchive/unarchive",
+        "Utils bash/shell-incr",
+        "Database/transactions",
+        "Computing/lua",
+        "Computing/sqlite",
+        "Computing/x264",
+        "Client starts/git",
+        "Client starts/python",
+        "Client starts/requests",
+        "Client starts/chromium",
+    ],
 )
 def test_an_instance_is_deterministic_and_detects_another_result(key: str, tmp_path: Path) -> None:
     import subprocess

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from .. import deep_share
 from .base import Collector, Log
 
 MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -18,6 +20,7 @@ MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("backstory-all", ("--contents=all",), "the same, with all contents stored"),
     ("backstory-strict", ("--contents=off", "--guard=strict"), "everything through the kernel"),
     ("backstory-guard-off", ("--contents=off", "--guard=off"), "the recorder alone"),
+    ("backstory-deep", ("--contents=off", "--deep"), "also what entered and left each process"),
 )
 
 
@@ -36,7 +39,11 @@ def _missing(options: tuple[str, ...]) -> Callable[[], str | None]:
         if not shutil.which(program()):
             return f"{program()} is not installed (set BACKSTORY to its path)"
         for option in options:
-            name, value = option.lstrip("-").split("=")
+            name, equals, value = option.lstrip("-").partition("=")
+            if not equals and not re.search(rf"^ +--{name}(\s|$)", _help(), re.MULTILINE):
+                return f"this backstory has no {option}"
+            if not equals:
+                continue
             line = _help().partition(f"--{name} ")[2].partition("\n      --")[0]
             offered = line.partition("possible values:")[2].partition("]")[0]
             if value not in [word.strip() for word in offered.split(",")]:
@@ -48,6 +55,13 @@ def _missing(options: tuple[str, ...]) -> Callable[[], str | None]:
 
 def _prefix(options: tuple[str, ...]) -> Callable[[Path], list[str]]:
     return lambda log: [program(), "record", "--store", str(log / "store"), *options, "--"]
+
+
+def _figures(options: tuple[str, ...]) -> Callable[[Path], Mapping[str, object]]:
+    """Returns the share of input and output in a deep log."""
+    if "--deep" not in options:
+        return lambda _: {}
+    return lambda log: deep_share.fields(deep_share.of_store(log / "store"))
 
 
 def _ask(log: Path, what: str) -> list[dict[str, object]]:
@@ -82,6 +96,7 @@ COLLECTORS = [
         what=what,
         origin="this repository: make install",
         read=read,
+        figures=_figures(options),
         version=(program(), "--version"),
     )
     for name, options, what in MODES

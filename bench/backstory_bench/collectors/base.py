@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,6 +69,8 @@ class Collector:
     privileged: bool = False
     read: Callable[[Path], Log] = _no_log
     """Reads the log in the scratch directory."""
+    figures: Callable[[Path], Mapping[str, object]] = lambda _: {}
+    """Returns further figures of the log in the scratch directory, for the results."""
     whole: Callable[[Sequence[str], Path], list[str]] | None = None
     """Returns the whole command line, for a collector that is not a prefix."""
     version: tuple[str, ...] = ()

@@ -113,6 +113,7 @@ def measure(
             "read_bytes": outcome.read,
             "written_bytes": outcome.written,
             "log_bytes": collector.log_bytes(log),
+            **(collector.figures(log) if mark == "ok" else {}),
             "figure": figure(instance, outcome),
             "counted_by": outcome.counted_by,
             "load": os.getloadavg()[0],

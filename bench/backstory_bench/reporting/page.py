@@ -82,7 +82,10 @@ def page(results: Results) -> str:
         f"<ul>{said}</ul>",
         _table(tables.groups(results)),
         plots.overhead(results),
-        *(_table(make(results)) for make in (tables.against_paper, tables.quality, tables.storage, tables.costs)),
+        *(
+            _table(make(results))
+            for make in (tables.against_paper, tables.quality, tables.storage, tables.deep, tables.costs)
+        ),
         _subset(results),
         *(_table(make(results)) for make in (tables.workloads, tables.left_out, tables.machine)),
     ]

@@ -49,7 +49,7 @@ def summary(results: Results) -> str:
     if plots.standing(results):
         parts.append(PICTURE)
     parts.append("\n".join(_item(line) for line in conclusions(results)) + "\n")
-    for make in (tables.groups, tables.against_paper, tables.quality, tables.storage, tables.costs):
+    for make in (tables.groups, tables.against_paper, tables.quality, tables.storage, tables.deep, tables.costs):
         parts.append(markdown(make(results)))
     try:
         table, _, chosen = chosen_of(results)

@@ -12,6 +12,7 @@ from . import (
     compile_gcc,
     compile_latex,
     compile_package,
+    computing,
     cp,
     data_science,
     ftp,
@@ -46,6 +47,7 @@ _GROUPS = (
     unixbench,
     beyond,
     nextflow,
+    computing,
 )
 
 INSTANCES: dict[str, Instance] = {i.key: i for group in _GROUPS for i in group.INSTANCES}
