@@ -1,7 +1,7 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `bytes`, `durability`, `engines`, `functions`, `hunt`, `inspected`, `prompt`,
-`tpcc` and `watch` are of the same kind.
+The commands `bytes`, `durability`, `engines`, `functions`, `hunt`, `inspected`,
+`prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same kind.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from .servers import MODES as SERVER_MODES
 from .servers import main_servers
 from .tpcc import main_tpcc
 from .watch_delay import main_watch_delay
+from .web_load import LOADS
 from .web_servers import WEB_SERVERS
 from .workloads import INSTANCES, Instance, select, suite
 from .workloads.sources import VARIABLE
@@ -329,7 +330,9 @@ def _parser() -> argparse.ArgumentParser:
     p = commands.add_parser("servers", help="measure web servers under load, natively and recorded")
     p.add_argument("--servers", default=",".join(WEB_SERVERS), help=f"comma-separated: {', '.join(WEB_SERVERS)}")
     p.add_argument("--modes", default=",".join(SERVER_MODES), help=f"comma-separated: {', '.join(SERVER_MODES)}")
-    p.add_argument("--requests", type=int, default=1_000_000)
+    p.add_argument("--load", choices=list(LOADS), default="ab", help="the program that makes the requests")
+    p.add_argument("--requests", type=int, default=1_000_000, help="the number of requests of ab")
+    p.add_argument("--seconds", type=int, default=60, help="the time of wrk, which has no number of requests")
     p.add_argument("--clients", type=int, default=8, help="requests that are made at the same time")
     p.add_argument("--keep-alive", action="store_true", help="make many requests on one connection")
     p.add_argument("--rounds", type=int, default=5)

@@ -1,8 +1,8 @@
 """Measures web servers under load: natively, recorded, and recorded with their inputs and outputs.
 
-Each round measures every mode once, in random order, with a new server and a new store. `ab` makes
-the requests (the paper of C2SR: a million of them by eight clients). The ratios compare modes of
-one round.
+Each round measures every mode once, in random order, with a new server and a new store. `ab` or
+`wrk` makes the requests (the paper of C2SR: `ab`, a million of them by eight clients). The ratios
+compare modes of one round.
 """
 
 from __future__ import annotations
@@ -10,56 +10,64 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from . import progress
+from . import deep_share, progress
+from .collectors import COLLECTORS
+from .collectors.base import all_bytes
+from .deep_share import DeepShare
 from .report import write_rows
 from .stats import paired
+from .web_load import LOADS
 from .web_servers import WEB_SERVERS, WebServer
 
 NATIVE = "native"
-MODES: dict[str, tuple[str, ...]] = {
-    NATIVE: (),
-    "record": ("record", "--contents", "off"),
-    "deep": ("record", "--contents", "off", "--deep"),
+DEEP = "deep"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The words before the server's command, and where they write."""
+
+    words: tuple[str, ...] = ()
+    """With `{log}` for a directory of the mode's own."""
+    collector: str = "none"
+    """The collector that says why the mode cannot run here."""
+    stops_child: bool = False
+    """True if a signal to these words does not end the server. The server then gets it itself."""
+
+
+RECORD = ("{backstory}", "record", "--store", "{log}", "--contents", "off")
+MODES: dict[str, Mode] = {
+    NATIVE: Mode(),
+    "record": Mode((*RECORD, "--"), "backstory"),
+    DEEP: Mode((*RECORD, "--deep", "--"), "backstory-deep"),
+    "strace": Mode(("strace", "-f", "-s", "65536", "-o", "{log}/strace.log"), "strace", stops_child=True),
+    "rr": Mode(("rr", "record", "-o", "{log}/trace"), "rr", stops_child=True),
 }
-FIELDS = ["server", "round", "mode", "requests_s", "mean_ms", "log_bytes", "body_bytes"]
+FIELDS = ["server", "round", "mode", "load", "requests", "requests_s", "mean_ms", "log_bytes", "body_bytes"]
+FIELDS += deep_share.FIELDS
 SMALL = 1 << 10
 SEED = 2013
-RATE = re.compile(r"^Requests per second:\s+([\d.]+)", re.MULTILINE)
-MEAN = re.compile(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)", re.MULTILINE)
-FAILED = re.compile(r"^Failed requests:\s+(\d+)", re.MULTILINE)
-TRANSFERRED = re.compile(r"^Total transferred:\s+(\d+) bytes", re.MULTILINE)
 
 
-def parsed(printed: str) -> dict[str, float]:
-    """Returns the requests per second, their mean time (ms) and the bytes that ab printed."""
-    found = [pattern.search(printed) for pattern in (RATE, MEAN, TRANSFERRED, FAILED)]
-    if None in found or (found[3] and found[3][1] != "0"):
-        raise SystemExit(f"backstory-bench: ab failed: {printed[-800:]}")
-    values = [float(match[1]) for match in found if match]
-    return {"requests_s": values[0], "mean_ms": values[1], "body_bytes": values[2]}
+def log_bytes(mode: str, log: Path) -> int:
+    """Returns the bytes of the log: those of the runs of a store, or of all files."""
+    if "{backstory}" not in MODES[mode].words:
+        return all_bytes(log)
+    return sum(path.stat().st_size for path in (log / "runs").glob("*") if path.is_file())
 
 
-def load(args: argparse.Namespace, port: int) -> dict[str, float]:
-    """Makes the requests."""
-    words = ["ab", "-q", "-n", str(args.requests), "-c", str(args.clients)]
-    words += ["-k"] if args.keep_alive else []
-    words.append(f"http://127.0.0.1:{port}/small")
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return parsed(done.stdout)
-
-
-def log_bytes(store: Path) -> int:
-    """Returns the bytes of all logs of a store."""
-    return sum(path.stat().st_size for path in (store / "runs").glob("*") if path.is_file())
+def words_before(mode: str, log: Path) -> list[str]:
+    """Returns the words before the server's command."""
+    names = {"log": log, "backstory": os.environ.get("BACKSTORY", "backstory")}
+    return [word.format(**names) for word in MODES[mode].words]
 
 
 def measure(args: argparse.Namespace, server: WebServer, mode: str) -> dict[str, object]:
@@ -70,14 +78,12 @@ def measure(args: argparse.Namespace, server: WebServer, mode: str) -> dict[str,
         files = top / "files"
         files.mkdir()
         (files / "small").write_bytes(random.Random(SEED).randbytes(SMALL))
-        before: list[str] = []
-        if MODES[mode]:
-            command, *options = MODES[mode]
-            store = ["--store", str(top / "store")]
-            before = [os.environ.get("BACKSTORY", "backstory"), command, *store, *options, "--"]
-        with server.running(top, before) as port:
-            found = load(args, port)
-        return {**found, "log_bytes": log_bytes(top / "store") if before else 0}
+        log = top / "log"
+        log.mkdir()
+        with server.running(top, words_before(mode, log), MODES[mode].stops_child) as port:
+            found = LOADS[args.load].make(args, f"http://127.0.0.1:{port}/small", top)
+        share = deep_share.of_store(log) if mode == DEEP else None
+        return {**found, "log_bytes": log_bytes(mode, log), **deep_share.fields(share)}
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
@@ -88,8 +94,10 @@ def summary(rows: Sequence[Mapping[str, object]], modes: Sequence[str]) -> list[
     lines = [
         "| server | native (requests/s) | "
         + " | ".join(f"{mode} / native" for mode in recorded)
-        + " | log (bytes a request) |",
-        "| --- | ---: |" + " ---: |" * (len(recorded) + 1),
+        + " | "
+        + " | ".join(f"log of {mode} (bytes a request)" for mode in recorded)
+        + " |",
+        "| --- | ---: |" + " ---: |" * (2 * len(recorded)),
     ]
     for name in dict.fromkeys(str(row["server"]) for row in rows):
         own = [row for row in rows if row["server"] == name]
@@ -99,20 +107,50 @@ def summary(rows: Sequence[Mapping[str, object]], modes: Sequence[str]) -> list[
             # The cost is the time of a request: the inverse of the rate.
             found = sorted(1 / each for each in paired(own, "requests_s", mode, NATIVE))
             cells.append(f"{statistics.median(found):.3f} ({found[0]:.3f} to {found[-1]:.3f})")
-        logs = [
-            float(str(row["log_bytes"])) / float(str(row["requests"])) for row in own if row["mode"] == recorded[-1]
-        ]
-        cells.append(f"{statistics.median(logs):.0f}" if logs else "")
+        for mode in recorded:
+            logs = [float(str(row["log_bytes"])) / float(str(row["requests"])) for row in own if row["mode"] == mode]
+            cells.append(f"{statistics.median(logs):.0f}")
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
+def shares(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Returns a table of the deep logs before compression beside the I/O that they describe."""
+    lines = []
+    for name in dict.fromkeys(str(row["server"]) for row in rows):
+        share: DeepShare | None = deep_share.of_rows([row for row in rows if row["server"] == name])
+        if share is not None:
+            lines.append(
+                f"| {name} | {share.moved} | {share.records} | {share.to_io:.3f} | {100 * share.other:.2f} % |"
+            )
+    if not lines:
+        return []
+    head = "| server | bytes of I/O | log before compression | log / I/O | of the log not I/O (the paper: 2.12 %) |"
+    return [head, "| --- | ---: | ---: | ---: | ---: |", *lines]
+
+
+def able(modes: Sequence[str]) -> list[str]:
+    """Returns the modes that can run here. Prints the others with their reasons."""
+    can = []
+    for mode in modes:
+        if mode not in MODES:
+            raise KeyError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
+        lacking = COLLECTORS[MODES[mode].collector].missing()
+        if lacking:
+            print(f"SKIPPED: mode {mode}: {lacking}")
+        else:
+            can.append(mode)
+    return can
+
+
 def main_servers(args: argparse.Namespace) -> int:
     """Runs the command."""
-    modes = args.modes.split(",")
-    if shutil.which("ab") is None:
-        print("SKIPPED: ab is not installed (Debian package apache2-utils)")
+    lacking = LOADS[args.load].missing()
+    if lacking:
+        print(f"SKIPPED: {lacking}")
         return 0
+    # Ratios are to the native run of the same round.
+    modes = able(list(dict.fromkeys([NATIVE, *args.modes.split(",")])))
     rows: list[dict[str, object]] = []
     for name in args.servers.split(","):
         server = WEB_SERVERS[name]
@@ -123,13 +161,14 @@ def main_servers(args: argparse.Namespace) -> int:
         for number in range(args.rounds):
             for mode in random.sample(modes, k=len(modes)):
                 found = measure(args, server, mode)
-                row = {"server": name, "round": number, "mode": mode, "requests": args.requests} | found
+                row = {"server": name, "round": number, "mode": mode, "load": args.load} | found
                 rows.append(row)
                 print(f"{name}, round {number + 1}, {mode}: {row['requests_s']:.0f} requests/s", file=sys.stderr)
+                if args.out:
+                    write_rows(args.out, FIELDS, rows)
             progress.show(f"{name}: round {number + 1} of {args.rounds}")
         progress.show("")
-    if args.out:
-        write_rows(args.out, FIELDS, [{field: row[field] for field in FIELDS} for row in rows])
     if rows:
         print("\n".join(summary(rows, modes)))
+        print("\n".join(["", *shares(rows)]))
     return 0

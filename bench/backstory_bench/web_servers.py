@@ -15,8 +15,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 PATIENCE_S = 30.0
@@ -86,6 +86,10 @@ class WebServer:
     """With `{file}` for the path of the settings and `{top}` for the server's directory."""
     stop: signal.Signals = signal.SIGTERM
 
+    def with_program(self, path: str) -> WebServer:
+        """Returns the server with another executable."""
+        return replace(self, program=path)
+
     def _program(self) -> str | None:
         return shutil.which(self.program, path=f"{os.environ['PATH']}:/usr/sbin")
 
@@ -104,10 +108,11 @@ class WebServer:
         return [str(self._program()), *options]
 
     @contextmanager
-    def running(self, top: Path, before: Sequence[str] = ()) -> Iterator[int]:
+    def running(self, top: Path, before: Sequence[str] = (), stops_child: bool = False) -> Iterator[int]:
         """Runs the server behind the words `before`, and yields its TCP port.
 
-        The process must end within `PATIENCE_S`, with whatever it does at its end.
+        The process must end within `PATIENCE_S`, with whatever it does at its end. `stops_child`:
+        the signal goes to the child of `before`, as strace ignores it.
         """
         port = free_port()
         command = [*before, *self.prepare(top, port)]
@@ -120,13 +125,26 @@ class WebServer:
             _wait(server, port, top)
             yield port
         finally:
-            server.send_signal(self.stop)
+            _signal(children(server.pid) if stops_child else [server.pid], self.stop)
             try:
                 server.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
-                server.kill()
+                _signal([*children(server.pid), server.pid], signal.SIGKILL)
                 server.wait()
                 raise SystemExit(f"backstory-bench: {self.name} does not end") from None
+
+
+def children(pid: int) -> list[int]:
+    """Returns the children that the threads of a process made."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for path in lists for child in path.read_text().split()]
+
+
+def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+    """Sends a signal to those of the processes that have not ended."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _wait(server: subprocess.Popen[bytes], port: int, top: Path) -> None:
