@@ -1,6 +1,6 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `bytes`, `durability`, `engines`, `functions`, `hunt`, `inspected`,
+The commands `bytes`, `durability`, `engines`, `functions`, `granularity`, `hunt`, `inspected`,
 `prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same kind.
 """
 
@@ -25,6 +25,7 @@ from .durability import main_durability
 from .engines import ARITY, main_engines
 from .false_alarms import main_false_alarms
 from .functions import main_functions
+from .granularity import main_granularity
 from .inspected import main_inspected
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
@@ -284,8 +285,8 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write")
     p.add_argument("--keep", help="directory in which the recorded stores stay, for the comparison by memory")
     p.set_defaults(do=main_engines)
-    p = commands.add_parser("functions", help="run UnixBench with calls of functions recorded and not recorded")
-    p.add_argument("--sources", help="directory with the tree of byte-unixbench")
+    p = commands.add_parser("functions", help="run UnixBench and real programs in all granularities")
+    p.add_argument("--sources", help="directory with byte-unixbench, and if present gzip, sqlite and nginx")
     p.add_argument("--modes", help="comma-separated; without it, all")
     p.add_argument("--tests", help="comma-separated; without it, all")
     p.add_argument("--seconds", type=int, default=2, help="the duration of each test")
@@ -294,8 +295,21 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--programs", help="the directory of the compiled programs, which stay there")
     p.add_argument("--results", nargs="+", metavar="CSV", help="show earlier results, and measure nothing")
     p.add_argument("--out", help="CSV to write")
-    p.add_argument("--page", help="the page whose table of methods is renewed")
     p.set_defaults(do=main_functions)
+    p = commands.add_parser("granularity", help="make all tables of docs/benchmark/granularity.md")
+    p.add_argument("--functions", nargs="+", metavar="CSV", help="results of `functions`; without it, measured")
+    p.add_argument("--bytes", nargs="+", metavar="CSV", help="results of `bytes`; without it, measured")
+    p.add_argument("--page", default="docs/benchmark/granularity.md", help="the page whose tables are renewed")
+    p.add_argument("--sources", help="directory with byte-unixbench, and if present gzip, sqlite and nginx")
+    p.add_argument("--seconds", type=int, default=2, help="the duration of each test")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--rows", type=int, default=200, help="lines of input for the comparison with known dependence")
+    p.add_argument("--copies", type=int, default=20, help="size of the input for the cost, in parts of 190 kB")
+    p.add_argument("--engine", metavar="DIR", help="the directory of `bytes/build` (built if it is not given)")
+    p.add_argument("--workdir", default=tempfile.gettempdir())
+    p.add_argument("--programs", help="the directory of the compiled programs, which stay there")
+    p.add_argument("--out", metavar="PREFIX", help="write PREFIX-functions.csv and PREFIX-bytes.csv")
+    p.set_defaults(do=main_granularity, modes=None, tests=None, cases=None)
     p = commands.add_parser("prompt", help="measure the time to the next prompt in `backstory shell`")
     p.add_argument("--shells", default=",".join(STARTUP), help="comma-separated: bash, zsh, fish")
     p.add_argument("--rounds", type=int, default=200)

@@ -1,7 +1,7 @@
 """UnixBench in the granularities of the trade-offs paper: files, functions off and on, bytes.
 
 `strace` writes a log that `backstory import strace` reads. That is the paper's configuration of
-SPADE, without the time in which the log becomes a graph.
+SPADE. The time in which the log becomes a graph is measured afterwards, and has a row of its own.
 
 The programs are compiled by gcc, by clang, by `backstory cc` (hooks), and by `backstory cc
 --compiler=clang` (sleds). Sleds are compared with clang alone. Each round runs every test in every
@@ -23,14 +23,15 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import progress
-from .granularity import properties, put_tables
+from . import progress, real_programs
 from .measure import become_subreaper, reap_orphans
+from .real_programs import BEYOND, RealProgram
 from .report import write_rows
 from .workloads.sources import source
 
@@ -51,6 +52,9 @@ TESTS = {
 
 BYTES_OF_A_CALL = "bytes of a call"
 """In the place of a test: the rate is the bytes of the log divided by the calls of Dhrystone."""
+
+IMPORT = "import of a second"
+"""In the place of a test: the seconds in which a second of strace's log becomes a graph."""
 
 DHRYSTONE = {"dhrystone": ("dhry2reg {s}", 116700, 1)}
 """The paper left it out. It calls the most functions, and is not in the index."""
@@ -105,8 +109,19 @@ def built(tree: Path, name: str, compiler: str, base: Path) -> Path:
     return to / "pgms"
 
 
-def rate_of(mode: Mode, programs: Path, line: str, base: Path, backstory: str) -> float:
-    """Runs a test once, and returns its rate."""
+def import_s(log: Path, store: Path, backstory: str) -> float:
+    """Returns the seconds in which `backstory import strace` makes a graph of a log."""
+    began = time.perf_counter()
+    words = [backstory, "import", "--store", str(store), "strace", str(log)]
+    subprocess.run(words, capture_output=True, check=True)
+    return time.perf_counter() - began
+
+
+def rate_of(mode: Mode, programs: Path, line: str, base: Path, backstory: str) -> tuple[float, float | None]:
+    """Runs a test once. Returns its rate, and the seconds that a second of its log takes to import.
+
+    The latter is `None` if the mode writes no log of strace.
+    """
     work = Path(tempfile.mkdtemp(dir=base))
     try:
         (work / "pgms").symlink_to(programs)
@@ -121,15 +136,51 @@ def rate_of(mode: Mode, programs: Path, line: str, base: Path, backstory: str) -
             "BACKSTORY_STORE": str(work / "store"),
         }
         command = [*recorder, "sh", "-c", f"exec pgms/{line}"]
+        began = time.perf_counter()
         done = subprocess.run(command, cwd=work, env=environment, capture_output=True, stdin=subprocess.DEVNULL)
+        took = time.perf_counter() - began
         found = re.search(rb"COUNT\|([\d.]+)\|(\d+)", done.stdout + done.stderr)
         if found is None:
             raise SystemExit(f"backstory-bench: {line} gave no count: {(done.stdout + done.stderr)[-300:]!r}")
-        return float(found[1])
+        imported = import_s(work / "log", work / "store", backstory) / took if "strace" in mode.recorder else None
+        return float(found[1]), imported
     finally:
         # Without the store there is nothing to index, and the next test need not wait for it.
         shutil.rmtree(work, ignore_errors=True)
         reap_orphans()
+
+
+def real_rate(mode: Mode, real: RealProgram, program: str, base: Path, backstory: str) -> float:
+    """Runs a real program once, and returns its rate."""
+    work = Path(tempfile.mkdtemp(dir=base))
+    work.chmod(0o755)
+    try:
+        names = {"log": str(work / "log"), "backstory": backstory}
+        return real_programs.rate(real, program, [part.format(**names) for part in mode.recorder], work, work / "store")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        reap_orphans()
+
+
+def real_pairs(tests: Sequence[str], modes: Sequence[str], backstory: str, base: Path) -> dict[tuple[str, str], str]:
+    """Returns the program of each real test in each mode that can run here."""
+    ways, found = compilers(backstory), dict[tuple[str, str], str]()
+    for test in tests:
+        real = BEYOND[test]
+        lacking = real.missing()
+        if lacking:
+            print(f"SKIPPED: {test}: {lacking}")
+            continue
+        for mode in modes:
+            build = MODES[mode].build
+            # The mode `none` has the installed program, unless all are compiled.
+            program = real.compiled(build, ways[build], base)
+            program = program or (real.installed() if build == "gcc" else None)
+            if program is None:
+                print(f"SKIPPED: {test}, {mode}: no tree {real.source or test} in --sources")
+            else:
+                found[test, mode] = program
+    return found
 
 
 def bytes_per_call(programs: Path, base: Path, backstory: str) -> tuple[int, int]:
@@ -152,7 +203,8 @@ def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
     for row in rows:
         rates.setdefault((str(row["test"]), str(row["mode"])), []).append(float(str(row["rate"])))
     sizes = {mode: values for (test, mode), values in rates.items() if test == BYTES_OF_A_CALL}
-    rates = {key: values for key, values in rates.items() if key[0] != BYTES_OF_A_CALL}
+    imports = {mode: values for (test, mode), values in rates.items() if test == IMPORT}
+    rates = {key: values for key, values in rates.items() if key[0] not in (BYTES_OF_A_CALL, IMPORT)}
     modes = [mode for mode in MODES if any(key[1] == mode for key in rates)]
     tests = dict.fromkeys(key[0] for key in rates)
     lines = [f"| Test | {' | '.join(modes)} |", "| --- |" + " ---: |" * len(modes)]
@@ -192,33 +244,46 @@ def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
     if sizes:
         cells = [f"{statistics.median(sizes[mode]):.1f}" if mode in sizes else "–" for mode in modes]
         lines.append(f"| Bytes of a call | {' | '.join(cells)} |")
+    if imports:
+        cells = [f"{statistics.median(imports[mode]):.2f}" if mode in imports else "–" for mode in modes]
+        lines.append(f"| Import of a second, s | {' | '.join(cells)} |")
     return lines
 
 
 def measured(args: argparse.Namespace, backstory: str) -> Iterator[dict[str, object]]:
     """Runs the chosen tests in the chosen modes, and gives a row for each."""
-    tree = source("byte-unixbench").directory
-    if tree is None:
-        raise SystemExit(f"backstory-bench: {source('byte-unixbench').reason()}")
     modes = args.modes.split(",") if args.modes else list(MODES)
     modes = list(dict.fromkeys(one for mode in modes for one in (MODES[mode].against, mode)))
     tests = {**TESTS, **DHRYSTONE}
-    chosen = {name: tests[name] for name in args.tests.split(",")} if args.tests else tests
+    names = args.tests.split(",") if args.tests else [*tests, *BEYOND]
+    chosen = {name: tests[name] for name in names if name not in BEYOND}
+    tree = source("byte-unixbench").directory
+    if tree is None and chosen:
+        raise SystemExit(f"backstory-bench: {source('byte-unixbench').reason()}")
     with nullcontext(args.programs) if args.programs else tempfile.TemporaryDirectory(dir=args.workdir) as name:
         base = Path(name).resolve()
+        base.mkdir(mode=0o755, parents=True, exist_ok=True)
+        base.chmod(0o755)
         ways = compilers(backstory)
-        builds = {MODES[mode].build for mode in modes}
-        programs = {name: built(tree, name, ways[name], base) for name in sorted(builds)}
-        order = [(test, mode) for test in chosen for mode in modes]
+        builds = {MODES[mode].build for mode in modes} if tree and chosen else set()
+        programs = {name: built(tree, name, ways[name], base) for name in sorted(builds) if tree}
+        real = real_pairs([name for name in names if name in BEYOND], modes, backstory, base)
+        order = [*((test, mode) for test in chosen for mode in modes), *real]
         random_order = random.Random(args.rounds)
         for number in range(args.rounds):
             random_order.shuffle(order)
             for test, mode in order:
                 progress.show(f"round {number + 1}: {test}, {mode}")
+                if (test, mode) in real:
+                    rate = real_rate(MODES[mode], BEYOND[test], real[test, mode], base, backstory)
+                    yield {"test": test, "mode": mode, "round": number, "rate": rate}
+                    continue
                 line = chosen[test][0].format(s=args.seconds)
-                rate = rate_of(MODES[mode], programs[MODES[mode].build], line, base, backstory)
+                rate, imported = rate_of(MODES[mode], programs[MODES[mode].build], line, base, backstory)
                 yield {"test": test, "mode": mode, "round": number, "rate": rate}
-        for mode in modes:
+                if imported is not None:
+                    yield {"test": IMPORT, "mode": mode, "round": number, "rate": imported}
+        for mode in modes if programs else ():
             if "{backstory}" in MODES[mode].recorder and "--functions=*" in MODES[mode].recorder:
                 progress.show(f"bytes of a call, {mode}")
                 logged, calls = bytes_per_call(programs[MODES[mode].build], base, backstory)
@@ -226,24 +291,27 @@ def measured(args: argparse.Namespace, backstory: str) -> Iterator[dict[str, obj
     progress.show("")
 
 
+def measured_rows(args: argparse.Namespace, out: str | None) -> list[Mapping[str, object]]:
+    """Measures, and writes each row at once, so that an interruption loses none."""
+    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
+    if backstory is None:
+        raise SystemExit("backstory-bench: no program backstory: set BACKSTORY to its path")
+    become_subreaper()
+    rows: list[Mapping[str, object]] = []
+    for row in measured(args, os.path.abspath(backstory)):
+        rows.append(row)
+        if out:
+            write_rows(Path(out), FIELDS, rows)
+    return rows
+
+
 def main_functions(args: argparse.Namespace) -> int:
-    """Measures, or reads earlier measurements, and prints the table or puts it into a page."""
+    """Measures, or reads earlier measurements, and prints the table."""
     rows: list[Mapping[str, object]] = []
     for path in args.results or []:
         with open(path, newline="") as file:
             rows += csv.DictReader(file)
     if not args.results:
-        backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
-        if backstory is None:
-            raise SystemExit("backstory-bench: no program backstory: set BACKSTORY to its path")
-        become_subreaper()
-        for row in measured(args, os.path.abspath(backstory)):
-            rows.append(row)
-            if args.out:
-                # An interruption loses no row.
-                write_rows(Path(args.out), FIELDS, rows)
-    lines = summary(rows, args.seconds)
-    print("\n".join(lines))
-    if args.page:
-        put_tables(Path(args.page), {"properties": properties(rows)})
+        rows = measured_rows(args, args.out)
+    print("\n".join(summary(rows, args.seconds)))
     return 0

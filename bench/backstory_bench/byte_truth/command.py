@@ -68,8 +68,7 @@ def _cost(args: argparse.Namespace, engine: Path) -> list[list[str]]:
     return rows
 
 
-def main_bytes(args: argparse.Namespace) -> int:
-    """Prints the tables, and writes the CSV. Exits with 1 if a promise about truth is broken."""
+def _measured(args: argparse.Namespace) -> tuple[list[list[str]], bool]:
     with nullcontext(args.engine) if args.engine else tempfile.TemporaryDirectory() as name:
         engine = Path(name).resolve()
         if not args.engine:
@@ -77,11 +76,35 @@ def main_bytes(args: argparse.Namespace) -> int:
         rows, good = _agree(args, engine) if args.rows else ([], True)
         if args.rounds:
             rows += _cost(args, engine)
+    return rows, good
+
+
+def _write(path: Path, rows: list[list[str]]) -> None:
+    with path.open("w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(FIELDS)
+        writer.writerows(rows)
+
+
+def read_bytes(path: Path) -> list[list[str]]:
+    """Reads the rows of an earlier measurement."""
+    with path.open(newline="") as file:
+        return list(csv.reader(file))[1:]
+
+
+def measured_bytes(args: argparse.Namespace, out: Path | None) -> list[list[str]]:
+    """Measures, and returns the rows. Writes them to `out`, if given."""
+    rows, _ = _measured(args)
+    if out:
+        _write(out, rows)
+    return rows
+
+
+def main_bytes(args: argparse.Namespace) -> int:
+    """Prints the tables, and writes the CSV. Exits with 1 if a promise about truth is broken."""
+    rows, good = _measured(args)
     if args.out:
-        with Path(args.out).open("w", newline="") as out:
-            writer = csv.writer(out)
-            writer.writerow(FIELDS)
-            writer.writerows(rows)
+        _write(Path(args.out), rows)
     if not good:
         print("backstory-bench: recall or precision is below what is promised", file=sys.stderr)
     return 0 if good else 1

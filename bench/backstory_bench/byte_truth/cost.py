@@ -38,7 +38,7 @@ COMMANDS = {
     "jq": "jq -c '.[]|.word' in.json > out",
     "sqlite3": f"sqlite3 :memory: 'create table t(k, w, n)' '.mode csv' '.import in t' '{QUERY}' > out",
     "python3 csv": f'python3 -c "{CSV_SUM}" > out',
-    "ImageMagick": "convert in.ppm -resize 50% out.ppm",
+    "ImageMagick, resize": "convert in.ppm -resize 50% out.ppm",
 }
 
 
