@@ -177,6 +177,129 @@ fn links_that_a_script_reads_are_the_same_again() {
     place.is_equal_again();
 }
 
+/// Adds numbers, in memory of `malloc`.
+const SUM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    char *text = malloc(64);
+    int number, sum = 0;
+    while (scanf("%d", &number) == 1)
+        sum += number;
+    sprintf(text, "%d\n", sum);
+    fputs(text, stdout);
+    free(text);
+    return 0;
+}
+"#;
+
+/// Compiles a C program of the working directory. False if there is no compiler.
+fn compiled(place: &Place, options: &str, name: &str, source: &str) -> bool {
+    if !needs("a program that runs again", &["gcc"]) {
+        return false;
+    }
+    place.write_aged(&format!("{name}.c"), source);
+    let built = place.shell(&format!("gcc -g {options} -o {name} {name}.c"));
+    if built.status != 0 {
+        skipped("a program that runs again", &built.err);
+    }
+    built.status == 0
+}
+
+#[test]
+fn valgrind_sees_the_program_run_again() {
+    let place = Place::new();
+    if !needs("a replay under valgrind", &["valgrind"]) || !compiled(&place, "", "sum", SUM) {
+        return;
+    }
+    place.deep("printf '1 2 3\\n' | RECORD ./sum > out");
+    let Some(answer) = place.again(&["--with", "valgrind"]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    assert!(answer.err.contains("3 allocs, 3 frees"), "{answer:?}");
+}
+
+#[test]
+fn a_build_with_a_sanitizer_gives_the_same_answer() {
+    let place = Place::new();
+    if !compiled(&place, "", "sum", SUM) || !compiled(&place, "-fsanitize=address", "checked", SUM)
+    {
+        return;
+    }
+    // The command has a relative path. The library of the sanitizer is no file of the run.
+    place.deep("printf '1 2 3\\n' | RECORD ./sum > out");
+    let Some(answer) = place.again(&["--binary", &place.path("checked"), "--allow-host"]) else {
+        return;
+    };
+    assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+}
+
+#[test]
+fn a_process_runs_again_without_those_that_made_it() {
+    let place = Place::new();
+    place.deep("printf 'b\\na\\n' | RECORD sh -c 'sort; echo done' > out");
+    let processes = place.json(&["processes", "deep", "--json"]);
+    let all = processes.as_array().unwrap();
+    let sort = all.iter().find(|one| one["argv"][0] == "sort").unwrap();
+    let pid = sort["pid"].to_string();
+    let Some(answer) = place.again(&["--process", &pid]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in ["equal: 1 program", "4 bytes fed, 4 bytes compared"] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}
+
+/// Prints whether its code is in a mapping. With an argument, prints the first mapping, too.
+const MAPS: &str = r#"
+#include <stdio.h>
+int main(int count, char **arguments) {
+    char line[4096], first[4096] = "";
+    unsigned long from, to, own = (unsigned long)main;
+    int found = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps)) {
+        if (!first[0])
+            sprintf(first, "%s", line);
+        if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from <= own && own < to)
+            found++;
+    }
+    printf("%d%s\n", found, count > 1 ? first : "");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_that_reads_its_own_mappings_sees_those_of_the_new_execution() {
+    let place = Place::new();
+    if !compiled(&place, "", "maps", MAPS) {
+        return;
+    }
+    place.deep("RECORD ./maps > out");
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    }
+    let place = Place::new();
+    if !compiled(&place, "", "maps", MAPS) {
+        return;
+    }
+    place.deep("RECORD ./maps all > out");
+    if let Some(answer) = place.again(&[]) {
+        assert_eq!(answer.status, 1, "{answer:?}");
+        for part in [
+            "different: ",
+            "first difference: other output",
+            "recorded \"",
+            "came     \"",
+        ] {
+            assert!(answer.err.contains(part), "{part}: {answer:?}");
+        }
+    }
+}
+
 #[test]
 fn the_time_of_day_is_that_of_the_recording() {
     let place = Place::new();

@@ -110,7 +110,8 @@ pub fn request(
     let absolute = absolute.join(std::ffi::OsStr::from_bytes(&program));
     request.program = request_outputs::normal(&absolute);
     if let Some(binary) = &given.binary {
-        let recorded = std::ffi::OsStr::from_bytes(&program);
+        // The command may have a relative path, as in `./program`.
+        let recorded = std::ffi::OsStr::from_bytes(&request.program);
         deviations.inputs.push((recorded.into(), binary.clone()));
     }
     Ok(request)
