@@ -1,7 +1,7 @@
 //! Calls of functions are recorded, and questions name the function that made a file.
 
 use super::Place;
-use backstory_testkit::need::skipped;
+use backstory_testkit::need::{needs, skipped};
 use std::path::Path;
 
 /// Two functions that each make a file, one of which leaves by a longjmp and one of which calls
@@ -119,6 +119,102 @@ fn a_function_that_made_a_file_is_named() {
 #[test]
 fn a_function_that_clang_left_sleds_in_is_named() {
     functions_are_named(&["--compiler=clang", "-O1", "-fno-inline"]);
+}
+
+/// A function that leaves by an exception, and one of a shared library.
+const THROWS: &str = r#"
+#include <cstdio>
+#include <stdexcept>
+void write_in_library(const char *path);
+static void put(const char *path) {
+    FILE *file = std::fopen(path, "w");
+    std::fputs("2\n", file);
+    std::fclose(file);
+}
+void write_and_throw() {
+    put("thrown.csv");
+    throw std::runtime_error("left");
+}
+void write_and_catch() {
+    try {
+        write_and_throw();
+    } catch (const std::runtime_error &) {
+        put("caught.csv");
+    }
+}
+int main() {
+    write_and_catch();
+    put("main.csv");
+    write_in_library("library.csv");
+    return 0;
+}
+"#;
+
+const LIBRARY: &str = r#"
+#include <cstdio>
+void write_in_library(const char *path) {
+    FILE *file = std::fopen(path, "w");
+    std::fputs("1\n", file);
+    std::fclose(file);
+}
+"#;
+
+/// Records the program of [`THROWS`], and asks which function made each file.
+fn functions_of_cpp_are_named(place: &Place) {
+    place.keep("./plot", &["--functions", "write_*"]);
+    let thrown = makers(place, "thrown.csv");
+    assert!(thrown[0].starts_with("write_and_throw()"), "{thrown:?}");
+    assert!(
+        thrown
+            .iter()
+            .any(|name| name.starts_with("write_and_catch()")),
+        "{thrown:?}"
+    );
+    // The exception ended the inner function, and not the outer one.
+    let caught = makers(place, "caught.csv");
+    assert!(!caught.is_empty(), "caught.csv");
+    assert!(
+        caught
+            .iter()
+            .all(|name| name.starts_with("write_and_catch()")),
+        "{caught:?}"
+    );
+    assert_eq!(makers(place, "main.csv"), [""; 0]);
+    let library = makers(place, "library.csv");
+    assert!(library[0].starts_with("write_in_library()"), "{library:?}");
+}
+
+#[test]
+fn functions_that_leave_by_an_exception_or_are_in_a_library_are_named() {
+    if !needs("functions of C++", &["g++"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("plot.cpp", THROWS);
+    place.write("table.cpp", LIBRARY);
+    let build = "$B c++ -O1 -shared -fPIC -o libtable.so table.cpp && \
+        $B c++ -O1 -o plot plot.cpp -L. -ltable -Wl,-rpath,\"$PWD\"";
+    assert_eq!(place.shell(build).status, 0);
+    functions_of_cpp_are_named(&place);
+}
+
+#[test]
+fn the_flags_for_cmake_instrument_programs_and_libraries() {
+    if !needs("functions with CMake", &["g++", "cmake", "make"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("plot.cpp", THROWS);
+    place.write("table.cpp", LIBRARY);
+    place.write(
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.10)\nproject(plot CXX)\n\
+         add_library(table SHARED table.cpp)\nadd_executable(plot plot.cpp)\n\
+         target_link_libraries(plot table)\n",
+    );
+    let build = "CXXFLAGS=-finstrument-functions cmake . >&2 && make >&2";
+    assert_eq!(place.shell(build).status, 0);
+    functions_of_cpp_are_named(&place);
 }
 
 #[test]
