@@ -43,10 +43,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     };
     let counts = graph.counts;
     let engine = StoreEngine::of(&current.home)?;
-    let volume = match args.deep {
-        true => Some(volume_of(&current.home.runs_dir())?),
-        false => None,
-    };
+    let volume = volume_of(&current.home.runs_dir(), args.deep)?;
     answer(|out| match args.json {
         true => json::object(
             out,
@@ -99,15 +96,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
                 line("deep logs", size(deep_logs))?;
             }
             if let Some(volume) = volume {
-                line(
-                    "deep I/O",
-                    format!(
-                        "{} ({} of records before compression, {} of them I/O)",
-                        size(volume.moved),
-                        size(volume.records),
-                        size(volume.stored)
-                    ),
-                )?;
+                line("deep I/O", volume_text(volume))?;
             }
             if preserved > 0 {
                 line(
@@ -116,15 +105,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
                 )?;
             }
             line("facts", size(facts_bytes))?;
-            line(
-                "contents",
-                format!(
-                    "{} ({} objects of {})",
-                    size(contents.disk),
-                    contents.objects,
-                    size(contents.raw)
-                ),
-            )?;
+            line("contents", contents_text(&contents))?;
             line(
                 "versions",
                 format!(
@@ -144,8 +125,29 @@ fn volume_json(volume: Volume) -> Value {
     ])
 }
 
-/// Reads all deep logs.
-fn volume_of(runs: &Path) -> Result<Volume, Failure> {
+fn contents_text(contents: &backstory_contents::ContentsSize) -> String {
+    format!(
+        "{} ({} objects of {})",
+        size(contents.disk),
+        contents.objects,
+        size(contents.raw)
+    )
+}
+
+fn volume_text(volume: Volume) -> String {
+    format!(
+        "{} ({} of records before compression, {} of them I/O)",
+        size(volume.moved),
+        size(volume.records),
+        size(volume.stored)
+    )
+}
+
+/// Reads all deep logs, if they are asked for.
+fn volume_of(runs: &Path, asked: bool) -> Result<Option<Volume>, Failure> {
+    if !asked {
+        return Ok(None);
+    }
     let mut volume = Volume::default();
     for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|end| end == "deep") {
@@ -154,7 +156,7 @@ fn volume_of(runs: &Path) -> Result<Volume, Failure> {
             volume += log.volume();
         }
     }
-    Ok(volume)
+    Ok(Some(volume))
 }
 
 /// The number of versions by where their contents are.
