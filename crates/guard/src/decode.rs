@@ -8,8 +8,7 @@ use crate::decoded_call::{DecodedCall, StringList};
 use crate::memory::Unreadable;
 use crate::table::tracer;
 use crate::table::{Abi, Arg, CWD, CallShape, LookupKind, MetadataKind, NONE, SocketEnd};
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 /// Most bytes of arguments, and of environment, that are read at an `exec`.
 const EXEC_LIMIT: usize = 1 << 20;
@@ -227,10 +226,10 @@ fn view(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unreadab
                     .rev()
                     .fold(0, |n, b| n << 8 | u64::from(*b))
             };
-            let op = match a.number(0) {
-                2 => SocketEnd::Bind,
-                4 => SocketEnd::Listen,
-                _ => SocketEnd::Connect,
+            let op = if a.number(0) == 2 {
+                SocketEnd::Bind
+            } else {
+                SocketEnd::Connect
             };
             address(a, op, [word(0), word(1), word(2)])?
         }
@@ -340,14 +339,8 @@ fn address(
     op: SocketEnd,
     [socket, at, length]: [u64; 3],
 ) -> Result<DecodedCall, Unreadable> {
-    let address = match op {
-        SocketEnd::Listen => own_address(a.caller.pid, socket as i32).unwrap_or_default(),
-        SocketEnd::Bind | SocketEnd::Connect => {
-            let mut address = vec![0; (length as u32 as usize).min(ADDRESS)];
-            a.memory.exact(at, &mut address)?;
-            address
-        }
-    };
+    let mut address = vec![0; (length as u32 as usize).min(ADDRESS)];
+    a.memory.exact(at, &mut address)?;
     let path = unix_path(&address).filter(|_| op == SocketEnd::Connect);
     let name = path.map(|path| a.name(libc::AT_FDCWD, path));
     let (socket, connects) = (socket as i32, op == SocketEnd::Connect);
@@ -370,39 +363,12 @@ fn is_internet(address: &[u8]) -> bool {
         .any(|of| family == Some(*of as u16))
 }
 
-/// A descriptor of another process.
-fn descriptor_of(pid: u32, number: i32) -> Option<OwnedFd> {
-    let process = backstory_sys::pidfd_open(pid, false).ok()?;
-    backstory_sys::pidfd_getfd(process.as_fd(), number).ok()
-}
-
 /// The type of a socket of another process, which `socket(2)` was called with.
 fn socket_type(pid: u32, socket: i32) -> Option<i32> {
-    let kind = rustix::net::sockopt::socket_type(descriptor_of(pid, socket)?).ok()?;
+    let process = backstory_sys::pidfd_open(pid, false).ok()?;
+    let socket = backstory_sys::pidfd_getfd(process.as_fd(), socket).ok()?;
+    let kind = rustix::net::sockopt::socket_type(socket).ok()?;
     Some(kind.as_raw() as i32)
-}
-
-/// The address of an internet socket of another process, as `getsockname(2)` writes it.
-fn own_address(pid: u32, socket: i32) -> Option<Vec<u8>> {
-    let address = rustix::net::getsockname(descriptor_of(pid, socket)?).ok()?;
-    let (family, port, rest) = match SocketAddr::try_from(address).ok()? {
-        SocketAddr::V4(four) => {
-            let host = four.ip().octets();
-            (libc::AF_INET, four.port(), [&host[..], &[0; 8]].concat())
-        }
-        SocketAddr::V6(six) => {
-            let flow = six.flowinfo().to_be_bytes();
-            let scope = six.scope_id().to_ne_bytes();
-            let host = six.ip().octets();
-            (
-                libc::AF_INET6,
-                six.port(),
-                [&flow[..], &host, &scope].concat(),
-            )
-        }
-    };
-    let family = (family as u16).to_ne_bytes();
-    Some([&family[..], &port.to_be_bytes(), &rest].concat())
 }
 
 /// The path in a socket address, if it has one.

@@ -93,9 +93,10 @@ pub(crate) fn record_fields(decoded: &DecodedCall) -> RecordFields {
             kind,
             ..
         } => {
-            let number = match peer {
-                SocketEnd::Bind | SocketEnd::Listen => op::BIND,
-                SocketEnd::Connect => op::CONNECT,
+            let number = if *peer == SocketEnd::Bind {
+                op::BIND
+            } else {
+                op::CONNECT
             };
             RecordFields {
                 fd: *socket,

@@ -328,8 +328,6 @@ s32 bs_socket_type(int fd); /* SO_TYPE; 0 if unknown */
 /* The descriptor is a connection from now on, if type and address are those of one. */
 void bs_mark_connection(int fd, s32 type, const void *address, u32 size);
 void bs_mark_accepted(int fd);
-enum { BS_INTERNET_ADDRESS = 28 /* bytes of the longest */ };
-u32 bs_own_address(int fd, u8 address[BS_INTERNET_ADDRESS]); /* 0 if it is no internet socket */
 /* If the descriptor is a connection, logs how much it carried. It is about to be closed. */
 bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */

@@ -85,18 +85,9 @@ BS_INTERCEPTED int bind(int fd, const void *address, u32 size)
     return (int)result;
 }
 
-/* A server that is bound to port 0 gets a port from the kernel. Its clients connect to that one. */
 BS_INTERCEPTED int listen(int fd, int backlog)
 {
-    u8 address[BS_INTERNET_ADDRESS];
-    struct bs_reservation rec = {0};
-    u32 size = bs_own_address(fd, address);
-    if (size)
-        rec = bs_begin_bytes(0, BS_OP_BIND, fd, 0, address, size);
-    u64 time = BS_DEEP_TIME();
-    s64 result = size ? bs_call(rec, __NR_listen, fd, backlog) : bs_gated(__NR_listen, fd, backlog);
-    BS_DEEP_LOG(time, result, __NR_listen, fd, backlog);
-    return (int)bs_finish(rec, result);
+    return (int)BS_SHAPED(listen, LISTEN, (.fd = 1), fd, backlog);
 }
 
 /*

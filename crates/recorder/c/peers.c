@@ -40,14 +40,6 @@ static u32 telling_bytes(const void *address, u32 size)
     return bytes && bs_readable(address, bytes) ? bytes : 0;
 }
 
-u32 bs_own_address(int fd, u8 address[BS_INTERNET_ADDRESS])
-{
-    u32 size = BS_INTERNET_ADDRESS;
-    if (!may_ask() || bs_raw(__NR_getsockname, fd, address, &size) < 0)
-        return 0;
-    return telling_bytes(address, size);
-}
-
 /* ---- connections ----------------------------------------------------------------------------- */
 
 void bs_mark_connection(int fd, s32 type, const void *address, u32 size)

@@ -162,30 +162,6 @@ fn a_result_of_datagrams_leads_to_the_servers_input() {
 }
 
 #[test]
-fn a_server_on_a_port_that_the_kernel_chose_is_the_one_that_its_client_reaches() {
-    let place = Place::new();
-    for name in ["chosen_port", "chosen_port_static"] {
-        let Some(program) = place.fixture(name) else {
-            continue;
-        };
-        place.write_aged("said", "something\n");
-        let _ = std::fs::remove_file(place.path("heard"));
-        place.record(&program);
-        let of = place.run(&["of", "heard", "--tree"]).out;
-        assert!(of.contains("said"), "{name}: {of}");
-        let peers = place.json(&["peers", "--json"]);
-        let peers = peers.as_array().unwrap();
-        assert!(!peers.is_empty());
-        for peer in peers {
-            assert!(
-                !peer["address"].as_str().unwrap().ends_with(":0"),
-                "{name}: {peer}"
-            );
-        }
-    }
-}
-
-#[test]
 fn a_datagram_is_sent_before_its_receiver_goes_on() {
     if !need::needs("a client and a server", &["python3", "gcc"]) {
         return;

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{EntityKind, Relation};
-use backstory_query::address_of;
 use backstory_query::answer::Flow;
 
 use crate::View;
@@ -83,49 +82,33 @@ pub fn is_own_program(who: &ViewActivity, what: &ViewEntity, relation: Relation)
     relation == Relation::Execute && who.program.as_ref() == Some(&what.path)
 }
 
-/// A direction of a connection over a network.
+/// The other end of a connection over a network.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Direction<'e> {
-    /// The server's numeric address.
+pub struct Peer<'e> {
+    /// The numeric address.
     pub host: &'e str,
-    /// The server's port.
+    /// The port.
     pub port: u16,
     /// The number of the protocol as in RFC 5237's registry: 6 is TCP, 17 is UDP.
     pub protocol: u8,
-    /// It has what the server sent.
-    pub is_reply: bool,
 }
 
-impl Direction<'_> {
-    /// True if an activity with this relation is the client, false if it is the server. `None` if
-    /// it moved no data.
-    pub fn is_client(&self, relation: Relation) -> Option<bool> {
-        match relation {
-            Relation::Read => Some(self.is_reply),
-            Relation::Write => Some(!self.is_reply),
-            _ => None,
-        }
-    }
-}
-
-/// A network socket: `tcp:127.0.0.1:80`, `udp:[::1]:53 (reply)`. `None` for other things.
-pub fn direction(entity: &ViewEntity) -> Option<Direction<'_>> {
+/// The address of a network socket: `tcp:127.0.0.1:80`, `udp:[::1]:53`. `None` for other things.
+pub fn peer(entity: &ViewEntity) -> Option<Peer<'_>> {
     if entity.kind != EntityKind::Socket {
         return None;
     }
-    let whole = address_of(&entity.path)?;
-    let (transport, address) = std::str::from_utf8(whole).ok()?.split_once(':')?;
+    let (transport, address) = std::str::from_utf8(&entity.path).ok()?.split_once(':')?;
     let protocol = match transport {
         "tcp" => 6,
         "udp" => 17,
         _ => return None,
     };
     let (host, port) = address.rsplit_once(':')?;
-    Some(Direction {
+    Some(Peer {
         host: host.trim_start_matches('[').trim_end_matches(']'),
         port: port.parse().ok()?,
         protocol,
-        is_reply: whole.len() != entity.path.len(),
     })
 }
 
@@ -139,34 +122,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_direction_of_a_connection_has_the_servers_address_and_port() {
-        let found = |path: &str| {
-            let entity = ViewEntity {
-                id: "r/f0".to_owned(),
-                run: 0,
-                kind: EntityKind::Socket,
-                path: path.as_bytes().into(),
-                version: 0,
-                ident: None,
-                last: false,
-                tool: false,
-            };
-            let found = direction(&entity)?;
-            let reads_as_client = found.is_client(Relation::Read);
-            Some((
-                found.host.to_owned(),
-                found.port,
-                found.protocol,
-                reads_as_client,
-            ))
+    fn the_peer_of_a_network_socket_has_an_address_and_a_port() {
+        let socket = |path: &str| ViewEntity {
+            id: "r/f0".to_owned(),
+            run: 0,
+            kind: EntityKind::Socket,
+            path: path.as_bytes().into(),
+            version: 0,
+            ident: None,
+            last: false,
+            tool: false,
         };
-        let local = |port, protocol, client| ("127.0.0.1".to_owned(), port, protocol, Some(client));
-        assert_eq!(found("tcp:127.0.0.1:80"), Some(local(80, 6, false)));
-        assert_eq!(found("udp:127.0.0.1:53 (reply)"), Some(local(53, 17, true)));
+        let found = |path: &str| {
+            let entity = socket(path);
+            peer(&entity).map(|peer| (peer.host.to_owned(), peer.port, peer.protocol))
+        };
         assert_eq!(
-            found("tcp:[::1]:80"),
-            Some(("::1".to_owned(), 80, 6, Some(false)))
+            found("tcp:127.0.0.1:80"),
+            Some(("127.0.0.1".to_owned(), 80, 6))
         );
+        assert_eq!(found("udp:[::1]:53"), Some(("::1".to_owned(), 53, 17)));
         for other in ["unix:/run/x", "tcp:", "tcp:host", "socket:3"] {
             assert_eq!(found(other), None, "{other}");
         }

@@ -8,14 +8,14 @@
 //! Each program of a process is a subject, and `EVENT_EXECUTE` leads from one to the next. Each
 //! version of a file is an object, whose `epoch` is the version.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
 use backstory_query::answer::Flow;
 use serde_json::{Map, Value, json};
 
-use super::acts::{self, ActKind, Direction, acts, direction};
+use super::acts::{self, ActKind, acts, peer};
 use super::notation::{self, text, uuid, with};
 use crate::family::Family;
 use crate::format::{Format, Target};
@@ -71,9 +71,8 @@ impl Format for Cdm {
                 subject(view, activity),
             )?;
         }
-        let served = served(view);
-        for (at, entity) in view.entities.iter().enumerate() {
-            let (record, name, fields) = object(view, entity, served.contains(&at));
+        for entity in &view.entities {
+            let (record, name, fields) = object(view, entity);
             records.add(view, entity.run, record, name, fields)?;
         }
         for (at, act) in acts(view).iter().enumerate() {
@@ -191,26 +190,8 @@ fn subject(view: &View, activity: &ViewActivity) -> Value {
     })
 }
 
-/// The sockets that are known as those of a server in the view, and of no client.
-fn served(view: &View) -> BTreeSet<usize> {
-    let (mut servers, mut clients) = (BTreeSet::new(), BTreeSet::new());
-    for act in acts(view) {
-        let ActKind::Touch(_, what, relation, _) = act.kind else {
-            continue;
-        };
-        let found = direction(&view.entities[what]);
-        match found.and_then(|found| found.is_client(relation)) {
-            Some(true) => clients.insert(what),
-            Some(false) => servers.insert(what),
-            None => continue,
-        };
-    }
-    &servers - &clients
-}
-
-/// The end of the `RecordType`, the name of the type, and the fields. `served`: it is the socket of
-/// a server.
-fn object(view: &View, entity: &ViewEntity, served: bool) -> (&'static str, &'static str, Value) {
+/// The end of the `RecordType`, the name of the type, and the fields.
+fn object(view: &View, entity: &ViewEntity) -> (&'static str, &'static str, Value) {
     let fields = json!({"uuid": uuid(&entity.id), "baseObject": base_object(view, entity)});
     let (record, name, own) = match entity.kind {
         EntityKind::File => ("FILE_OBJECT", "FileObject", file(entity, "FILE")),
@@ -218,8 +199,8 @@ fn object(view: &View, entity: &ViewEntity, served: bool) -> (&'static str, &'st
         EntityKind::Directory => ("FILE_OBJECT", "FileObject", file(entity, "DIR")),
         EntityKind::Symlink => ("FILE_OBJECT", "FileObject", file(entity, "LINK")),
         EntityKind::Device => ("FILE_OBJECT", "FileObject", file(entity, "CHAR")),
-        EntityKind::Socket => match direction(entity) {
-            Some(found) => ("NET_FLOW_OBJECT", "NetFlowObject", net_flow(&found, served)),
+        EntityKind::Socket => match peer(entity) {
+            Some(peer) => ("NET_FLOW_OBJECT", "NetFlowObject", net_flow(&peer)),
             None => ("IPC_OBJECT", "IpcObject", ipc(socket(entity))),
         },
         EntityKind::Pipe if entity.path.starts_with(b"/") => {
@@ -277,19 +258,13 @@ fn socket(entity: &ViewEntity) -> &'static str {
     }
 }
 
-fn net_flow(direction: &Direction<'_>, served: bool) -> Value {
-    let (address, port) = (some("string", direction.host), some("int", direction.port));
-    let (local, remote) = if served {
-        ("local", "remote")
-    } else {
-        ("remote", "local")
-    };
+fn net_flow(peer: &acts::Peer<'_>) -> Value {
     json!({
-        format!("{local}Address"): address,
-        format!("{local}Port"): port,
-        format!("{remote}Address"): null,
-        format!("{remote}Port"): null,
-        "ipProtocol": some("int", direction.protocol),
+        "localAddress": null,
+        "localPort": null,
+        "remoteAddress": some("string", peer.host),
+        "remotePort": some("int", peer.port),
+        "ipProtocol": some("int", peer.protocol),
         "initTcpSeqNum": null,
         "fileDescriptor": null,
     })

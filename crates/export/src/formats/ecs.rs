@@ -9,9 +9,7 @@ use backstory_graph::model::{Certainty, EntityKind, Relation};
 use backstory_vocabulary::Word;
 use serde_json::{Value, json};
 
-use super::acts::{
-    Act, ActKind, Direction, acts, base_name, direction, former_names, is_own_program,
-};
+use super::acts::{Act, ActKind, Peer, acts, base_name, former_names, is_own_program, peer};
 use super::notation::{self, moment, text, uuid, with};
 use crate::family::Family;
 use crate::format::{Format, Target};
@@ -162,8 +160,8 @@ fn identity(activity: &ViewActivity) -> Value {
 
 /// The kind of event and the own fields of a use of an entity.
 fn touch(thing: &ViewEntity, relation: Relation, before: Option<&ViewEntity>) -> (Sort, Value) {
-    if let Some(direction) = direction(thing) {
-        return connection(relation, &direction);
+    if let Some(peer) = peer(thing) {
+        return connection(relation, &peer);
     }
     let path = text(&thing.path);
     if relation == Relation::Execute {
@@ -220,7 +218,7 @@ fn file(thing: &ViewEntity, path: String) -> Value {
 }
 
 /// Traffic with another machine, or with another program by the network.
-fn connection(relation: Relation, direction: &Direction<'_>) -> (Sort, Value) {
+fn connection(relation: Relation, peer: &Peer<'_>) -> (Sort, Value) {
     let sort = Sort {
         category: "network",
         kind: "connection",
@@ -231,18 +229,13 @@ fn connection(relation: Relation, direction: &Direction<'_>) -> (Sort, Value) {
         },
         outcome: "success",
     };
-    let mut own = json!({
-        "destination": {
-            "address": direction.host, "ip": direction.host, "port": direction.port,
-        },
+    let own = json!({
+        "destination": {"address": peer.host, "ip": peer.host, "port": peer.port},
         "network": {
-            "transport": if direction.protocol == 6 { "tcp" } else { "udp" },
-            "type": if direction.host.contains(':') { "ipv6" } else { "ipv4" },
-            "iana_number": direction.protocol.to_string(),
+            "transport": if peer.protocol == 6 { "tcp" } else { "udp" },
+            "type": if peer.host.contains(':') { "ipv6" } else { "ipv4" },
+            "iana_number": peer.protocol.to_string(),
         },
     });
-    if let Some(is_client) = direction.is_client(relation) {
-        own["network"]["direction"] = if is_client { "egress" } else { "ingress" }.into();
-    }
     (sort, own)
 }

@@ -8,9 +8,7 @@ use std::collections::HashMap;
 use backstory_graph::model::{Certainty, EntityKind, Relation};
 use serde_json::{Value, json};
 
-use super::acts::{
-    Act, ActKind, Direction, acts, base_name, direction, former_names, is_own_program,
-};
+use super::acts::{Act, ActKind, Peer, acts, base_name, former_names, is_own_program, peer};
 use super::notation::{self, text, uuid, with};
 use crate::family::Family;
 use crate::format::{Format, Target};
@@ -211,8 +209,8 @@ fn touch(
     const LOAD: u32 = 1;
     let parent = who.parent.map(|parent| &view.activities[parent]);
     let actor = json!({"process": process(who, parent)});
-    if let Some(direction) = direction(thing) {
-        return network(actor, relation, &direction);
+    if let Some(peer) = peer(thing) {
+        return network(actor, relation, &peer);
     }
     let mut file = file(view, thing);
     if relation == Relation::Execute {
@@ -278,23 +276,14 @@ fn file(view: &View, thing: &ViewEntity) -> Value {
 }
 
 /// Traffic with another machine, or with another program by the network.
-fn network(actor: Value, relation: Relation, direction: &Direction<'_>) -> (Class, u32, Value) {
+fn network(actor: Value, relation: Relation, peer: &Peer<'_>) -> (Class, u32, Value) {
     const TRAFFIC: u32 = 6;
-    // `direction_id` is about who connected: 1 is inbound, 2 is outbound.
-    let side = match direction.is_client(relation) {
-        Some(true) => 2,
-        Some(false) => 1,
-        None => 0,
-    };
+    let (sent, received) = (relation == Relation::Write, relation == Relation::Read);
     let own = json!({
         "actor": actor,
-        "dst_endpoint": {"ip": direction.host, "port": direction.port},
-        "connection_info": {"direction_id": side, "protocol_num": direction.protocol},
-        "message": match relation {
-            Relation::Write => "sent",
-            Relation::Read => "received",
-            _ => "connected",
-        },
+        "dst_endpoint": {"ip": peer.host, "port": peer.port},
+        "connection_info": {"direction_id": 0, "protocol_num": peer.protocol},
+        "message": if sent { "sent" } else if received { "received" } else { "connected" },
     });
     (NETWORK, TRAFFIC, own)
 }

@@ -13,8 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptors::O_CLOEXEC;
 use super::socket_address::{
-    Transport, beside, destination, has_no_port, is_loopback, is_wildcard, loopbacks, plain,
-    readable, unix_path,
+    Transport, beside, destination, is_loopback, is_wildcard, loopbacks, plain, readable, unix_path,
 };
 use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
@@ -293,10 +292,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let address = self.address(call, address);
         let Some((object, _)) = self.object_of_descriptor(call, fd)? else {
-            // The kernel chooses a port. The record of `listen` has it.
-            if has_no_port(&address) {
-                return Ok(());
-            }
             // The process accepts connections unseen, so each process that connects to this address
             // may exchange data with it.
             let (to, from) = self.directions(Transport::Stream, &address, call.time);

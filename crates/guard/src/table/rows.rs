@@ -126,7 +126,7 @@ pub const ROWS: &[TableRow] = &[
     row("recvmsg", 47, 372, REC, Never(CHANNEL)),
     row("shutdown", 48, 373, ___, Never(CHANNEL)),
     row("bind", 49, 361, REC, Flow(Always, Address { op: SocketEnd::Bind })),
-    row("listen", 50, 363, REC, Flow(Always, Address { op: SocketEnd::Listen })),
+    row("listen", 50, 363, REC, Never(CHANNEL)),
     row("getsockname", 51, 367, ___, Free(ASKS)),
     row("getpeername", 52, 368, ___, Free(ASKS)),
     row("socketpair", 53, 360, REC, Never(CHANNEL)),

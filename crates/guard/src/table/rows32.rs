@@ -15,8 +15,8 @@ use super::shape::LookupKind::Stat;
 use super::shape::MetadataKind::{Owner, Times};
 use super::shape::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
 
-/// SYS_BIND, SYS_CONNECT, SYS_LISTEN.
-const SOCKETCALL_NAMES: &[u32] = &[2, 3, 4];
+/// SYS_BIND, SYS_CONNECT.
+const SOCKETCALL_NAMES: &[u32] = &[2, 3];
 
 /// Every system call that i386 alone has.
 #[rustfmt::skip]

@@ -40,8 +40,6 @@ pub enum SocketEnd {
     Connect,
     /// The socket itself.
     Bind,
-    /// The socket itself, which has a port by now. The call has no address.
-    Listen,
 }
 
 /// The shape of a call: what it does, and where its arguments are.
