@@ -96,7 +96,17 @@ fn a_run_without_its_files_is_exported_wholly_or_not_at_all() {
     place.write_aged("in", "b\na\n");
     assert_eq!(
         place
-            .run(&["record", "--contents=off", "--", "sort", "in", "-o", "out"])
+            .run(&[
+                "record",
+                "--name",
+                "sorted",
+                "--contents=off",
+                "--",
+                "sort",
+                "in",
+                "-o",
+                "out"
+            ])
             .status,
         0
     );
