@@ -49,7 +49,6 @@ mod hunt_live;
 mod inspect;
 mod kept;
 mod kinds;
-mod lake;
 mod launchers;
 mod limits;
 mod migrate;
