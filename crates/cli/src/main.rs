@@ -16,6 +16,7 @@ mod ending;
 mod error;
 mod file_inspector;
 mod filtered_indexing;
+mod handover;
 mod index;
 mod json;
 mod log_follower;
