@@ -16,7 +16,6 @@ mod ending;
 mod error;
 mod file_inspector;
 mod filtered_indexing;
-mod handover;
 mod index;
 mod json;
 mod log_follower;
