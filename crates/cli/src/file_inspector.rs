@@ -62,22 +62,10 @@ impl FileInspector {
             first,
             second,
         };
-        self.ask_worker(&InspectionWorker::find()?, entry, &question)
-    }
-
-    /// Asks a worker, unless the answer is kept.
-    ///
-    /// # Errors
-    /// The worker gave no answer that may be shown.
-    pub fn ask_worker(
-        &self,
-        worker: &InspectionWorker,
-        entry: &InspectorEntry,
-        question: &Question<'_>,
-    ) -> Result<Answer, Trouble> {
+        let worker = InspectionWorker::find()?;
         match &self.cache {
-            Some(cache) => cache.ask(worker, entry, question),
-            None => worker.ask(entry, question),
+            Some(cache) => cache.ask(&worker, entry, &question),
+            None => worker.ask(entry, &question),
         }
     }
 

@@ -6,10 +6,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod ending;
-mod locks;
 mod mapped;
 mod mounted;
 mod operations;
-mod ordinary_users;
 mod programs;
 mod recorded;
