@@ -27,8 +27,6 @@ pub enum JudgeProgram {
     Command(Vec<String>),
     /// A file with a WebAssembly component.
     Component(PathBuf),
-    /// The JSON schemas among the lines, each for the payloads after it.
-    Schemas,
 }
 
 /// Why there is no answer.
@@ -36,7 +34,7 @@ pub enum JudgeProgram {
 pub enum JudgeTrouble {
     /// The worker is not installed.
     #[error(
-        "{} is not installed beside this program: install it to use filters with expressions and plug-ins, and schemas",
+        "{} is not installed beside this program: install it to use filters with expressions and plug-ins",
         crate::WORKER
     )]
     NoWorker,
@@ -96,7 +94,6 @@ pub fn judge_by(
     let mut module = None;
     match program {
         JudgeProgram::Expression(text) => head.expression = Some(text.clone()),
-        JudgeProgram::Schemas => head.schemas = true,
         JudgeProgram::Command(command) => head.command.clone_from(command),
         JudgeProgram::Component(path) => {
             worker.set_file_name(COMPONENT_WORKER);

@@ -24,7 +24,6 @@ pub mod hunt;
 pub mod import;
 pub mod inputs;
 pub mod inspect;
-mod judged_records;
 pub mod lineage;
 pub mod log;
 pub mod manage;
@@ -46,7 +45,6 @@ pub mod requests;
 pub mod rerun;
 mod run_summary;
 pub mod scene;
-pub mod schema;
 #[cfg(feature = "serve")]
 pub mod serve;
 #[cfg(not(feature = "serve"))]
