@@ -11,8 +11,6 @@ mod hostile;
 mod imports;
 #[path = "security/others.rs"]
 mod others;
-#[path = "security/own_record.rs"]
-mod own_record;
 #[path = "security/page.rs"]
 mod page;
 #[path = "security/places.rs"]

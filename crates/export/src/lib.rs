@@ -15,7 +15,6 @@
 
 pub mod file_contents;
 pub mod format;
-pub mod hermeticity;
 pub mod image_tree;
 pub mod inventory;
 pub mod sandbox;

@@ -15,11 +15,10 @@
 
 pub mod configuration;
 mod contraction;
-pub mod expression;
 pub mod filter;
 mod filtering;
 mod flows;
-pub mod judge;
+mod judge;
 mod matching;
 mod node_facts;
 mod parallel_flows;

@@ -38,8 +38,6 @@ impl View {
             generalise: request.generalise,
             files: request.files,
             warnings: Vec::new(),
-            evidence: None,
-            hermeticity: None,
         };
         view.warn();
         GraphBuilder::new(&mut view, &selection, exclude).build();
