@@ -9,12 +9,12 @@ import argparse
 import csv
 import statistics
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 
 from .byte_truth.command import measured_bytes, read_bytes
 from .byte_truth.tables import byte_tables
 from .functions import IMPORT, TESTS, measured_rows
+from .paper_data import paper_table
 from .real_programs import BEYOND
 from .workloads.sources import source
 
@@ -55,16 +55,27 @@ PAPER_ROWS: dict[str, tuple[str, str, str, str]] = {
 HEAD = ["Method", "Integration effort", "Granularity", "Scope", "False positives"]
 
 
-def properties(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Returns the table, with the median slowdown of UnixBench if all methods were measured."""
+def median_rates(rows: Sequence[Mapping[str, object]]) -> dict[tuple[str, str], float]:
+    """Returns the median rate of each test in each mode."""
     rates: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         rates.setdefault((str(row["test"]), str(row["mode"])), []).append(float(str(row["rate"])))
+    return {measured: statistics.median(values) for measured, values in rates.items()}
+
+
+def base_of(mode: str) -> str:
+    """Returns the mode of the same compiler's program alone."""
+    return "clang" if mode.startswith("sleds") else "none"
+
+
+def properties(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Returns the table, with the median slowdown of UnixBench if all methods were measured."""
+    rates = median_rates(rows)
     costs: dict[str, float] = {}
     for mode in METHODS:
-        base = "clang" if mode.startswith("sleds") else "none"
+        base = base_of(mode)
         tests = [test for test, found in rates if found == mode and (test, base) in rates and test != "dhrystone"]
-        slower = [statistics.median(rates[test, base]) / statistics.median(rates[test, mode]) for test in tests]
+        slower = [rates[test, base] / rates[test, mode] for test in tests]
         if slower:
             costs[mode] = statistics.median(slower)
     head = [*HEAD, "Median slowdown"] if len(costs) == len(METHODS) else HEAD
@@ -80,8 +91,7 @@ def properties(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 def paper_rates() -> dict[str, dict[str, float]]:
     """Reads the paper's table II: the operations of each test by column."""
-    text = resources.files("backstory_bench.data").joinpath("paper_unixbench.csv").read_text()
-    lines = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    lines = paper_table("paper_unixbench.csv")
     return {line["test"]: {name: float(line[name]) for name in line if name != "test"} for line in lines}
 
 
@@ -95,19 +105,17 @@ def beside_paper(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
     A cell is a rate divided by that of the program alone. The last line has the same of the index.
     """
-    rates: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        rates.setdefault((str(row["test"]), str(row["mode"])), []).append(float(str(row["rate"])))
+    rates = median_rates(rows)
     modes = [mode for mode in OURS if any(found == mode for _, found in rates)]
     paper = paper_rates()
     head = [f"{name} (paper)" for name in PAPER_METHODS.values()] + modes
     lines = [f"| Test | {' | '.join(head)} |", "| --- |" + " ---: |" * len(head)]
 
     def ours(test: str, mode: str) -> float | None:
-        base = "clang" if mode.startswith("sleds") else "none"
+        base = base_of(mode)
         if (test, mode) not in rates or (test, base) not in rates:
             return None
-        return statistics.median(rates[test, mode]) / statistics.median(rates[test, base])
+        return rates[test, mode] / rates[test, base]
 
     def shown(value: float | None) -> str:
         return "–" if value is None else f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
@@ -125,7 +133,7 @@ def beside_paper(rows: Sequence[Mapping[str, object]]) -> list[str]:
         cells.append(shown(statistics.geometric_mean(whole) if len(whole) == len(values) else None))
     lines.append(f"| Index, relative | {' | '.join(cells)} |")
     if (IMPORT, "strace") in rates:
-        cells = [f"{statistics.median(rates[IMPORT, mode]):.2f}" if (IMPORT, mode) in rates else "–" for mode in modes]
+        cells = [f"{rates[IMPORT, mode]:.2f}" if (IMPORT, mode) in rates else "–" for mode in modes]
         lines.append(f"| Import of a second, s | {' | '.join(['–'] * len(PAPER_METHODS) + cells)} |")
     return lines
 

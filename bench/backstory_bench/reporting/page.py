@@ -7,6 +7,7 @@ import html
 from ..analysis.frame import Results
 from ..analysis.subset import chosen_of, members, misses, scores
 from ..matrix.journal import Unusable
+from ..paper_data import paper_table
 from . import plots, tables
 from .conclusions import conclusions
 from .tables import Table
@@ -67,7 +68,7 @@ def _subset(results: Results) -> str:
         "<h3>Groups (figure 3b)</h3>" + plots.scatter(table, chosen, groups),
         "<h3>Distances (figure 4)</h3>" + plots.tree(table),
     ]
-    theirs = tables.paper("paper_table5.csv")
+    theirs = paper_table("paper_table5.csv")
     rows = [[f"{row['weight']} %", f"{row['group']}/{row['representative']}"] for row in theirs]
     parts.append(_table(Table("The paper's subset (its table 5)", "Ward, k = 14.", ["weight", "representative"], rows)))
     return "\n".join(parts)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 
@@ -12,6 +10,7 @@ from .. import deep_share
 from ..analysis.frame import Results, holds
 from ..analysis.model import models
 from ..analysis.ratios import by_group, by_workload, common_groups, total, total_of_all
+from ..paper_data import paper_table
 from ..workloads import PAPER_GROUPS
 
 OURS_IN_PAPER = {"fsatrace": "fsatrace", "care": "care", "strace": "strace", "rr": "rr", "reprozip": "reprozip"}
@@ -29,12 +28,6 @@ class Table:
     """The number of rows at the end that are totals. They are not sorted with the others."""
     prose: bool = False
     """True if the last column is text, which is broken into lines."""
-
-
-def paper(name: str) -> list[dict[str, str]]:
-    """Reads a table of a paper from the data files, without the line that names its source."""
-    text = resources.files("backstory_bench.data").joinpath(name).read_text()
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def collectors(results: Results) -> list[str]:
@@ -167,7 +160,7 @@ def against_paper(results: Results) -> Table:
     ours = {c for _, c in means}
     names = [c for c in OURS_IN_PAPER if c in ours]
     rows = []
-    for line in paper("paper_table4.csv"):
+    for line in paper_table("paper_table4.csv"):
         group = line["group"]
         row = [group]
         for c in names:

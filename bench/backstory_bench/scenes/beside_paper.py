@@ -7,12 +7,12 @@ record grows, and the number of requests that make it 1 % follows from any recor
 
 from __future__ import annotations
 
-import csv
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+
+from ..paper_data import paper_table
 
 GOAL = 0.01
 """The share that the paper stays below."""
@@ -71,12 +71,11 @@ def beside_paper(rows: Sequence[Mapping[str, object]], good: Sequence[str]) -> l
 
     `good`: the verdicts of a reconstruction that worked.
     """
-    text = resources.files("backstory_bench.data").joinpath("paper_reconstruction.csv").read_text()
     lines = [
         "| from | program | calls recorded | reconstructed | share | worked |",
         "| --- | --- | ---: | ---: | ---: | --- |",
     ]
-    for row in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
+    for row in paper_table("paper_reconstruction.csv"):
         cells = [f"{row['kind']}, row {row['row']}", row["recorded_calls"] or "–", row["calls"], row["share"]]
         lines.append(f"| the paper | {' | '.join(cells)} | – |")
     found = sorted(cases(rows), key=lambda case: (case.kind != "server", case.calls / case.recorded))

@@ -84,14 +84,17 @@ def make_files(top: Path) -> list[str]:
 
 def ask(connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None) -> int:
     """Makes one request on a connection, and returns the status."""
-    try:
+
+    def answered() -> http.client.HTTPResponse:
         connection.request(method, path, body=body)
-        response = connection.getresponse()
+        return connection.getresponse()
+
+    try:
+        response = answered()
     except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
         # A server may close a connection that was kept alive, after a time or many requests.
         connection.close()
-        connection.request(method, path, body=body)
-        response = connection.getresponse()
+        response = answered()
     response.read()
     return response.status
 
