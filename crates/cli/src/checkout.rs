@@ -75,10 +75,22 @@ fn git_directory(root: &Path) -> Option<PathBuf> {
     Some(root.join(text.strip_prefix("gitdir: ")?.trim_end()))
 }
 
+/// The directory of the objects of the work tree that a directory is in. `None` if it is in none.
+pub fn objects(dir: &Path) -> Option<PathBuf> {
+    let root = dir.ancestors().find(|dir| dir.join(".git").exists())?;
+    let objects = shared_directory(&git_directory(root)?).join("objects");
+    fs::canonicalize(objects).ok()
+}
+
+/// The directory that a further work tree shares with the first.
+fn shared_directory(git: &Path) -> PathBuf {
+    let shared = fs::read_to_string(git.join("commondir"));
+    shared.map_or_else(|_| git.to_owned(), |text| git.join(text.trim_end()))
+}
+
 /// The commit of a branch. A further work tree shares its branches with the first.
 fn commit_of(git: &Path, name: &str) -> Option<String> {
-    let shared = fs::read_to_string(git.join("commondir"));
-    let shared = shared.map_or_else(|_| git.to_owned(), |text| git.join(text.trim_end()));
+    let shared = shared_directory(git);
     for git in [git, &shared] {
         if let Ok(text) = fs::read_to_string(git.join(name))
             && is_hash(text.trim())
@@ -92,7 +104,8 @@ fn commit_of(git: &Path, name: &str) -> Option<String> {
     Some(hash.to_owned())
 }
 
-fn is_hash(text: &str) -> bool {
+/// True for a whole hash of git.
+pub fn is_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

@@ -62,10 +62,22 @@ impl FileInspector {
             first,
             second,
         };
-        let worker = InspectionWorker::find()?;
+        self.ask_worker(&InspectionWorker::find()?, entry, &question)
+    }
+
+    /// Asks a worker, unless the answer is kept.
+    ///
+    /// # Errors
+    /// The worker gave no answer that may be shown.
+    pub fn ask_worker(
+        &self,
+        worker: &InspectionWorker,
+        entry: &InspectorEntry,
+        question: &Question<'_>,
+    ) -> Result<Answer, Trouble> {
         match &self.cache {
-            Some(cache) => cache.ask(&worker, entry, &question),
-            None => worker.ask(entry, &question),
+            Some(cache) => cache.ask(worker, entry, question),
+            None => worker.ask(entry, question),
         }
     }
 

@@ -8,6 +8,7 @@ mod args;
 mod byte_engine;
 mod checkout;
 mod commands;
+mod commit_subject;
 mod consent;
 mod contents_writer;
 mod current_store;
@@ -32,6 +33,7 @@ mod shell_policy;
 mod subject;
 mod text;
 mod tool_file;
+mod version_change;
 mod version_contents;
 mod when;
 

@@ -5,6 +5,7 @@
 //! | `PATH` | the newest version; else, if no run has seen the file, its content under another name |
 //! | `PATH@RUN` | the newest version that the run used or made |
 //! | `PATH@{2 days ago}` | the version that was there at that moment |
+//! | `commit:HASH`, `git:HASH` | the object of a git commit, also by the beginning of its hash |
 //! | `DIGEST`, `blake3:DIGEST`, `sha256:DIGEST` | a content, also by the beginning of its digest |
 //!
 //! In: a text. Out: a [`FileSubject`]. Invariant: a file whose name contains `@` is found by that
@@ -22,6 +23,7 @@ use backstory_query::subject as versions;
 use backstory_query::{PathChange, PathEvent};
 use backstory_store::{ContentFacts, EntityKey, GraphStore};
 
+use crate::commit_subject;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::sha256_index;
@@ -160,6 +162,11 @@ pub fn find(
             return Err(error.into());
         }
         let note = said_equal(current, wanted, &path, &keys)?;
+        return found(reach.of(keys), Some(note));
+    }
+    if let Some(hash) = commit_subject::notation(wanted.as_bytes()) {
+        let (keys, whole) = commit_subject::versions(current, hash)?;
+        let note = format!("the commit {whole} is {}", name_of(current, &keys)?);
         return found(reach.of(keys), Some(note));
     }
     match content(current, wanted)? {

@@ -116,7 +116,7 @@ pub fn judge_by(
     let bytes = judge_bytes(&head, module.as_deref().unwrap_or_default(), lines);
     let input = memory_file(&[&bytes]).map_err(not_started)?;
     let mut running = WorkerProcess::start_group(&worker, input).map_err(not_started)?;
-    let wrote = running.outputs(LONGEST_ANSWER).map_err(not_started)?;
+    let wrote = running.outputs(LONGEST_ANSWER, None).map_err(not_started)?;
     match wrote.stopped {
         Some(Stopped::Late(seconds)) => Err(JudgeTrouble::TooSlow(seconds)),
         Some(Stopped::Long) => Err(JudgeTrouble::TooLong),

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use crate::answer::{self, Answer};
 use crate::question::{Question, QuestionHead};
@@ -23,6 +24,7 @@ const LIBEXEC: &str = "libexec/backstory";
 #[derive(Debug, Clone)]
 pub struct InspectionWorker {
     program: PathBuf,
+    patience: Option<Duration>,
 }
 
 impl InspectionWorker {
@@ -36,7 +38,7 @@ impl InspectionWorker {
         let libexec = directory.parent().unwrap_or(directory).join(LIBEXEC);
         let all = [directory.join(WORKER), libexec.join(WORKER)];
         match all.into_iter().find(|program| program.is_file()) {
-            Some(program) => Ok(InspectionWorker { program }),
+            Some(program) => Ok(InspectionWorker::at(program)),
             None => Err(Trouble::NoWorker(libexec)),
         }
     }
@@ -48,7 +50,18 @@ impl InspectionWorker {
 
     /// The worker at this path.
     pub fn at(program: PathBuf) -> InspectionWorker {
-        InspectionWorker { program }
+        InspectionWorker {
+            program,
+            patience: None,
+        }
+    }
+
+    /// The same worker, which is killed after this time, also if it waits for a processor.
+    pub fn within(self, patience: Duration) -> InspectionWorker {
+        InspectionWorker {
+            patience: Some(patience),
+            ..self
+        }
     }
 
     /// Asks an inspector, and waits for its answer.
@@ -87,7 +100,8 @@ impl InspectionWorker {
         };
         let input = question_file(entry, component, question).map_err(not_started)?;
         let mut running = WorkerProcess::start(&program, input).map_err(not_started)?;
-        let wrote = running.outputs(answer::LONGEST).map_err(not_started)?;
+        let wrote = running.outputs(answer::LONGEST, self.patience);
+        let wrote = wrote.map_err(not_started)?;
         let status = match wrote.stopped {
             Some(Stopped::Late(seconds)) => return Err(asked.too_slow(seconds)),
             Some(Stopped::Long) => {

@@ -148,10 +148,10 @@ impl WorkerProcess {
     }
 
     /// Reads both outputs until the worker closes them, or a limit is reached. The answer may have
-    /// `longest` bytes.
-    pub fn outputs(&mut self, longest: usize) -> io::Result<Written> {
+    /// `longest` bytes. With a `patience`, a worker that waits for a processor gets no more time.
+    pub fn outputs(&mut self, longest: usize, patience: Option<Duration>) -> io::Result<Written> {
         let begin = Instant::now();
-        let mut end = begin + Duration::from_secs(SECONDS);
+        let mut end = begin + patience.unwrap_or(Duration::from_secs(SECONDS));
         let mut stdout = self.child.stdout.take();
         let mut stderr = self.child.stderr.take();
         let mut wrote = Written {
@@ -162,7 +162,8 @@ impl WorkerProcess {
         while stdout.is_some() || stderr.is_some() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                if begin.elapsed().as_secs() < MOST_SECONDS && self.wants_processor() {
+                let may_wait = patience.is_none() && begin.elapsed().as_secs() < MOST_SECONDS;
+                if may_wait && self.wants_processor() {
                     end = Instant::now() + Duration::from_millis(200);
                     continue;
                 }

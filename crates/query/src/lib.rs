@@ -15,6 +15,7 @@ pub mod answer;
 
 mod alike;
 mod checkouts;
+mod content_states;
 mod contents;
 mod error;
 mod file_filter;
@@ -46,6 +47,7 @@ mod undone;
 mod why_unknown;
 
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
+pub use content_states::{ContentState, content_states, former_content};
 pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;

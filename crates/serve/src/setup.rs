@@ -8,6 +8,19 @@ use backstory_store::Home;
 
 use crate::gate::AccessToken;
 
+/// An inspector's sentences about the changes between two contents of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsideChange {
+    /// The inspector.
+    pub inspector: String,
+    /// The changes in plain sentences. There is at least one.
+    pub sentences: Vec<String>,
+}
+
+/// Asks an inspector: the file's name, its former content, and its present one. `None` if none
+/// reads the format, or if it has nothing to tell in time.
+pub type AskInside = dyn Fn(&[u8], &[u8], &[u8]) -> Option<InsideChange> + Send + Sync;
+
 /// Abilities of the program that starts the server, which this crate lacks.
 #[derive(Clone)]
 pub struct Hooks {
@@ -15,6 +28,8 @@ pub struct Hooks {
     pub refresh: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
     /// Says whether a process records into a log.
     pub is_recording: fn(&Path) -> bool,
+    /// Asks an inspector in its sandbox.
+    pub inside: Arc<AskInside>,
     /// The program whose command `rerun` brings a file up to date.
     pub program: PathBuf,
 }

@@ -85,6 +85,7 @@ impl MeasuredServer {
             hooks: Hooks {
                 refresh: Arc::new(|| Ok(())),
                 is_recording: |_| false,
+                inside: Arc::new(|_, _, _| None),
                 program: "/bin/false".into(),
             },
         };

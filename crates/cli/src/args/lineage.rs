@@ -256,6 +256,12 @@ impl LineageArgs {
         !narrowed && !whole && self.depth.is_none()
     }
 
+    /// True if the answer may tell what changed inside of the file. A script, a drawing and a way
+    /// between two files have no place for it.
+    pub fn tells_change(&self) -> bool {
+        !self.commands && !self.dot && !self.tree && self.why.is_none()
+    }
+
     /// The requested level, or that of the requested form.
     pub fn level(&self) -> Level {
         let graph = self.json || self.dot || self.tree;

@@ -19,19 +19,34 @@ use super::{Outcome, answer, here};
 use crate::args::lineage::{LineageArgs, SourceList};
 use crate::error::Failure;
 use crate::json::{self, Fields};
-use crate::text::account::{self as text, RemoteStart, Sheet};
+use crate::text::account::{self as text, AccountTail, RemoteStart, Sheet};
 use crate::text::style::Style;
 use crate::text::words::Direction;
+use crate::version_change::VersionChange;
 
-/// Prints the steps of a lineage. `all_runs`: the number of runs that touched the file, if the
-/// lineage has only the newest of them.
+/// The parts of an answer beside the steps.
+pub struct AskedAccount<'a> {
+    /// A list of sources instead of the steps.
+    pub list: Option<SourceList>,
+    /// The number of runs that touched the file, if the lineage has only the newest of them.
+    pub all_runs: Option<usize>,
+    /// The change inside of the file.
+    pub change: Option<&'a VersionChange>,
+}
+
+/// Prints the steps of a lineage.
 pub fn print(
     store: &dyn Store,
     lineage: &Lineage,
     args: &LineageArgs,
-    (list, all_runs): (Option<SourceList>, Option<usize>),
+    asked: AskedAccount<'_>,
     direction: Direction,
 ) -> Outcome {
+    let AskedAccount {
+        list,
+        all_runs,
+        change,
+    } = asked;
     let here = here();
     let (mut account, mut ownership) = account_of(store, lineage, direction, args.possible)?;
     account.narrow(&Narrowing {
@@ -61,10 +76,17 @@ pub fn print(
     let git = work_trees(store, &account)?;
     let starts = remote_starts(store, &account)?;
     answer(|out| match list {
-        _ if args.json => object(&account, &tally, &git, out),
+        _ if args.json => object(&account, &tally, &git, change, out),
         Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
         Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
-        None => text::write(&account, &tally, (&git, &starts), sheet, out),
+        None => {
+            let tail = AccountTail {
+                change: change.map(VersionChange::line),
+                git: &git,
+                starts: &starts,
+            };
+            text::write(&account, &tally, tail, sheet, out)
+        }
     })
 }
 
@@ -182,6 +204,7 @@ fn object(
     account: &Account,
     tally: &PackageTally,
     git: &[Checkout],
+    change: Option<&VersionChange>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let chain = account.chain.iter().chain(&account.drivers);
@@ -250,6 +273,10 @@ fn object(
             None => fields.null("changed"),
         }
     })?;
+    if let Some(change) = change {
+        write!(out, ",\n\"inside\": ")?;
+        change.json().write(out)?;
+    }
     writeln!(out, ",\n\"uncounted\": {}\n}}", account.uncounted)
 }
 

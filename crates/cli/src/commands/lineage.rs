@@ -12,6 +12,7 @@ use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 use backstory_store::{EntityKey, Store};
 use backstory_vocabulary::Word;
 
+use super::account::AskedAccount;
 use super::{Outcome, account, answer, here};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
@@ -20,9 +21,10 @@ use crate::json::{self, Fields};
 use crate::subject::{self, Reach};
 use crate::text::dot;
 use crate::text::row_history;
-use crate::text::style::Style;
+use crate::text::style::{Role, Style};
 use crate::text::tree::{self, Drawing};
 use crate::text::words::Direction;
+use crate::version_change::VersionChange;
 
 /// If more processes touched a file, `uses` shows the newest runs only, unless it is asked for all.
 /// So many processes, with all that they made, are found in about a tenth of a second.
@@ -98,15 +100,23 @@ pub fn run(
         }
         other => other,
     };
+    let tells_change = direction == Direction::Of && list.is_none() && args.tells_change();
+    let newest = found.versions.first().filter(|_| tells_change);
+    let change = newest.and_then(|&version| VersionChange::into_version(&current, version));
     if level == Level::Step {
-        let done = account::print(&current.store, &lineage, &args, (list, runs), direction);
+        let asked = AskedAccount {
+            list,
+            all_runs: runs,
+            change: change.as_ref(),
+        };
+        let done = account::print(&current.store, &lineage, &args, asked, direction);
         std::mem::forget(lineage);
         current.end();
         return done;
     }
     let all = level == Level::All;
     let done = answer(|out| match (args.json, args.dot) {
-        (true, _) => object(&lineage, history.as_deref(), out),
+        (true, _) => object(&lineage, history.as_deref(), change.as_ref(), out),
         (_, true) => dot::draw(&lineage, direction, all, out),
         _ => {
             let drawing = Drawing {
@@ -116,6 +126,9 @@ pub fn run(
                 here: &here(),
                 style: Style::of_stdout(),
             };
+            if let Some(change) = &change {
+                writeln!(out, "{}", drawing.style.paint(Role::Dim, &change.line()))?;
+            }
             if let Some(events) = history.as_deref().filter(|_| !args.tree) {
                 row_history::write(events, all, drawing.here, drawing.style, out)?;
             }
@@ -159,8 +172,14 @@ fn has_tables(lineage: &Lineage) -> bool {
     lineage.nodes.iter().any(is_table)
 }
 
-/// Writes the whole graph: nodes and links by index, roots first. For a row, also its history.
-fn object(lineage: &Lineage, history: Option<&[RowEvent]>, out: &mut impl Write) -> io::Result<()> {
+/// Writes the whole graph: nodes and links by index, roots first. For a row, also its history. For
+/// a file whose former content is stored, also what changed inside of it.
+fn object(
+    lineage: &Lineage,
+    history: Option<&[RowEvent]>,
+    change: Option<&VersionChange>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     write!(
         out,
         "{{\n\"roots\": {},\n\"cut\": {},\n\"nodes\": ",
@@ -172,6 +191,10 @@ fn object(lineage: &Lineage, history: Option<&[RowEvent]>, out: &mut impl Write)
     if let Some(history) = history {
         write!(out, ",\n\"history\": ")?;
         json::objects(out, history, row_event)?;
+    }
+    if let Some(change) = change {
+        write!(out, ",\n\"inside\": ")?;
+        change.json().write(out)?;
     }
     writeln!(out, "}}")
 }
@@ -295,6 +318,7 @@ mod tests {
                 cut: false,
                 reach: Vec::new(),
             },
+            None,
             None,
             &mut out,
         )

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use backstory_query::subject as versions;
-use backstory_serve::{self as server, AccessToken, Hooks, Setup, Start};
+use backstory_serve::{self as server, AccessToken, Hooks, InsideChange, Setup, Start};
 use backstory_session as session;
 use backstory_store::{self as store, EngineControl, Home, open_store};
 use backstory_workflow::paths::absolute;
@@ -21,6 +21,7 @@ use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
 use crate::scope::ProjectScope;
 use crate::text::paths::shown;
+use crate::version_change;
 
 /// Serves the page until the process is ended.
 pub fn run(args: ServeArgs, store: Option<&Path>) -> Outcome {
@@ -45,6 +46,10 @@ pub fn run(args: ServeArgs, store: Option<&Path>) -> Outcome {
                 move || refresh(&home).map_err(|failure| failure.line)
             }),
             is_recording: session::is_recording,
+            inside: Arc::new({
+                let store = home.dir().to_owned();
+                move |name, old, new| inside(&store, name, old, new)
+            }),
             program,
         },
         home,
@@ -101,6 +106,15 @@ fn start(current: &CurrentStore, subject: &OsStr) -> Result<Start, Failure> {
             shown(subject.as_bytes())
         ))),
     }
+}
+
+/// An inspector's sentences about the changes between two contents.
+fn inside(store: &Path, name: &[u8], old: &[u8], new: &[u8]) -> Option<InsideChange> {
+    let answer = version_change::changes(store, name, old, new)?;
+    Some(InsideChange {
+        inspector: answer.inspector,
+        sentences: answer.sentences,
+    })
 }
 
 /// Adds what was recorded since to the store.

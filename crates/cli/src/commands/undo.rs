@@ -116,25 +116,16 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
 
 /// The contents that the file had, the oldest first.
 fn states(current: &CurrentStore, path: &Path) -> Result<Vec<FormerState>, Failure> {
-    let mut states: Vec<FormerState> = Vec::new();
-    for event in query::history(&current.store, path)? {
-        let Some(version) = event.version.filter(|_| event.change.leaves_file()) else {
-            continue;
-        };
-        let known = query::known(&current.store, event.ident.as_ref())?;
-        let Some(digest) = known.and_then(|(digest, _)| digest) else {
-            continue;
-        };
-        if states.last().is_none_or(|last| last.digest != digest) {
-            states.push(FormerState {
-                digest,
-                version,
-                run: run_of(current, &event)?,
-                time: event.time,
-            });
-        }
-    }
-    Ok(states)
+    let states = query::content_states(&current.store, path)?.into_iter();
+    let state = |state: query::ContentState| {
+        Ok(FormerState {
+            digest: state.digest,
+            version: state.version,
+            run: run_of(current, &state.event)?,
+            time: state.event.time,
+        })
+    };
+    states.map(state).collect()
 }
 
 fn digest_of(mut content: &[u8]) -> io::Result<Digest> {

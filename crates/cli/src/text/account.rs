@@ -65,24 +65,38 @@ const WORK: usize = 3;
 /// The number of programs that a note names.
 const NAMES: usize = 6;
 
+/// The lines below the steps, beside packages and doubts.
+#[derive(Debug)]
+pub struct AccountTail<'a> {
+    /// The change inside of the subject.
+    pub change: Option<String>,
+    /// The git work trees.
+    pub git: &'a [Checkout],
+    /// The runs that ssh started.
+    pub starts: &'a [RemoteStart],
+}
+
 /// Writes the account.
 pub fn write(
     account: &Account,
     packages: &PackageTally,
-    (git, starts): (&[Checkout], &[RemoteStart]),
+    below: AccountTail<'_>,
     sheet: Sheet<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let screen = Screen { account, sheet };
     let heading = screen.heading();
-    let mut tail: Vec<String> = screen.starters().into_iter().collect();
+    let change = below.change.iter();
+    let change = change.map(|change| line::excerpt(change, sheet.width));
+    let mut tail: Vec<String> = change.chain(screen.starters()).collect();
     tail.extend(
-        starts
+        below
+            .starts
             .iter()
             .map(|start| line::excerpt(&remote_start(start), sheet.width)),
     );
     tail.extend(screen.packages(packages));
-    tail.extend(screen.git(git));
+    tail.extend(screen.git(below.git));
     tail.extend(screen.doubts());
     let (own, others): (Vec<usize>, Vec<usize>) =
         account.chain.iter().partition(|&&at| account.concerns(at));

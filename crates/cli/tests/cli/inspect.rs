@@ -170,3 +170,68 @@ fn undo_leaves_a_file_alone_that_was_changed_outside_of_recorded_runs() {
     let content = fs::read_to_string(place.work().join("notes.txt")).unwrap();
     assert_eq!(content, "my own words\n");
 }
+
+/// The line of `of` about the file's inside.
+fn change_line(place: &Place, file: &str) -> Option<String> {
+    let answer = place.run(&["of", file]);
+    assert_eq!((answer.status, &*answer.err), (0, ""), "{answer:?}");
+    let mut lines = answer.out.lines();
+    lines
+        .find(|line| line.starts_with("since run "))
+        .map(str::to_owned)
+}
+
+#[test]
+fn of_tells_what_changed_inside_of_the_file_since_the_version_before() {
+    let place = Place::new();
+    if !has_worker(&place) {
+        return;
+    }
+    let kept = place.stage.store().join("inspected");
+    let mut runs = Vec::new();
+    for dt in ["0.1", "0.01"] {
+        place.write("in.txt", &format!("steps = 10\ndt = {dt}\n"));
+        runs.push(place.keep("cat in.txt > out.txt", &["--contents=all"]));
+        if runs.len() == 1 {
+            // Without a former version, no inspector is asked.
+            assert_eq!(change_line(&place, "out.txt"), None);
+            let json = place.run(&["of", "--json", "out.txt"]);
+            assert!(!json.out.contains("\"inside\""), "{}", json.out);
+            assert!(!kept.exists());
+        }
+    }
+    let line = change_line(&place, "out.txt").unwrap();
+    assert!(line.contains(&runs[0]), "{line}");
+    assert!(line.contains("`dt` 0.1 → 0.01"), "{line}");
+    let answers = || fs::read_dir(&kept).unwrap().count();
+    assert_eq!(answers(), 1);
+    for level in ["step", "process"] {
+        let json = place.run(&["of", "--json", "--level", level, "out.txt"]);
+        let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+        assert_eq!(json["inside"]["inspector"], "text", "{json}");
+        assert_eq!(json["inside"]["former_run"], runs[0]);
+        let sentences = json["inside"]["sentences"].to_string();
+        assert!(sentences.contains("`dt` 0.1 → 0.01"), "{sentences}");
+    }
+    // The answer is kept, and needs the file no more.
+    fs::remove_file(place.work().join("out.txt")).unwrap();
+    assert_eq!(change_line(&place, "out.txt"), Some(line));
+    assert_eq!(answers(), 1);
+    for form in ["--commands", "--dot", "--tree"] {
+        let other = place.run(&["of", form, "out.txt"]);
+        assert!(!other.out.contains("0.1 → 0.01"), "{other:?}");
+    }
+}
+
+#[test]
+fn of_answers_without_the_line_if_the_inspector_fails_or_is_not_installed() {
+    let place = Place::new();
+    for content in ["{\"cells\": 3}", "{\"cells\": 4}"] {
+        place.write("in", content);
+        place.keep("cat in > out.ipynb", &["--contents=all"]);
+    }
+    assert_eq!(change_line(&place, "out.ipynb"), None);
+    if has_worker(&place) {
+        assert_eq!(change_line(&place, "out.ipynb"), None);
+    }
+}

@@ -116,3 +116,52 @@ fn a_packages_file_is_found_by_its_sha_256_digest() {
         );
     }
 }
+
+#[test]
+fn a_git_commit_leads_to_the_command_that_made_it_its_files_and_its_parent() {
+    if !needs("commits as subjects", &["git"]) {
+        return;
+    }
+    let place = Place::new();
+    let git = "git -c user.name=t -c user.email=t@example.org";
+    place.keep("git init -q -b main repo", &[]);
+    let commit = |text: &str| {
+        let line =
+            format!("echo {text} > repo/{text}; cd repo; git add . && {git} commit -qm {text}");
+        place.keep(&line, &[]);
+        let head = Command::new("git")
+            .args(["-c", "safe.directory=*", "rev-parse", "HEAD"])
+            .current_dir(place.path("repo"))
+            .output()
+            .unwrap();
+        String::from_utf8(head.stdout).unwrap().trim().to_owned()
+    };
+    let (first, second) = (commit("one"), commit("two"));
+    for wanted in [format!("commit:{second}"), format!("git:{}", &second[..10])] {
+        let of = place.run(&["of", &wanted]);
+        assert_eq!(of.status, 0, "{of:?}");
+        assert!(
+            of.err.contains(&format!("the commit {second} is")),
+            "{of:?}"
+        );
+        assert!(of.out.contains("commit -qm two"), "{of:?}");
+    }
+    // The lineage has the parent's object, and the file of the parent.
+    let json = place.json(&["of", &format!("commit:{second}"), "--json"]);
+    let nodes = json["nodes"].as_array().unwrap();
+    let has = |end: &str| {
+        let paths = nodes.iter().filter_map(|node| node["path"].as_str());
+        paths.into_iter().any(|path| path.ends_with(end))
+    };
+    assert!(
+        has(&format!("objects/{}/{}", &first[..2], &first[2..])),
+        "{json}"
+    );
+    assert!(has("repo/two"), "{json}");
+    // The work tree is known from the runs, so the question may be asked elsewhere.
+    fs::rename(place.path("repo"), place.path("away")).unwrap();
+    let of = place.run(&["of", &format!("commit:{first}")]);
+    assert!(of.out.contains("commit -qm one"), "{of:?}");
+    let unknown = place.run(&["of", "commit:0123456789"]);
+    unknown.is_error(1, &["0123456789", "pack"]);
+}

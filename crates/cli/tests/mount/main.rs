@@ -6,8 +6,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod ending;
+mod locks;
 mod mapped;
 mod mounted;
 mod operations;
+mod ordinary_users;
 mod programs;
 mod recorded;

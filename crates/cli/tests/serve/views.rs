@@ -197,3 +197,31 @@ fn runs_are_searched_sorted_and_paged_and_streamed_one_a_line() {
     let found = server.get("/search?text=work/c");
     assert_eq!(found["files"][0]["path"], place.path("c").to_str().unwrap());
 }
+
+#[test]
+fn the_page_of_a_version_says_what_changed_inside_of_it() {
+    let place = ServedPlace::new();
+    let mut versions = Vec::new();
+    for dt in ["0.1", "0.01"] {
+        place.write("in", format!("steps = 10\ndt = {dt}\n"));
+        place.record(&["cp", "in", "out.txt"]);
+        let server = place.serve(&[]);
+        versions.push(server.version(&place.path("out.txt")));
+    }
+    let server = place.serve(&[]);
+    let inside = |version: &str| server.get(&format!("/versions/{version}/inside"));
+    let first = inside(&versions[0]);
+    assert!(first["former"].is_null(), "{first}");
+    let second = inside(&versions[1]);
+    assert_eq!(second["former"], versions[0].as_str(), "{second}");
+    let worker = Path::new(env!("CARGO_BIN_EXE_backstory")).with_file_name("backstory-inspect");
+    if !worker.is_file() {
+        let why = "needs target/debug/backstory-inspect: cargo build --workspace";
+        return backstory_testkit::need::skipped("inspectors", why);
+    }
+    assert_eq!(second["inspector"], "text", "{second}");
+    let sentences = second["sentences"].to_string();
+    assert!(sentences.contains("`dt` 0.1 → 0.01"), "{sentences}");
+    let unknown = server.ask("GET", "/versions/none/inside", &[]);
+    assert!((400..500).contains(&unknown.status), "{}", unknown.text());
+}

@@ -13,6 +13,7 @@ mod file_states;
 mod file_view;
 mod finder;
 mod ids;
+mod inside_view;
 mod lineage;
 mod live;
 mod marks;
@@ -66,6 +67,7 @@ use crate::site::Site;
         file_view::file_view,
         version_view::version_view,
         version_view::touch_page,
+        inside_view::inside_view,
         version_content::version_content,
         content_view::content_view,
         difference::difference_view,
@@ -105,6 +107,7 @@ pub fn router() -> Router<Site> {
         .route("/file", get(file_view::file_view))
         .route("/versions/{version}", get(version_view::version_view))
         .route("/versions/{version}/users", get(version_view::touch_page))
+        .route("/versions/{version}/inside", get(inside_view::inside_view))
         .route(
             "/versions/{version}/content",
             get(version_content::version_content),

@@ -24,6 +24,7 @@ export type FileEvent = Schemas["FileEvent"];
 export type FileHistory = Schemas["FileView"];
 export type Touch = Schemas["TouchRow"];
 export type Version = Schemas["VersionView"];
+export type Inside = Schemas["InsideView"];
 export type NotebookOutput = Schemas["CellOutput"];
 export type PreviewBody = Schemas["ContentBody"];
 export type Preview = Schemas["ContentView"];

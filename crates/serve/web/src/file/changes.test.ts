@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changeWords, toneOf, versionsOf } from "./changes.ts";
+import { changeWords, insideLine, toneOf, versionsOf } from "./changes.ts";
 import type { FileEvent } from "../api/types.ts";
 
 const event = (change: string, version: string | null, time = 0): FileEvent => ({ time, change, version, inferred: false, path: "/a", kept: true, current: false });
@@ -12,4 +12,10 @@ test("each version appears once, with the event that made it", () => {
 test("a change that no run recorded is told apart", () => {
   expect(toneOf(event("changed_unseen", null))).toBe("outside");
   expect(changeWords(event("changed_unseen", null))).toBe("changed, not recorded");
+});
+
+test("the sentences of an inspector stand in one line, and many are cut", () => {
+  expect(insideLine({ sentences: [] })).toBeNull();
+  expect(insideLine({ sentences: ["3 cells changed", "`dt` 0.1 → 0.01"] })).toBe("3 cells changed, `dt` 0.1 → 0.01");
+  expect(insideLine({ sentences: ["a", "b", "c", "d"] })).toBe("a, b, c, …");
 });

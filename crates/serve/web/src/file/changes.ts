@@ -1,5 +1,5 @@
 /** Words for the events of a file. */
-import type { FileEvent } from "../api/types.ts";
+import type { FileEvent, Inside } from "../api/types.ts";
 
 const WORDS: Record<string, string> = {
   made: "made",
@@ -36,4 +36,14 @@ export function versionsOf(events: readonly FileEvent[]): { id: string; event: F
     if (!known || toneOf(event) === "made") versions.set(event.version, event);
   }
   return [...versions].map(([id, event]) => ({ id, event }));
+}
+
+/** The most sentences of an inspector that stand in one line. */
+const SENTENCES = 3;
+
+/** Returns what an inspector says about a version, in one line. `null` if it says nothing. */
+export function insideLine(inside: Pick<Inside, "sentences">): string | null {
+  const { sentences } = inside;
+  if (sentences.length === 0) return null;
+  return sentences.slice(0, SENTENCES).join(", ") + (sentences.length > SENTENCES ? ", …" : "");
 }

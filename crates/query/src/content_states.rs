@@ -1,0 +1,87 @@
+//! The contents that the file at a path had, one after the other.
+//!
+//! In: a store and a path. Out: each content once in a row, the oldest first, with the event that
+//! left it. Invariant: two neighbours have different digests. Absent: the contents themselves.
+
+use std::path::Path;
+
+use backstory_files::Digest;
+use backstory_graph::model::EntityKind;
+use backstory_store::{EntityKey, Store};
+
+use crate::history::{PathEvent, history};
+use crate::{Result, known};
+
+/// A content that a file had.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContentState {
+    /// The digest of the content.
+    pub digest: Digest,
+    /// The store of contents has it.
+    pub kept: bool,
+    /// The version that had it first.
+    pub version: EntityKey,
+    /// The event that left the content.
+    pub event: PathEvent,
+}
+
+/// The contents that the file at a path had, the oldest first. A content whose digest is not known
+/// is left out.
+///
+/// # Errors
+///
+/// As [`history`].
+pub fn content_states(store: &dyn Store, path: &Path) -> Result<Vec<ContentState>> {
+    let mut states: Vec<ContentState> = Vec::new();
+    for event in history(store, path)? {
+        let Some(version) = event.version.filter(|_| event.change.leaves_file()) else {
+            continue;
+        };
+        let Some((Some(digest), held)) = known(store, event.ident.as_ref())? else {
+            continue;
+        };
+        if states.last().is_none_or(|last| last.digest != digest) {
+            states.push(ContentState {
+                digest,
+                kept: held.is_stored(),
+                version,
+                event,
+            });
+        }
+    }
+    Ok(states)
+}
+
+/// The content that the file had before it got the content of a version. `None` if no former
+/// content is known, or if one of the two is not stored.
+///
+/// A version whose own content is not stored is found out before the history is read.
+///
+/// # Errors
+///
+/// As [`history`].
+pub fn former_content(
+    store: &dyn Store,
+    path: &Path,
+    version: EntityKey,
+) -> Result<Option<ContentState>> {
+    let entity = store.entity(version)?;
+    if entity.kind != EntityKind::File {
+        return Ok(None);
+    }
+    let Some((Some(digest), held)) = known(store, entity.ident.as_ref())? else {
+        return Ok(None);
+    };
+    if !held.is_stored() {
+        return Ok(None);
+    }
+    let mut states = content_states(store, path)?;
+    let own = states
+        .iter()
+        .position(|state| state.version == version)
+        .or_else(|| states.iter().rposition(|state| state.digest == digest));
+    let former = own.and_then(|own| own.checked_sub(1));
+    Ok(former
+        .map(|former| states.swap_remove(former))
+        .filter(|former| former.kept))
+}

@@ -1,0 +1,81 @@
+//! `GET /versions/{version}/inside`: what changed inside of a file since the version before.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path as FilePath;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use backstory_query as query;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ids;
+use crate::params::Params;
+use crate::problem::{Answer, ProblemBody};
+use crate::readers::Reading;
+use crate::setup::InsideChange;
+use crate::site::Site;
+use crate::version_bytes::VersionBytes;
+
+/// The most bytes of a content that is inspected here.
+const LARGEST: u64 = 8 << 20;
+
+/// What changed inside of a version, in the terms of the file's format.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct InsideView {
+    /// The version that had the former content. `null` if the store has no former content, or not
+    /// that of this version.
+    pub former: Option<String>,
+    /// The inspector that answers. `null` if none has something to tell.
+    pub inspector: Option<String>,
+    /// The changes in plain sentences.
+    pub sentences: Vec<String>,
+}
+
+/// What changed inside of a file since the version before.
+#[utoipa::path(
+    get,
+    path = "/versions/{version}/inside",
+    params(("version" = String, Path)),
+    responses((status = 200, body = InsideView), (status = 404, body = ProblemBody))
+)]
+pub async fn inside_view(
+    State(site): State<Site>,
+    Path(version): Path<String>,
+    params: Params,
+) -> Answer<Response> {
+    params.only(&[])?;
+    site.answer(move |site, reading| view(site, reading, &version))
+        .await
+}
+
+fn view(site: &Site, reading: &Reading<'_>, version: &str) -> Answer<InsideView> {
+    let key = ids::version(reading, version)?;
+    let path = reading.store.entity(key)?.path;
+    let file = FilePath::new(OsStr::from_bytes(&path));
+    let Some(former) = query::former_content(reading.store, file, key)? else {
+        return Ok(InsideView::default());
+    };
+    let named = Some(ids::of_version(former.version));
+    let old = VersionBytes::open(reading, former.version)?.read_all(LARGEST)?;
+    let new = VersionBytes::open(reading, key)?.read_all(LARGEST)?;
+    let change = match (old, new) {
+        (Some(old), Some(new)) => (site.setup.hooks.inside)(&path, &old, &new),
+        _ => None,
+    };
+    Ok(match change {
+        Some(InsideChange {
+            inspector,
+            sentences,
+        }) => InsideView {
+            former: named,
+            inspector: Some(inspector),
+            sentences,
+        },
+        None => InsideView {
+            former: named,
+            ..InsideView::default()
+        },
+    })
+}
