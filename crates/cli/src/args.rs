@@ -25,6 +25,7 @@ pub mod inspect;
 pub mod lineage;
 pub mod mount;
 pub mod pipeline;
+pub mod policy;
 pub mod program;
 pub mod query;
 pub mod record;
@@ -53,6 +54,7 @@ use inspect::{InspectArgs, UndoArgs};
 use lineage::{BlameArgs, DiffArgs, LineageArgs, NetworkArgs, OriginArgs, StatusArgs};
 use mount::MountArgs;
 use pipeline::PipelineCommand;
+use policy::PolicyCommand;
 use program::{CompleteWordsArgs, CompletionsArgs, DoctorArgs, IndexArgs, ManArgs, TuiArgs};
 use query::QueryArgs;
 use record::RecordArgs;
@@ -147,6 +149,10 @@ pub enum Command {
     /// List the user's own files that a run read, or those that its build did not declare
     #[command(after_help = inputs::INPUTS)]
     Inputs(InputsArgs),
+
+    /// Check how a file was made against the rules of a policy
+    #[command(subcommand, after_help = policy::EXAMPLES)]
+    Policy(PolicyCommand),
 
     /// List the programs that a run executed, as a tree
     #[command(after_help = search::PROCESSES)]

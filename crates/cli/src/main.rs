@@ -15,6 +15,7 @@ mod current_store;
 mod delivery;
 mod ending;
 mod error;
+mod evidence_policy;
 mod file_inspector;
 mod filtered_indexing;
 mod index;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         Command::Origin(args) => commands::network::run(&args, Direction::Of, store),
         Command::Exfil(args) => commands::network::run(&args, Direction::Uses, store),
         Command::Inputs(args) => commands::inputs::run(args, store),
+        Command::Policy(command) => commands::policy::run(command, store),
         Command::Who(args) => commands::who::run(args, store),
         Command::Peers(args) => commands::peers::run(args, store),
         Command::Requests(args) => commands::requests::run(args, store),

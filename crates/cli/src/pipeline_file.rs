@@ -194,7 +194,7 @@ impl PipelineFiles {
 }
 
 /// A path in which `~/` stands for the home directory.
-fn expanded(path: &str) -> PathBuf {
+pub fn expanded(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(below), Some(home)) => Path::new(&home).join(below),
         _ => path.into(),

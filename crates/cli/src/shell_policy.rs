@@ -87,6 +87,8 @@ impl ShellPolicy {
                         }
                         // `pipeline_file` reads these.
                         ("filter" | "store", DeValue::Array(_)) => {}
+                        // `evidence_policy` reads this.
+                        ("evidence", _) => {}
                         (other, _) => warnings.push((name.span().start, unknown(other))),
                     }
                 }

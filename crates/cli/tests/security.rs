@@ -11,6 +11,8 @@ mod hostile;
 mod imports;
 #[path = "security/others.rs"]
 mod others;
+#[path = "security/own_record.rs"]
+mod own_record;
 #[path = "security/page.rs"]
 mod page;
 #[path = "security/places.rs"]

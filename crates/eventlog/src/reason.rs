@@ -102,6 +102,11 @@ reasons! {
     OnlyLine {}
         says "the policy of the shell keeps only the line, not its operations"
         means "The line is one of the commands that the list `noise` in the user's `config.toml` names. Its files are unknown.";
+    /// The log was removed, and another file is in its place.
+    LogReplaced { /** The log. */ path: String }
+        says "another process replaced the log {path}: what was recorded is lost"
+        means "A program of the run, or another one of the same user, put another file in the place of the log. Only `record` itself \
+            prints this. Record as another user if a program must not reach its own record.";
     /// The log could not be given its name.
     NotFinalized { /** The log. */ path: String, /** Why. */ error: String }
         says "cannot finalize the log {path}: {error}; the next command that may write the store does it"

@@ -17,7 +17,7 @@ use backstory_abi::{ABI_VERSION, Chunk};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{IoSlice, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Longest `IDENT` frame, in bytes. More records are spread over several.
@@ -80,6 +80,15 @@ impl Writer {
     /// The path of the log.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// True if another file has the name `path`. False if this log has it, or no file.
+    pub fn is_replaced(&self, path: &Path) -> bool {
+        let there = std::fs::symlink_metadata(path);
+        match (there, self.file.metadata()) {
+            (Ok(there), Ok(own)) => (there.dev(), there.ino()) != (own.dev(), own.ino()),
+            _ => false,
+        }
     }
 
     /// Appends a chunk as it is: its header and its records up to the last one. If a chunk is

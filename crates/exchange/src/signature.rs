@@ -1,8 +1,8 @@
-//! Signatures of runs, made and verified by `ssh-keygen -Y`.
+//! Signatures of runs and of seals, made and verified by `ssh-keygen -Y`.
 //!
-//! A signature covers the run's id, the digest of its log, and the digests of its files. It does
-//! not cover annotations, which every user of a store may add. `DIR/runs/ID.sig` has the signatures
-//! of a run, one after the other, in the armored form of OpenSSH.
+//! The signature of a run covers the run's id, the digest of its log, and the digests of its files.
+//! It does not cover annotations, which every user of a store may add. `DIR/runs/ID.sig` has the
+//! signatures of a run, one after the other, in the armored form of OpenSSH.
 //!
 //! ```text
 //! backstory run
@@ -12,6 +12,7 @@
 //! ```
 
 use backstory_ordering::SmallSort;
+use sha2::Digest as _;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -144,6 +145,46 @@ pub fn public_key(signature: &str) -> Option<Vec<u8>> {
     Some(rest.get(..length)?.to_vec())
 }
 
+/// The fingerprint of a key file, as `ssh-keygen -l` prints it: `SHA256:…`.
+pub fn fingerprint_of_key(key: &Path) -> Result<String> {
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-l", "-E", "sha256", "-f"]).arg(key);
+    let (status, out, err) = run(command, "")?;
+    let line = String::from_utf8_lossy(&out).into_owned();
+    let word = line.split(' ').nth(1).filter(|_| status);
+    word.map(str::to_owned).ok_or_else(|| {
+        Error::Signature(format!(
+            "ssh-keygen finds no key in {}: {}",
+            key.display(),
+            String::from_utf8_lossy(&err).trim()
+        ))
+    })
+}
+
+/// The fingerprint of the key that made a signature, if the signature is of this statement. It does
+/// not tell whose key that is.
+pub fn fingerprint_of_signer(statement: &str, signature: &str) -> Result<Option<String>> {
+    let file = signature_file(signature)?;
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-Y", "check-novalidate", "-n", NAMESPACE, "-s"]);
+    command.arg(file.path());
+    let (status, ..) = run(command, statement)?;
+    let key = public_key(signature).filter(|_| status);
+    Ok(key.map(|key| {
+        let digest = sha2::Sha256::digest(key);
+        format!("SHA256:{}", data_encoding::BASE64_NOPAD.encode(&digest))
+    }))
+}
+
+/// A signature in a file, for `ssh-keygen -s`.
+fn signature_file(signature: &str) -> Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new()
+        .map_err(Error::io("create a file in", &std::env::temp_dir()))?;
+    let written = file.write_all(signature.as_bytes());
+    written.map_err(Error::io("write", file.path()))?;
+    Ok(file)
+}
+
 /// The signers whose runs are accepted.
 #[derive(Debug)]
 pub struct AllowedSigners {
@@ -162,10 +203,7 @@ impl AllowedSigners {
     /// The signer of a statement, if one of the signatures is of an allowed signer.
     pub fn signer(&self, statement: &str, signatures: &[String]) -> Result<Option<String>> {
         for signature in signatures {
-            let mut file = tempfile::NamedTempFile::new()
-                .map_err(Error::io("create a file in", &std::env::temp_dir()))?;
-            let written = file.write_all(signature.as_bytes());
-            written.map_err(Error::io("write", file.path()))?;
+            let file = signature_file(signature)?;
             let keygen = |operation: &str| {
                 let mut command = Command::new("ssh-keygen");
                 command.args(["-Y", operation, "-f"]).arg(&self.file);

@@ -51,6 +51,14 @@ pub trait Format: Sync {
     fn needs_contents(&self) -> bool {
         false
     }
+    /// True if it has a place for the seals of the runs.
+    fn carries_evidence(&self) -> bool {
+        false
+    }
+    /// True if it says what the result depends on beside its inputs.
+    fn judges_hermeticity(&self) -> bool {
+        false
+    }
     /// Warnings about this result, one a line, beside those of [`View::warnings_for`].
     fn warnings(&self, _view: &View) -> Vec<String> {
         Vec::new()

@@ -15,6 +15,7 @@
 
 pub mod file_contents;
 pub mod format;
+pub mod hermeticity;
 pub mod image_tree;
 pub mod inventory;
 pub mod sandbox;

@@ -15,6 +15,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub use crate::expression::position;
 use crate::filter::{Action, Condition, Expression, FailureMode, Filter, PluginProgram, Subject};
 
 /// The most bytes of an expression or of a plug-in's command.
@@ -27,14 +28,6 @@ pub struct Mistake {
     pub at: usize,
     /// A sentence.
     pub what: String,
-}
-
-/// The position of a byte: line and column, from 1.
-pub fn position(text: &str, at: usize) -> (usize, usize) {
-    let before = &text[..at.min(text.len())];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
 }
 
 /// Whose file a configuration is.
@@ -386,13 +379,7 @@ impl FilterReader<'_> {
             return None;
         }
         let span = self.keys.get("when").map_or(0..0, Spanned::span);
-        let within = self.text.get(span.clone()).and_then(|raw| raw.find(&text));
-        let (line, column) = position(self.text, span.start + within.unwrap_or(0));
-        let column = within.map(|_| column);
-        Some(Expression {
-            text,
-            place: (self.path.to_owned(), line, column),
-        })
+        Some(Expression::at(text, self.text, self.path, span))
     }
 
     fn subject(&mut self, action: Option<&Action>, condition: &Condition) -> Subject {

@@ -6,6 +6,8 @@ use backstory_graph::model::{EntityKind, Relation};
 use backstory_query::Globs;
 use regex::bytes::Regex;
 
+pub use crate::expression::Expression;
+
 backstory_vocabulary::vocabulary! {
     /// The nodes that a filter looks at.
     pub enum Subject: "subject of a filter" {
@@ -115,16 +117,6 @@ pub struct Condition {
     pub relations: Vec<Relation>,
     /// An expression in CEL.
     pub expression: Option<Expression>,
-}
-
-/// An expression, and its position in the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expression {
-    /// The text.
-    pub text: String,
-    /// The configuration's file, line and column at which the text begins. The column is `None` if
-    /// the text stands there in another form, with escapes.
-    pub place: (PathBuf, usize, Option<usize>),
 }
 
 impl Condition {

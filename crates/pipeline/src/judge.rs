@@ -52,11 +52,14 @@ impl From<JudgeTrouble> for JudgeFailure {
 
 /// The decision about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// The condition is true.
     Match,
+    /// A plug-in removes it.
     Drop,
+    /// A plug-in redacts its texts.
     Redact,
+    /// A plug-in gives it another name.
     Rename(Vec<u8>),
     /// The expression has no value for this node.
     Failed(String),
@@ -64,15 +67,22 @@ pub(crate) enum Verdict {
 
 /// The facts about a question to a process.
 #[derive(Debug)]
-pub(crate) struct Judged<'q> {
+pub struct Judged<'q> {
+    /// The name of the filter or rule.
     pub filter: &'q str,
+    /// The kind of node.
     pub subject: &'static str,
+    /// The variables of an expression.
     pub fields: &'q [&'static str],
+    /// The run, which is the variable `run`.
     pub header: &'q RunHeader,
 }
 
 /// Asks about nodes, each with its number. A node without a verdict stays as it is.
-pub(crate) fn verdicts(
+///
+/// # Errors
+/// The process gave no answer within its limits, or the expression is wrong.
+pub fn verdicts(
     program: &JudgeProgram,
     asked: &Judged<'_>,
     nodes: &mut dyn Iterator<Item = (u32, Value)>,
@@ -108,7 +118,10 @@ pub(crate) fn verdicts(
 }
 
 /// Checks an expression without any node.
-pub(crate) fn check(program: &JudgeProgram, asked: &Judged<'_>) -> Result<(), JudgeFailure> {
+///
+/// # Errors
+/// As [`verdicts`].
+pub fn check(program: &JudgeProgram, asked: &Judged<'_>) -> Result<(), JudgeFailure> {
     let answer = judge(program, hello(asked).as_bytes())?;
     read(&answer).map(|_| ())
 }

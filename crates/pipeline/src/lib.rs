@@ -15,10 +15,11 @@
 
 pub mod configuration;
 mod contraction;
+pub mod expression;
 pub mod filter;
 mod filtering;
 mod flows;
-mod judge;
+pub mod judge;
 mod matching;
 mod node_facts;
 mod parallel_flows;

@@ -164,22 +164,9 @@ pub(crate) fn mistake_in_expression(filter: &Filter) -> Option<String> {
 
 /// A failure of an expression, with its position in the configuration.
 fn expression_failure(filter: &Filter, failure: &JudgeFailure) -> String {
-    let (Some(expression), JudgeFailure::Expression { line, column, why }) =
-        (&filter.condition.expression, failure)
-    else {
-        return failure.to_string();
-    };
-    let (path, first, begin) = &expression.place;
-    match begin {
-        Some(begin) => {
-            let column = if *line == 1 {
-                begin + column - 1
-            } else {
-                *column
-            };
-            format!("{}:{}:{column}: {why}", path.display(), first + line - 1)
-        }
-        None => format!("{}:{first}: {failure}", path.display()),
+    match &filter.condition.expression {
+        Some(expression) => expression.failure(failure),
+        None => failure.to_string(),
     }
 }
 

@@ -30,7 +30,7 @@ use privileges::Privileges;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -212,6 +212,14 @@ impl Drainer {
         }
         self.finalize_lines(over);
         drained
+    }
+
+    /// The reason for a log that is another file than the one that was written.
+    pub(crate) fn replaced(&self, part: &Path) -> Option<Reason> {
+        let path = part.display().to_string();
+        self.log
+            .is_replaced(part)
+            .then_some(Reason::LogReplaced { path })
     }
 
     /// True if a child on the dead owner's memory may still append.

@@ -109,9 +109,12 @@ impl SourceRun {
         self.stop();
         let mut drainer = self.drainer.lock().unwrap_or_else(PoisonError::into_inner);
         drainer.pass(ChunkSelection::All);
-        let end = drainer.finish(|drainer| self.last_frame(drainer, reasons));
+        let mut end = drainer.finish(|drainer| self.last_frame(drainer, reasons));
         drainer.sync();
         let (part, log) = (&self.options.part, &self.options.log);
+        if let Some(reason) = drainer.replaced(part) {
+            end.incomplete_because.insert(0, reason.to_string());
+        }
         std::fs::rename(part, log).map_err(Error::file("finalize", part))?;
         self.supply.arena.remove();
         let missing = end.lost > 0 || !end.incomplete_because.is_empty();

@@ -423,6 +423,10 @@ impl CommandWatch {
         drainer.pass(ChunkSelection::Last);
         drainer.end_deep_log();
         let mut end = drainer.finish(|drainer| self.end(drainer));
+        // The log that lacks it is lost, so that only the launcher says it. It is the first reason.
+        if let Some(reason) = drainer.replaced(&self.plan.part) {
+            end.incomplete_because.insert(0, reason.to_string());
+        }
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
             let path = self.plan.log.display().to_string();
             let error = error.to_string();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use backstory_evidence::Head;
 use backstory_store::StoreEngine;
 use backstory_vocabulary::Word;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -30,9 +31,20 @@ pub enum StoreCommand {
 
     /// Read the database, the logs and all contents, and list what is damaged
     #[command(after_help = "Examples:\n  \
-        backstory store verify\n\n\
+        backstory store verify\n  \
+        backstory store verify --evidence --signers allowed_signers\n  \
+        backstory store verify --evidence build.intoto.json --signers allowed_signers\n\n\
+        With --evidence, every part of a sealed run is compared with its seal.\n\
         Exit status: 0 if everything is intact, 1 if something is damaged.")]
     Verify(StoreVerifyArgs),
+
+    /// Seal runs in a signed chain, so that `verify --evidence` finds later changes
+    #[command(after_help = "Examples:\n  \
+        backstory store seal --all --key ~/.ssh/id_ed25519\n  \
+        backstory store seal 7hx2k9qa --key ~/.ssh/id_ed25519 --tsa http://tsa.example.org\n\n\
+        The last line names the end of the chain. Note it elsewhere: `store verify\n\
+        --evidence --expect` then finds out if the chain was cut.")]
+    Seal(StoreSealArgs),
 
     /// Make the database again from the logs of the runs
     #[command(after_help = "Examples:\n  \
@@ -99,6 +111,51 @@ pub struct StoreStatsArgs {
 /// `store verify`
 #[derive(Debug, Args)]
 pub struct StoreVerifyArgs {
+    /// Compare the sealed runs with their seals; with FILE, verify the seals that an exported
+    /// document carries
+    #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = clap::ValueHint::FilePath)]
+    pub evidence: Option<Option<PathBuf>>,
+
+    /// Only seals that a key of this file signed count (ALLOWED SIGNERS in ssh-keygen(1))
+    #[arg(long, value_name = "FILE", requires = "evidence", alias = "allowed-signers", value_hint = clap::ValueHint::FilePath)]
+    pub signers: Option<PathBuf>,
+
+    /// Verify time stamps with these certificates (PEM)
+    #[arg(long, value_name = "FILE", requires = "evidence", value_hint = clap::ValueHint::FilePath)]
+    pub tsa_certificates: Option<PathBuf>,
+
+    /// The chain must have this seal, as `store seal` printed it
+    #[arg(long, value_name = "NUMBER:DIGEST", requires = "evidence")]
+    pub expect: Option<Head>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store seal`
+#[derive(Debug, Args)]
+pub struct StoreSealArgs {
+    /// Runs to seal, by id or name
+    #[arg(value_name = "RUN", required_unless_present = "all")]
+    pub runs: Vec<String>,
+
+    /// Seal all runs that are not sealed yet, the oldest first
+    #[arg(long, conflicts_with = "runs")]
+    pub all: bool,
+
+    /// Seal a run again that is sealed already: after `store rebuild` by a newer version
+    #[arg(long, conflicts_with = "all")]
+    pub again: bool,
+
+    /// Sign with this SSH key; by default `key` in [evidence] of config.toml
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub key: Option<PathBuf>,
+
+    /// Get time stamps from this authority (RFC 3161); by default `tsa` in [evidence]
+    #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
+    pub tsa: Option<String>,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

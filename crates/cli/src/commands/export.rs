@@ -3,10 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use backstory_export::hermeticity::Hermeticity;
+use backstory_export::inventory::Inventory;
 use backstory_export::{self as export, Error, Format, Request, Shape, Subject, View};
 
 use super::Outcome;
 use super::diff::store_contents;
+use super::store::sealing;
 use crate::args::export::{ExportArgs, Level};
 use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
@@ -41,8 +44,18 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     request.executed = format.is_executed();
     request.contents = Some(current.home.contents_dir());
     let reading = (!to_stdout).then(|| Progress::start("reading the record"));
-    let view = View::load(&current.store, &request)?;
+    let mut view = View::load(&current.store, &request)?;
     drop(reading);
+    if format.carries_evidence() {
+        let runs = view.runs.iter().map(|run| run.summary.id.as_str());
+        view.evidence = sealing::of_runs(&current, runs)?;
+    }
+    if format.judges_hermeticity() {
+        // The format computes the checksums.
+        let inventory = Inventory::with_sums(&view, |_| false)?;
+        let facts = Hermeticity::of(&current.store, &view, &inventory)?;
+        view.hermeticity = Some(facts.json());
+    }
     let what = format!("writing {}", format.name());
     let writing = || Progress::metered(&what, &view.contents.meter, Unit::Bytes);
     let progress = (!to_stdout).then(writing);

@@ -7,7 +7,7 @@ use backstory_store::{EngineControl, GraphStore, Home, Label, open_store};
 
 use super::Outcome;
 use super::record::check_name;
-use super::store::{limits, reclaim};
+use super::store::{limits, reclaim, sealing};
 use crate::args::program::IndexArgs;
 use crate::args::runs::{NameArgs, NoteArgs, RmArgs};
 use crate::checkout;
@@ -81,6 +81,9 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     checkout::complete(&home, &mut store)?;
     contents_writer::bring_up_to_date(&home, &mut store, busy)
         .map_err(|error| Failure::not_found(chain(&error)))?;
+    if let Err(failure) = sealing::seal_each_run(&home, &*store) {
+        complain(&failure.line);
+    }
     // Other processes may have the database open, so that closing it here would not write the
     // checkpoint.
     if store.has_long_log() {

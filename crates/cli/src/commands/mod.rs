@@ -34,6 +34,7 @@ mod path_log;
 pub mod pause;
 pub mod peers;
 pub mod pipeline;
+pub mod policy;
 pub mod processes;
 pub mod query;
 pub mod record;

@@ -21,7 +21,7 @@ fn configured(text: &str) -> Option<Place> {
 }
 
 /// Puts a worker beside the program. False if it is not built.
-fn has_worker(place: &Place, name: &str) -> bool {
+pub(super) fn has_worker(place: &Place, name: &str) -> bool {
     let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name(name);
     if !built.is_file() {
         let why = format!("needs target/debug/{name}: cargo build --workspace");

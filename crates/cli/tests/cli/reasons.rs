@@ -48,6 +48,10 @@ const PROVOKED: &[(&str, fn())] = &[
         logs::a_log_that_is_not_durable_before_the_results_is_reported,
     ),
     (
+        "LogReplaced",
+        logs::a_log_in_whose_place_another_file_was_put_is_reported,
+    ),
+    (
         "NotFinalized",
         logs::a_log_that_could_not_be_finalized_is_reported_and_found,
     ),

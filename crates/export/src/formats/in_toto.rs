@@ -25,6 +25,12 @@ impl Format for InToto {
     fn proven_by(&self) -> &'static str {
         "in-toto-attestation"
     }
+    fn carries_evidence(&self) -> bool {
+        true
+    }
+    fn judges_hermeticity(&self) -> bool {
+        true
+    }
     fn hint(&self) -> Option<&'static str> {
         Some("to be signed, for instance with cosign")
     }
@@ -58,6 +64,13 @@ impl Format for InToto {
             })
             .chain(packages)
             .collect();
+        let mut internal = json!({
+            "steps": steps(&bill),
+            "complete": view.runs.iter().all(|run| run.summary.complete),
+        });
+        if let Some(facts) = &view.hermeticity {
+            internal["hermeticity"] = facts.clone();
+        }
         let statement = json!({
             "_type": "https://in-toto.io/Statement/v1",
             "subject": subject,
@@ -66,10 +79,7 @@ impl Format for InToto {
                 "buildDefinition": {
                     "buildType": "urn:backstory:recorded-command:v1",
                     "externalParameters": external(view),
-                    "internalParameters": {
-                        "steps": steps(&bill),
-                        "complete": view.runs.iter().all(|run| run.summary.complete),
-                    },
+                    "internalParameters": internal,
                     "resolvedDependencies": dependencies,
                 },
                 "runDetails": run_details(view, &bill),
@@ -119,6 +129,10 @@ fn run_details(view: &View, bill: &Inventory) -> Value {
     let mut metadata = json!({"invocationId": last.summary.id, "startedOn": moment(first.started)});
     if let Some(ended) = last.summary.ended {
         metadata["finishedOn"] = Value::from(moment(ended));
+    }
+    // The specification reserves names of the form VENDOR_FIELD for further fields.
+    if let Some(evidence) = &view.evidence {
+        metadata[notation::EVIDENCE] = evidence.clone();
     }
     json!({
         "builder": {"id": "urn:backstory:recorder", "version": {notation::TOOL: notation::VERSION}},

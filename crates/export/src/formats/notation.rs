@@ -6,6 +6,9 @@ use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha1::Digest;
 
+/// The name of the member that has the seals of the runs (`docs/formats/seal.md`).
+pub const EVIDENCE: &str = "backstory_evidence";
+
 /// The tool that made the documents.
 pub const TOOL: &str = "backstory";
 

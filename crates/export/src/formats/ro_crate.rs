@@ -21,6 +21,9 @@ use crate::inventory::{Inventory, InventoryFile, InventoryStep};
 use crate::unfinished::make_below;
 use crate::{Error, Result, View};
 
+/// The file with the seals of the runs.
+const SEALS: &str = "backstory-evidence.json";
+
 /// `ro-crate`
 pub struct RoCrate;
 
@@ -36,6 +39,9 @@ impl Format for RoCrate {
     }
     fn proven_by(&self) -> &'static str {
         "roc-validator, rdflib"
+    }
+    fn carries_evidence(&self) -> bool {
+        true
     }
     fn shape(&self) -> Shape {
         Shape::Directory
@@ -69,6 +75,10 @@ impl Format for RoCrate {
             root(view, &bill, &ids, workflow),
             json!({"@id": "#recorder", "@type": "SoftwareApplication", "name": notation::TOOL, "softwareVersion": notation::VERSION}),
         ];
+        graph.extend(view.evidence.as_ref().map(|_| {
+            json!({"@id": SEALS, "@type": "File", "name": "seals of the runs", "encodingFormat": "application/json",
+                   "description": "verified by: backstory store verify --evidence DIRECTORY"})
+        }));
         graph.extend((0..bill.items.len()).map(|at| file(&bill.items[at], &ids[at])));
         let distribution = &view.runs[view.runs.len() - 1].machine.distribution;
         graph.extend(bill.packages.iter().map(|package| {
@@ -95,6 +105,11 @@ impl Format for RoCrate {
             ],
             "@graph": graph,
         });
+        if let Some(evidence) = &view.evidence {
+            let seals = json!({notation::EVIDENCE: evidence});
+            let text = serde_json::to_vec_pretty(&seals).map_err(io::Error::from)?;
+            fs::write(directory.join(SEALS), text)?;
+        }
         let text = serde_json::to_vec_pretty(&document).map_err(io::Error::from)?;
         fs::write(directory.join("ro-crate-metadata.json"), text)?;
         Ok(())
@@ -149,7 +164,7 @@ fn root(view: &View, bill: &Inventory, ids: &[String], workflow: &str) -> Value 
         "datePublished": moment(last.summary.ended.unwrap_or(last.summary.started)),
         "license": "Not stated: that of the files is their owners' to say.",
         "conformsTo": references(PROFILES.iter().map(|(id, ..)| *id)),
-        "hasPart": references(files.chain([workflow])),
+        "hasPart": references(files.chain([workflow]).chain(view.evidence.as_ref().map(|_| SEALS))),
         "mainEntity": {"@id": workflow},
         "mentions": references(bill.steps.iter().map(action_id).chain([WHOLE.to_owned(), "#organisation".to_owned()])),
     })

@@ -38,6 +38,8 @@ impl View {
             generalise: request.generalise,
             files: request.files,
             warnings: Vec::new(),
+            evidence: None,
+            hermeticity: None,
         };
         view.warn();
         GraphBuilder::new(&mut view, &selection, exclude).build();

@@ -158,6 +158,10 @@ pub struct View {
     pub files: bool,
     /// Sentences that the reader of the export must know.
     pub warnings: Vec<String>,
+    /// The seals of the runs, as `store verify --evidence` reads them. `None` without seals.
+    pub evidence: Option<serde_json::Value>,
+    /// The facts of [`crate::hermeticity`]. `None` if the format does not need them.
+    pub hermeticity: Option<serde_json::Value>,
 }
 
 impl View {

@@ -1,5 +1,6 @@
 //! `store`: manages the store as a whole: size, integrity, free space, exchange of runs.
 
+mod evidence;
 mod exchange;
 mod export;
 mod gc;
@@ -8,6 +9,7 @@ pub mod limits;
 pub mod migrate;
 mod rebuild;
 pub mod reclaim;
+pub mod sealing;
 mod stats;
 mod verify;
 
@@ -28,7 +30,11 @@ use crate::index::{Busy, take_lock};
 pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
     match command {
         StoreCommand::Stats(args) => stats::run(args, store),
-        StoreCommand::Verify(args) => verify::run(args, store),
+        StoreCommand::Verify(args) => match args.evidence {
+            Some(_) => evidence::verify(args, store),
+            None => verify::run(args, store),
+        },
+        StoreCommand::Seal(args) => evidence::seal(args, store),
         StoreCommand::Rebuild(args) => rebuild::run(args, store),
         StoreCommand::Migrate(args) => migrate::run(args, store),
         StoreCommand::Gc(args) => gc::run(args, store),

@@ -20,6 +20,7 @@ use backstory_store::{
 };
 use backstory_vocabulary::ContentsMode;
 
+use super::sealing::RemovalNotes;
 use super::{keep_lock, open_contents};
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
@@ -67,10 +68,13 @@ pub fn reclaim(
     let _lock = keep_lock(&current.home)?;
     let logs: u64 = runs.iter().map(|run| log_bytes(&current.home, run)).sum();
     let before = current.store.stats()?.bytes;
+    let mut _notes = None;
     if !dry {
+        let notes = _notes.insert(RemovalNotes::open(&current.home)?);
         for run in runs {
-            remove(current, &run.header.id)?;
+            remove_noted(current, &run.header.id, notes)?;
         }
+        notes.forgot(current, contents_too)?;
         current.store.forget_unreferred()?;
     }
     let gone: HashSet<RunKey> = runs.iter().map(|run| run.key).collect();
@@ -135,6 +139,16 @@ fn without(fact: Fact, contents: &HashSet<Digest>) -> Fact {
 /// Removes the log first. If the program is killed in between, `rm` can remove the graph without a
 /// log later. A log without a graph would be indexed again.
 pub fn remove(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
+    let mut notes = RemovalNotes::open(&current.home)?;
+    remove_noted(current, run, &mut notes)
+}
+
+fn remove_noted(
+    current: &mut CurrentStore,
+    run: &str,
+    notes: &mut RemovalNotes,
+) -> Result<(), Failure> {
+    notes.removed(run)?;
     let log = current.home.log_path(run);
     match fs::remove_file(&log) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -105,6 +105,29 @@ pub(super) fn a_log_that_could_not_be_finalized_is_reported_and_found() {
 }
 
 #[test]
+pub(super) fn a_log_in_whose_place_another_file_was_put_is_reported() {
+    let place = Place::new();
+    place.record("true");
+    let runs = place.stage.store().join("runs");
+    let line = format!(
+        "cd {} && for log in *.log.part; do rm $log; : >$log; done",
+        runs.display()
+    );
+    let summary = place.summary();
+    let summary = summary.to_str().unwrap();
+    let answer = place.run(&["record", "--json-summary", summary, "--", "sh", "-c", &line]);
+    let replaced = "is not complete: another process replaced the log ";
+    answer.is_error(0, &[replaced, ": what was recorded is lost"]);
+    let summary = fs::read(place.summary()).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["complete"], false, "{summary}");
+    // The same command without the cause.
+    let log_stays = line.replace("rm $log; : >$log", ": >>$log");
+    let answer = place.run(&["record", "--", "sh", "-c", &log_stays]);
+    assert_eq!((answer.status, &*answer.err), (0, ""), "{answer:?}");
+}
+
+#[test]
 pub(super) fn a_killed_recording_is_reported() {
     let cut = Cut::new();
     cut.place

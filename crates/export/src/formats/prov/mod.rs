@@ -13,7 +13,7 @@ mod statement;
 use backstory_graph::model::EntityKind;
 use serde_json::{Map, Value, json};
 
-use super::notation::{escaped, file_uri, moment, text};
+use super::notation::{EVIDENCE, escaped, file_uri, moment, text};
 use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::view::{ViewActivity, ViewEntity};
@@ -48,6 +48,9 @@ impl Format for ProvJson {
     }
     fn proven_by(&self) -> &'static str {
         "Python's prov"
+    }
+    fn carries_evidence(&self) -> bool {
+        true
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
@@ -91,6 +94,9 @@ impl Format for ProvN {
     fn proven_by(&self) -> &'static str {
         "Python's prov"
     }
+    fn carries_evidence(&self) -> bool {
+        true
+    }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
@@ -115,7 +121,18 @@ fn statements(view: &View) -> Vec<Statement> {
         .collect();
     all.extend(view.activities.iter().map(of_activity));
     all.extend(flows(view));
+    all.extend(view.evidence.as_ref().map(of_evidence));
     all
+}
+
+/// The seals of the runs, as an entity with one text.
+fn of_evidence(evidence: &Value) -> Statement {
+    let mut statement = Statement::new("entity").and(
+        qualified("backstory", EVIDENCE.as_bytes()),
+        Literal::Text(evidence.to_string()),
+    );
+    statement.id = Some("backstory:evidence".to_owned());
+    statement
 }
 
 /// `RUN/NAME` as a qualified name.

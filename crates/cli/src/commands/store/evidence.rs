@@ -1,0 +1,281 @@
+//! `store seal`, and `store verify --evidence`.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::Path;
+
+use backstory_evidence::examine::{Examined, Weight, examine};
+use backstory_evidence::proof::{self, Proof};
+use backstory_evidence::{Chain, Examination, Finding, Signing, Trust};
+use backstory_exchange::AllowedSigners;
+use backstory_store::{Home, RunRecord, Store};
+
+use super::super::{Outcome, answer};
+use super::reclaim;
+use super::sealing::seal_runs;
+use crate::args::store::{StoreSealArgs, StoreVerifyArgs};
+use crate::contents_writer;
+use crate::current_store::CurrentStore;
+use crate::error::{Failure, chain, complain, one_line};
+use crate::evidence_policy::EvidencePolicy;
+use crate::index::Busy;
+use crate::json::Value;
+use crate::text::progress::{Progress, Unit};
+use crate::text::when;
+use crate::text::words::counted;
+
+/// Seals runs.
+pub fn seal(args: StoreSealArgs, store: Option<&Path>) -> Outcome {
+    let mut current = CurrentStore::open(store)?;
+    contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    let policy = EvidencePolicy::load();
+    policy.warnings.iter().for_each(|line| complain(line));
+    let signing = Signing {
+        key: args.key.or(policy.signing.key),
+        tsa: args.tsa.or(policy.signing.tsa),
+    };
+    let runs = wanted(&current, &args.runs)?;
+    let (made, head) = seal_runs(&current.home, &*current.store, &runs, &signing, args.again)?;
+    let already = runs.len() - made.len();
+    answer(|out| {
+        if args.json {
+            let seals = made.iter().map(|(run, head)| {
+                Value::Object(vec![
+                    ("run", run.as_str().into()),
+                    ("seal", head.number.into()),
+                    ("digest", Some(head.digest).into()),
+                ])
+            });
+            let fields = vec![
+                ("sealed", Value::Array(seals.collect())),
+                ("already_sealed", already.into()),
+                ("head", head.to_string().as_str().into()),
+            ];
+            return json_line(fields, out);
+        }
+        let by = match &signing.key {
+            Some(key) => format!("signed with {}", key.display()),
+            None => "not signed".to_owned(),
+        };
+        let runs = counted(made.len(), "run", "runs");
+        let rest = match already {
+            0 => String::new(),
+            many => format!("; {many} already sealed"),
+        };
+        writeln!(out, "sealed {runs}, {by}{rest}")?;
+        writeln!(out, "the chain ends with {head}")
+    })
+}
+
+/// The runs to seal, the oldest first.
+fn wanted(current: &CurrentStore, names: &[String]) -> Result<Vec<RunRecord>, Failure> {
+    let mut runs = reclaim::own_runs(current)?;
+    if !names.is_empty() {
+        let ids: Result<HashSet<String>, Failure> =
+            names.iter().map(|name| current.run(Some(name))).collect();
+        let ids = ids?;
+        runs.retain(|run| ids.contains(&run.header.id));
+    }
+    runs.reverse();
+    Ok(runs)
+}
+
+/// Compares a store with its seals, or verifies the seals in a document.
+pub fn verify(args: StoreVerifyArgs, chosen: Option<&Path>) -> Outcome {
+    let signers = args.signers.as_deref().map(AllowedSigners::open);
+    let trust = Trust {
+        signers: signers
+            .transpose()
+            .map_err(|error| Failure::not_found(chain(&error)))?,
+        authorities: args.tsa_certificates,
+        expected: args.expect,
+    };
+    match args.evidence.flatten() {
+        Some(file) => verify_document(&file, &trust, args.json),
+        None => verify_store(chosen, &trust, args.json),
+    }
+}
+
+fn verify_store(chosen: Option<&Path>, trust: &Trust, as_json: bool) -> Outcome {
+    let home = Home::open_to_read(&Home::directory(chosen)?)?;
+    let mut found = examine_store(&home, trust)?;
+    for _ in 0..REPEATED {
+        // Other processes may have learned more about files while this one compared them.
+        let (before, now) = (found.1, journal_sizes(&home));
+        if found.0.is_sound() || before == now {
+            break;
+        }
+        found = examine_store(&home, trust)?;
+    }
+    let found = found.0;
+    answer(|out| match as_json {
+        true => json_line(fields(&found), out),
+        false => text(&found, out),
+    })?;
+    Ok(u8::from(!found.is_sound()))
+}
+
+/// Times that a comparison with faults is repeated if the journals grew in the meantime.
+const REPEATED: u32 = 3;
+
+/// The sizes of the journals, which grow while other runs are recorded.
+type JournalSizes = [Option<u64>; 2];
+
+fn journal_sizes(home: &Home) -> JournalSizes {
+    [home.facts_path(), home.annotations_path()]
+        .map(|path| Some(std::fs::metadata(path).ok()?.len()))
+}
+
+/// Opens a store and compares it with its seals. Returns the sizes of the journals before that.
+fn examine_store(home: &Home, trust: &Trust) -> Result<(Examination, JournalSizes), Failure> {
+    let sizes = journal_sizes(home);
+    let opened = CurrentStore::open(Some(home.dir()));
+    let database = match &opened {
+        Ok(current) => Ok(&*current.store as &dyn Store),
+        Err(failure) => Err(failure.line.clone()),
+    };
+    let chain = Chain::of(home);
+    let progress = Progress::of(
+        "comparing runs with their seals",
+        chain.paths()?.len() as u64,
+        Unit::Things,
+    );
+    let examined = Examined {
+        home,
+        store: database,
+    };
+    let found = examine(&examined, trust, &mut || progress.done.add(1))?;
+    progress.end();
+    Ok((found, sizes))
+}
+
+fn fields(found: &Examination) -> Vec<(&'static str, Value)> {
+    let findings = found.findings.iter().map(|finding| {
+        Value::Object(vec![
+            ("weight", word(finding.weight).into()),
+            ("run", finding.run.as_deref().into()),
+            ("seal", finding.seal.into()),
+            ("part", finding.part.as_str().into()),
+            ("what", one_line(&finding.what).as_str().into()),
+            ("at", finding.at.map(Value::Time).into()),
+        ])
+    });
+    let list = |runs: &[String]| Value::Array(runs.iter().map(|run| run.as_str().into()).collect());
+    vec![
+        ("sound", found.is_sound().into()),
+        ("seals", found.seals.into()),
+        (
+            "head",
+            found.head.map(|head| head.to_string()).as_deref().into(),
+        ),
+        ("intact", list(&found.intact)),
+        ("not_sealed", list(&found.unsealed)),
+        ("findings", Value::Array(findings.collect())),
+    ]
+}
+
+/// Writes an object in one line.
+fn json_line(fields: Vec<(&'static str, Value)>, out: &mut impl Write) -> std::io::Result<()> {
+    Value::Object(fields).write(out)?;
+    writeln!(out)
+}
+
+fn word(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Fault => "fault",
+        Weight::Removed => "removed",
+        Weight::Note => "note",
+    }
+}
+
+fn text(found: &Examination, out: &mut impl Write) -> std::io::Result<()> {
+    for finding in &found.findings {
+        writeln!(out, "{}", line(finding))?;
+    }
+    let intact = counted(found.intact.len(), "run is", "runs are");
+    let seals = counted(found.seals, "seal", "seals");
+    match found.head {
+        None => writeln!(out, "no run is sealed: `backstory store seal` seals runs")?,
+        Some(head) => {
+            writeln!(out, "{intact} as sealed")?;
+            writeln!(out, "{seals}; the chain ends with {head}")?;
+        }
+    }
+    if let Some(first) = found.unsealed.first() {
+        let not = counted(found.unsealed.len(), "run is", "runs are");
+        let others = match found.unsealed.len() {
+            1 => "",
+            _ => " and so on",
+        };
+        writeln!(out, "{not} not sealed: {first}{others}")?;
+    }
+    Ok(())
+}
+
+fn line(finding: &Finding) -> String {
+    let seal = finding.seal.map(|seal| format!("seal {seal}"));
+    let subject = match (&finding.run, seal) {
+        (Some(run), Some(seal)) => format!("run {run}, {seal}: "),
+        (Some(run), None) => format!("run {run}: "),
+        (None, Some(seal)) => format!("{seal}: "),
+        (None, None) => String::new(),
+    };
+    let what = one_line(&finding.what);
+    let at = finding.at.map(|at| format!(" at {}", when::moment(at)));
+    let at = at.unwrap_or_default();
+    format!("{subject}{}: {what}{at}", finding.part)
+}
+
+fn verify_document(file: &Path, trust: &Trust, as_json: bool) -> Outcome {
+    let (path, document) = match file.is_dir() {
+        // An RO-Crate is a directory.
+        true => {
+            let path = file.join("backstory-evidence.json");
+            let mut document = proof::read_document(&path)?;
+            document["files"] = proof::digests_below(&file.join("files"))?;
+            (path, document)
+        }
+        false => (file.to_owned(), proof::read_document(file)?),
+    };
+    let proof = match Proof::find(&document) {
+        Some(Ok(proof)) => proof,
+        Some(Err(error)) => {
+            let why = format!("the seals in {} are damaged: {error}", path.display());
+            return Err(Failure::not_found(why));
+        }
+        None => {
+            return Err(Failure::not_found(format!(
+                "{} carries no seal: seal its runs with `backstory store seal`, then export again",
+                path.display()
+            )));
+        }
+    };
+    let verdict = proof::verify(&document, &proof, trust)?;
+    let sound = verdict.faults.is_empty();
+    answer(|out| {
+        if as_json {
+            let list = |lines: &[String]| {
+                Value::Array(lines.iter().map(|line| line.as_str().into()).collect())
+            };
+            let fields = vec![
+                ("sound", sound.into()),
+                ("runs", list(&verdict.runs)),
+                ("proven", verdict.proven.into()),
+                ("faults", list(&verdict.faults)),
+            ];
+            return json_line(fields, out);
+        }
+        for fault in &verdict.faults {
+            writeln!(out, "{}: {}", path.display(), one_line(fault))?;
+        }
+        let runs = counted(verdict.runs.len(), "run", "runs");
+        let contents = counted(verdict.proven, "content", "contents");
+        writeln!(
+            out,
+            "valid seals of {runs} cover {contents} of {}",
+            path.display()
+        )
+    })?;
+    Ok(u8::from(!sound))
+}

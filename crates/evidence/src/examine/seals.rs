@@ -1,0 +1,177 @@
+//! The chain itself: order, links, signatures, time stamps and the last seal.
+
+use backstory_exchange::signature;
+use backstory_files::Digest;
+use backstory_vocabulary::error_chain;
+
+use super::{Findings, Trust, Weight};
+use crate::chain::{Chain, Seal};
+use crate::statement::Subject;
+use crate::{Error, Result, time_stamp};
+
+/// Examines the chain. Returns the seals that can be read, in their order.
+pub fn examine(chain: &Chain, trust: &Trust, found: &mut Findings) -> Result<Vec<Seal>> {
+    let mut seals: Vec<Seal> = Vec::new();
+    // The digest of the seal before. `None` if that seal cannot be read.
+    let (mut next, mut before) = (1, Some(Digest([0; 32])));
+    for (number, run, path) in chain.paths()? {
+        let of = (Some(run.as_str()), Some(number));
+        for missing in next..number {
+            let what = "is missing: it was removed, or has another number";
+            found.add(Weight::Fault, (None, Some(missing)), "chain", what);
+            before = None;
+        }
+        if number < next {
+            let what = "there are two seals with this number";
+            found.add(Weight::Fault, of, "chain", what);
+        }
+        next = number + 1;
+        let seal = match chain.seal(&path) {
+            Ok(seal) => seal,
+            Err(error @ (Error::Damaged { .. } | Error::Io { .. })) => {
+                found.add(Weight::Fault, of, "seal", error_chain(&error));
+                before = None;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if (seal.statement.number, seal.statement.run.as_str()) != (number, run.as_str()) {
+            let what = "the statement is that of another seal";
+            found.add(Weight::Fault, of, "order", what);
+        }
+        if before.is_some_and(|before| before != seal.statement.before) {
+            let what = format!(
+                "seal {} before it is not the one that it names: one of them was changed, exchanged or signed anew",
+                number - 1
+            );
+            found.add(Weight::Fault, of, "order", what);
+        }
+        before = Some(seal.digest());
+        if let Err((part, what)) = signer(&seal, trust)? {
+            found.add(Weight::Fault, of, part, what);
+        }
+        stamp(&seal, trust, found)?;
+        seals.push(seal);
+    }
+    head(chain, &seals, trust, found)?;
+    Ok(seals)
+}
+
+/// The signer of a seal, or which part of it is wrong and why. A note about a removal may lack a
+/// signature.
+pub fn signer(
+    seal: &Seal,
+    trust: &Trust,
+) -> Result<std::result::Result<(), (&'static str, String)>> {
+    let text = seal.statement.text();
+    let wrong = |what: &str| Ok(Err(("signature", what.to_owned())));
+    let (key, signature) = match (&seal.statement.key, &seal.signature) {
+        (None, None) => {
+            return match (&trust.signers, &seal.statement.subject) {
+                (Some(_), Subject::Run(_)) => wrong("is missing: nobody signed the seal"),
+                _ => Ok(Ok(())),
+            };
+        }
+        (Some(key), Some(signature)) => (key, signature),
+        (Some(_), None) => return wrong("is gone: the statement names the key that signed it"),
+        (None, Some(_)) => return wrong("was added: the statement names no key"),
+    };
+    let blocks = signature::blocks(signature.as_bytes());
+    // Bytes around a signature would change the seal's digest, and no program reads them.
+    if blocks.len() != 1 || blocks.concat() != *signature {
+        return wrong("was changed: it is not one signature of OpenSSH");
+    }
+    let fingerprint = signature::fingerprint_of_signer(&text, signature)?;
+    if fingerprint.as_deref() != Some(key) {
+        return wrong("is not valid: it is of another text, or of another key");
+    }
+    if let Some(signers) = &trust.signers
+        && signers.signer(&text, &blocks)?.is_none()
+    {
+        return wrong("is of no allowed signer");
+    }
+    Ok(Ok(()))
+}
+
+fn stamp(seal: &Seal, trust: &Trust, found: &mut Findings) -> Result<()> {
+    let stamp = match (&seal.statement.tsa, &seal.stamp) {
+        (None, None) => return Ok(()),
+        (Some(_), Some(stamp)) => stamp,
+        (Some(_), None) => {
+            found.fault(
+                seal,
+                "time stamp",
+                "is gone: the statement names its authority",
+            );
+            return Ok(());
+        }
+        (None, Some(_)) => {
+            found.fault(
+                seal,
+                "time stamp",
+                "was added: the statement names no authority",
+            );
+            return Ok(());
+        }
+    };
+    let Some(trusted) = &trust.authorities else {
+        return Ok(());
+    };
+    if let Some(why) = time_stamp::verify(&seal.statement.text(), stamp, trusted)? {
+        found.fault(seal, "time stamp", format!("is not valid: {why}"));
+    }
+    Ok(())
+}
+
+/// Compares the end of the chain with what `head` and the user say.
+fn head(chain: &Chain, seals: &[Seal], trust: &Trust, found: &mut Findings) -> Result<()> {
+    let last = seals.last();
+    let number = last.map_or(0, |seal| seal.statement.number);
+    let mut fault = |part: &str, what: String| {
+        found.add(Weight::Fault, (None, Some(number)), part, what);
+    };
+    match chain.head() {
+        Err(error) => fault("head", error_chain(&error)),
+        Ok(None) if last.is_none() => {}
+        Ok(None) => fault(
+            "head",
+            "the file that names the last seal is gone".to_owned(),
+        ),
+        Ok(Some(head)) if head.number > number => fault(
+            "chain",
+            format!(
+                "the chain was cut: it ends with seal {number}, and seal {} was made",
+                head.number
+            ),
+        ),
+        Ok(Some(head)) => {
+            let named = seals
+                .iter()
+                .find(|seal| seal.statement.number == head.number);
+            // A process that died between a seal and `head` leaves one more seal.
+            let close = head.number == number || head.number + 1 == number;
+            let same = match named {
+                Some(seal) => seal.digest() == head.digest,
+                None => head.number == 0,
+            };
+            if !close || !same {
+                fault(
+                    "head",
+                    "it does not name the last seal as it is: one of them was changed".to_owned(),
+                );
+            }
+        }
+    }
+    if let Some(expected) = trust.expected {
+        let there = seals.iter().any(|seal| {
+            seal.statement.number == expected.number && seal.digest() == expected.digest
+        });
+        if !there {
+            fault(
+                "chain",
+                format!("it lacks the expected seal {expected}: the chain was cut or made anew"),
+            );
+        }
+    }
+    Ok(())
+}
