@@ -70,7 +70,7 @@ pub use results::{RunResult, callers_files, results};
 pub use root::{Asked, RealDirectories};
 pub use row_history::{RowEvent, row_history};
 pub use run_filter::{RunFilter, TagPattern};
-pub use runs::{details, facts, processes, projects, resolve, running, runs, runs_where};
+pub use runs::{details, facts, processes, projects, resolve, running, runs, runs_where, summary};
 pub use text_pattern::TextPattern;
 pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};

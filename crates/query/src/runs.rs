@@ -220,7 +220,8 @@ impl RunSummary {
     }
 }
 
-pub(crate) fn summary(record: &RunRecord) -> RunSummary {
+/// Returns the summary of a run from its own record alone.
+pub fn summary(record: &RunRecord) -> RunSummary {
     let end = &record.end;
     let mut because = end.incomplete_because.clone();
     because.extend(

@@ -5,9 +5,12 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
-use backstory_store::{Result, Store};
+use backstory_query::is_undone;
+use backstory_store::{RunRecord, Store};
 use backstory_workflow::shell;
 use rusqlite::types::{ToSqlOutput, Value};
+
+use crate::error::{Error, Result};
 
 /// A value of a row.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub(crate) enum Cell {
     Time(Time),
     /// The digest of this version's content.
     Digest(Ident),
+    /// Whether the outputs of this repetition were put back.
+    Undone(Box<RunRecord>),
 }
 
 impl Cell {
@@ -50,6 +55,7 @@ impl Cell {
                 Some(digest) => ToSqlOutput::Owned(Value::Text(digest.to_string())),
                 None => ToSqlOutput::Owned(Value::Null),
             },
+            Cell::Undone(record) => is_undone(store, record).map_err(Error::query)?.into(),
         })
     }
 

@@ -3,14 +3,14 @@
 //! In: a store and a [`Selection`]. Out: rows. A part is a run, a process or a version, so that no
 //! more than one of them is in memory.
 
+mod columns;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use backstory_graph::model::{Activity, Edge, Entity};
 use backstory_query::Globs;
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
-use backstory_vocabulary::Word;
 use backstory_workflow::recording::Recording;
 use backstory_workflow::steps::{RunCommands, workflow_of};
 
@@ -32,7 +32,7 @@ pub(crate) enum Selection {
 /// A part of a view's rows that is read at once.
 #[derive(Debug)]
 enum Part {
-    Runs(Option<String>),
+    Run(RunKey),
     Processes(RunKey),
     Process(ActivityKey),
     Files(RunKey),
@@ -42,6 +42,12 @@ enum Part {
     EdgesOfProcess(ActivityKey),
     EdgesOfFile(EntityKey),
     Steps(RunKey),
+    /// A run's derivations: one part for each process.
+    DerivationsOfRun(RunKey),
+    DerivationsOfProcess(ActivityKey),
+    /// A run's informs: one part for each informed process.
+    InformsOfRun(RunKey),
+    InformsOfProcess(ActivityKey),
 }
 
 pub(crate) type Row = Vec<Cell>;
@@ -93,14 +99,15 @@ impl Rows {
     pub(crate) fn of(source: &Source, view: &str, wanted: Selection) -> Result<Rows> {
         let store = source.store;
         let per_run: fn(RunKey) -> Part = match view {
+            "runs" => Part::Run,
             "processes" => Part::Processes,
             "files" => Part::Files,
             "edges" => Part::EdgesOfRun,
+            "derivations" => Part::DerivationsOfRun,
+            "informs" => Part::InformsOfRun,
             _ => Part::Steps,
         };
         let parts = match (view, wanted) {
-            ("runs", Selection::Run(run)) => [Part::Runs(Some(run))].into(),
-            ("runs", _) => [Part::Runs(None)].into(),
             (_, Selection::All) => store.runs_in_order()?.into_iter().map(per_run).collect(),
             (_, Selection::Run(run)) => store
                 .run(&run)?
@@ -138,12 +145,9 @@ impl Rows {
     fn read(&mut self, part: Part) -> Result<VecDeque<Row>> {
         let store = self.store;
         Ok(match part {
-            Part::Runs(only) => {
-                let all = backstory_query::runs(store)
-                    .map_err(Error::query)?
-                    .into_iter();
-                let wanted = all.filter(|run| only.as_ref().is_none_or(|only| *only == run.id));
-                wanted.map(run_row).collect()
+            Part::Run(run) => {
+                let record = store.run_by_key(run)?;
+                record.map(columns::run_row).into_iter().collect()
             }
             Part::Processes(run) => {
                 let all = store.activities(run)?;
@@ -165,12 +169,22 @@ impl Rows {
                 let one = store.entity(key)?;
                 [self.file_row(key.run(), one)?].into()
             }
-            Part::EdgesOfRun(run) => {
-                for one in store.activities(run)?.into_iter().rev() {
-                    let key = ActivityKey::new(run, one.id);
-                    self.parts.push_front(Part::EdgesOfProcess(key));
-                }
-                VecDeque::new()
+            Part::EdgesOfRun(run) => self.for_each_process(run, Part::EdgesOfProcess)?,
+            Part::DerivationsOfRun(run) => {
+                self.for_each_process(run, Part::DerivationsOfProcess)?
+            }
+            Part::InformsOfRun(run) => self.for_each_process(run, Part::InformsOfProcess)?,
+            Part::DerivationsOfProcess(key) => {
+                let derived = store.stream(key)?.derived.into_iter();
+                derived
+                    .map(|one| self.derivation_row(key.run(), one))
+                    .collect::<Result<_>>()?
+            }
+            Part::InformsOfProcess(key) => {
+                let informs = store.stream(key)?.informed_by.into_iter();
+                informs
+                    .map(|one| self.inform_row(key.run(), one))
+                    .collect::<Result<_>>()?
             }
             Part::EdgesOfProcess(key) => {
                 let edges = store.stream(key)?.edges;
@@ -184,6 +198,18 @@ impl Rows {
         })
     }
 
+    /// Replaces a part by one for each process of the run.
+    fn for_each_process(
+        &mut self,
+        run: RunKey,
+        part: fn(ActivityKey) -> Part,
+    ) -> Result<VecDeque<Row>> {
+        for one in self.store.activities(run)?.into_iter().rev() {
+            self.parts.push_front(part(ActivityKey::new(run, one.id)));
+        }
+        Ok(VecDeque::new())
+    }
+
     /// The id of a run, once for all of its rows.
     fn run(&mut self, key: RunKey) -> Result<Cell> {
         let id = match &self.run {
@@ -195,61 +221,6 @@ impl Rows {
             }
         };
         Ok(Cell::Text(id))
-    }
-
-    fn process_row(&mut self, run: RunKey, one: &Activity) -> Result<Row> {
-        let key = |id| Cell::Integer(ActivityKey::new(run, id).0 as i64);
-        Ok(vec![
-            key(one.id),
-            self.run(run)?,
-            Cell::of(one.parent, key),
-            Cell::Integer(one.pid.into()),
-            Cell::of(one.exec_path.clone(), Cell::Bytes),
-            Cell::Command(one.argv.clone()),
-            Cell::Bytes(one.cwd.clone()),
-            Cell::Time(one.interval.start),
-            Cell::Time(one.interval.end),
-            Cell::number(one.exit),
-            Cell::number(one.signal),
-        ])
-    }
-
-    fn file_row(&mut self, run: RunKey, one: Entity) -> Result<Row> {
-        let key = |id| Cell::Integer(EntityKey::new(run, id).0 as i64);
-        let ident = one.ident;
-        Ok(vec![
-            key(one.id),
-            self.run(run)?,
-            Cell::Bytes(one.path),
-            Cell::Word(one.kind.word()),
-            Cell::Integer(one.version.into()),
-            Cell::of(one.previous, key),
-            Cell::number(ident.map(|ident| ident.size)),
-            Cell::of(ident, |ident| Cell::Time(ident.mtime)),
-            Cell::of(ident, Cell::Digest),
-            Cell::number(ident.map(|ident| ident.dev as i64)),
-            Cell::number(ident.map(|ident| ident.ino as i64)),
-            Cell::Integer(one.last.into()),
-        ])
-    }
-
-    fn edge_row(&mut self, run: RunKey, edge: &Edge) -> Result<Row> {
-        let flow = if edge.relation.is_use() {
-            "used"
-        } else {
-            "generated"
-        };
-        Ok(vec![
-            Cell::Integer(ActivityKey::new(run, edge.activity).0 as i64),
-            Cell::Integer(EntityKey::new(run, edge.entity).0 as i64),
-            self.run(run)?,
-            Cell::Word(edge.relation.words().word),
-            Cell::Word(flow),
-            Cell::Word(edge.certainty.word()),
-            Cell::Time(edge.interval.start),
-            Cell::Time(edge.interval.end),
-            Cell::Word(edge.via.word()),
-        ])
     }
 
     fn edges_of_file(&mut self, file: EntityKey) -> Result<VecDeque<Row>> {
@@ -305,24 +276,4 @@ fn key_part(source: &Source, view: &str, column: &str, key: i64) -> Result<VecDe
         _ => None,
     };
     Ok(part.into_iter().collect())
-}
-
-fn run_row(run: backstory_query::answer::RunSummary) -> Row {
-    vec![
-        Cell::text(&run.id),
-        Cell::of(run.name, |name| Cell::text(&name)),
-        Cell::of(run.note, |note| Cell::text(&note)),
-        Cell::of(run.repeats, |run| Cell::text(&run)),
-        Cell::Command(run.command),
-        Cell::Bytes(run.cwd),
-        Cell::Time(run.started),
-        Cell::of(run.ended, Cell::Time),
-        Cell::number(run.exit),
-        Cell::number(run.signal),
-        Cell::Integer(run.complete.into()),
-        Cell::text(&run.host),
-        Cell::Integer(run.processes as i64),
-        Cell::Integer(run.files_read as i64),
-        Cell::Integer(run.files_written as i64),
-    ]
 }

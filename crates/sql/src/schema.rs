@@ -37,6 +37,8 @@ pub struct Column {
     pub about: &'static str,
     /// How well it selects, if the view can find the rows with a given value without reading all.
     pub key: Option<Key>,
+    /// True if `SELECT *` leaves it out. It serves programs, such as those that copy a store.
+    pub hidden: bool,
 }
 
 /// How many rows a key leaves, for the planner of queries.
@@ -78,6 +80,17 @@ const fn column(name: &'static str, kind: ColumnType, about: &'static str) -> Co
         kind,
         about,
         key: None,
+        hidden: false,
+    }
+}
+
+const fn hidden(name: &'static str, kind: ColumnType, about: &'static str) -> Column {
+    Column {
+        name,
+        kind,
+        about,
+        key: None,
+        hidden: true,
     }
 }
 
@@ -87,13 +100,14 @@ const fn key(name: &'static str, kind: ColumnType, key: Key, about: &'static str
         kind,
         about,
         key: Some(key),
+        hidden: false,
     }
 }
 
 use ColumnType::{Integer, Text, Time, Truth};
 
 /// All views.
-pub static VIEWS: [View; 5] = [RUNS, PROCESSES, FILES, EDGES, STEPS];
+pub static VIEWS: [View; 7] = [RUNS, PROCESSES, FILES, EDGES, STEPS, DERIVATIONS, INFORMS];
 
 const RUNS: View = View {
     name: "runs",
@@ -114,6 +128,13 @@ const RUNS: View = View {
         column("processes", Integer, "number of processes"),
         column("files_read", Integer, "number of files read"),
         column("files_written", Integer, "number of files written"),
+        hidden("started_ns", Integer, "begin in ns since 1970"),
+        hidden("since_boot_ns", Integer, "begin in ns since the boot"),
+        hidden("boot", Text, "boot id of the machine"),
+        hidden("uid", Integer, "user id of the command"),
+        hidden("source", Text, "source of the records, if no command"),
+        hidden("undone", Truth, "a repetition whose outputs were put back"),
+        hidden("backstory", Text, "version of the recording program"),
     ],
 };
 
@@ -132,6 +153,8 @@ const PROCESSES: View = View {
         column("ended", Time, "end"),
         column("exit", Integer, "exit status"),
         column("signal", Integer, "signal that ended it"),
+        hidden("started_ns", Integer, "begin in ns since 1970"),
+        hidden("ended_ns", Integer, "end in ns since 1970"),
     ],
 };
 
@@ -164,6 +187,9 @@ const FILES: View = View {
         column("device", Integer, "device number"),
         column("inode", Integer, "inode number"),
         column("last", Truth, "the run left this version"),
+        hidden("modified_ns", Integer, "modification in ns since 1970"),
+        hidden("changed_ns", Integer, "status change in ns since 1970"),
+        hidden("born_ns", Integer, "creation in ns since 1970; 0: unknown"),
     ],
 };
 
@@ -180,6 +206,8 @@ const EDGES: View = View {
         column("started", Time, "first operation"),
         column("ended", Time, "last operation"),
         column("via", Text, "part of backstory that saw it"),
+        hidden("started_ns", Integer, "first operation in ns since 1970"),
+        hidden("ended_ns", Integer, "last operation in ns since 1970"),
     ],
 };
 
@@ -202,13 +230,42 @@ const STEPS: View = View {
     ],
 };
 
+const DERIVATIONS: View = View {
+    name: "derivations",
+    about: "versions that the kernel made from others: renames, links, copies",
+    columns: &[
+        column("file", Integer, "new version"),
+        column("origin", Integer, "version that it was made from"),
+        column("process", Integer, "process that made it"),
+        key("run", Text, Key::Run, "their run"),
+        column("time", Time, "moment"),
+        hidden("time_ns", Integer, "moment in ns since 1970"),
+    ],
+};
+
+const INFORMS: View = View {
+    name: "informs",
+    about: "processes that informed others without a file between them",
+    columns: &[
+        column("process", Integer, "informed process"),
+        column("origin", Integer, "process that informed it"),
+        key("run", Text, Key::Run, "their run"),
+        column("how", Text, "fork, exec, wait or signal"),
+        column("time", Time, "moment"),
+        hidden("time_ns", Integer, "moment in ns since 1970"),
+    ],
+};
+
 impl View {
     /// The declaration that SQLite gets.
     pub(crate) fn declaration(&self) -> String {
         let columns: Vec<String> = self
             .columns
             .iter()
-            .map(|column| format!("\"{}\" {}", column.name, column.kind.word()))
+            .map(|column| {
+                let hidden = if column.hidden { " HIDDEN" } else { "" };
+                format!("\"{}\" {}{hidden}", column.name, column.kind.word())
+            })
             .collect();
         format!("CREATE TABLE {}({})", self.name, columns.join(", "))
     }

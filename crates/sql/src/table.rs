@@ -168,7 +168,7 @@ unsafe impl VTabCursor for ViewCursor {
             return Err(rusqlite::Error::InvalidColumnIndex(column));
         };
         let value = cell.value(self.of.source.store);
-        context.set_result(&value.map_err(|error| module_error(error.into()))?)
+        context.set_result(&value.map_err(module_error)?)
     }
 
     fn rowid(&self) -> rusqlite::Result<i64> {

@@ -1,5 +1,6 @@
 //! Arguments of `query`.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
@@ -26,6 +27,10 @@ pub struct QueryArgs {
     /// List the tables and their columns
     #[arg(long, conflicts_with_all = ["sql", "csv"])]
     pub schema: bool,
+
+    /// Ask a lake in DuckDB's SQL (package backstory-lake)
+    #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath)]
+    pub lake: Option<OsString>,
 
     /// Print JSON: an array of objects
     #[arg(long, conflicts_with = "csv")]

@@ -1,5 +1,6 @@
 //! Arguments of `store` and its commands.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use backstory_evidence::Head;
@@ -89,6 +90,14 @@ pub enum StoreCommand {
     /// Fetch runs from another store: in a directory, or over ssh
     #[command(after_help = exchange::PULL)]
     Pull(StorePullArgs),
+
+    /// Append runs to a lake: tables in Iceberg's format, for DuckDB and Spark
+    #[command(after_help = "Examples:\n  \
+        backstory store ship --to /srv/lake\n  \
+        backstory store ship --to catalog:fleet --config ship.toml\n\n\
+        Runs that the lake has already are skipped. This command needs the package\n\
+        backstory-lake. See docs/howto/lake.md.")]
+    Ship(StoreShipArgs),
 
     /// Exchange runs over stdin and stdout, for `push` and `pull` on the other side
     #[command(hide = true, after_help = exchange::SERVE_PEER)]
@@ -242,6 +251,26 @@ pub struct StoreExportArgs {
     /// File to write
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: PathBuf,
+}
+
+/// `store ship`
+#[derive(Debug, Args)]
+pub struct StoreShipArgs {
+    /// Runs to ship; by default all
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+
+    /// Directory of the lake, or catalog:NAME (see PyIceberg)
+    #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath)]
+    pub to: OsString,
+
+    /// Rules about what may leave this machine (TOML)
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `store import`

@@ -24,6 +24,7 @@ pub mod hunt;
 pub mod import;
 pub mod inputs;
 pub mod inspect;
+pub mod lake;
 pub mod lineage;
 pub mod log;
 pub mod manage;

@@ -19,7 +19,10 @@ use forms::{CsvRows, Ended, JsonRows, TableRows};
 const CONTEXT: usize = 24;
 
 /// Answers the question, or lists the tables.
-pub fn run(args: QueryArgs, store: Option<&Path>) -> Outcome {
+pub fn run(mut args: QueryArgs, store: Option<&Path>) -> Outcome {
+    if let Some(lake) = args.lake.take() {
+        return super::lake::query(args, lake);
+    }
     if args.schema {
         return answer(|out| match args.json {
             true => json::lines(out, schema_objects()),
@@ -114,6 +117,7 @@ fn schema_objects() -> impl Iterator<Item = Value> {
                 ("column", column.name.into()),
                 ("type", column.kind.word().into()),
                 ("key", column.key.is_some().into()),
+                ("hidden", column.hidden.into()),
                 ("about", column.about.into()),
             ])
         })
@@ -126,7 +130,7 @@ fn schema(style: Style, out: &mut impl Write) -> io::Result<()> {
         let gap = if at == 0 { "" } else { "\n" };
         let name = style.paint(Role::Subject, view.name);
         writeln!(out, "{gap}{name}  {}", view.about)?;
-        for column in view.columns {
+        for column in view.columns.iter().filter(|column| !column.hidden) {
             let key = if column.key.is_some() { "key" } else { "" };
             let kind = column.kind.word();
             writeln!(

@@ -51,6 +51,7 @@ mod hunt_live;
 mod inspect;
 mod kept;
 mod kinds;
+mod lake;
 mod launchers;
 mod limits;
 mod migrate;

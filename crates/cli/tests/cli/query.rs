@@ -192,14 +192,15 @@ fn the_list_of_tables_is_the_tables() {
     let place = recorded();
     let listed = place.json(&["query", "--schema", "--json"]);
     let mut tables: Vec<(String, Vec<String>)> = Vec::new();
-    for column in listed.as_array().unwrap() {
+    let shown = |column: &&Value| column["hidden"] == false;
+    for column in listed.as_array().unwrap().iter().filter(shown) {
         let word = |key: &str| column[key].as_str().unwrap().to_owned();
         match tables.last_mut() {
             Some((table, columns)) if *table == word("table") => columns.push(word("column")),
             _ => tables.push((word("table"), vec![word("column")])),
         }
     }
-    assert_eq!(tables.len(), 5);
+    assert_eq!(tables.len(), 7);
     for (table, columns) in tables {
         let csv = place
             .run(&["query", "--csv", &format!("SELECT * FROM {table} LIMIT 1")])
@@ -208,6 +209,48 @@ fn the_list_of_tables_is_the_tables() {
         let text = place.run(&["query", "--schema"]).out;
         assert!(text.contains(&format!("{table}  ")), "{text}");
     }
+}
+
+#[test]
+fn hidden_columns_have_the_moments_to_the_nanosecond() {
+    let place = recorded();
+    let listed = place.json(&["query", "--schema", "--json"]);
+    let all = listed.as_array().unwrap().iter();
+    let hidden: Vec<_> = all.filter(|column| column["hidden"] == true).collect();
+    assert!(hidden.len() > 10);
+    for column in hidden {
+        let (table, column) = (&column["table"], &column["column"]);
+        let sql = format!("SELECT {column} AS value FROM {table} LIMIT 1");
+        assert!(rows(&place, &sql)[0].get("value").is_some(), "{column}");
+    }
+    // The shown moment is the hidden one, to the microsecond.
+    let sql = "SELECT count(*) AS n FROM edges WHERE substr(started, 21) <> \
+        substr(printf('%09d', started_ns % 1000000000), 1, 6)";
+    assert_eq!(rows(&place, sql), [json!({"n": 0})]);
+}
+
+#[test]
+fn derivations_and_informs_are_the_links_that_of_follows() {
+    let place = Place::new();
+    place.write("in", "b\na\n");
+    place.record("cat in > mid; mv mid out");
+    let links = place.json(&["of", "out", "--json", "--all"]);
+    let count = |flow: &str, how: &[&str]| {
+        let links = links["links"].as_array().unwrap().iter();
+        let wanted = |link: &&Value| {
+            link["flow"] == flow && link["how"].as_str().is_none_or(|word| how.contains(&word))
+        };
+        links.filter(wanted).count() as i64
+    };
+    let sql = "SELECT count(*) AS n FROM derivations";
+    assert_eq!(rows(&place, sql)[0]["n"], count("derived", &[]));
+    assert!(count("derived", &[]) > 0);
+    let sql = "SELECT count(*) AS n FROM informs WHERE how IN ('fork', 'exec')";
+    assert_eq!(
+        rows(&place, sql)[0]["n"],
+        count("informed", &["fork", "exec"])
+    );
+    assert!(count("informed", &["fork", "exec"]) > 0);
 }
 
 #[test]

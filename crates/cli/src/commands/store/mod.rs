@@ -42,6 +42,7 @@ pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
         StoreCommand::Import(args) => import::run(args, store),
         StoreCommand::Push(args) => exchange::push(args, store),
         StoreCommand::Pull(args) => exchange::pull(args, store),
+        StoreCommand::Ship(args) => super::lake::ship(args, store),
         StoreCommand::ServePeer(args) => exchange::serve_peer(args, store),
     }
 }

@@ -1,0 +1,69 @@
+//! Commands about a lake: the program `backstory-lake`, a package of its own, answers them.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use backstory_store::Home;
+
+use super::Outcome;
+use crate::args::query::QueryArgs;
+use crate::args::store::StoreShipArgs;
+use crate::error::Failure;
+
+/// The program of the package.
+const PROGRAM: &str = "backstory-lake";
+
+/// `store ship`: becomes `backstory-lake ship`.
+pub fn ship(args: StoreShipArgs, store: Option<&Path>) -> Outcome {
+    let mut words: Vec<OsString> = vec!["ship".into(), "--store".into()];
+    words.push(Home::directory(store)?.into());
+    words.extend(["--to".into(), args.to]);
+    if let Some(config) = args.config {
+        words.extend(["--config".into(), config.into()]);
+    }
+    words.extend(args.json.then(|| "--json".into()));
+    words.push("--".into());
+    words.extend(args.runs.into_iter().map(OsString::from));
+    Err(become_lake(words))
+}
+
+/// `query --lake`: becomes `backstory-lake query`.
+pub fn query(args: QueryArgs, lake: OsString) -> Outcome {
+    let mut words: Vec<OsString> = vec!["query".into(), "--lake".into(), lake];
+    let flags = [
+        ("--schema", args.schema),
+        ("--json", args.json),
+        ("--csv", args.csv),
+    ];
+    words.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.into()));
+    words.extend(["--timeout".into(), args.timeout.to_string().into()]);
+    words.extend(["--memory".into(), args.memory.to_string().into()]);
+    words.push("--".into());
+    words.extend(args.sql.map(OsString::from));
+    Err(become_lake(words))
+}
+
+/// Executes the program beside this one, else that on the path. Returns only if neither exists.
+fn become_lake(words: Vec<OsString>) -> Failure {
+    let own = std::env::current_exe().unwrap_or_default();
+    let beside = own.with_file_name(PROGRAM);
+    let program = match beside.is_file() {
+        true => beside.as_os_str(),
+        false => PROGRAM.as_ref(),
+    };
+    // The package asks this very program for the rows of a store.
+    let error = Command::new(program)
+        .args(words)
+        .env("BACKSTORY_PROGRAM", &own)
+        .exec();
+    Failure::not_found(match error.kind() {
+        ErrorKind::NotFound => format!(
+            "a lake needs the program {PROGRAM}, which is neither beside this program nor on the path; \
+             install it: pip install backstory-lake"
+        ),
+        _ => format!("cannot execute {PROGRAM}: {error}"),
+    })
+}

@@ -1,0 +1,222 @@
+"""The program `backstory-lake`.
+
+Exit status: 0 for success; 1 if something failed or does not exist; 2 for misuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import duckdb
+
+from . import erasure, shipping, upkeep
+from .errors import LakeError
+from .lake import Lake
+from .privacy import Config
+from .program import Program
+from .questions import Limits, Question
+
+#: Rows that are fetched at once.
+ROWS = 10_000
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs a command, and reports a failure in one line."""
+    given = _parser().parse_args(words)
+    try:
+        return int(given.run(given) or 0)
+    except LakeError as error:
+        print(f"backstory-lake: {error}", file=sys.stderr)
+        return error.status
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="backstory-lake",
+        description="Runs of many machines in one lake of Iceberg tables.",
+        epilog="LAKE is a directory, or catalog:NAME for a catalog of PyIceberg's configuration.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    ship = commands.add_parser("ship", help="append the runs of a store, each once")
+    ship.add_argument("--store", required=True, metavar="DIR", help="the store")
+    ship.add_argument("--to", required=True, metavar="LAKE")
+    ship.add_argument("--config", metavar="FILE", help="what may leave this machine (TOML)")
+    ship.add_argument("--json", action="store_true", help="print JSON")
+    ship.add_argument("runs", nargs="*", metavar="RUN", help="ids or names; by default all")
+    ship.set_defaults(run=_ship)
+
+    query = commands.add_parser("query", help="answer a question in SQL")
+    query.add_argument("--lake", required=True, metavar="LAKE")
+    query.add_argument("--schema", action="store_true", help="list the tables and their columns")
+    query.add_argument("--json", action="store_true", help="print JSON: an array of objects")
+    query.add_argument("--csv", action="store_true", help="print comma-separated values")
+    query.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="0: no bound")
+    query.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
+    query.add_argument("sql", nargs="?", metavar="SQL", help="a SELECT; -: standard input")
+    query.set_defaults(run=_query)
+
+    forget = commands.add_parser("forget", help="erase runs from the lake, and check that")
+    forget.add_argument("--lake", required=True, metavar="LAKE")
+    forget.add_argument("runs", nargs="+", metavar="RUN", help="ids of the runs")
+    forget.set_defaults(run=_forget)
+
+    compact = commands.add_parser("compact", help="join small files, and drop unpublished rows")
+    compact.add_argument("--lake", required=True, metavar="LAKE")
+    compact.set_defaults(run=_compact)
+
+    expire = commands.add_parser("expire", help="erase runs that began before a day")
+    expire.add_argument("--lake", required=True, metavar="LAKE")
+    expire.add_argument("--before", required=True, metavar="DAY", help="such as 2026-11-01")
+    expire.set_defaults(run=_expire)
+    return parser
+
+
+def _ship(given: argparse.Namespace) -> int:
+    config = Config.read(given.config)
+    done = shipping.ship(Program(given.store), Lake.open(given.to, create=True), given.runs, config)
+    if given.json:
+        print(json.dumps(vars(done)))
+    else:
+        print(f"{_count(done.sent)} shipped to {given.to}, {len(done.present)} there already")
+    warn = [
+        (
+            done.cloned,
+            "another machine shipped under this store's name: a clone of its disk, "
+            "perhaps. This store has a new name in the lake",
+        ),
+        (
+            done.namesakes,
+            "other machines of the lake have the same host name: " + ", ".join(done.namesakes),
+        ),
+        (done.forgotten, "forgotten in the lake, and not sent again: " + ", ".join(done.forgotten)),
+        (done.expired, "older than the lake keeps, and not sent: " + ", ".join(done.expired)),
+        (
+            done.clashes,
+            "not sent, because other runs have their ids in the lake: " + ", ".join(done.clashes),
+        ),
+    ]
+    for is_so, message in warn:
+        if is_so:
+            print(f"backstory-lake: {message}", file=sys.stderr)
+    return 1 if done.clashes else 0
+
+
+def _query(given: argparse.Namespace) -> int:
+    question = Question(Lake.open(given.lake), Limits(given.timeout, given.memory))
+    sql = given.sql
+    if given.schema:
+        sql = (
+            'SELECT table_name AS "table", column_name AS "column", data_type AS type '
+            "FROM information_schema.columns WHERE NOT starts_with(table_name, 'lake_') "
+            "AND NOT ends_with(table_name, '_table') ORDER BY table_name, ordinal_position"
+        )
+    elif sql is None:
+        raise LakeError("a question is needed: one SELECT statement")
+    elif sql == "-":
+        sql = sys.stdin.read()
+    with question.rows(sql) as answer:
+        names = [column[0] for column in answer.description or []]
+        if given.json:
+            _json(names, answer, sys.stdout)
+        elif given.csv:
+            rows = csv.writer(sys.stdout, lineterminator="\n")
+            rows.writerow(names)
+            for row in _rows(answer):
+                rows.writerow(["" if one is None else _text(one) for one in row])
+        else:
+            _table(names, answer, sys.stdout)
+    return 0
+
+
+def _rows(answer: duckdb.DuckDBPyConnection) -> Any:
+    while rows := answer.fetchmany(ROWS):
+        yield from rows
+
+
+def _json(names: list[str], answer: duckdb.DuckDBPyConnection, out: TextIO) -> None:
+    between = "[\n"
+    for row in _rows(answer):
+        out.write(between + json.dumps(dict(zip(names, map(_plain, row)))))
+        between = ",\n"
+    out.write("[]\n" if between == "[\n" else "\n]\n")
+
+
+def _table(names: list[str], answer: duckdb.DuckDBPyConnection, out: TextIO) -> None:
+    rows = [[_escaped(_text(one)) for one in row] for row in _rows(answer)]
+    if not rows:
+        print("no rows", file=out)
+        return
+    widths = [max(map(len, column)) for column in zip(names, *rows)]
+    for row in [names, *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip(), file=out)
+
+
+def _plain(value: Any) -> Any:
+    """A value in JSON: moments as `backstory query` writes them."""
+    if isinstance(value, datetime):
+        return (
+            value.astimezone(UTC).replace(tzinfo=None).strftime("%Y-%m-%d %H:%M:%S.%f")
+            if (value.tzinfo)
+            else value.strftime("%Y-%m-%d %H:%M:%S.%f")
+        )
+    if isinstance(value, bytes):
+        return value.decode(errors="surrogateescape")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return int(value) if isinstance(value, bool) else value
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    plain = _plain(value)
+    if plain is None:
+        return ""
+    text = plain if isinstance(plain, str) else json.dumps(plain)
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _forget(given: argparse.Namespace) -> int:
+    report = erasure.forget(Lake.open(given.lake), given.runs)
+    print(f"{_count(given.runs)} forgotten; {report.checked} data files checked, none has a row")
+    return 0
+
+
+def _compact(given: argparse.Namespace) -> int:
+    report = upkeep.compact(Lake.open(given.lake))
+    print(f"{report.before} data files joined to {report.after}; {report.removed} files removed")
+    return 0
+
+
+def _count(runs: list[str]) -> str:
+    return "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+
+
+def _expire(given: argparse.Namespace) -> int:
+    try:
+        day = datetime.strptime(given.before, "%Y-%m-%d").date()
+    except ValueError as error:
+        raise LakeError(f"{given.before} is no day such as 2026-11-01") from error
+    runs = erasure.expire(Lake.open(given.lake), day)
+    print(f"runs erased that began before {day}: {runs}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Writes Parquet files, and tells Iceberg about them.
+
+Each file has the rows of one partition, sorted. Its columns have the tables' numbers. Keys and
+moments are stored as differences, since neighbours are alike.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+
+from .tables import LakeTable
+
+#: Rows in a row group: what a reader skips or reads at once.
+ROW_GROUP = 1 << 17
+
+
+def write(table: Table, of: LakeTable, rows: pa.Table) -> list[DataFile]:
+    """Writes rows into one file for each partition."""
+    return [_write_one(table, of, part) for part in _partitions(rows.select(of.arrow.names))]
+
+
+def _partitions(rows: pa.Table) -> Iterator[pa.Table]:
+    keys = rows.select(["day", "bucket"]).group_by(["day", "bucket"]).aggregate([])
+    for key in keys.to_pylist():
+        same_day = pc.equal(rows["day"], pa.scalar(key["day"], pa.date32()))
+        yield rows.filter(pc.and_(same_day, pc.equal(rows["bucket"], key["bucket"])))
+
+
+def _write_one(table: Table, of: LakeTable, rows: pa.Table) -> DataFile:
+    rows = rows.sort_by([(name, "ascending") for name in of.sorted_by]).cast(of.arrow)
+    day, bucket = rows["day"][0].as_py(), rows["bucket"][0].as_py()
+    path = f"{table.location()}/data/day={day}/bucket={bucket}/{uuid.uuid4()}.parquet"
+    texts = [field.name for field in of.arrow if field.type in (pa.string(), pa.binary())]
+    numbers = [field.name for field in of.arrow if field.type in (pa.int64(), pa.int32())]
+    with table.io.new_output(path).create() as out:
+        with pq.ParquetWriter(
+            out,
+            of.arrow,
+            compression="zstd",
+            use_dictionary=texts,
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers},
+            bloom_filter_options={name: {"ndv": max(len(rows), 64)} for name in of.bloom} or None,
+            sorting_columns=pq.SortingColumn.from_ordering(
+                of.arrow, [(name, "ascending") for name in of.sorted_by]
+            ),
+        ) as writer:
+            writer.write_table(rows, row_group_size=ROW_GROUP)
+    make_durable(path)
+    return parquet_file_to_data_file(table.io, table.metadata, path)
+
+
+def make_durable(path: str) -> None:
+    """Waits until a file of a local directory is on the disk."""
+    address = urlsplit(path)
+    if address.scheme not in ("", "file"):
+        return
+    with open(unquote(address.path), "rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,141 @@
+"""`forget` and `expire`: runs leave the lake, with all files that have their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.table import Table
+
+from .errors import LakeError
+from .lake import RETAINED_PROPERTY, Lake
+from .rewriting import (
+    Replacement,
+    data_files,
+    remove_former,
+    replace,
+    rows_of,
+    stored_files,
+)
+from .tables import RUNS, TABLES, LakeTable
+
+#: A file of no snapshot that is younger may belong to a shipment in progress.
+IN_PROGRESS = timedelta(hours=1)
+
+
+@dataclass
+class Erased:
+    """What `forget` checked."""
+
+    checked: int = 0
+
+
+def forget(lake: Lake, runs: list[str]) -> Erased:
+    """Erases runs. Their ids stay, so that no machine ships them again."""
+    known = _known(lake, runs)
+    unknown = [run for run in runs if run not in known]
+    if unknown:
+        raise LakeError(f"{lake.name} has no run {', '.join(unknown)}")
+    wanted = pa.array(runs, pa.string())
+    replace(lake, RUNS, lambda table: _tombstones(table, wanted))
+    for of in TABLES:
+        if of is not RUNS:
+            replace(lake, of, lambda table, of=of: _without(table, of, wanted))  # type: ignore[misc]
+    for of in TABLES:
+        remove_former(lake, of)
+    return Erased(sum(_check(lake, of, wanted) for of in TABLES))
+
+
+def expire(lake: Lake, day: date) -> int:
+    """Erases all runs that began before a day, and refuses them from now on."""
+    table = lake.table(RUNS)
+    before = table.properties.get(RETAINED_PROPERTY, "")
+    if str(day) > before:
+        with table.transaction() as transaction:
+            transaction.set_properties({RETAINED_PROPERTY: str(day)})
+    count = 0
+
+    def older(table: Table, of: LakeTable) -> Iterable[Replacement]:
+        nonlocal count
+        count = 0
+        for file in data_files(table):
+            # The first field of a partition is the day, in days since 1970.
+            if date(1970, 1, 1) + timedelta(days=file.partition[0]) < day:
+                count += file.record_count
+                yield [file], of.arrow.empty_table()
+
+    erased = 0
+    for of in reversed(TABLES):
+        replace(lake, of, lambda table, of=of: older(table, of))  # type: ignore[misc]
+        erased = count if of is RUNS else erased
+    for of in TABLES:
+        remove_former(lake, of)
+    return erased
+
+
+def _known(lake: Lake, runs: list[str]) -> set[str]:
+    table = lake.table(RUNS)
+    found: set[str] = set()
+    for file in data_files(table):
+        found.update(rows_of(table, RUNS, file)["run"].to_pylist())
+    return found & set(runs)
+
+
+def _tombstones(table: Table, runs: pa.Array) -> Iterable[Replacement]:
+    """Rows of `runs` that only say that a run was forgotten."""
+    for file in data_files(table):
+        rows = rows_of(table, RUNS, file)
+        gone = pc.and_(
+            pc.is_in(rows["run"], runs), pc.invert(pc.coalesce(rows["forgotten"], False))
+        )
+        if not pc.any(gone).as_py():
+            continue
+        columns = []
+        for field in RUNS.arrow:
+            values = rows[field.name]
+            if field.name not in ("day", "bucket", "run"):
+                left = True if field.name == "forgotten" else None
+                values = pc.if_else(gone, pa.scalar(left, field.type), values)
+            columns.append(values)
+        yield [file], pa.table(columns, schema=RUNS.arrow)
+
+
+def _without(table: Table, of: LakeTable, runs: pa.Array) -> Iterable[Replacement]:
+    for file in data_files(table):
+        if _has(table, file.file_path, runs):
+            rows = rows_of(table, of, file)
+            yield [file], rows.filter(pc.invert(pc.is_in(rows["run"], runs)))
+
+
+def _has(table: Table, path: str, runs: pa.Array) -> bool:
+    """True if a file has a row of one of the runs that is more than a tombstone."""
+    with table.io.new_input(path).open() as stream:
+        names = set(pq.read_schema(stream).names) & {"run", "forgotten"}
+    with table.io.new_input(path).open() as stream:
+        rows = pq.read_table(stream, columns=sorted(names))
+    found = pc.is_in(rows["run"], runs)
+    if "forgotten" in names:
+        found = pc.and_(found, pc.invert(pc.coalesce(rows["forgotten"], False)))
+    return bool(pc.any(found).as_py())
+
+
+def _check(lake: Lake, of: LakeTable, runs: pa.Array) -> int:
+    """Reads all stored files of a table, and removes remains of interrupted shipments."""
+    table = lake.table(of)
+    needed = {file.file_path for file in data_files(table)}
+    checked = 0
+    for path, changed in stored_files(table):
+        checked += 1
+        if not _has(table, path, runs):
+            continue
+        if path in needed or datetime.now(UTC) - changed < IN_PROGRESS:
+            raise LakeError(
+                f"{path} still has rows of a forgotten run, perhaps of a shipment in progress; "
+                "try again in an hour"
+            )
+        table.io.delete(path)
+    return checked

@@ -1,0 +1,166 @@
+"""Opens a lake, and commits to its tables.
+
+A lake is a directory with a catalog in SQLite and tables in Parquet, or a catalog that PyIceberg's
+configuration names. Each commit replaces a table's snapshot at once, or fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from sqlalchemy.exc import OperationalError
+
+from .errors import LakeError
+from .tables import FORMAT, TABLES, LakeTable
+
+NAMESPACE = "backstory"
+#: The property of each table with the version of its form.
+FORMAT_PROPERTY = "backstory.format"
+#: The property of `runs` with the first day that the lake keeps.
+RETAINED_PROPERTY = "backstory.retained-since"
+#: The property of `runs` with unpublished shipments, and when `compact` saw them first.
+UNPUBLISHED_PROPERTY = "backstory.unpublished"
+#: Begins the name of a catalog of PyIceberg's configuration.
+NAMED = "catalog:"
+#: Attempts to commit, each after a competitor succeeded.
+ATTEMPTS = 100
+
+
+class Lake:
+    """The tables of a lake."""
+
+    def __init__(self, name: str, catalog: Catalog) -> None:
+        self.name = name
+        self._catalog = catalog
+
+    @classmethod
+    def open(cls, name: str, create: bool = False) -> Lake:
+        """Opens a lake by its directory, or as `catalog:NAME`."""
+        lake = cls(name, _catalog(name, create))
+        if create:
+            lake._create()
+        for table in TABLES:
+            lake.table(table)
+        return lake
+
+    def table(self, table: LakeTable) -> Table:
+        """A table in its present state."""
+        try:
+            found = self._catalog.load_table((NAMESPACE, table.name))
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
+            raise LakeError(
+                f"{self.name} is no lake: it has no table {table.name}; "
+                f"`backstory store ship --to {self.name}` makes one"
+            ) from error
+        except FileNotFoundError as error:
+            raise LakeError(
+                f"the table {table.name} of {self.name} has lost its metadata: {error}; "
+                "restore the lake's directory"
+            ) from error
+        form = found.properties.get(FORMAT_PROPERTY, "0")
+        if not form.isdigit() or int(form) > FORMAT:
+            raise LakeError(
+                f"the table {table.name} of {self.name} has form {form}, and this program knows "
+                f"forms up to {FORMAT}: install a newer backstory-lake"
+            )
+        return found
+
+    @property
+    def identity(self) -> str:
+        """A name of the lake that no other lake has."""
+        return str(self.table(TABLES[-1]).metadata.table_uuid)
+
+    def append(self, table: LakeTable, files: Iterable[DataFile]) -> None:
+        """Adds data files to a table."""
+        self.commit(table, lambda _: list(files))
+
+    def commit(self, table: LakeTable, files: Callable[[Table], list[DataFile]]) -> None:
+        """Adds the data files that a function makes for the table's present state.
+
+        If a competitor commits first, the function is called again for the new state.
+        """
+        self._commit(table, lambda now: files(now) or None)
+
+    def renew(self, table: LakeTable) -> None:
+        """Makes a snapshot with the same data files."""
+        self._commit(table, lambda _: [])
+
+    def _commit(self, table: LakeTable, files: Callable[[Table], list[DataFile] | None]) -> None:
+        for attempt in range(ATTEMPTS):
+            now = self.table(table)
+            new = files(now)
+            if new is None:
+                return
+            try:
+                with now.transaction() as transaction:
+                    with transaction.update_snapshot().fast_append() as snapshot:
+                        for file in new:
+                            snapshot.append_data_file(file)
+                return
+            except (CommitFailedException, OperationalError):
+                time.sleep(min(0.02 * (attempt + 1), 1))
+        raise LakeError(
+            f"the table {table.name} of {self.name} is changed by others all the time; try again"
+        )
+
+    def _create(self) -> None:
+        try:
+            self._catalog.create_namespace(NAMESPACE)
+        except NamespaceAlreadyExistsError:
+            pass
+        for table in TABLES:
+            try:
+                self._catalog.create_table(
+                    (NAMESPACE, table.name),
+                    table.schema,
+                    partition_spec=table.partitions,
+                    properties={
+                        FORMAT_PROPERTY: str(FORMAT),
+                        "format-version": "2",
+                        # `commit` repeats itself, and looks at the new state first.
+                        "commit.retry.num-retries": "0",
+                        "write.metadata.delete-after-commit.enabled": "true",
+                        "write.metadata.previous-versions-max": "5",
+                    },
+                )
+            except TableAlreadyExistsError:
+                pass
+
+
+def _catalog(name: str, create: bool) -> Catalog:
+    if name.startswith(NAMED):
+        try:
+            return load_catalog(name.removeprefix(NAMED))
+        except ValueError as error:
+            raise LakeError(f"{name}: {error}; see ~/.pyiceberg.yaml") from error
+    directory = Path(name).absolute()
+    if create:
+        directory.mkdir(parents=True, exist_ok=True)
+    elif not (directory / "catalog.sqlite").is_file():
+        raise LakeError(f"{name} is no lake: it has no file catalog.sqlite")
+    try:
+        return load_catalog(
+            "lake",
+            type="sql",
+            # A competitor's commit takes ms.
+            uri=f"sqlite:///{directory / 'catalog.sqlite'}?timeout=60",
+            warehouse=directory.as_uri(),
+        )
+    except OperationalError:
+        if create:
+            # Another process makes the same tables at this moment.
+            time.sleep(0.2)
+            return _catalog(name, False)
+        raise

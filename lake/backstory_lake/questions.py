@@ -1,0 +1,209 @@
+"""`query`: answers a question in the SQL of DuckDB over the present snapshot of a lake.
+
+A question only reads, and reads no file but the lake's. It is bounded by time and memory. Rows
+that do not fit into memory go to temporary files, which are bounded, too.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+import duckdb
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
+
+from . import lineage, views
+from .errors import LakeError, MisuseError
+from .lake import Lake
+from .tables import RUNS, TABLES
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a question: seconds (0: none), and MB of 1,000,000 bytes."""
+
+    seconds: int = 60
+    megabytes: int = 512
+
+
+@dataclass(frozen=True)
+class DataFilePath:
+    """A data file, and the size that the lake knows."""
+
+    path: str
+    size: int
+
+
+class Question:
+    """A connection to DuckDB with the views of a lake."""
+
+    def __init__(self, lake: Lake, limits: Limits) -> None:
+        self._lake = lake
+        self._limits = limits
+        files = _snapshot(lake)
+        self._paths = [file.path for of in files.values() for file in of]
+        self._scratch = tempfile.TemporaryDirectory(prefix="backstory-lake-")
+        self.connection = duckdb.connect(":memory:")
+        names = {table: [file.path for file in of] for table, of in files.items()}
+        try:
+            self._run(views.statements(names))
+            self._run(lineage.STATEMENTS)
+            self._confine()
+        except duckdb.Error as error:
+            # The statements are right: only a file can be wrong.
+            raise self._damaged(error) from error
+
+    def _run(self, statements: list[str]) -> None:
+        for statement in statements:
+            self.connection.execute(statement)
+
+    def _confine(self) -> None:
+        allowed = ", ".join(views.quoted(path) for path in self._paths)
+        self._run(
+            [
+                f"SET temp_directory = {views.quoted(self._scratch.name)}",
+                f"SET max_temp_directory_size = '{20 * self._limits.megabytes}MB'",
+                f"SET memory_limit = '{self._limits.megabytes}MB'",
+                f"SET threads = {os.cpu_count() or 1}",
+                f"SET allowed_paths = [{allowed}]",
+                "SET enable_external_access = false",
+                "SET lock_configuration = true",
+            ]
+        )
+
+    @contextmanager
+    def rows(self, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The answer, while the context lasts."""
+        statement = self._one_select(sql)
+        timer = None
+        if self._limits.seconds:
+            timer = threading.Timer(self._limits.seconds, self.connection.interrupt)
+            timer.daemon = True
+            timer.start()
+        try:
+            yield self.connection.execute(statement)
+        except duckdb.Error as error:
+            raise self._explained(error) from error
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _one_select(self, sql: str) -> duckdb.Statement:
+        try:
+            found = self.connection.extract_statements(sql)
+        except duckdb.Error as error:
+            raise MisuseError(_first_line(error)) from error
+        if len(found) != 1:
+            raise MisuseError("expected one SELECT statement")
+        if found[0].type != duckdb.StatementType.SELECT:
+            raise MisuseError("only SELECT is allowed: a question never changes the lake")
+        return found[0]
+
+    def _explained(self, error: duckdb.Error) -> LakeError:
+        text = _first_line(error)
+        if isinstance(error, duckdb.InterruptException):
+            return LakeError(
+                f"no answer within {self._limits.seconds} s: narrow the question "
+                "(`WHERE run = ...`), or allow more with --timeout"
+            )
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return LakeError(
+                f"the question needs more than {self._limits.megabytes} MB of memory: narrow it, "
+                "or allow more with --memory. If that does not help, a data file may be damaged: "
+                "restore it"
+            )
+        wrong = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
+        if isinstance(error, wrong):
+            return MisuseError(f"{text}; `backstory query --lake LAKE --schema` lists the tables")
+        if isinstance(error, duckdb.InvalidInputException) and "direction of a lineage" in text:
+            return MisuseError(text)
+        if isinstance(error, duckdb.PermissionException):
+            return MisuseError("a question reads no files but the lake's")
+        # An error without a class of its own comes from the reader of Parquet.
+        if (
+            type(error) is duckdb.Error
+            or any(path in str(error) for path in self._paths)
+            or "arquet" in text
+            or "Invalid unicode" in text
+        ):
+            return self._damaged(error)
+        return LakeError(text)
+
+    def _damaged(self, error: Exception) -> LakeError:
+        what = _first_line(error)
+        return LakeError(f"a data file of {self._lake.name} is damaged: {what}; restore it")
+
+
+def _snapshot(lake: Lake) -> dict[str, list[DataFilePath]]:
+    """The data files of all tables, such that each run of `runs` has its rows in the others.
+
+    `runs` is read first: a shipment changes it last. Another change of `runs` in between, as by
+    `forget`, makes the others begin again.
+    """
+    for _ in range(10):
+        runs = lake.table(RUNS)
+        found = {RUNS.name: _data_files(lake, runs)}
+        try:
+            for table in TABLES:
+                if table is not RUNS:
+                    found[table.name] = _data_files(lake, lake.table(table))
+        except LakeError:
+            if lake.table(RUNS).metadata_location == runs.metadata_location:
+                raise
+            continue
+        read = {snapshot.snapshot_id for snapshot in runs.snapshots()}
+        newer = [one for one in lake.table(RUNS).snapshots() if one.snapshot_id not in read]
+        if all(one.summary and one.summary.operation == Operation.APPEND for one in newer):
+            return found
+    raise LakeError(f"{lake.name} is changed by others all the time; try again")
+
+
+def _data_files(lake: Lake, table: Table) -> list[DataFilePath]:
+    """The data files of the present snapshot. Each must have the size that the lake knows."""
+    found = []
+    try:
+        for task in table.scan().plan_files():
+            if task.delete_files:
+                raise LakeError(
+                    f"the table {lake.name}:{table.name()[-1]} has delete files, which another "
+                    "program made; let that program compact it"
+                )
+            found.append(DataFilePath(_local(task.file.file_path), task.file.file_size_in_bytes))
+    except (OSError, ValueError, EOFError) as error:
+        raise LakeError(
+            f"the metadata of {lake.name} cannot be read: {_first_line(error)}; restore it"
+        ) from error
+    for file in found:
+        _check_size(file)
+    return found
+
+
+def _check_size(file: DataFilePath) -> None:
+    if "://" in file.path:
+        return
+    try:
+        size = os.stat(file.path).st_size
+    except OSError as error:
+        raise LakeError(
+            f"cannot read the data file {file.path}: {error.strerror}; restore it"
+        ) from error
+    if size != file.size:
+        raise LakeError(
+            f"the data file {file.path} has {size} bytes instead of {file.size}: restore it"
+        )
+
+
+def _local(address: str) -> str:
+    parts = urlsplit(address)
+    return unquote(parts.path) if parts.scheme == "file" else address
+
+
+def _first_line(error: Exception) -> str:
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    return "".join(c if c.isprintable() else "?" for c in line)

@@ -1,0 +1,117 @@
+"""Fixtures: a working directory with a store, and a lake.
+
+The program is the one that `BACKSTORY_PROGRAM` names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backstory_lake import cli, shipping
+from backstory_lake.lake import Lake
+from backstory_lake.privacy import Config
+from backstory_lake.program import Program
+from backstory_lake.questions import Limits, Question
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+class Machine:
+    """A working directory, and a store of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.store = directory.parent / f"{directory.name}.store"
+        directory.mkdir()
+
+    def record(self, script: str) -> str:
+        """Records a line of the shell. Returns the run's id."""
+        self.program("record", "--wait", "--", "sh", "-c", f"{script}; true")
+        return str(self.rows("SELECT run FROM runs ORDER BY started_ns DESC LIMIT 1")[0]["run"])
+
+    def program(self, *words: str) -> str:
+        """Runs the program, and returns its output."""
+        ended = subprocess.run(
+            [os.environ["BACKSTORY_PROGRAM"], *words],
+            capture_output=True,
+            cwd=self.directory,
+            env=os.environ | {"BACKSTORY_STORE": str(self.store)},
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr.decode()
+        return ended.stdout.decode()
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """The answer of the store."""
+        rows: list[dict[str, Any]] = json.loads(self.program("query", "--json", sql))
+        return rows
+
+    def ship(self, lake: Path, *runs: str, config: Config | None = None) -> shipping.Shipped:
+        """Ships runs into a lake."""
+        program = Program(str(self.store))
+        return shipping.ship(program, Lake.open(str(lake), True), list(runs), config or Config())
+
+
+def answer(lake: Path, sql: str) -> list[tuple[Any, ...]]:
+    """The answer of a lake."""
+    with Question(Lake.open(str(lake)), Limits()).rows(sql) as rows:
+        return rows.fetchall()
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command in this process, which saves the time for the libraries' imports."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = cli.main(words)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+
+def program(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs the program of this package."""
+    return subprocess.run(
+        [sys.executable, "-m", cli.__name__, *words],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+        check=False,
+    )
+
+
+def random_line(choice: random.Random) -> str:
+    """A line of the shell that reads and changes some of six files."""
+    a, b, c = (choice.choice("abcdef") for _ in range(3))
+    forms = [
+        f"cat {a} {b} > {c}.new; mv {c}.new {c}",
+        f"cp {a} {b}",
+        f"cat {a} >> {b}",
+        f"sort -o {a} {b}",
+        f"ln -f {a} {b}.link; cat {b}.link > {c}",
+        f"cat {a} | tr 0-9 1-90 | tee {b} > {c}.tee; rm {c}.tee",
+        f"(cat {a}; cat {b}) > {c}.tmp && cp {c}.tmp {c}",
+        f"echo {choice.random()} > {a}; test -e {b} && wc {b} >> {a}",
+    ]
+    return choice.choice(forms) + " 2>/dev/null"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine with two files."""
+    made = Machine(tmp_path / "work")
+    (made.directory / "in").write_text("b\na\n")
+    return made
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """The directory of a lake that does not exist yet."""
+    return tmp_path / "lake"

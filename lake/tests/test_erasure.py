@@ -1,0 +1,204 @@
+"""Erased runs are in no file of the lake, and private names never were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from conftest import Machine, answer, command
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from backstory_lake import erasure, upkeep
+from backstory_lake.errors import LakeError, MisuseError
+from backstory_lake.lake import Lake
+from backstory_lake.privacy import Config, Privacy
+from backstory_lake.tables import RUNS
+
+
+def texts(lake: Path) -> Iterator[bytes]:
+    """All values of all Parquet files, and the bytes of all other files."""
+    for file in lake.rglob("*"):
+        if file.suffix == ".parquet":
+            for row in pq.read_table(file).to_pylist():
+                yield repr(row).encode(errors="replace")
+        elif file.suffix == ".avro":
+            # A manifest has the least and greatest values of columns.
+            yield bytes(str(_avro(file)), "utf8", errors="replace")
+            yield file.read_bytes()
+        elif file.is_file():
+            yield file.read_bytes()
+
+
+def _avro(file: Path) -> list[object]:
+    with AvroFile(PyArrowFileIO().new_input(str(file))) as reader:
+        return list(reader)
+
+
+def has(lake: Path, word: str) -> bool:
+    """True if any file of the lake has a word."""
+    return any(word.encode() in text for text in texts(lake))
+
+
+def test_a_forgotten_run_is_in_no_file_and_never_comes_back(machine: Machine, lake: Path) -> None:
+    kept = machine.record("sort in > kept")
+    gone = machine.record("sort in > whistleblower")
+    machine.ship(lake, gone)
+    machine.ship(lake, kept)
+    assert has(lake, "whistleblower")
+    ended = command("forget", "--lake", str(lake), gone)
+    assert ended.returncode == 0 and "none has a row" in ended.stdout
+    assert not has(lake, "whistleblower")
+    assert machine.ship(lake).forgotten == [gone]
+    assert answer(lake, "SELECT run FROM runs") == [(kept,)]
+    edges = machine.rows(f"SELECT count(*) n FROM edges WHERE run = '{kept}'")[0]["n"]
+    assert answer(lake, "SELECT count(*) FROM edges") == [(edges,)]
+    with pytest.raises(LakeError, match="has no run"):
+        erasure.forget(Lake.open(str(lake)), ["zzzzzzzz"])
+
+
+@pytest.mark.long
+def test_forget_reports_a_file_that_still_has_the_run(machine: Machine, lake: Path) -> None:
+    gone = machine.record("sort in > out")
+    machine.ship(lake)
+    file = next((lake / "backstory" / "edges" / "data").rglob("*.parquet"))
+    file.with_name("copy.parquet").write_bytes(file.read_bytes())
+    ended = command("forget", "--lake", str(lake), gone)
+    assert ended.returncode == 1 and "copy.parquet still has rows" in ended.stderr
+
+
+def test_compact_joins_files_drops_interrupted_shipments_and_changes_no_answer(
+    machine: Machine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        run = machine.record(f"sort in > {name}")
+        machine.ship(lake, run)
+    machine.record("sort in > interrupted")
+    with monkeypatch.context() as patch:
+        patch.setattr("backstory_lake.shipping._publish", lambda *_: None)
+        machine.ship(lake)
+    questions = [f"FROM {of} ORDER BY ALL" for of in ("runs", "edges", "files")]
+    before = [answer(lake, one) for one in questions]
+    assert has(lake, "interrupted")
+    opened = Lake.open(str(lake))
+    first = upkeep.compact(opened)
+    assert first.after < first.before
+    # Perhaps that shipment is in progress: it stays until a later `compact`.
+    assert has(lake, "interrupted")
+    upkeep.compact(opened, grace=0)
+    assert not has(lake, "interrupted")
+    assert [answer(lake, one) for one in questions] == before
+    assert len(machine.ship(lake).sent) == 1
+
+
+@pytest.mark.long
+def test_expired_days_leave_the_lake_and_are_not_shipped_again(
+    machine: Machine, lake: Path
+) -> None:
+    run = machine.record("sort in > old")
+    machine.ship(lake)
+    day = date.fromisoformat(answer(lake, "SELECT started::DATE::VARCHAR FROM runs")[0][0])
+    opened = Lake.open(str(lake))
+    assert erasure.expire(opened, day) == 0
+    assert erasure.expire(opened, day + timedelta(days=1)) == 1
+    assert answer(lake, "SELECT run FROM runs UNION ALL SELECT run FROM edges") == []
+    assert not list((lake / "backstory").rglob("*.parquet"))
+    assert machine.ship(lake).expired == [run]
+
+
+def private(**given: object) -> Config:
+    return Config(**given)  # type: ignore[arg-type]
+
+
+def test_private_paths_stay_at_home(machine: Machine, lake: Path) -> None:
+    (machine.directory / "diary").mkdir()
+    (machine.directory / "diary" / "monday").write_text("x" * 100)
+    (machine.directory / "plans").write_text("y" * 100)
+    machine.record("cat diary/monday plans > out; sort in > sorted; cd diary; cp monday tuesday")
+    digests = [
+        row["digest"]
+        for row in machine.rows(
+            "SELECT digest FROM files WHERE path LIKE '%/plans' AND digest IS NOT NULL"
+        )
+    ]
+    home = str(machine.directory)
+    config = private(
+        omitted=[f"{home}/diary/**"], hashed=[f"{home}/plans"], key=b"0123456789abcdef"
+    )
+    machine.ship(lake, config=config)
+    for word in ("monday", "tuesday", "plans", *digests):
+        assert not has(lake, word), word
+    assert has(lake, f"{home}/sorted")
+    name = Privacy(config).pseudonym(f"{home}/plans")
+    found = answer(
+        lake, f"SELECT count(*) FROM files JOIN edges USING (file) WHERE path = '{name}'"
+    )
+    assert found[0][0] > 0
+    # No row refers to a version that stayed at home.
+    for of in ("edges", "derivations"):
+        lost = f"SELECT count(*) FROM {of} WHERE file NOT IN (SELECT file FROM files)"
+        assert answer(lake, lost) == [(0,)]
+
+
+def test_the_same_key_gives_the_same_pseudonym_and_another_key_another(tmp_path: Path) -> None:
+    for number, key in enumerate((b"k" * 16, b"k" * 16, b"l" * 16)):
+        (tmp_path / f"key{number}").write_bytes(key)
+        (tmp_path / f"{number}.toml").write_text(
+            f'owner = "lab"\n[private]\nhash = ["/x/**"]\nkey_file = "{tmp_path}/key{number}"\n'
+        )
+    names = [
+        Privacy(Config.read(str(tmp_path / f"{number}.toml"))).pseudonym("/x/a")
+        for number in range(3)
+    ]
+    assert names[0] == names[1] != names[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("owner = 1", "owner has the wrong type"),
+        ("[private]\nhash = ['/x']", "needs private.key_file"),
+        ("colour = 'red'", "unknown: colour"),
+        ("[private", "is not TOML"),
+        ("[private]\nomit = [1]", "wrong type"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "ship.toml").write_text(text)
+    with pytest.raises(MisuseError, match=words):
+        Config.read(str(tmp_path / "ship.toml"))
+
+
+def test_no_secret_of_a_command_line_or_environment_is_in_the_lake(
+    machine: Machine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "s3cr3t-of-the-environment")
+    machine.record("true --password=hunter2-of-the-line; sort in > out")
+    machine.ship(lake)
+    shown = json.dumps(machine.rows("SELECT command FROM runs"))
+    assert not has(lake, "s3cr3t-of-the-environment")
+    assert has(lake, "hunter2-of-the-line") == ("hunter2-of-the-line" in shown)
+
+
+@pytest.mark.long
+def test_owner_and_sensitivity_are_in_every_row(machine: Machine, lake: Path) -> None:
+    machine.record("sort in > out")
+    machine.ship(lake, config=private(owner="lab", sensitivity="internal"))
+    for of in ("runs", "processes", "files", "edges", "steps"):
+        assert answer(lake, f"SELECT DISTINCT owner, sensitivity FROM {of}") == [
+            ("lab", "internal")
+        ]
+
+
+def test_digests_and_paths_have_bloom_filters(machine: Machine, lake: Path) -> None:
+    machine.record("sort in > out")
+    machine.ship(lake)
+    file = next((lake / "backstory" / "files" / "data").rglob("*.parquet"))
+    sql = f"SELECT path_in_schema, bloom_filter_offset FROM parquet_metadata('{file}')"
+    assert {name for name, at in duckdb.sql(sql).fetchall() if at} == {"digest", "path"}
+    assert RUNS.bloom == ("run",)

@@ -1,0 +1,114 @@
+"""`lineage` in SQL gives the links of `backstory of` and `uses`, edge by edge."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Machine, random_line
+
+from backstory_lake.lake import Lake
+from backstory_lake.questions import Limits, Question
+
+LOCAL = (1 << 32) - 1
+
+Node = tuple[str, str, int]
+Link = tuple[Node, Node, str, str | None, str]
+
+
+def recorded_fleet(machine: Machine, seed: int, runs: int) -> None:
+    """Random lines, some of them not recorded."""
+    choice = random.Random(seed)
+    for name in "abcdef":
+        content = "".join(f"{choice.random()}\n" for _ in range(9))
+        (machine.directory / name).write_text(content)
+    for _ in range(runs):
+        script = "; ".join(random_line(choice) for _ in range(choice.randint(1, 4)))
+        machine.record(script)
+        if choice.random() < 0.3:
+            # A copy that only its content joins.
+            a, b = choice.sample("abcdef", 2)
+            source = machine.directory / a
+            (machine.directory / b).write_bytes(source.read_bytes())
+
+
+def links_of_store(machine: Machine, words: list[str]) -> tuple[set[Link], list[Node]]:
+    """The links of the program's answer, and the subjects."""
+    found = json.loads(machine.program(*words, "--all", "--json"))
+
+    def node(one: dict[str, Any]) -> Node:
+        return one["run"], one["type"], one["id"] & LOCAL
+
+    nodes = [node(one) for one in found["nodes"]]
+    links = {
+        (nodes[link["from"]], nodes[link["to"]], link["flow"], link["how"], link["certainty"])
+        for link in found["links"]
+    }
+    return links, nodes[: found["roots"]]
+
+
+class Compared:
+    """A lake, and the runs' numbers in it."""
+
+    def __init__(self, lake: Path) -> None:
+        self.question = Question(Lake.open(str(lake)), Limits(seconds=300, megabytes=2000))
+        with self.question.rows("SELECT DISTINCT file >> 32, run FROM files") as rows:
+            self.runs = dict(rows.fetchall())
+        self.numbers = {run: number for number, run in self.runs.items()}
+
+    def links(self, roots: list[Node], direction: str, bound: int | None, possible: bool) -> set:
+        """The links that `lineage` finds."""
+        keys = [self.numbers[run] << 32 | local for run, _, local in roots]
+        most = "NULL" if bound is None else bound
+        sql = f"FROM lineage({keys}::BIGINT[], '{direction}', {most}, possible := {possible})"
+        with self.question.rows(sql) as rows:
+            return {self._link(row) for row in rows.fetchall()}
+
+    def _link(self, row: tuple[Any, ...]) -> Link:
+        from_process, from_file, to_process, to_file, flow, how, certainty = row[:7]
+        source = self._node(from_process, from_file)
+        return source, self._node(to_process, to_file), flow, how, certainty
+
+    def _node(self, process: int | None, file: int | None) -> Node:
+        kind, key = ("entity", file) if process is None else ("activity", process)
+        assert key is not None
+        return self.runs[key >> 32], kind, key & LOCAL
+
+
+def compare(machine: Machine, lake: Path, names: str = "abcdef") -> int:
+    """Compares all answers about some files. Returns the number of links."""
+    machine.ship(lake)
+    compared = Compared(lake)
+    count = 0
+    options: list[tuple[list[str], int | None, bool]] = [
+        ([], None, True),
+        (["--no-possible"], None, False),
+        (["--depth", "2"], 2, True),
+    ]
+    for name in names:
+        for word, direction in (("of", "back"), ("uses", "forth")):
+            for extra, bound, possible in options:
+                expected, roots = links_of_store(machine, [word, name, *extra])
+                found = compared.links(roots, direction, bound, possible)
+                question = f"{word} {name} {extra}"
+                assert found - expected == set(), f"{question}: invented"
+                assert expected - found == set(), f"{question}: lost"
+                count += len(expected)
+    return count
+
+
+def test_lineage_has_the_links_of_of_and_uses(machine: Machine, lake: Path) -> None:
+    recorded_fleet(machine, seed=1, runs=3)
+    assert compare(machine, lake, "a") > 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_lineage_has_the_links_of_of_and_uses_for_many_fleets(
+    machine: Machine, lake: Path, seed: int
+) -> None:
+    recorded_fleet(machine, seed, runs=12)
+    assert compare(machine, lake) > 500

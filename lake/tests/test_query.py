@@ -1,0 +1,155 @@
+"""`query --lake` has the views of `backstory query`, and is bounded and read only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Machine, answer, command, program
+from pyiceberg.types import StringType
+
+from backstory_lake import upkeep, views
+from backstory_lake.errors import LakeError
+from backstory_lake.lake import Lake
+from backstory_lake.program import Program
+from backstory_lake.questions import Limits, Question
+from backstory_lake.tables import FILES, TABLES
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Path]:
+    """A machine with two runs, and a lake that has them."""
+    directory = tmp_path_factory.mktemp("shipped")
+    machine = Machine(directory / "work")
+    (machine.directory / "in").write_text("b\na\n")
+    machine.record(
+        "sort in > mid; head -1 mid > out; mv mid 'a,\"b\"\nc'; cat *c > $(printf 'x\\377')"
+    )
+    machine.record("cat out | tr a b > last; (exit 3); true")
+    lake = directory / "lake"
+    machine.ship(lake)
+    return machine, lake
+
+
+def test_the_views_have_the_columns_of_the_program_in_its_order() -> None:
+    schema = Program(None).schema()
+    assert set(schema) == set(views.VIEWS) == {table.name for table in TABLES}
+    for name, columns in schema.items():
+        shown = [one if isinstance(one, str) else one[0] for one in views.VIEWS[name]]
+        shared = [column for column in shown if column in columns]
+        assert shared == [column for column in columns if column in shown], name
+        # Only the lake's own columns are not the program's.
+        own = {"machine", "owner", "sensitivity", "format", "shipped", "host", "path_bytes"}
+        assert set(columns) <= set(shown) <= set(columns) | own, name
+
+
+@pytest.mark.parametrize("name", sorted(views.VIEWS))
+def test_a_view_has_the_rows_of_the_store(shipped: tuple[Machine, Path], name: str) -> None:
+    machine, lake = shipped
+    columns = [one for one in Program(None).schema()[name]]
+    keys = {"process", "file", "parent", "previous", "origin"}
+    # A key is the run's number << 32 | its place in the run: the number differs.
+    listed = ", ".join(f"{one} & 4294967295 AS {one}" if one in keys else one for one in columns)
+    sql = f"SELECT {listed} FROM {name}"
+    expected = machine.rows(sql)
+    ended = command("query", "--lake", str(lake), "--json", sql)
+    found = json.loads(ended.stdout)
+
+    def sorted_rows(rows: list[dict[str, object]]) -> list[str]:
+        for row in rows:
+            for column, value in row.items():
+                if isinstance(value, str):
+                    # Texts of a lake are UTF-8: other bytes are in `path_bytes`.
+                    readable = value.encode(errors="surrogateescape").decode(errors="replace")
+                    row[column] = readable
+        return sorted(json.dumps(row) for row in rows)
+
+    missing = set(sorted_rows(expected)) ^ set(sorted_rows(found))
+    assert not missing, sorted(missing)[:4]
+    assert len(expected) > 1
+
+
+def test_the_bytes_of_a_name_that_is_not_utf8_are_there(shipped: tuple[Machine, Path]) -> None:
+    rows = answer(shipped[1], "SELECT path_bytes FROM files WHERE path_bytes IS NOT NULL")
+    assert rows and all(row[0].endswith(b"/x\xff") for row in rows)
+
+
+def test_a_question_only_reads_and_only_the_lake(shipped: tuple[Machine, Path]) -> None:
+    question = Question(Lake.open(str(shipped[1])), Limits())
+    for sql, status, words in [
+        ("DELETE FROM runs", 2, "only SELECT is allowed"),
+        ("SELECT 1; SELECT 2", 2, "expected one SELECT"),
+        ("COPY runs TO '/tmp/stolen.csv'", 2, "only SELECT is allowed"),
+        ("SELECT * FROM read_text('/etc/passwd')", 2, "no files but the lake's"),
+        ("SELECT * FROM nothing", 2, "nothing"),
+        ("FROM lineage([1], 'sideways', NULL)", 2, "back or forth"),
+    ]:
+        with pytest.raises(LakeError) as raised, question.rows(sql) as rows:
+            rows.fetchall()
+        assert (raised.value.status, words in str(raised.value)) == (status, True), raised.value
+        assert len(str(raised.value).splitlines()) == 1
+
+
+def test_a_question_that_takes_too_long_or_too_much_ends(shipped: tuple[Machine, Path]) -> None:
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    large = "SELECT list(a.range ORDER BY hash(a.range)) FROM range(100000000) a"
+    for limit, sql, words in [
+        ("--timeout", endless, "no answer within 1 s"),
+        ("--memory", large, "memory"),
+    ]:
+        number = "1" if limit == "--timeout" else "50"
+        ended = command("query", "--lake", str(shipped[1]), limit, number, sql)
+        assert ended.returncode == 1 and words in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "hostile",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("cut", "gone", "metadata")),
+    ],
+)
+def test_a_damaged_lake_is_a_clear_error(machine: Machine, lake: Path, damage: str) -> None:
+    machine.record("sort in > out")
+    machine.ship(lake)
+    file = next((lake / "backstory" / "files" / "data").rglob("*.parquet"))
+    content = file.read_bytes()
+    if damage == "cut":
+        file.write_bytes(content[:-9])
+    elif damage == "gone":
+        file.unlink()
+    elif damage == "hostile":
+        # The length stays, and the metadata of the columns is no Thrift.
+        file.write_bytes(content[:200] + b"\xff" * (len(content) - 208) + content[-8:])
+    else:
+        file = next((lake / "backstory" / "files" / "metadata").glob("*-m0.avro"))
+        file.write_bytes(b"no avro")
+    ended = program("query", "--lake", str(lake), "SELECT path FROM files")
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1 and "restore it" in ended.stderr, ended.stderr
+
+
+def test_files_of_older_and_newer_writers_are_read_together(machine: Machine, lake: Path) -> None:
+    machine.record("sort in > out")
+    machine.ship(lake)
+    with Lake.open(str(lake)).table(FILES).update_schema() as update:
+        update.add_column("colour", StringType())
+    machine.record("sort in > out2")
+    machine.ship(lake)
+    found = answer(lake, "SELECT count(DISTINCT run) FROM files")
+    assert found == [(2,)]
+    # Files that are written anew would lose the column.
+    with pytest.raises(LakeError, match="does not know and would lose: colour"):
+        upkeep.compact(Lake.open(str(lake)))
+
+
+def test_no_lake_is_a_clear_error(tmp_path: Path) -> None:
+    ended = command("query", "--lake", str(tmp_path), "SELECT 1")
+    assert ended.returncode == 1 and "is no lake" in ended.stderr
+
+
+def test_an_empty_lake_has_empty_views(tmp_path: Path) -> None:
+    Lake.open(str(tmp_path / "lake"), create=True)
+    with Question(Lake.open(str(tmp_path / "lake")), Limits()).rows("FROM edges") as rows:
+        assert rows.fetchall() == []
