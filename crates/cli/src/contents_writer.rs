@@ -8,6 +8,9 @@
 //!    (`runs/ID.kept/N`).
 //! 3. Else a fact says why the content is not stored.
 //!
+//! The limits of `config.toml` and a default budget bound what is stored ([`allowance`]). If the
+//! budget is used up, the least valuable contents of the store make room, once for each run.
+//!
 //! A file that a package owns and verifies is named, not stored. A file that a package owns but
 //! cannot verify is named and stored. Facts refer to identities, so that a file with a known
 //! identity is not read again.
@@ -16,6 +19,7 @@
 //! snapshot is added; only then its preserved files are removed. The process can therefore be
 //! killed at any moment, and the next one continues. One process per store does this at a time.
 
+mod allowance;
 mod former;
 mod snapshot;
 mod source;
@@ -37,8 +41,11 @@ use backstory_store::facts::{
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 use backstory_workflow::paths::is_history;
 
+use crate::commands::store::contents_budget;
 use crate::index::{self, Busy, take_lock};
+use crate::shell_policy::{ContentLimits, ShellPolicy};
 use crate::text::progress::{Progress, Unit};
+use allowance::{Allowance, Denial};
 use former::FormerVersions;
 use source::{Changed, Source};
 use wanted::{Preserved, Wanted};
@@ -65,6 +72,12 @@ pub enum Error {
     /// The lock could not be taken.
     #[error(transparent)]
     Lock(#[from] index::Error),
+    /// The budget is used up, and contents may make room.
+    #[error("the store's contents have reached their limit")]
+    Full,
+    /// No room could be made.
+    #[error("cannot make room for contents: {0}")]
+    Room(String),
     /// The preserved files could not be removed.
     #[error("cannot remove {}: {source}", path.display())]
     Remove {
@@ -95,11 +108,28 @@ pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Resul
     };
     store::catch_up(home, store)?;
     let mut packages = Packages::new(Path::new("/"));
+    let limits = ShellPolicy::load().contents;
     // The oldest first: a later run may have changed the files of an earlier one.
     for run in waiting(home, store)? {
-        store_run(home, store, &run, &mut packages)?;
+        match store_run(home, store, &run, &mut packages, &limits, OnFull::MakeRoom) {
+            Err(Error::Full) => {
+                contents_budget::make_room(home, store, &limits)
+                    .map_err(|failure| Error::Room(failure.line))?;
+                store_run(home, store, &run, &mut packages, &limits, OnFull::Refuse)?;
+            }
+            stored => stored?,
+        }
     }
     Ok(())
+}
+
+/// The choice once the budget of the store is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnFull {
+    /// The run is left for now ([`Error::Full`]).
+    MakeRoom,
+    /// The content is not stored.
+    Refuse,
 }
 
 /// Stores the contents of one run.
@@ -108,6 +138,8 @@ fn store_run(
     store: &mut dyn Store,
     run: &RunRecord,
     packages: &mut Packages,
+    limits: &ContentLimits,
+    on_full: OnFull,
 ) -> Result<(), Error> {
     let id = &run.header.id;
     let log = Log::open(home.log_path(id))?;
@@ -122,8 +154,12 @@ fn store_run(
             .or_default()
             .push(kept);
     }
+    let contents = Contents::create(&home.contents_dir())?;
+    let used = contents.stats()?.disk;
     let mut writer = ContentsWriter {
-        contents: Contents::create(&home.contents_dir())?,
+        allowance: Allowance::of(limits, home.dir(), used),
+        on_full,
+        contents,
         journal: Journal::open(&home.facts_path())?,
         packages,
         self_contained: run.header.modes.self_contained,
@@ -138,7 +174,12 @@ fn store_run(
         former: FormerVersions::default(),
     };
     for version in wanted.versions {
-        writer.version(store, &version)?;
+        if let Err(error) = writer.version(store, &version) {
+            // The next attempt finds facts about all that was stored.
+            writer.flush()?;
+            store::catch_up(home, store)?;
+            return Err(error);
+        }
         progress.done.add(1);
     }
     writer.flush()?;
@@ -168,6 +209,8 @@ const LARGE: u64 = 256 << 10;
 const NO_ROOM: &str = "its content takes more than half of the free space on the store's disk";
 
 struct ContentsWriter<'a> {
+    allowance: Allowance,
+    on_full: OnFull,
     contents: Contents,
     journal: Journal,
     packages: &'a mut Packages,
@@ -241,6 +284,7 @@ impl ContentsWriter<'_> {
                     Err(Changed::Unreadable(error)) => why = format!("it cannot be read: {error}"),
                     Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
                     Err(Changed::Failed(error)) => return Err(error.into()),
+                    Err(Changed::Denied(denial)) => return self.denied(denial),
                     Ok(found) => return Ok(found),
                 },
                 Err(reason) if why.is_empty() => why = reason,
@@ -267,6 +311,7 @@ impl ContentsWriter<'_> {
                 Ok(source) => match self.put(store, wanted, source, None) {
                     Err(Changed::Failed(error)) => return Err(error.into()),
                     Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
+                    Err(Changed::Denied(denial)) => return self.denied(denial),
                     Err(_) => why = "its preserved copy was changed".to_owned(),
                     Ok(found) => return Ok(found),
                 },
@@ -274,6 +319,14 @@ impl ContentsWriter<'_> {
             }
         }
         Ok((None, Availability::Missing(why)))
+    }
+
+    /// The fact about a content that a limit forbids.
+    fn denied(&self, denial: Denial) -> Result<(Option<Digest>, Availability), Error> {
+        match denial {
+            Denial::Full(_) if self.on_full == OnFull::MakeRoom => Err(Error::Full),
+            Denial::Full(why) | Denial::OverLimit(why) => Ok((None, Availability::Missing(why))),
+        }
     }
 
     /// Stores the content of `source`, or names the package that owns it.
@@ -296,6 +349,12 @@ impl ContentsWriter<'_> {
             Some((package, _)) => Availability::StoredPackage(package),
             None => Availability::Stored,
         };
+        let named = wanted.paths.first().map(PathBuf::as_path);
+        let contents = &self.contents;
+        self.allowance.check(named, source.size(), || {
+            let measured = contents.sync().and_then(|()| contents.stats());
+            measured.map(|size| size.disk).map_err(Changed::Failed)
+        })?;
         self.has_room(source.size())?;
         let mut former = || self.former.digest(store, wanted);
         let put = self.contents.put_after(&mut source, &mut former);
@@ -304,6 +363,7 @@ impl ContentsWriter<'_> {
             error => Changed::Failed(error),
         })?;
         self.put += size;
+        self.allowance.add(named, size);
         // A content that was stored in vain has no reference, and `gc` removes it.
         source.check()?;
         Ok((Some(digest), held))

@@ -70,10 +70,15 @@ impl CurrentStore {
         Ok(CurrentStore { home, store })
     }
 
-    /// Starts a background indexer for work that the user should not wait for.
+    /// Starts a background indexer for work that the user should not wait for. A background
+    /// indexer does the work itself.
     pub fn leave_the_rest(&self) {
-        if self.store.has_long_log() {
-            session::spawn_in_background(&index::in_background(&self.home));
+        if !self.store.has_long_log() {
+            return;
+        }
+        match backstory_sys::is_last() {
+            true => drop(self.store.bring_in_log()),
+            false => session::spawn_in_background(&index::in_background(&self.home)),
         }
     }
 

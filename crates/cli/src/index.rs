@@ -3,8 +3,9 @@
 //! indexer takes an identity from the file system and appends it to the log.
 //!
 //! The indexer runs in the background after each recording, or before the first question. One
-//! indexer per store runs at a time (`flock` on its lock file). Memory is bounded by the state of
-//! the fold and one batch of the store.
+//! indexer per store runs at a time (`flock` on its lock file). In the background it comes last for
+//! processors and disks, and hands its work over to a process that the user waits for
+//! ([`handover`]). Memory is bounded by the state of the fold and one batch of the store.
 //!
 //! Invariants:
 //!
@@ -18,7 +19,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ use backstory_store::{self as store, Home, Store};
 
 use crate::error::chain;
 use crate::filtered_indexing::{LoggedRun, append_filtered, filtered};
+use crate::handover::{self, HeldLock};
 use crate::pipeline_file::PipelineFiles;
 use crate::text::progress::{Progress, Unit};
 use crate::text::when;
@@ -185,7 +187,7 @@ fn waiting(
 }
 
 /// Takes the lock of the indexer. `None` if another process holds it and `busy` says to leave it.
-fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
+fn lock(home: &Home, busy: Busy) -> Result<Option<HeldLock>, Error> {
     take_lock(
         home.lock_path(),
         busy,
@@ -194,23 +196,26 @@ fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
 }
 
 /// Takes a lock file. `None` if another process holds it and `busy` says to leave it.
-pub fn take_lock(path: PathBuf, busy: Busy, waiting: &str) -> Result<Option<File>, Error> {
+pub fn take_lock(path: PathBuf, busy: Busy, waiting: &str) -> Result<Option<HeldLock>, Error> {
+    handover::let_pass(&path);
     let fail = |source| Error::File {
         what: "lock",
         path: path.clone(),
         source,
     };
-    let mut options = File::options();
+    let mut options = fs::File::options();
     options.create(true).truncate(false).write(true).mode(0o600);
     let file = regular::open_with(&mut options, &path).map_err(fail)?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(HeldLock::of(file, path))),
         Err(fs::TryLockError::WouldBlock) if busy == Busy::Leave => Ok(None),
         Err(fs::TryLockError::WouldBlock) => {
             let progress = Progress::start(waiting);
+            let asked = handover::ask(&path);
             file.lock().map_err(fail)?;
+            drop(asked);
             progress.end();
-            Ok(Some(file))
+            Ok(Some(HeldLock::of(file, path)))
         }
         Err(fs::TryLockError::Error(source)) => Err(fail(source)),
     }

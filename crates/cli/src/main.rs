@@ -18,6 +18,7 @@ mod error;
 mod evidence_policy;
 mod file_inspector;
 mod filtered_indexing;
+mod handover;
 mod index;
 mod json;
 mod log_follower;

@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
+use backstory_query::Globs;
 use backstory_session::LinePolicy;
 use toml::de::{DeTable, DeValue};
 
@@ -31,8 +32,10 @@ pub struct ShellPolicy {
     pub noise: Vec<String>,
     /// Whether commands on other machines are recorded, too.
     pub remote: bool,
-    /// The entries of `[limits]`.
+    /// The entries `store` and `day` of `[limits]`.
     pub limits: StoreLimits,
+    /// The other entries of `[limits]`.
+    pub contents: ContentLimits,
     /// The mistakes, each one line that begins with `PATH:LINE:`.
     pub warnings: Vec<String>,
 }
@@ -44,6 +47,57 @@ pub struct StoreLimits {
     pub store: Option<u64>,
     /// The runs of one day: their logs, and their part of the database.
     pub day: Option<u64>,
+}
+
+/// The most bytes of contents that are stored. `None` for no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContentLimits {
+    /// All contents of a store, as they are on the disk.
+    pub store: ContentBudget,
+    /// Contents that one run stores.
+    pub run: Option<u64>,
+    /// One file.
+    pub file: Option<u64>,
+    /// Contents that one run stores of the files whose paths match a pattern. `~` is written out.
+    pub directories: Vec<(String, u64)>,
+}
+
+/// The most bytes that the contents of a store take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ContentBudget {
+    /// As a small disk bears it: 10 GB or a twentieth of the file system, whichever is less.
+    #[default]
+    Default,
+    /// So many bytes.
+    Bytes(u64),
+    /// As much as there is.
+    Unlimited,
+}
+
+/// The most bytes that [`ContentBudget::Default`] allows.
+const DEFAULT_BUDGET: u64 = 10 << 30;
+
+/// The part of the file system that it allows at most.
+const DEFAULT_PART: u64 = 20;
+
+impl ContentBudget {
+    /// The bytes that this is on the file system of a directory. `None` for no limit.
+    pub fn bytes_at(self, directory: &Path) -> Option<u64> {
+        match self {
+            ContentBudget::Unlimited => None,
+            ContentBudget::Bytes(bytes) => Some(bytes),
+            ContentBudget::Default => {
+                let size = rustix::fs::statvfs(directory)
+                    .map(|disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+                Some(Self::default_of(size.unwrap_or(u64::MAX)))
+            }
+        }
+    }
+
+    /// The default for a file system of this size.
+    fn default_of(size: u64) -> u64 {
+        DEFAULT_BUDGET.min(size / DEFAULT_PART)
+    }
 }
 
 impl ShellPolicy {
@@ -142,24 +196,53 @@ impl ShellPolicy {
 
     fn limit(&mut self, table: &DeTable<'_>, warnings: &mut Vec<(usize, String)>) {
         for (key, value) in table {
-            let limit = match &**key.get_ref() {
+            let name = &**key.get_ref();
+            let bytes = |value: &DeValue<'_>| match value {
+                DeValue::String(text) => size(text),
+                _ => Err("it is not a string such as \"5G\"".to_owned()),
+            };
+            let ignored = |name: &str, why: &str| format!("{name} is ignored: {why}");
+            let limit = match name {
                 "store" => &mut self.limits.store,
                 "day" => &mut self.limits.day,
+                "run" => &mut self.contents.run,
+                "file" => &mut self.contents.file,
+                "contents" => {
+                    match value.get_ref() {
+                        DeValue::String(text) if text == "none" => {
+                            self.contents.store = ContentBudget::Unlimited;
+                        }
+                        other => match bytes(other) {
+                            Ok(bytes) => self.contents.store = ContentBudget::Bytes(bytes),
+                            Err(why) => warnings.push((value.span().start, ignored(name, &why))),
+                        },
+                    }
+                    continue;
+                }
+                "directories" => {
+                    let DeValue::Table(table) = value.get_ref() else {
+                        let what = "directories is not a table: it is ignored".to_owned();
+                        warnings.push((value.span().start, what));
+                        continue;
+                    };
+                    for (pattern, value) in table {
+                        let pattern = &**pattern.get_ref();
+                        let limit = bytes(value.get_ref());
+                        match limit.and_then(|limit| Ok((whole_pattern(pattern)?, limit))) {
+                            Ok(entry) => self.contents.directories.push(entry),
+                            Err(why) => warnings.push((value.span().start, ignored(pattern, &why))),
+                        }
+                    }
+                    continue;
+                }
                 other => {
                     warnings.push((key.span().start, unknown(&format!("limits.{other}"))));
                     continue;
                 }
             };
-            let bytes = match value.get_ref() {
-                DeValue::String(text) => size(text),
-                _ => Err("it is not a string such as \"5G\"".to_owned()),
-            };
-            match bytes {
+            match bytes(value.get_ref()) {
                 Ok(bytes) => *limit = Some(bytes),
-                Err(why) => {
-                    let what = format!("{} is ignored: {why}", key.get_ref());
-                    warnings.push((value.span().start, what));
-                }
+                Err(why) => warnings.push((value.span().start, ignored(name, &why))),
             }
         }
     }
@@ -181,6 +264,18 @@ impl ShellPolicy {
             home,
             paused,
         }
+    }
+}
+
+/// A pattern of paths with the user's home written out, if it is one.
+fn whole_pattern(pattern: &str) -> Result<String, String> {
+    let whole = match (pattern.strip_prefix("~/"), std::env::var("HOME")) {
+        (Some(below), Ok(home)) => format!("{home}/{below}"),
+        _ => pattern.to_owned(),
+    };
+    match Globs::new(&[&whole]) {
+        Ok(_) => Ok(whole),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -216,6 +311,40 @@ mod tests {
         let wrong = parsed("[limits]\nstore = 5\nday = \"much\"\nweek = \"1G\"\n");
         assert_eq!(wrong.limits, StoreLimits::default());
         assert_eq!(wrong.warnings.len(), 3, "{:?}", wrong.warnings);
+    }
+
+    #[test]
+    fn contents_have_limits_of_their_own() {
+        let text = "[limits]\ncontents = \"2G\"\nrun = \"1G\"\nfile = \"100M\"\n\
+                    [limits.directories]\n\"/data/**\" = \"1M\"\n\"*.iso\" = \"0\"\n";
+        let policy = parsed(text);
+        assert!(policy.warnings.is_empty(), "{:?}", policy.warnings);
+        assert_eq!(policy.limits, StoreLimits::default());
+        let expected = ContentLimits {
+            store: ContentBudget::Bytes(2 << 30),
+            run: Some(1 << 30),
+            file: Some(100 << 20),
+            directories: vec![("/data/**".to_owned(), 1 << 20), ("*.iso".to_owned(), 0)],
+        };
+        let mut found = policy.contents;
+        found
+            .directories
+            .sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        assert_eq!(found, expected);
+        let none = parsed("[limits]\ncontents = \"none\"\n").contents;
+        assert_eq!(none.store.bytes_at(Path::new("/")), None);
+        let wrong =
+            parsed("[limits]\ncontents = 5\n[limits.directories]\n\"[\" = \"1\"\n\"/a\" = 1\n");
+        assert_eq!(wrong.contents, ContentLimits::default());
+        assert_eq!(wrong.warnings.len(), 3, "{:?}", wrong.warnings);
+    }
+
+    #[test]
+    fn the_default_budget_is_ten_gigabytes_or_a_twentieth_of_the_disk() {
+        assert_eq!(ContentBudget::default_of(100 << 30), 5 << 30);
+        assert_eq!(ContentBudget::default_of(4 << 40), 10 << 30);
+        let here = ContentBudget::Default.bytes_at(Path::new("/"));
+        assert!(here.is_some_and(|bytes| bytes <= 10 << 30), "{here:?}");
     }
 
     #[test]

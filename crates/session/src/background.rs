@@ -1,5 +1,5 @@
-//! Starts the caller's background command after a run: with low priority, without a terminal, and
-//! without descriptors of the run.
+//! Starts the caller's background command after a run: with the lowest priority, without a
+//! terminal, and without descriptors of the run.
 #![allow(unsafe_code)]
 
 use backstory_sys as sys;
@@ -21,10 +21,11 @@ pub(crate) fn become_it(after: &[OsString]) {
         return;
     };
     let argv: Vec<*const c_char> = words.iter().map(|w| w.as_ptr()).chain([null()]).collect();
-    // SAFETY: plain calls. A process that leads its group stays in its session, which does no harm.
-    unsafe {
-        libc::setsid();
-        libc::setpriority(libc::PRIO_PROCESS, 0, 10);
+    // SAFETY: takes nothing. A process that leads its group stays in its session: no harm.
+    let is_own_session = unsafe { libc::setsid() } != -1;
+    sys::come_last();
+    if is_own_session {
+        sys::let_session_come_last();
     }
     sys::set_mask(&sys::no_signals());
     sys::exec(program, &argv);

@@ -71,13 +71,13 @@ fn readers_of_our_output_see_its_end_when_the_command_closes_it() {
 }
 
 #[test]
-fn the_background_command_finds_the_finalized_log() {
+fn the_background_command_finds_the_finalized_log_and_comes_last() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard, "--after"]);
         let mut command = run.command(&[]);
         // `--after` takes a command, so `--` and the program follow it.
         let script = format!(
-            "test -e {0} && ps -o nice= -p $$ > {0}.after",
+            "test -e {0} && {{ ps -o nice=,class= -p $$; ionice; }} > {0}.new && mv {0}.new {0}.after",
             run.log_path().display()
         );
         let words: Vec<_> = command.get_args().map(|w| w.to_owned()).collect();
@@ -91,7 +91,9 @@ fn the_background_command_finds_the_finalized_log() {
         eventually("it was done", || {
             std::fs::read_to_string(&result).is_ok_and(|r| !r.is_empty())
         });
-        assert_eq!(std::fs::read_to_string(&result).unwrap().trim(), "10");
+        let priority = std::fs::read_to_string(&result).unwrap();
+        let words: Vec<&str> = priority.split_whitespace().collect();
+        assert_eq!(words, ["19", "IDL", "idle"], "for processors and for disks");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The calling thread: its id, its priority, and the signal that interrupts it.
+//! The calling thread: its id, and the signal that interrupts it.
 #![allow(unsafe_code)]
 
 use libc::c_int;
@@ -8,30 +8,6 @@ use std::mem::MaybeUninit;
 pub fn gettid() -> u32 {
     // SAFETY: takes nothing.
     unsafe { libc::gettid() as u32 }
-}
-
-/// Gives the calling thread the lowest real-time priority, so that it runs before all ordinary
-/// threads. Threads that it starts do not inherit that. False if it is not allowed.
-///
-/// It takes root, `CAP_SYS_NICE` or `ulimit -r 1`. Threads with a higher real-time priority run
-/// first.
-pub fn come_first() -> bool {
-    set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
-}
-
-/// Gives the calling process the lowest priority: it runs while no other process wants to. A
-/// refusal leaves its priority as it is.
-pub fn come_last() {
-    // SAFETY: takes numbers; 0 is the caller.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
-    set_scheduler(libc::SCHED_IDLE, 0);
-}
-
-/// Sets the calling thread's policy and real-time priority by the kernel's own call. The kernel's
-/// `struct sched_param` is one number; musl has a larger one, and its function always fails.
-fn set_scheduler(policy: c_int, priority: c_int) -> bool {
-    // SAFETY: the priority outlives the call, which only reads it; 0 is the calling thread.
-    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 /// The signal that interrupts a receiver in a blocking call.

@@ -42,7 +42,12 @@ pub const CONFIG: &str = "Examples:\n  \
     remote = true                      also what ssh starts on other machines\n  \
     [limits]\n  \
     store = \"5G\"                       noise, old and large runs go first\n  \
-    day = \"500M\"                       the same, for the runs of one day\n\n\
+    day = \"500M\"                       the same, for the runs of one day\n  \
+    contents = \"20G\"                   stored contents; or \"none\"\n  \
+    run = \"2G\"                         contents that one run stores\n  \
+    file = \"500M\"                      one file\n  \
+    [limits.directories]\n  \
+    \"~/Videos/**\" = \"0\"              contents that one run stores of these\n\n\
     Exit status: 0 if the file has no mistake, 1 if it has one.";
 
 /// `config`

@@ -15,6 +15,7 @@ use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::delivery;
 use crate::error::{Failure, chain, complain};
+use crate::handover;
 use crate::index::{self, Busy};
 use crate::remote;
 use crate::shell_policy::ShellPolicy;
@@ -70,6 +71,10 @@ fn label(current: &mut CurrentStore, run: &str, label: Label, text: &str) -> Out
 /// and the next question reports them.
 pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let home = Home::locate(store)?;
+    // Whoever takes the work over may do a part of it. The successor waits, and does the rest.
+    let mut successor = index::in_background(&home);
+    successor.push("--wait".into());
+    handover::watch(successor);
     let mut store = open_store(&home)?;
     let busy = if args.wait { Busy::Wait } else { Busy::Leave };
     let failed = index::bring_up_to_date(&home, &mut store, busy, args.wait)
@@ -94,6 +99,6 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     }
     drop(store);
     remote::returning::fetch(&home, busy)?;
-    limits::keep_in_background(&home, ShellPolicy::load().limits)?;
+    limits::keep_in_background(&home, &ShellPolicy::load())?;
     Ok(u8::from(!failed.is_empty()))
 }

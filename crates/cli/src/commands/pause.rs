@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use backstory_store::Home;
+
 use super::{Outcome, answer};
 use crate::args::shell::ConfigArgs;
 use crate::error::{Failure, complain};
@@ -49,6 +51,7 @@ pub fn config(args: &ConfigArgs) -> Outcome {
     let policy = ShellPolicy::load();
     policy.warnings.iter().for_each(|warning| complain(warning));
     let file = policy.file.as_ref().map(|file| file.display().to_string());
+    let contents = policy.contents.store.bytes_at(&Home::directory(None)?);
     answer(|out| match args.json {
         true => json::object(
             out,
@@ -60,6 +63,10 @@ pub fn config(args: &ConfigArgs) -> Outcome {
                 ("remote", policy.remote.into()),
                 ("store_limit", policy.limits.store.into()),
                 ("day_limit", policy.limits.day.into()),
+                ("contents_limit", contents.into()),
+                ("run_limit", policy.contents.run.into()),
+                ("file_limit", policy.contents.file.into()),
+                ("directory_limits", directory_limits(&policy)),
                 ("mistakes", Value::array(&policy.warnings)),
             ],
         ),
@@ -70,17 +77,35 @@ pub fn config(args: &ConfigArgs) -> Outcome {
             writeln!(out, "[shell]\nprivate = {:?}", policy.private)?;
             writeln!(out, "noise = {:?}", policy.noise)?;
             writeln!(out, "remote = {}", policy.remote)?;
-            let limits = [("store", policy.limits.store), ("day", policy.limits.day)];
-            if limits.iter().any(|(_, limit)| limit.is_some()) {
-                writeln!(out, "[limits]")?;
-            }
+            let limits = [
+                ("store", policy.limits.store),
+                ("day", policy.limits.day),
+                ("contents", contents),
+                ("run", policy.contents.run),
+                ("file", policy.contents.file),
+            ];
+            writeln!(out, "[limits]")?;
             for (name, limit) in limits {
                 if let Some(bytes) = limit {
                     writeln!(out, "{name} = \"{bytes}\"  # {}", size(bytes))?;
                 }
             }
+            if !policy.contents.directories.is_empty() {
+                writeln!(out, "[limits.directories]")?;
+            }
+            for (pattern, bytes) in &policy.contents.directories {
+                writeln!(out, "{pattern:?} = \"{bytes}\"  # {}", size(*bytes))?;
+            }
             Ok(())
         }
     })?;
     Ok(u8::from(!policy.warnings.is_empty()))
+}
+
+fn directory_limits(policy: &ShellPolicy) -> Value {
+    let limits = policy.contents.directories.iter().map(|(pattern, bytes)| {
+        let pattern = ("pattern", pattern.as_str().into());
+        Value::Object(vec![pattern, ("bytes", (*bytes).into())])
+    });
+    Value::Array(limits.collect())
 }

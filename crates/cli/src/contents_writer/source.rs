@@ -11,6 +11,7 @@ use backstory_files::Ident;
 use backstory_store::same_version;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 
+use super::allowance::Denial;
 use super::differs;
 use super::wanted::Preserved;
 
@@ -29,6 +30,14 @@ pub enum Changed {
     NoRoom,
     /// The content could not be stored.
     Failed(contents::Error),
+    /// A limit forbids it.
+    Denied(Denial),
+}
+
+impl From<Denial> for Changed {
+    fn from(denial: Denial) -> Changed {
+        Changed::Denied(denial)
+    }
 }
 
 /// An open file, and its identity when it was opened.

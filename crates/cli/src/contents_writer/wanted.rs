@@ -24,6 +24,8 @@ pub struct Wanted {
     pub paths: Vec<PathBuf>,
     /// Other versions that the run met at these paths.
     pub others: Vec<Ident>,
+    /// The file was there before the run.
+    pub is_input: bool,
 }
 
 /// A version that was preserved, or should have been.
@@ -188,15 +190,20 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
                 ident,
                 paths,
                 others,
+                is_input: entity.version == 0,
             });
         }
     }
-    all.versions = joined(all.versions);
+    // If a limit is reached, what the run made is what is not stored: it can be made again.
+    let (inputs, outputs): (Vec<_>, Vec<_>) =
+        all.versions.into_iter().partition(|one| one.is_input);
+    all.versions = joined([inputs, outputs].concat());
     if run.header.modes.contents == Some(ContentsMode::All) {
         all.versions.extend(preserved.iter().map(|kept| Wanted {
             ident: kept.ident,
             paths: vec![kept.path.clone()],
             others: Vec::new(),
+            is_input: false,
         }));
     }
     Ok(all)

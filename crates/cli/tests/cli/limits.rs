@@ -66,9 +66,104 @@ fn a_store_within_its_limits_loses_nothing() {
 }
 
 #[test]
-fn without_limits_the_option_names_the_file() {
+fn without_limits_only_the_default_budget_counts() {
     let (place, _) = recorded();
-    gc(&place, &["--limits"]).is_error(2, &["there are no limits", "config.toml"]);
+    let answer = gc(&place, &["--limits"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+    assert!(answer.out.starts_with("forgot 0 contents"), "{answer:?}");
+    assert_eq!(place.runs().len(), 4);
+}
+
+/// The reasons of the contents that a run lacks, as `show` names them.
+fn not_kept(place: &Place, run: &str) -> Vec<(String, String)> {
+    let shown = place.json(&["show", run, "--json"]);
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let missing = shown["contents"]["not_kept"].as_array().unwrap().iter();
+    missing
+        .map(|one| (text(&one["path"]), text(&one["because"])))
+        .collect()
+}
+
+/// Stores the contents of all runs under the user's limits.
+fn store_contents(place: &Place) {
+    let mut command = place.command(&["index", "--wait"]);
+    command.env("XDG_CONFIG_HOME", place.path("config"));
+    assert_eq!(Answer::of(command.output().unwrap()).status, 0);
+}
+
+/// Records a line without an indexer in the background: the limits are set for the next one.
+fn record_limited(place: &Place, line: &str) -> String {
+    let before = place.runs();
+    let mut command = place.command(&["record", "--", "sh", "-c", line]);
+    command.env("XDG_CONFIG_HOME", place.path("config"));
+    assert_eq!(Answer::of(command.output().unwrap()).status, 0);
+    store_contents(place);
+    let after = place.runs();
+    after.into_iter().find(|run| !before.contains(run)).unwrap()
+}
+
+#[test]
+fn what_is_over_a_limit_of_contents_is_not_stored_and_named() {
+    let place = Place::new();
+    let hundred = "0123456789".repeat(10);
+    place.write_aged("small", "s");
+    place.write_aged("large", &hundred.repeat(10));
+    place.write_aged("movie.iso", "m");
+    limit(
+        &place,
+        "file = \"500\"\n[limits.directories]\n\"*.iso\" = \"0\"",
+    );
+    let run = record_limited(&place, "cat small large movie.iso > /dev/null");
+    let reasons = not_kept(&place, &run);
+    let of = |name: &str| {
+        let found = reasons.iter().find(|(path, _)| path.ends_with(name));
+        found.map(|(_, why)| why.clone()).unwrap_or_default()
+    };
+    assert_eq!(of("/small"), "", "{reasons:?}");
+    assert!(
+        of("/large").contains("over the limit of 500"),
+        "{reasons:?}"
+    );
+    assert!(of("/movie.iso").contains("*.iso"), "{reasons:?}");
+    let answer = place.run(&["contents", "large", "--run", &run]);
+    answer.is_error(1, &["is not stored", "over the limit of 500"]);
+    // A raised limit stores the file at its next use.
+    limit(&place, "file = \"5000\"");
+    record_limited(&place, "cat large > /dev/null");
+    assert_eq!(place.run(&["contents", "large"]).out, hundred.repeat(10));
+}
+
+#[test]
+fn a_lower_budget_drops_what_a_run_makes_again_and_says_so() {
+    let place = Place::new();
+    // Bytes that zstd cannot make smaller, so that each content takes its size.
+    let program =
+        "import random\nr=random.Random(7)\nopen('source','wb').write(r.randbytes(300000))";
+    let mut python = place.stage.command("python3");
+    python.current_dir(place.work()).args(["-c", program]);
+    assert!(python.status().unwrap().success());
+    place.age("source");
+    let run = place.keep(
+        "rev source > product 2>/dev/null || cp source product; printf x >> product",
+        &[],
+    );
+    limit(&place, "contents = \"400k\"");
+    let answer = gc(&place, &["--limits"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+    assert_eq!(place.runs(), [run.clone()], "no run goes");
+    let reasons = not_kept(&place, &run);
+    let (path, why) = &reasons[0];
+    assert!(
+        path.ends_with("/product") && reasons.len() == 1,
+        "{reasons:?}"
+    );
+    assert!(why.contains(&format!("backstory replay {run}")), "{why}");
+    assert_eq!(place.run(&["contents", "source"]).status, 0);
+    let answer = place.run(&["contents", "product", "--run", &run]);
+    answer.is_error(1, &["to keep to the limit", "replay"]);
+    assert_eq!(place.run(&["store", "verify"]).status, 0);
+    let again = place.run(&["replay", &run]);
+    assert_eq!(again.status, 0, "{again:?}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod account;
 mod across;
 mod ask;
+mod background;
 mod bad_input;
 mod bookkeeping;
 mod bucket_server;

@@ -10,8 +10,8 @@ use backstory_contents::Reclaimed;
 use backstory_exchange::remove_left_files;
 use backstory_store::{RunKey, RunRecord};
 
-use super::limits;
 use super::reclaim::{own_runs, reclaim, total};
+use super::{contents_budget, keep_lock, limits};
 use crate::args::store::StoreGcArgs;
 use crate::commands::{Outcome, answer};
 use crate::contents_writer;
@@ -29,7 +29,7 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     let (forgotten, given) = match args.limits {
-        true => limits::keep(&mut current, configured_limits()?, 0, args.dry_run)?,
+        true => over_limits(&mut current, args.dry_run)?,
         false => old_runs(&mut current, &args)?,
     };
     let ids: Vec<&str> = forgotten.iter().map(|run| run.header.id.as_str()).collect();
@@ -64,18 +64,25 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     })
 }
 
-/// The limits of the user's `config.toml`.
-fn configured_limits() -> Result<StoreLimits, Failure> {
+/// Removes what is over the limits of `config.toml`, and over the budget of the contents.
+fn over_limits(
+    current: &mut CurrentStore,
+    dry: bool,
+) -> Result<(Vec<RunRecord>, Reclaimed), Failure> {
     let policy = ShellPolicy::load();
     policy.warnings.iter().for_each(|warning| complain(warning));
-    if policy.limits == StoreLimits::default() {
-        let file = policy.file.map(|file| format!(" in {}", file.display()));
-        return Err(Failure::misuse(format!(
-            "there are no limits{}: `backstory config --help` has an example",
-            file.unwrap_or_default()
-        )));
-    }
-    Ok(policy.limits)
+    let (runs, freed) = match policy.limits == StoreLimits::default() {
+        true => (Vec::new(), Reclaimed::default()),
+        false => limits::keep(current, policy.limits, 0, dry)?,
+    };
+    let _lock = keep_lock(&current.home)?;
+    let (home, store) = (&current.home, &mut *current.store);
+    let more = contents_budget::keep(home, store, &policy.contents, 0, dry)?;
+    let freed = Reclaimed {
+        objects: freed.objects + more.objects,
+        bytes: freed.bytes + more.bytes,
+    };
+    Ok((runs, freed))
 }
 
 /// Removes the runs that the options mean, and what no run refers to.

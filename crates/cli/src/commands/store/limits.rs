@@ -1,7 +1,7 @@
 //! Keeps a store within the limits of the user's `config.toml`.
 //!
 //! In: the runs of a store, each with the files that it used and left. Out: the runs that go. Lines
-//! of noise go first, then what is large and old.
+//! of noise go first, then what is large and old. Contents go at last ([`contents_budget`]).
 //!
 //! Invariant: a run stays if a file that exists came from it, over any number of runs. So do runs
 //! with a name or a note, and runs of other users.
@@ -21,19 +21,15 @@ use backstory_eventlog::Reason;
 use backstory_files::{Digest, VersionId};
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_query as query;
-use backstory_store::{
-    ContentFacts, EngineControl, GraphStore, Home, RunKey, RunRecord, same_version,
-};
+use backstory_store::{EngineControl, GraphStore, Home, RunKey, RunRecord, same_version};
 
-use super::reclaim;
+use super::contents_budget::{self, YOUNG};
+use super::{keep_lock, reclaim};
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
-use crate::shell_policy::StoreLimits;
+use crate::shell_policy::{ContentBudget, ShellPolicy, StoreLimits};
 use crate::text::progress::{Progress, Unit};
 use crate::text::when;
-
-/// In the background younger runs stay, in ns: their files may be about to be used.
-const YOUNG: i64 = 600 * 1_000_000_000;
 
 /// Percent of the limit that are free afterwards. So the store is not too large again at once.
 const ROOM: u64 = 10;
@@ -91,8 +87,10 @@ pub fn keep(
     }
     let rest = over(reclaim::total(current)?);
     if rest > 0 {
-        let contents = large_and_old(current, rest)?;
-        let more = reclaim::reclaim(current, &[], &contents, false)?;
+        let limit = limits.store.unwrap_or_default();
+        let _lock = keep_lock(&current.home)?;
+        let (home, store) = (&current.home, &mut *current.store);
+        let more = contents_budget::drop_least_valuable(home, store, rest, limit, spared, false)?;
         freed = Reclaimed {
             objects: freed.objects + more.objects,
             bytes: freed.bytes + more.bytes,
@@ -101,20 +99,31 @@ pub fn keep(
     Ok((gone, freed))
 }
 
-/// The same for the process that indexes in the background. It looks at the size only now and then.
-pub fn keep_in_background(home: &Home, limits: StoreLimits) -> Result<(), Failure> {
+/// The same for the process that indexes in the background, and for the budget of the contents. It
+/// looks at the size only now and then.
+pub fn keep_in_background(home: &Home, policy: &ShellPolicy) -> Result<(), Failure> {
+    let (limits, contents) = (policy.limits, &policy.contents);
     let looked = home.dir().join("limits.looked");
     let age = fs::metadata(&looked).and_then(|meta| meta.modified());
     let is_recent = age.is_ok_and(|at| at.elapsed().is_ok_and(|passed| passed < PAUSE));
-    if limits == StoreLimits::default() || is_recent {
+    let is_unlimited = contents.store == ContentBudget::Unlimited;
+    if limits == StoreLimits::default() && is_unlimited || is_recent {
         return Ok(());
     }
     File::create(&looked)?;
-    let mut current = CurrentStore::open(Some(home.dir()))?;
-    match is_over(&current, limits)? {
-        true => keep(&mut current, limits, YOUNG, false).map(drop),
-        false => Ok(()),
+    let are_contents_over = contents_budget::is_over(home, contents)?;
+    if limits == StoreLimits::default() && !are_contents_over {
+        return Ok(());
     }
+    let mut current = CurrentStore::open(Some(home.dir()))?;
+    if is_over(&current, limits)? {
+        keep(&mut current, limits, YOUNG, false)?;
+    }
+    if are_contents_over {
+        let _lock = keep_lock(home)?;
+        contents_budget::keep(home, &mut *current.store, contents, YOUNG, false)?;
+    }
+    Ok(())
 }
 
 /// The bytes that a store of this size has to lose.
@@ -290,32 +299,6 @@ fn needed(runs: &[WeighedRun]) -> Vec<bool> {
         }
     }
     needed
-}
-
-/// Stored contents of at least so many bytes together, the large and old ones first.
-fn large_and_old(current: &CurrentStore, bytes: u64) -> Result<HashSet<Digest>, Failure> {
-    let now = when::now();
-    let mut stored: HashMap<Digest, (u64, i64)> = HashMap::new();
-    for fact in current.store.facts()? {
-        if let Some(digest) = fact.digest.filter(|_| fact.availability.is_stored()) {
-            let size = fact.ident.size.unsigned_abs();
-            let known = stored.entry(digest).or_insert((size, fact.ident.mtime));
-            known.1 = known.1.max(fact.ident.mtime);
-        }
-    }
-    let mut order: Vec<(Digest, (u64, i64))> = stored.into_iter().collect();
-    let age = |time: i64| now.saturating_sub(time).max(0).unsigned_abs();
-    order.sort_small_by_key(|(digest, (size, time))| {
-        let weight = u128::from(*size) * u128::from(age(*time));
-        (std::cmp::Reverse(weight), *digest)
-    });
-    let mut freed = 0;
-    let large = order.into_iter().take_while(|(_, (size, _))| {
-        let more = freed < bytes;
-        freed += size;
-        more
-    });
-    Ok(large.map(|(digest, _)| digest).collect())
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! `store`: manages the store as a whole: size, integrity, free space, exchange of runs.
 
 mod evidence;
+pub mod contents_budget;
 mod exchange;
 mod export;
 mod gc;
 mod import;
+mod least_valuable;
 pub mod limits;
 pub mod migrate;
 mod rebuild;
@@ -15,7 +17,6 @@ mod verify;
 
 pub use exchange::{PROGRAM, Selector};
 
-use std::fs::File;
 use std::path::Path;
 
 use backstory_contents::Contents;
@@ -24,6 +25,7 @@ use backstory_store::Home;
 use super::{Outcome, answer};
 use crate::args::store::StoreCommand;
 use crate::error::{Failure, chain};
+use crate::handover::HeldLock;
 use crate::index::{Busy, take_lock};
 
 /// Runs a command of `store`.
@@ -57,7 +59,7 @@ pub fn open_contents(home: &Home) -> Result<Option<Contents>, Failure> {
 }
 
 /// Takes the lock for adding facts and removing contents.
-fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
+fn keep_lock(home: &Home) -> Result<Option<HeldLock>, Failure> {
     let what = "waiting for another backstory process to store contents";
     take_lock(home.keep_lock_path(), Busy::Wait, what)
         .map_err(|error| Failure::not_found(chain(&error)))
@@ -65,7 +67,7 @@ fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
 
 /// Takes the locks of the indexer and of the writer of contents: the database is replaced while
 /// both are held.
-fn database_locks(home: &Home) -> Result<(Option<File>, Option<File>), Failure> {
+fn database_locks(home: &Home) -> Result<(Option<HeldLock>, Option<HeldLock>), Failure> {
     let what = "waiting for another backstory process to index the newest runs";
     let indexes = take_lock(home.lock_path(), Busy::Wait, what)
         .map_err(|error| Failure::not_found(chain(&error)))?;

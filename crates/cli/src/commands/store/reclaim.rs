@@ -3,7 +3,7 @@
 //! Invariant: facts without a reference are removed before the contents that they refer to. If the
 //! program is killed at any moment, no fact refers to a removed content.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::ErrorKind;
 
@@ -16,7 +16,7 @@ use backstory_store::annotation_history::AnnotationHistory;
 use backstory_store::annotations::{self, AnnotationRecord};
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{
-    self as store, ContentFacts, EngineControl, GraphStore, Home, Maintenance, RunKey, RunRecord,
+    self as store, EngineControl, GraphStore, Home, Maintenance, RunKey, RunRecord, Store,
 };
 use backstory_vocabulary::ContentsMode;
 
@@ -62,7 +62,7 @@ pub fn log_bytes(home: &Home, run: &RunRecord) -> u64 {
 pub fn reclaim(
     current: &mut CurrentStore,
     runs: &[RunRecord],
-    contents_too: &HashSet<Digest>,
+    forgotten: &HashSet<Digest>,
     dry: bool,
 ) -> Result<Reclaimed, Failure> {
     let _lock = keep_lock(&current.home)?;
@@ -78,60 +78,88 @@ pub fn reclaim(
         current.store.forget_unreferred()?;
     }
     let gone: HashSet<RunKey> = runs.iter().map(|run| run.key).collect();
-    let mut left = current.store.runs()?;
+    // The digest of a forgotten content goes, too.
+    let change = |fact| match is_one_of(&fact, |digest| forgotten.contains(digest)) {
+        true => Fact {
+            digest: None,
+            availability: Availability::Missing("`backstory forget` removed it".to_owned()),
+            ..fact
+        },
+        false => fact,
+    };
+    let mut given = sweep(&current.home, &mut *current.store, &gone, &change, dry)?;
+    given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
+    Ok(given)
+}
+
+/// Drops contents that runs refer to, each with the reason. Their digests stay known, so that
+/// files are still found by their content. The caller holds the lock of the contents.
+pub fn drop_contents(
+    home: &Home,
+    store: &mut dyn Store,
+    dropped: &HashMap<Digest, String>,
+    dry: bool,
+) -> Result<Reclaimed, Failure> {
+    let change = |fact: Fact| {
+        let why = fact.digest.and_then(|digest| dropped.get(&digest));
+        match why.filter(|_| fact.availability.is_stored()) {
+            Some(why) => Fact {
+                availability: Availability::Missing(why.clone()),
+                ..fact
+            },
+            None => fact,
+        }
+    };
+    sweep(home, store, &HashSet::new(), &change, dry)
+}
+
+fn is_one_of(fact: &Fact, is_meant: impl Fn(&Digest) -> bool) -> bool {
+    fact.digest.as_ref().is_some_and(is_meant)
+}
+
+/// Removes facts and contents that no run refers to but the runs `gone`, after `change` has changed
+/// the facts.
+fn sweep(
+    home: &Home,
+    store: &mut dyn Store,
+    gone: &HashSet<RunKey>,
+    change: &dyn Fn(Fact) -> Fact,
+    dry: bool,
+) -> Result<Reclaimed, Failure> {
+    let mut left = store.runs()?;
     left.retain(|run| !gone.contains(&run.key));
-    let referred = referred(current, &left)?;
-    let known = current.store.facts()?;
+    let referred = referred(home, store, &left)?;
+    let known = store.facts()?;
     let live: Vec<Fact> = known
         .iter()
         .filter(|fact| referred.contains(&fact.ident.version_id()))
         .cloned()
-        .map(|fact| without(fact, contents_too))
+        .map(change)
         .collect();
     let keep: HashSet<Digest> = live
         .iter()
         .filter(|fact| fact.availability.is_stored())
         .filter_map(|fact| fact.digest)
         .collect();
-    if !dry && (live != known || !runs.is_empty()) {
+    if !dry && (live != known || !gone.is_empty()) {
         let mut learned: Vec<JournalRecord> = live.into_iter().map(JournalRecord::Fact).collect();
         for run in &left {
-            learned.extend(
-                current
-                    .store
-                    .directory_snapshot(&run.header.id)?
-                    .map(JournalRecord::Run),
-            );
+            let snapshot = store.directory_snapshot(&run.header.id)?;
+            learned.extend(snapshot.map(JournalRecord::Run));
         }
-        facts::rewrite(&current.home.facts_path(), &learned)?;
-        store::catch_up(&current.home, &mut current.store)?;
+        facts::rewrite(&home.facts_path(), &learned)?;
+        store::catch_up(home, store)?;
     }
-    let mut given = match open_contents(&current.home)? {
-        Some(contents) => {
-            let all = contents.digests()?.len() as u64;
-            let progress = Progress::of("removing contents", all, Unit::Things);
-            let keeps = |digest: &Digest| {
-                progress.done.add(1);
-                keep.contains(digest)
-            };
-            contents.gc(&keeps, dry)?
-        }
-        None => Reclaimed::default(),
+    let Some(contents) = open_contents(home)? else {
+        return Ok(Reclaimed::default());
     };
-    given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
-    Ok(given)
-}
-
-/// The fact, without its content if that is one of these.
-fn without(fact: Fact, contents: &HashSet<Digest>) -> Fact {
-    if !fact.digest.is_some_and(|digest| contents.contains(&digest)) {
-        return fact;
-    }
-    Fact {
-        digest: None,
-        availability: Availability::Missing("`backstory forget` removed it".to_owned()),
-        ..fact
-    }
+    let all = contents.digests()?.len() as u64;
+    let progress = Progress::of("removing contents", all, Unit::Things);
+    let keeps = |digest: &Digest| {
+        progress.done.add(1);
+        keep.contains(digest)
+    };
+    Ok(contents.gc(&keeps, dry)?)
 }
 
 /// Removes a run: its graph and its log.
@@ -202,22 +230,26 @@ fn remove_noted(
 }
 
 /// Every version that these runs used, wrote or preserved.
-fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<VersionId>, Failure> {
+fn referred(
+    home: &Home,
+    store: &dyn Store,
+    runs: &[RunRecord],
+) -> Result<HashSet<VersionId>, Failure> {
     let mut found = HashSet::new();
     let what = "finding the contents that runs refer to";
     let progress = Progress::of(what, runs.len() as u64, Unit::Things);
     for run in runs {
         progress.done.add(1);
-        let entities = current.store.entities(run.key)?;
+        let entities = store.entities(run.key)?;
         found.extend(
             entities
                 .iter()
                 .filter_map(|entity| entity.ident.as_ref().map(Ident::version_id)),
         );
         if run.header.modes.contents == Some(ContentsMode::All)
-            && fs::exists(current.home.log_path(&run.header.id)).unwrap_or(false)
+            && fs::exists(home.log_path(&run.header.id)).unwrap_or(false)
         {
-            let log = Log::open(current.home.log_path(&run.header.id))
+            let log = Log::open(home.log_path(&run.header.id))
                 .map_err(|error| Failure::not_found(chain(&error)))?;
             let kept = log
                 .events()
