@@ -4,6 +4,7 @@ use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::marks::StatedRecord;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
 use backstory_query::is_network_peer;
@@ -113,6 +114,8 @@ pub struct Command {
     pub is_part: bool,
     /// Attributes that the program gave to this work: names and values.
     pub attributes: BTreeMap<Bytes, Bytes>,
+    /// Extended records that the program added to this work.
+    pub records: Vec<StatedRecord>,
 }
 
 /// The first line of an answer: who made the subject.

@@ -34,6 +34,7 @@ pub mod remote;
 pub mod replay;
 pub mod runs;
 pub mod scene;
+pub mod schema;
 pub mod scope;
 pub mod search;
 pub mod serve;
@@ -63,6 +64,7 @@ use remote::RemoteSideArgs;
 use replay::{ReplayArgs, ReplayProcessArgs, RerunArgs, WhenArgs};
 use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RequestsArgs, RmArgs, RunArgs, ShowArgs};
 use scene::SceneArgs;
+use schema::SchemaCommand;
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
 use serve::{RehearsalArgs, ServeArgs};
 use shell::{ConfigArgs, InitArgs, ShellArgs};
@@ -338,6 +340,10 @@ pub enum Command {
     /// Say what a script does, and which things it uses, inside a recording
     #[command(after_help = emit::EMIT)]
     Emit(EmitArgs),
+
+    /// Register the schemas of the records that programs add
+    #[command(subcommand, after_help = schema::EXAMPLES)]
+    Schema(SchemaCommand),
 
     /// Run the C compiler, so that calls of functions can be recorded
     #[command(after_help = compile::COMPILE)]

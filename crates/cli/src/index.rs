@@ -38,6 +38,8 @@ use crate::error::chain;
 use crate::filtered_indexing::{LoggedRun, append_filtered, filtered};
 use crate::handover::{self, HeldLock};
 use crate::pipeline_file::PipelineFiles;
+use crate::record_judging::JudgingSink;
+use crate::schema_registry::SchemaRegistry;
 use crate::text::progress::{Progress, Unit};
 use crate::text::when;
 
@@ -339,14 +341,18 @@ fn with_log(home: &Home, run: &str, append: &mut Append<'_>) -> Result<(), LogEr
         end: &end,
         bytes,
     };
+    let schemas = SchemaRegistry::load(home).map_err(store::Error::source_failed)?;
     append(logged, &mut |sink| {
+        let mut sink = JudgingSink::new(sink, &schemas);
         if log.resolved() {
             let known = LoggedIdentities(log.identities(), &kept);
-            return graph::fold(&header, Some(&end), events(), &known, sink);
+            graph::fold(&header, Some(&end), events(), &known, &mut sink)?;
+            return sink.finish();
         }
         let resolver = IdentityResolver::begin(&path).map_err(store::Error::source_failed)?;
         let known = FreshIdentities(RefCell::new(resolver), &kept);
-        graph::fold(&header, Some(&end), events(), &known, sink)?;
+        graph::fold(&header, Some(&end), events(), &known, &mut sink)?;
+        sink.finish()?;
         // Before the store commits: a second fold of the log must give the same graph.
         known
             .0

@@ -201,6 +201,12 @@ impl Fields<'_> {
         self.line.extend_from_slice(json.as_bytes());
     }
 
+    /// Any value.
+    pub fn value(&mut self, key: &'static str, value: &Value) {
+        self.key(key);
+        let _ = value.write(self.line);
+    }
+
     /// `null`
     pub fn null(&mut self, key: &'static str) {
         self.key(key);

@@ -25,10 +25,12 @@ mod log_follower;
 mod pager;
 mod parameter_file;
 mod pipeline_file;
+mod record_judging;
 mod recorded_shell;
 mod recording_options;
 mod remote;
 mod running_runs;
+mod schema_registry;
 mod scope;
 mod sha256_index;
 mod shell_policy;
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
         Command::Name(args) => commands::manage::name(args, store),
         Command::Index(args) => commands::manage::index(args, store),
         Command::Pipeline(command) => commands::pipeline::run(command, store),
+        Command::Schema(command) => commands::schema::run(command, store),
         Command::Blame(args) => commands::blame::run(args, store),
         Command::Contents(args) => commands::contents::run(args, store),
         Command::Serve(args) => commands::serve::run(args, store),
@@ -182,6 +185,7 @@ fn uses_tools(command: &Command) -> bool {
             | Command::ReplayInside(_)
             | Command::RehearseContent(_)
             | Command::Pipeline(_)
+            | Command::Schema(_)
             | Command::Doctor(_)
             | Command::Emit(_)
             | Command::Cc(_)

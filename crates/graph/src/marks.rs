@@ -35,13 +35,82 @@ fn attribute(payload: &[u8]) -> (Bytes, Bytes) {
     (payload[..end].into(), value.into())
 }
 
+/// The extended record with what a schema says about the record before it, of the same activity. A
+/// program cannot make one: the types of its records have a dot.
+pub const JUDGEMENT: &[u8] = b"judgement";
+
+/// The result of comparing an extended record with a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The schema: a type, `@`, a version.
+    pub schema: Bytes,
+    /// The verdict.
+    pub state: SchemaState,
+    /// The first violation, or why the record was not checked. Empty for one that conforms.
+    pub why: Bytes,
+}
+
+/// The verdict about an extended record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaState {
+    /// The payload is what the schema says.
+    Conforms,
+    /// It is not.
+    Violates,
+    /// Nothing could compare them.
+    Unchecked,
+}
+
+impl SchemaState {
+    const ALL: [SchemaState; 3] = [Self::Conforms, Self::Violates, Self::Unchecked];
+
+    /// The word in the store and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            SchemaState::Conforms => "conforms",
+            SchemaState::Violates => "violates",
+            SchemaState::Unchecked => "unchecked",
+        }
+    }
+}
+
+impl Judgement {
+    /// The payload of the record: the parts with a NUL between them.
+    pub fn encode(&self) -> Vec<u8> {
+        let parts: [&[u8]; 3] = [&self.schema, self.state.word().as_bytes(), &self.why];
+        parts.join(&b"\0"[..])
+    }
+
+    fn decode(payload: &[u8]) -> Option<Judgement> {
+        let mut parts = payload.splitn(3, |&byte| byte == 0);
+        let (schema, word, why) = (parts.next()?, parts.next()?, parts.next()?);
+        let mut states = SchemaState::ALL.into_iter();
+        Some(Judgement {
+            schema: schema.into(),
+            state: states.find(|state| state.word().as_bytes() == word)?,
+            why: why.into(),
+        })
+    }
+}
+
+/// An extended record that a program gave an activity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatedRecord {
+    /// Its type, perhaps with `@` and a version.
+    pub kind: Bytes,
+    /// Its payload, as the program stated it.
+    pub payload: Bytes,
+    /// The judgement by its schema. `None` if its type has no schema.
+    pub judgement: Option<Judgement>,
+}
+
 /// Attributes and extended records that a program gave an activity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
     /// The attributes by name. Of one name the last value counts.
     pub attributes: BTreeMap<Bytes, Bytes>,
-    /// The type and the payload of each extended record, in the order of the statements.
-    pub records: Vec<(Bytes, Bytes)>,
+    /// The extended records, in the order of the statements.
+    pub records: Vec<StatedRecord>,
 }
 
 impl Notes {
@@ -51,7 +120,15 @@ impl Notes {
             let (name, value) = attribute(payload);
             self.attributes.insert(name, value);
         } else if is_record_type(kind) {
-            self.records.push((kind.into(), payload.into()));
+            self.records.push(StatedRecord {
+                kind: kind.into(),
+                payload: payload.into(),
+                judgement: None,
+            });
+        } else if kind == JUDGEMENT
+            && let Some(last) = self.records.last_mut()
+        {
+            last.judgement = Judgement::decode(payload);
         }
     }
 
@@ -189,9 +266,30 @@ pub fn is_name(name: &[u8]) -> bool {
     begins && scheme.iter().all(goes_on) && is_free && !rest.is_empty()
 }
 
-/// True for the type of a program's own record: words with dots between them. The first is not
-/// reserved. The records of backstory itself have no dot, or a reserved word.
+/// True for the type of a program's own record: words with dots between them, perhaps with `@` and
+/// a version. The first word is not reserved. The records of backstory itself have no dot, or a
+/// reserved word.
 pub fn is_record_type(kind: &[u8]) -> bool {
+    record_type(kind).is_some()
+}
+
+/// The type of a program's own record without its version, and the version.
+pub fn record_type(kind: &[u8]) -> Option<(&[u8], Option<u32>)> {
+    let (name, version) = match kind.iter().position(|&byte| byte == b'@') {
+        Some(at) => (&kind[..at], Some(version(&kind[at + 1..])?)),
+        None => (kind, None),
+    };
+    is_dotted(name).then_some((name, version))
+}
+
+/// A version: digits, of which the first is not 0.
+fn version(digits: &[u8]) -> Option<u32> {
+    let is_number = digits.iter().all(u8::is_ascii_digit) && digits.first() != Some(&b'0');
+    let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    text.parse().ok()
+}
+
+fn is_dotted(kind: &[u8]) -> bool {
     let mut words = kind.split(|&byte| byte == b'.');
     let is_free = |word: &[u8]| RESERVED.iter().all(|one| one.as_bytes() != word);
     let is_word = |word: &[u8]| {
@@ -258,6 +356,33 @@ mod tests {
             assert_eq!(said(claimed), None, "{claimed}");
         }
         assert!(said("record/org.example.epoch/%7b%7d").is_some());
+    }
+
+    #[test]
+    fn the_type_of_a_record_may_have_a_version() {
+        let name: &[u8] = b"org.example.epoch";
+        assert_eq!(record_type(name), Some((name, None)));
+        assert_eq!(record_type(b"org.example.epoch@12"), Some((name, Some(12))));
+        for wrong in ["@", "@0", "@01", "@-1", "@x", "@1@2", "@99999999999"] {
+            let kind = format!("org.example.epoch{wrong}");
+            assert_eq!(record_type(kind.as_bytes()), None, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_judgement_is_about_the_record_before_it() {
+        let judgement = Judgement {
+            schema: b"org.example.epoch@2".as_slice().into(),
+            state: SchemaState::Violates,
+            why: b"loss\0is missing".as_slice().into(),
+        };
+        let mut notes = Notes::default();
+        notes.add(JUDGEMENT, &judgement.encode());
+        notes.add(b"org.example.epoch@2", b"{}");
+        notes.add(JUDGEMENT, &judgement.encode());
+        notes.add(b"org.example.other", b"");
+        let judged: Vec<_> = notes.records.into_iter().map(|one| one.judgement).collect();
+        assert_eq!(judged, [Some(judgement), None]);
     }
 
     #[test]

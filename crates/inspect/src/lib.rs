@@ -25,6 +25,7 @@ pub mod facts;
 mod formats;
 pub mod plugin;
 pub mod sandbox;
+pub mod schemas;
 mod visible;
 pub mod worker;
 

@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-use backstory_inspect::{answer, expressions, plugin, sandbox, worker};
+use backstory_inspect::{answer, expressions, plugin, sandbox, schemas, worker};
 use backstory_inspection::question::{self, JudgeHead};
 
 fn main() -> ExitCode {
@@ -46,6 +46,7 @@ fn judge(asked: &JudgeHead, bytes: &[u8], mut input: impl Read) -> io::Result<()
     input.read_to_end(&mut all)?;
     let question = question::read_judge(&all).map_err(io::Error::other)?;
     match &asked.expression {
+        None if asked.schemas => schemas::write_verdicts(question.lines),
         None => Err(plugin::become_judge(&asked.command, question.lines)),
         Some(expression) => expressions::write_verdicts(expression, question.lines),
     }

@@ -27,6 +27,8 @@ pub enum JudgeProgram {
     Command(Vec<String>),
     /// A file with a WebAssembly component.
     Component(PathBuf),
+    /// The JSON schemas among the lines, each for the payloads after it.
+    Schemas,
 }
 
 /// Why there is no answer.
@@ -34,7 +36,7 @@ pub enum JudgeProgram {
 pub enum JudgeTrouble {
     /// The worker is not installed.
     #[error(
-        "{} is not installed beside this program: install it to use filters with expressions and plug-ins",
+        "{} is not installed beside this program: install it to use filters with expressions and plug-ins, and schemas",
         crate::WORKER
     )]
     NoWorker,
@@ -94,6 +96,7 @@ pub fn judge_by(
     let mut module = None;
     match program {
         JudgeProgram::Expression(text) => head.expression = Some(text.clone()),
+        JudgeProgram::Schemas => head.schemas = true,
         JudgeProgram::Command(command) => head.command.clone_from(command),
         JudgeProgram::Component(path) => {
             worker.set_file_name(COMPONENT_WORKER);

@@ -69,6 +69,9 @@ pub struct JudgeHead {
     /// The length of the WebAssembly component, in bytes.
     #[serde(default)]
     pub component: Option<usize>,
+    /// The lines are JSON schemas, and payloads to compare with them.
+    #[serde(default)]
+    pub schemas: bool,
 }
 
 /// A question to a filter as a worker reads it.

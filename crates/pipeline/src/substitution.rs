@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
-use backstory_graph::marks::{ATTRIBUTE, is_record_type};
+use backstory_graph::marks::{ATTRIBUTE, JUDGEMENT, is_record_type};
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{Activity, ActivityId, ByName, Entity};
 use backstory_redaction::MARK;
@@ -115,15 +115,18 @@ impl Substitution<'_> {
     pub fn records(&self, graph: &mut MemorySink, of: &dyn Fn(ActivityId) -> bool) -> bool {
         let mut changed = false;
         for (activity, _, kind, payload) in &mut graph.extended {
-            let is_text = kind == ATTRIBUTE || is_record_type(kind);
+            let is_text = kind == ATTRIBUTE || kind == JUDGEMENT || is_record_type(kind);
             if !is_text || !of(*activity) {
                 continue;
             }
-            // The name of an attribute stays, before a NUL.
-            let end = payload
-                .iter()
-                .position(|&byte| byte == 0)
-                .filter(|_| kind == ATTRIBUTE);
+            // The name of an attribute stays, before a NUL. Of a judgement, two words do.
+            let words = match &kind[..] {
+                ATTRIBUTE => 1,
+                JUDGEMENT => 2,
+                _ => 0,
+            };
+            let mut ends = (0..payload.len()).filter(|&at| payload[at] == 0);
+            let end = (0..words).filter_map(|_| ends.next()).last();
             let start = end.map_or(0, |end| end + 1);
             if let Some(new) = self.of(&payload[start..]) {
                 payload.truncate(start);

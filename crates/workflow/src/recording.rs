@@ -66,7 +66,9 @@ impl MarkedActivities {
             if is_function {
                 self.functions.insert(activity);
             }
-        } else if kind == marks::ATTRIBUTE || marks::is_record_type(kind) {
+        } else if [marks::ATTRIBUTE, marks::JUDGEMENT].contains(&kind)
+            || marks::is_record_type(kind)
+        {
             self.notes.entry(activity).or_default().add(kind, payload);
         }
     }

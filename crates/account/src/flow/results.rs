@@ -154,6 +154,7 @@ impl FlowBuilder<'_> {
             .collect();
         reads.sort_small();
         writes.sort_small();
+        let notes = recording.marked.notes(root);
         Command {
             run: draft.run,
             activity: recording.activity_key(root).0,
@@ -171,7 +172,8 @@ impl FlowBuilder<'_> {
             drivers,
             programs: draft.members.len(),
             is_part: recording.marked.is_named(root),
-            attributes: recording.marked.notes(root).attributes,
+            attributes: notes.attributes,
+            records: notes.records,
         }
     }
 

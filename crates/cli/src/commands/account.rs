@@ -15,11 +15,14 @@ use backstory_workflow::ownership::Ownership;
 use backstory_workflow::paths::absolute;
 use backstory_workflow::steps::Word;
 
+use super::judged_records::record_fields;
 use super::{Outcome, answer, here};
 use crate::args::lineage::{LineageArgs, SourceList};
 use crate::error::Failure;
 use crate::json::{self, Fields};
 use crate::text::account::{self as text, AccountTail, RemoteStart, Sheet};
+use crate::json::{self, Fields, Value};
+use crate::text::account::{self as text, RemoteStart, Sheet};
 use crate::text::style::Style;
 use crate::text::words::Direction;
 use crate::version_change::VersionChange;
@@ -299,6 +302,8 @@ fn step(account: &Account, at: usize, index: &dyn Fn(&usize) -> usize, fields: &
         "attributes",
         attributes.map(|(name, value)| (&**name, &**value)),
     );
+    let records = command.records.iter().map(record_fields).collect();
+    fields.value("records", &Value::Array(records));
     fields.numbers("inputs", command.reads.iter().map(index));
     fields.numbers("outputs", command.writes.iter().map(index));
 }

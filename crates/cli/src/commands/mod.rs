@@ -25,6 +25,7 @@ pub mod import;
 pub mod inputs;
 pub mod inspect;
 pub mod lake;
+mod judged_records;
 pub mod lineage;
 pub mod log;
 pub mod manage;
@@ -47,6 +48,7 @@ pub mod requests;
 pub mod rerun;
 mod run_summary;
 pub mod scene;
+pub mod schema;
 #[cfg(feature = "serve")]
 pub mod serve;
 #[cfg(not(feature = "serve"))]

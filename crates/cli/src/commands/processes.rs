@@ -12,6 +12,7 @@ use backstory_query::answer::{ProcessFiles, ProcessLine};
 use backstory_vocabulary::Word;
 
 use super::file_choice::{self, Hiding, OwnFilter};
+use super::judged_records::record_fields;
 use super::{Outcome, answer, here};
 use crate::args::search::{ProcessesArgs, SortKey};
 use crate::current_store::CurrentStore;
@@ -97,11 +98,7 @@ fn attributes(line: &ProcessLine) -> Value {
 
 /// The extended records that the program added.
 fn records(line: &ProcessLine) -> Value {
-    let all = line.notes.records.iter().map(|(kind, payload)| {
-        let fields = vec![("type", kind.into()), ("payload", payload.into())];
-        Value::Object(fields)
-    });
-    Value::Array(all.collect())
+    Value::Array(line.notes.records.iter().map(record_fields).collect())
 }
 
 /// The processes of a run, and which of them are listed.

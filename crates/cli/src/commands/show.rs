@@ -15,6 +15,7 @@ use backstory_store::{Annotation, GraphStore};
 
 use super::deep_programs::{self, DeepPrograms};
 use super::file_choice::OwnFilter;
+use super::judged_records::{self, JudgedRecord, judged_records};
 use super::own_files::OwnFiles;
 use super::run_summary::{annotation_fields, ending, fields as summary_fields, usage};
 use super::stored_contents::{self, StoredContents};
@@ -41,6 +42,8 @@ struct ShownRun<'a> {
     own: OwnFiles,
     /// The report of the filters, if there were any.
     filters: Option<PipelineReport>,
+    /// The records that programs added, and that have a schema.
+    judged: Vec<JudgedRecord>,
     /// `None` if the run has no deep log.
     deep: Option<DeepPrograms>,
 }
@@ -74,6 +77,7 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
         stored: stored.as_ref(),
         own,
         filters: filters(&current, &run)?,
+        judged: judged_records(&current, &run)?,
         deep: deep.transpose()?,
     };
     answer(|out| match args.run.json {
@@ -157,6 +161,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
         ("usage", usage(details.usage.as_ref())),
         ("own_inputs", Value::array(&shown.own.inputs)),
         ("own_outputs", Value::array(&shown.own.outputs)),
+        ("records", judged_records::json(&shown.judged)),
         (
             "filtered",
             shown.filters.as_ref().map_or(Value::Null, report_fields),
@@ -234,6 +239,10 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     verdict(shown.details, &mut lines)?;
     if let Some(report) = &shown.filters {
         filtered(report, &mut lines)?;
+    }
+    if !shown.judged.is_empty() {
+        let name = lines.style.paint(Role::Dim, &format!("{:<12}", "records"));
+        judged_records::text(&shown.judged, &name, lines.out)?;
     }
     if let Some(name) = &run.name {
         lines.line("name", &one_line(name))?;

@@ -168,3 +168,113 @@ pub(super) fn a_flood_of_statements_ends_in_the_graph_with_a_reason() {
         "{reasons}"
     );
 }
+
+/// Registers a schema that wants a number `loss`. False if the worker is not built.
+fn registered(place: &Place, name: &str) -> bool {
+    let built = std::path::PathBuf::from(env!("CARGO_BIN_EXE_backstory"));
+    let built = built.with_file_name("backstory-inspect");
+    if !built.is_file() {
+        let why = "needs target/debug/backstory-inspect: cargo build --workspace";
+        backstory_testkit::need::skipped("schemas of records", why);
+        return false;
+    }
+    let beside = std::path::Path::new(&place.program()).with_file_name("backstory-inspect");
+    if !beside.is_file() {
+        backstory_testkit::program::copy(&built, &beside).unwrap();
+    }
+    place.write(
+        "loss.json",
+        r#"{"type": "object", "required": ["loss"], "properties": {"loss": {"type": "number"}}}"#,
+    );
+    let added = place.run(&["schema", "add", name, &place.path("loss.json")]);
+    assert_eq!(added.status, 0, "{}", added.err);
+    true
+}
+
+#[test]
+fn a_record_that_violates_its_schema_is_kept_and_marked_with_its_program() {
+    let place = Place::new();
+    if !registered(&place, "org.example.loss") {
+        return;
+    }
+    let emit = format!("{} emit", place.program());
+    place.keep(
+        &format!(
+            "{emit} begin train; {emit} record org.example.loss '{{\"loss\": 0.1}}'; \
+             {emit} record org.example.loss@1 '{{\"loss\": \"high\"}}'; \
+             {emit} record org.example.loss@2 '{{}}'; {emit} record org.example.other 7; \
+             {emit} write model:3; {emit} end"
+        ),
+        &[],
+    );
+    let show = place.json(&["show", "--json"]);
+    let records = show["records"].as_array().unwrap();
+    let states: Vec<&str> = records
+        .iter()
+        .map(|one| one["schema"]["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["conforms", "violates", "unchecked"], "{show}");
+    assert_eq!(records[1]["payload"], "{\"loss\": \"high\"}", "{show}");
+    assert_eq!(records[1]["argv"][0], "train", "{show}");
+    let why = records[1]["schema"]["why"].as_str().unwrap();
+    assert!(why.contains("/loss") && why.contains("number"), "{why}");
+    let text = place.run(&["show"]).out;
+    assert!(
+        text.contains("1 violate it") && text.contains("org.example.loss@1"),
+        "{text}"
+    );
+    let of = place.json(&["of", "model:3", "--level", "step", "--json"]);
+    let mut steps = of["steps"].as_array().unwrap().iter();
+    let train = steps.find(|step| step["part"] == true).unwrap();
+    assert_eq!(train["records"].as_array().unwrap().len(), 4, "{train}");
+    assert_eq!(
+        train["records"][1]["schema"]["state"], "violates",
+        "{train}"
+    );
+    assert!(train["records"][3]["schema"].is_null(), "{train}");
+    let of = place.run(&["of", "model:3"]).out;
+    assert!(
+        of.contains("violates the schema org.example.loss@1"),
+        "{of}"
+    );
+}
+
+#[test]
+fn a_registered_schema_is_listed_and_never_changed() {
+    let place = Place::new();
+    if !registered(&place, "org.example.loss") {
+        return;
+    }
+    place.write("other.json", "true");
+    place.write("wrong.json", r#"{"type": "nonsense"}"#);
+    let other = place.path("other.json");
+    place
+        .run(&["schema", "add", "org.example.loss@1", &other])
+        .is_error(2, &["org.example.loss@1", "another schema"]);
+    place
+        .run(&[
+            "schema",
+            "add",
+            "org.example.wrong",
+            &place.path("wrong.json"),
+        ])
+        .is_error(2, &["wrong.json"]);
+    place
+        .run(&["schema", "add", "loss", &other])
+        .is_error(2, &["loss", "dots"]);
+    let added = place.run(&["schema", "add", "org.example.loss", &other]);
+    assert_eq!(added.out, "registered org.example.loss@2\n");
+    let list = place.run(&["schema", "list"]).out;
+    assert_eq!(list, "org.example.loss@1\norg.example.loss@2\n");
+    assert_eq!(
+        place.run(&["schema", "show", "org.example.loss"]).out,
+        "true\n"
+    );
+    assert_eq!(
+        place.run(&["schema", "remove", "org.example.loss"]).status,
+        0
+    );
+    place
+        .run(&["schema", "show", "org.example.loss"])
+        .is_error(1, &["org.example.loss"]);
+}

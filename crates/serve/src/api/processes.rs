@@ -153,7 +153,7 @@ impl From<&ProcessLine> for ProcessRow {
                 .map(|(name, value)| NoteRow::new(name, value))
                 .collect(),
             records: (line.notes.records.iter())
-                .map(|(kind, payload)| NoteRow::new(kind, payload))
+                .map(|record| NoteRow::new(&record.kind, &record.payload))
                 .collect(),
             env_set: PathText::list(&activity.env_set),
             env_unset: PathText::list(&activity.env_unset),

@@ -4,6 +4,7 @@ use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_account::{Account, Command, Direction, Siblings, pattern_text};
+use backstory_graph::marks::SchemaState;
 use backstory_query::address_of;
 use backstory_workflow::paths::{absolute, base_name, parent, relative};
 use backstory_workflow::steps::Word;
@@ -78,6 +79,7 @@ impl<'a> StepWriter<'a> {
         }
         if let [at] = step.commands[..] {
             facts.extend(attributes(&self.account.commands[at]));
+            facts.extend(violations(&self.account.commands[at]));
         }
         facts.join("; ")
     }
@@ -190,4 +192,16 @@ fn attributes(command: &Command) -> Option<String> {
     let pairs = all.map(|(name, value)| format!("{} {}", printable(name), printable(value)));
     let pairs: Vec<String> = pairs.take(FEW).collect();
     (!pairs.is_empty()).then(|| format!("noted {}", pairs.join(", ")))
+}
+
+/// The types of the step's extended records that violate their schemas.
+fn violations(command: &Command) -> Option<String> {
+    let judged = command
+        .records
+        .iter()
+        .filter_map(|one| one.judgement.as_ref());
+    let wrong = judged.filter(|judged| judged.state == SchemaState::Violates);
+    let names: BTreeSet<String> = wrong.map(|judged| printable(&judged.schema)).collect();
+    let names: Vec<String> = names.into_iter().take(FEW).collect();
+    (!names.is_empty()).then(|| format!("record violates the schema {}", names.join(", ")))
 }

@@ -10,6 +10,7 @@
 mod flows;
 mod statement;
 
+use backstory_graph::marks::SchemaState;
 use backstory_graph::model::EntityKind;
 use serde_json::{Map, Value, json};
 
@@ -190,8 +191,14 @@ fn of_activity(activity: &ViewActivity) -> Statement {
     for (key, value) in &activity.notes.attributes {
         statement = statement.and(qualified("note", key), Literal::Text(text(value)));
     }
-    for (kind, payload) in &activity.notes.records {
-        statement = statement.and(qualified("record", kind), Literal::Text(text(payload)));
+    for record in &activity.notes.records {
+        let name = qualified("record", &record.kind);
+        statement = statement.and(name, Literal::Text(text(&record.payload)));
+        let judged = record.judgement.iter();
+        for judged in judged.filter(|judged| judged.state == SchemaState::Violates) {
+            let violation = format!("{}: {}", text(&judged.schema), text(&judged.why));
+            statement = statement.and("backstory:violation", Literal::Text(violation));
+        }
     }
     statement.id = Some(name(&activity.id));
     statement
