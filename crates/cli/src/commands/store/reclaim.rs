@@ -74,7 +74,7 @@ pub fn reclaim(
         for run in runs {
             remove_noted(current, &run.header.id, notes)?;
         }
-        notes.forgot(current, contents_too)?;
+        notes.forgot(current, forgotten)?;
         current.store.forget_unreferred()?;
     }
     let gone: HashSet<RunKey> = runs.iter().map(|run| run.key).collect();
