@@ -1,8 +1,8 @@
 //! A commit of git as the subject of a question: the file of its object.
 //!
 //! git writes a commit into the file `objects/AB/CDEF…`, whose path is the commit's hash. So the
-//! version of that file is the commit, the command that made it is the command that committed, and
-//! what that command read leads to the parents and the files.
+//! version of that file stands for the commit. The command that wrote it is the command that
+//! committed. The inputs of that command lead to the parents and to the files.
 //!
 //! In: `commit:HASH` or `git:HASH`, also by the beginning of the hash. Out: the object's versions.
 //! Absent: objects that came in a pack (`clone`, `fetch`). They have no file of their own.

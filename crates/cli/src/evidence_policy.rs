@@ -59,6 +59,7 @@ impl EvidencePolicy {
             }
             _ => warnings.push((table.span().start, "evidence is not a table".to_owned())),
         }
+        warnings.sort_unstable();
         let line = |(at, what): (usize, String)| {
             let (line, column) = position(text, at);
             format!("{}:{line}:{column}: {what}", path.display())

@@ -16,7 +16,6 @@
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -77,9 +76,7 @@ pub fn ask(lock: &Path) -> Option<File> {
     if sys::is_last() {
         return None;
     }
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    let file = regular::open_with(&mut options, &wanted(lock)).ok()?;
+    let file = regular::open_private(wanted(lock)).ok()?;
     file.lock_shared().ok()?;
     Some(file)
 }

@@ -21,7 +21,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use backstory_eventlog::event::{Bytes, Op, Time};
@@ -205,9 +204,7 @@ pub fn take_lock(path: PathBuf, busy: Busy, waiting: &str) -> Result<Option<Held
         path: path.clone(),
         source,
     };
-    let mut options = fs::File::options();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    let file = regular::open_with(&mut options, &path).map_err(fail)?;
+    let file = regular::open_private(&path).map_err(fail)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(HeldLock::of(file, path))),
         Err(fs::TryLockError::WouldBlock) if busy == Busy::Leave => Ok(None),

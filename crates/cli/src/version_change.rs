@@ -1,5 +1,6 @@
-//! What changed inside of a file between a version and the one before it, in the terms of the
-//! file's format: one line of `of`, and of a version in `serve`.
+//! The change inside of a file between a version and the one before it.
+//!
+//! It is told in the terms of the file's format: one line of `of`, and of a version in `serve`.
 //!
 //! In: a version whose content is stored, and whose former content is stored. Out: the answer of
 //! the inspector. Invariants: only stored contents are read. The question costs at most
@@ -26,7 +27,7 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// The most bytes of a content that is inspected for the line.
 pub const LARGEST: usize = 8 << 20;
 
-/// What changed inside of a version.
+/// A change inside of a file.
 #[derive(Debug)]
 pub struct VersionChange {
     /// The run that left the former content.

@@ -80,9 +80,7 @@ pub fn check(dir: &Path) -> Result<()> {
 pub fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let fail = Error::io("lock", &path);
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    let opened = regular::open_with(&mut options, &path);
+    let opened = regular::open_private(&path);
     opened
         .and_then(|file| file.lock().map(|()| file))
         .map_err(fail)

@@ -21,9 +21,9 @@
 
 use backstory_ordering::SmallSort;
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use backstory_files::{Digest, regular};
@@ -273,9 +273,7 @@ impl Chain {
             .create(&self.dir);
         made.map_err(Error::io("create", &self.dir))?;
         let path = self.dir.join("lock");
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let lock = regular::open_with(&mut options, &path).map_err(Error::io("open", &path))?;
+        let lock = regular::open_private(&path).map_err(Error::io("open", &path))?;
         lock.lock().map_err(Error::io("lock", &path))?;
         let last = self.end().map_err(|error| self.with_remedy(error))?;
         Ok(OpenChain {

@@ -37,6 +37,17 @@ pub fn open_with(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Resul
     }
 }
 
+/// Opens a regular file for writing, and leaves its content. If it is missing, an empty file is
+/// made that only its owner can read. It serves as a lock, or as a mark.
+///
+/// # Errors
+/// As [`open`], and those of creating.
+pub fn open_private(path: impl AsRef<Path>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    open_with(&mut options, path)
+}
+
 /// All bytes of a regular file.
 ///
 /// # Errors

@@ -77,7 +77,7 @@ fn the_background_command_finds_the_finalized_log_and_comes_last() {
         let mut command = run.command(&[]);
         // `--after` takes a command, so `--` and the program follow it.
         let script = format!(
-            "test -e {0} && {{ ps -o nice=,class= -p $$; ionice; }} > {0}.new && mv {0}.new {0}.after",
+            "test -e {0} && {{ nice; ps -o class= -p $$; ionice; }} > {0}.new && mv {0}.new {0}.after",
             run.log_path().display()
         );
         let words: Vec<_> = command.get_args().map(|w| w.to_owned()).collect();

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 /// The text after the options in the help of `policy`.
 pub const EXAMPLES: &str = "Examples:\n  \
     backstory policy verify app.tar --policy release.toml\n  \
-    backstory policy verify app.tar --policy release.toml --signers allowed_signers";
+    backstory policy verify app.tar --policy release.toml --signers signers";
 
 /// `policy`
 #[derive(Debug, Subcommand)]
@@ -16,7 +16,7 @@ pub enum PolicyCommand {
     /// Check how a file was made against the rules of a policy
     #[command(after_help = "Examples:\n  \
         backstory policy verify app.tar --policy release.toml\n  \
-        backstory policy verify app.tar --policy release.toml --signers allowed_signers\n\n\
+        backstory policy verify app.tar --policy release.toml --signers signers\n\n\
         Each failed rule is one line, followed by the files or addresses that fail it.\n\
         docs/howto/policy.md lists the fields of rules.\n\
         Exit status: 0 if every rule holds, 1 if one does not, 2 if the policy is wrong.")]

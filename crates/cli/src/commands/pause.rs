@@ -1,10 +1,10 @@
 //! `pause`, `resume` and `config`: what a recorded shell records.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use backstory_files::regular;
 use backstory_store::Home;
 
 use super::{Outcome, answer};
@@ -17,9 +17,7 @@ use crate::text::when::size;
 /// Stops recording the lines of this shell, from the next one on.
 pub fn pause() -> Outcome {
     let file = paused_file()?;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    match options.open(&file) {
+    match regular::open_private(&file) {
         Ok(_) => Ok(0),
         Err(error) => Err(failed("pause", &file, &error)),
     }

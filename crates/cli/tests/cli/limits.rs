@@ -93,7 +93,10 @@ fn store_contents(place: &Place) {
 
 /// Records a line without an indexer in the background: the limits are set for the next one.
 fn record_limited(place: &Place, line: &str) -> String {
-    let before = place.runs();
+    let before = match place.stage.store().exists() {
+        true => place.runs(),
+        false => Vec::new(),
+    };
     let mut command = place.command(&["record", "--", "sh", "-c", line]);
     command.env("XDG_CONFIG_HOME", place.path("config"));
     assert_eq!(Answer::of(command.output().unwrap()).status, 0);

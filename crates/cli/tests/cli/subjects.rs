@@ -147,7 +147,8 @@ fn a_git_commit_leads_to_the_command_that_made_it_its_files_and_its_parent() {
         assert!(of.out.contains("commit -qm two"), "{of:?}");
     }
     // The lineage has the parent's object, and the file of the parent.
-    let json = place.json(&["of", &format!("commit:{second}"), "--json"]);
+    let of = place.run(&["of", &format!("commit:{second}"), "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&of.out).unwrap();
     let nodes = json["nodes"].as_array().unwrap();
     let has = |end: &str| {
         let paths = nodes.iter().filter_map(|node| node["path"].as_str());

@@ -16,10 +16,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use backstory_files::regular;
 use rustix::fs::{FlockOperation, flock};
 
 use manifest::Entry;
@@ -148,7 +149,7 @@ pub fn restore_left(root: &Path, is_recording: &dyn Fn(u32) -> bool) -> Leftover
         if !directory.is_dir() {
             continue;
         }
-        let Ok(lock) = lock_file(&directory.join("lock")) else {
+        let Ok(lock) = regular::open_private(&directory.join("lock")) else {
             continue;
         };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -196,14 +197,8 @@ fn unused(root: &Path) -> io::Result<PathBuf> {
         .ok_or_else(|| io::Error::other("no name is left"))
 }
 
-fn lock_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    options.open(path)
-}
-
 fn locked(path: &Path) -> io::Result<File> {
-    let file = lock_file(path)?;
+    let file = regular::open_private(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
     Ok(file)
 }

@@ -21,7 +21,7 @@ use crate::version_bytes::VersionBytes;
 /// The most bytes of a content that is inspected here.
 const LARGEST: u64 = 8 << 20;
 
-/// What changed inside of a version, in the terms of the file's format.
+/// The change inside of a file, in the terms of the file's format.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct InsideView {
     /// The version that had the former content. `null` if the store has no former content, or not
@@ -33,7 +33,7 @@ pub struct InsideView {
     pub sentences: Vec<String>,
 }
 
-/// What changed inside of a file since the version before.
+/// The change inside of a file since the version before.
 #[utoipa::path(
     get,
     path = "/versions/{version}/inside",

@@ -13,12 +13,12 @@
 //! Invariant: contents that runs of the last ten minutes used stay, unless the user asks for all.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use backstory_contents::Reclaimed;
-use backstory_files::Digest;
+use backstory_files::{Digest, regular};
 use backstory_graph::model::{Entity, EntityKind, Relation};
 use backstory_store::facts::{Availability, Fact};
 use backstory_store::{ActivityKey, Home, RunKey, RunRecord, Store};
@@ -58,7 +58,7 @@ pub fn make_room(
     }
     let freed = shrink(home, store, limits, (ROOM, ROOM), YOUNG, false)?;
     match freed.objects {
-        0 => File::create(&in_vain).map(drop)?,
+        0 => regular::open_private(&in_vain)?.set_modified(SystemTime::now())?,
         _ => drop(fs::remove_file(&in_vain)),
     }
     Ok(())

@@ -11,14 +11,14 @@
 use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use backstory_contents::Reclaimed;
 use backstory_eventlog::Reason;
-use backstory_files::{Digest, VersionId};
+use backstory_files::{Digest, VersionId, regular};
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_query as query;
 use backstory_store::{EngineControl, GraphStore, Home, RunKey, RunRecord, same_version};
@@ -110,7 +110,7 @@ pub fn keep_in_background(home: &Home, policy: &ShellPolicy) -> Result<(), Failu
     if limits == StoreLimits::default() && is_unlimited || is_recent {
         return Ok(());
     }
-    File::create(&looked)?;
+    regular::open_private(&looked)?.set_modified(SystemTime::now())?;
     let are_contents_over = contents_budget::is_over(home, contents)?;
     if limits == StoreLimits::default() && !are_contents_over {
         return Ok(());
