@@ -1,6 +1,7 @@
 //! The change inside of a file between a version and the one before it.
 //!
-//! It is told in the terms of the file's format: one line of `of`, and of a version in `serve`.
+//! An inspector states it in the terms of the file's format. It is one line of `of`, and of a
+//! version in `serve`.
 //!
 //! In: a version whose content is stored, and whose former content is stored. Out: the answer of
 //! the inspector. Invariants: only stored contents are read. The question costs at most
