@@ -14,6 +14,8 @@ use backstory_eventlog::run::RunHeader;
 use backstory_inspection::judging::{JudgeProgram, JudgeTrouble, judge};
 use serde_json::{Value, json};
 
+use crate::expression::position;
+
 /// The most nodes for one process.
 pub const BATCH: usize = 5_000;
 
@@ -22,6 +24,9 @@ const PROTOCOL: u32 = 1;
 
 /// The longest time that the processes of one filter may take for one run.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// The most brackets that are open at once in an expression. Deeper ones would end the worker.
+const DEEPEST: usize = 100;
 
 /// Why no verdicts are known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -122,8 +127,29 @@ pub fn verdicts(
 /// # Errors
 /// As [`verdicts`].
 pub fn check(program: &JudgeProgram, asked: &Judged<'_>) -> Result<(), JudgeFailure> {
+    if let JudgeProgram::Expression(text) = program
+        && let Some(at) = too_deep(text)
+    {
+        let (line, column) = position(text, at);
+        let why = format!("more than {DEEPEST} brackets are open: write several rules instead");
+        return Err(JudgeFailure::Expression { line, column, why });
+    }
     let answer = judge(program, hello(asked).as_bytes())?;
     read(&answer).map(|_| ())
+}
+
+/// The first byte with more open brackets than a parser's stack is sure to hold. Brackets within
+/// strings count, too.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut open = 0usize;
+    text.bytes().position(|byte| {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        open > DEEPEST
+    })
 }
 
 /// The first line.

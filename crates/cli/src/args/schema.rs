@@ -9,9 +9,10 @@ pub const EXAMPLES: &str = "Examples:\n  \
     backstory schema add org.example.metric metric.json\n  \
     backstory schema add org.example.metric@2 metric-2.json\n  \
     backstory schema list\n\n\
-    Programs add extended records with `backstory emit record`, or in C, Rust or Python. A record\n\
-    is compared with the schema of its type when its run enters the store. A record that violates\n\
-    its schema stays, and `backstory show` lists it. `backstory store rebuild` compares all again.";
+    Programs add extended records with `backstory emit record`, or in C, Rust or\n\
+    Python. A record is compared with the schema of its type when its run enters\n\
+    the store. A record that violates its schema stays, and `backstory show` lists\n\
+    it. `backstory store rebuild` compares all again.";
 
 /// `schema`
 #[derive(Debug, Subcommand)]

@@ -93,16 +93,9 @@ fn store_contents(place: &Place) {
 
 /// Records a line without an indexer in the background: the limits are set for the next one.
 fn record_limited(place: &Place, line: &str) -> String {
-    let before = match place.stage.store().exists() {
-        true => place.runs(),
-        false => Vec::new(),
-    };
-    let mut command = place.command(&["record", "--", "sh", "-c", line]);
-    command.env("XDG_CONFIG_HOME", place.path("config"));
-    assert_eq!(Answer::of(command.output().unwrap()).status, 0);
+    let run = place.record_with(line, &[("XDG_CONFIG_HOME", &place.path("config"))]);
     store_contents(place);
-    let after = place.runs();
-    after.into_iter().find(|run| !before.contains(run)).unwrap()
+    run
 }
 
 #[test]
@@ -153,7 +146,7 @@ fn a_lower_budget_drops_what_a_run_makes_again_and_says_so() {
     limit(&place, "contents = \"400k\"");
     let answer = gc(&place, &["--limits"]);
     assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
-    assert_eq!(place.runs(), [run.clone()], "no run goes");
+    assert_eq!(place.runs(), std::slice::from_ref(&run), "no run goes");
     let reasons = not_kept(&place, &run);
     let (path, why) = &reasons[0];
     assert!(

@@ -232,8 +232,16 @@ impl Place {
     /// Records a shell line, which must succeed without a message of backstory. Returns the run's
     /// id.
     fn record(&self, line: &str) -> String {
+        self.record_with(line, &[])
+    }
+
+    /// The same with these variables in the environment.
+    fn record_with(&self, line: &str, variables: &[(&str, &str)]) -> String {
         let summary = self.path("..summary.json");
-        let answer = self.run(&["record", "--json-summary", &summary, "--", "sh", "-c", line]);
+        let args = ["record", "--json-summary", &summary, "--", "sh", "-c", line];
+        let mut command = self.command(&args);
+        command.envs(variables.iter().copied());
+        let answer = Answer::of(command.output().unwrap());
         assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{line}");
         let text = std::fs::read(&summary).unwrap();
         std::fs::remove_file(&summary).unwrap();

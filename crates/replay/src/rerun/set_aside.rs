@@ -149,7 +149,7 @@ pub fn restore_left(root: &Path, is_recording: &dyn Fn(u32) -> bool) -> Leftover
         if !directory.is_dir() {
             continue;
         }
-        let Ok(lock) = regular::open_private(&directory.join("lock")) else {
+        let Ok(lock) = regular::open_private(directory.join("lock")) else {
             continue;
         };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
