@@ -215,7 +215,7 @@ impl Chain {
     pub fn sealed_runs(&self) -> Result<BTreeSet<String>> {
         let mut runs = BTreeSet::new();
         for (_, run, path) in self.paths()? {
-            match self.seal(&path)?.statement.subject {
+            match self.readable(&path)?.statement.subject {
                 Subject::Removed => runs.remove(&run),
                 Subject::Run(_) => runs.insert(run),
                 Subject::Forgot(_) => continue,
@@ -228,7 +228,7 @@ impl Chain {
     pub fn unsigned_runs(&self) -> Result<BTreeSet<String>> {
         let mut runs = BTreeSet::new();
         for (_, run, path) in self.paths()? {
-            let statement = self.seal(&path)?.statement;
+            let statement = self.readable(&path)?.statement;
             match (statement.subject, statement.key) {
                 (Subject::Forgot(_), _) => continue,
                 (_, Some(_)) => runs.remove(&run),
@@ -236,6 +236,11 @@ impl Chain {
             };
         }
         Ok(runs)
+    }
+
+    /// Reads one seal. A damaged one is an error that names the remedy.
+    fn readable(&self, path: &Path) -> Result<Seal> {
+        self.seal(path).map_err(|error| self.with_remedy(error))
     }
 
     /// Keeps the chain, and the runs that it names, as they are until the returned file is dropped.
@@ -296,7 +301,7 @@ impl Chain {
             };
         }
         // A process that died after the statement and before `head` left one more.
-        if found != named && found.number != named.number + 1 {
+        if found != named && found.number != named.number.saturating_add(1) {
             let what = format!(
                 "the chain ends with seal {}, and its head names seal {}",
                 found.number, named.number
@@ -339,16 +344,22 @@ impl OpenChain {
             number: statement.number,
             digest: seal.digest(),
         };
-        if !items.is_empty() {
-            let text = items.iter().flat_map(|item| [item.as_str(), "\n"]);
-            let text: String = text.collect();
-            self.write(&seal.file("items"), text.as_bytes())?;
-        }
-        if let Some(signature) = &seal.signature {
-            self.write(&seal.file("sig"), signature.as_bytes())?;
-        }
-        if let Some(stamp) = &seal.stamp {
-            self.write(&seal.file("tsr"), stamp)?;
+        let list = items.iter().flat_map(|item| [item.as_str(), "\n"]);
+        let list: String = list.collect();
+        for (extension, bytes) in [
+            (
+                "items",
+                Some(list.as_bytes()).filter(|list| !list.is_empty()),
+            ),
+            ("sig", seal.signature.as_deref().map(str::as_bytes)),
+            ("tsr", seal.stamp.as_deref()),
+        ] {
+            let path = seal.file(extension);
+            match bytes {
+                Some(bytes) => self.write(&path, bytes)?,
+                // A process that died before its statement had this name may have left one.
+                None => remove_left(&path)?,
+            }
         }
         self.write(&seal.path, seal.statement.text().as_bytes())?;
         self.write(&self.dir.join("head"), format!("{last}\n").as_bytes())?;
@@ -365,5 +376,53 @@ impl OpenChain {
             File::open(&self.dir)?.sync_all()
         });
         written.map_err(Error::io("write", path))
+    }
+}
+
+/// Removes a file, if it is there.
+fn remove_left(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seal(chain: &OpenChain, signature: Option<&str>) -> Seal {
+        Seal {
+            path: PathBuf::new(),
+            statement: Statement {
+                number: chain.last.number + 1,
+                before: chain.last.digest,
+                at: 1,
+                run: "7hx2k9qa".to_owned(),
+                subject: Subject::Removed,
+                key: signature.map(|_| "SHA256:abc".to_owned()),
+                tsa: None,
+            },
+            signature: signature.map(str::to_owned),
+            stamp: None,
+        }
+    }
+
+    #[test]
+    fn files_of_a_seal_that_a_killed_process_left_do_not_join_the_next_seal() {
+        let tmp = tempfile::tempdir().unwrap();
+        let chain = Chain::of(&Home::open(tmp.path()).unwrap());
+        let mut open = chain.extend().unwrap();
+        let killed = seal(&open, Some("signature"));
+        open.add(killed, &["known x".to_owned()]).unwrap();
+        let (_, _, path) = chain.paths().unwrap().remove(0);
+        fs::remove_file(&path).unwrap();
+        fs::remove_file(chain.head_path()).unwrap();
+        drop(open);
+        let mut open = chain.extend().unwrap();
+        let next = seal(&open, None);
+        open.add(next, &[]).unwrap();
+        assert_eq!(chain.seal(&path).unwrap().signature, None);
+        assert!(!path.with_extension("items").exists());
     }
 }
