@@ -5,6 +5,7 @@
 use backstory_ordering::SmallSort;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use backstory_contents::digest_of;
@@ -25,7 +26,8 @@ pub fn of_file(path: &Path) -> Result<Option<Digest>> {
 }
 
 /// The digest of a directory's files: of lines with digest and path, in the order of the paths.
-/// `None` if it is not there.
+/// Newlines and backslashes of a path are escaped, so that no name looks like two lines. `None` if
+/// the directory is not there.
 pub fn of_directory(top: &Path) -> Result<Option<Digest>> {
     if !top.is_dir() {
         return Ok(None);
@@ -34,7 +36,15 @@ pub fn of_directory(top: &Path) -> Result<Option<Digest>> {
     for path in files_below(top)? {
         let name = path.strip_prefix(top).unwrap_or(&path);
         let digest = of_file(&path)?.unwrap_or(Digest([0; 32]));
-        hash.update(format!("{digest} {}\n", name.display()).as_bytes());
+        hash.update(format!("{digest} ").as_bytes());
+        for byte in name.as_os_str().as_bytes() {
+            match byte {
+                b'\n' => hash.update(b"\\n"),
+                b'\\' => hash.update(b"\\\\"),
+                byte => hash.update(std::slice::from_ref(byte)),
+            };
+        }
+        hash.update(b"\n");
     }
     Ok(Some(Digest(*hash.finalize().as_bytes())))
 }
@@ -105,4 +115,23 @@ pub fn of_run(
         *part = found?;
     }
     Ok((parts, items))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_newline_does_not_stand_for_two_files() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (two, one) = (tmp.path().join("two"), tmp.path().join("one"));
+        for directory in [&two, &one] {
+            fs::create_dir(directory).unwrap();
+        }
+        fs::write(two.join("a"), "1").unwrap();
+        fs::write(two.join("b"), "2").unwrap();
+        let second = of_file(&two.join("b")).unwrap().unwrap();
+        fs::write(one.join(format!("a\n{second} b")), "1").unwrap();
+        assert_ne!(of_directory(&two).unwrap(), of_directory(&one).unwrap());
+    }
 }
