@@ -96,7 +96,7 @@ fn add(
     items: &[String],
 ) -> Result<Head> {
     let statement = Statement {
-        number: chain.last.number + 1,
+        number: chain.last.number.saturating_add(1),
         before: chain.last.digest,
         at: now(),
         run: run.to_owned(),
@@ -137,19 +137,13 @@ impl Notes {
     /// Opens the chain, which exists.
     pub fn open(home: &Home, signing: Signing) -> Result<Notes> {
         let closed = Chain::of(home);
-        let mut notes = Notes {
+        Ok(Notes {
             chain: closed.extend()?,
             closed,
             signing,
             key: None,
             unsigned: None,
-        };
-        let key = notes.signing.key.as_deref();
-        match key.map(signature::fingerprint_of_key).transpose() {
-            Ok(key) => notes.key = key,
-            Err(error) => notes.go_on_unsigned(&error.into()),
-        }
-        Ok(notes)
+        })
     }
 
     fn go_on_unsigned(&mut self, why: &Error) {
@@ -197,17 +191,24 @@ impl Notes {
     }
 
     fn add(&mut self, run: &str, subject: &Subject, items: &[String]) -> Result<()> {
-        let once = |notes: &mut Notes| {
-            let key = notes.key.as_deref();
-            let about = (run, subject.clone());
-            add(&mut notes.chain, &notes.signing, key, about, items).map(drop)
-        };
-        match once(self) {
+        match self.try_add(run, subject, items) {
             Err(error) if self.signing != Signing::default() => {
                 self.go_on_unsigned(&error);
-                once(self)
+                self.try_add(run, subject, items)
             }
             done => done,
         }
+    }
+
+    fn try_add(&mut self, run: &str, subject: &Subject, items: &[String]) -> Result<()> {
+        // The key is looked at for the first note: most removals need none.
+        if self.key.is_none()
+            && let Some(key) = &self.signing.key
+        {
+            self.key = Some(signature::fingerprint_of_key(key)?);
+        }
+        let about = (run, subject.clone());
+        let key = self.key.as_deref();
+        add(&mut self.chain, &self.signing, key, about, items).map(drop)
     }
 }
