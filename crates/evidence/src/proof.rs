@@ -193,7 +193,6 @@ fn wrong(seal: &ProvenRun, statement: &Statement, trust: &Trust) -> Result<Optio
     let stamp = seal.time_stamp.as_deref().map(str::as_bytes);
     let stamp = stamp.map(|stamp| data_encoding::BASE64.decode(stamp));
     match (&statement.tsa, stamp) {
-        (None, None) => Ok(None),
         (Some(_), Some(Ok(stamp))) => {
             let why = time_stamp::verify(&seal.statement, &stamp, trusted)?;
             Ok(why.map(|why| format!("its time stamp is not valid: {why}")))

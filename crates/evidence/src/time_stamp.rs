@@ -60,21 +60,6 @@ pub fn verify(text: &str, stamp: &[u8], trusted: &Path) -> Result<Option<String>
     Ok(output(&mut command, &[])?.err())
 }
 
-/// The time that a stamp states, as `openssl` prints it.
-pub fn time(stamp: &[u8]) -> Result<Option<String>> {
-    let reply = temporary(stamp)?;
-    let mut command = Command::new("openssl");
-    command
-        .args(["ts", "-reply", "-text", "-in"])
-        .arg(reply.path());
-    let Ok(text) = output(&mut command, &[])? else {
-        return Ok(None);
-    };
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let mut lines = text.lines();
-    Ok(lines.find_map(|line| Some(line.strip_prefix("Time stamp: ")?.to_owned())))
-}
-
 fn temporary(bytes: &[u8]) -> Result<tempfile::NamedTempFile> {
     tempfile::NamedTempFile::new()
         .and_then(|mut file| file.write_all(bytes).map(|()| file))

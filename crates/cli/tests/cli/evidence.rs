@@ -424,6 +424,17 @@ fn a_content_that_forget_removed_leaves_a_note_for_each_run_that_had_it() {
 }
 
 #[test]
+fn a_seal_with_a_huge_number_is_one_gap() {
+    let Some((place, ..)) = sealed() else {
+        return;
+    };
+    let found = place.faults_after(&[], &mut |store| {
+        fs::write(store.join("evidence/999999999999-7hx2k9qa.seal"), "x").unwrap();
+    });
+    assert_eq!(found, ["- chain", "7hx2k9qa seal"]);
+}
+
+#[test]
 fn a_damaged_chain_refuses_removals_and_names_the_remedy() {
     let Some((place, [first, second], ..)) = sealed() else {
         return;

@@ -145,6 +145,12 @@ fn a_time_stamp_is_of_the_statement_and_of_a_trusted_authority() {
     let wrong = verify(&place.path("other.pem"));
     assert_eq!(wrong.status, 1, "{wrong:?}");
     assert!(wrong.out.contains("time stamp: is not valid"), "{wrong:?}");
+    // A later seal without a stamp could be of any time.
+    place.keep("cat in > two", &["--contents=lazy"]);
+    assert_eq!(place.run(&["store", "seal", "--all"]).status, 0);
+    let lacks = verify(&trusted);
+    assert_eq!(lacks.status, 1, "{lacks:?}");
+    assert!(lacks.out.contains("time stamp: is missing"), "{lacks:?}");
     let stamps = fs::read_dir(place.stage.store().join("evidence")).unwrap();
     let mut stamps = stamps.map(|entry| entry.unwrap().path());
     let stamp = stamps.find(|path| path.extension().is_some_and(|end| end == "tsr"));
