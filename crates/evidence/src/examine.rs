@@ -143,6 +143,7 @@ pub fn examine(
                 Subject::Forgot(_) => {}
                 Subject::Run(parts) => {
                     run_parts::same_files(seals, &mut found);
+                    came_back(seals, &confirmation, &mut found)?;
                     let mut forgotten = Vec::new();
                     for note in &notes {
                         let is_later = note.statement.number > seal.statement.number;
@@ -306,6 +307,17 @@ impl Confirmation<'_> {
         }
         Ok(())
     }
+}
+
+/// The findings about a run that is sealed, and that earlier notes name as removed.
+fn came_back(seals: &[&Seal], confirmation: &Confirmation<'_>, found: &mut Findings) -> Result<()> {
+    let is_note = |seal: &&&Seal| seal.statement.subject == Subject::Removed;
+    for &note in seals.iter().filter(is_note) {
+        confirmation.examine(note, found)?;
+        let what = "was removed by `rm`, `forget` or `gc`, and came back before the last seal";
+        found.removed(note, "run", what);
+    }
+    Ok(())
 }
 
 /// The findings about a run that was lawfully removed.

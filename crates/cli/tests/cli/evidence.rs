@@ -424,6 +424,30 @@ fn a_content_that_forget_removed_leaves_a_note_for_each_run_that_had_it() {
 }
 
 #[test]
+fn a_forged_note_about_a_removal_hides_no_changed_log() {
+    let Some((place, [first, _], key, allowed)) = sealed() else {
+        return;
+    };
+    let head = fs::read_to_string(place.evidence().join("head")).unwrap();
+    let before = head.trim().split_once(':').unwrap().1.to_owned();
+    let forged = place.faults_after(&["--signers", &allowed], &mut |store| {
+        flip(&store.join("runs").join(format!("{first}.log")));
+        let note = format!(
+            "backstory seal 1\nnumber 3\nbefore {before}\nat 1\nremoved {first}\nkey none\ntsa none\n"
+        );
+        let path = store.join(format!("evidence/000003-{first}.seal"));
+        fs::write(&path, &note).unwrap();
+        place.stage.user().owns(&path).unwrap();
+        let head = format!("3:{}\n", blake3::hash(note.as_bytes()));
+        fs::write(store.join("evidence/head"), head).unwrap();
+        // The signer takes the run for one that is not sealed.
+        let seal = place.run(&["store", "seal", "--all", "--key", &key]);
+        assert!(seal.out.starts_with("sealed 1 run"), "{seal:?}");
+    });
+    assert!(forged.contains(&format!("{first} log")), "{forged:?}");
+}
+
+#[test]
 fn a_seal_with_a_huge_number_is_one_gap() {
     let Some((place, ..)) = sealed() else {
         return;
