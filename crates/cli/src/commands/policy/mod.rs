@@ -28,6 +28,7 @@ use backstory_workflow::recording::Recording;
 use serde_json::{Value, json};
 
 use super::export::subject;
+use super::store::evidence::examined_at_rest;
 use super::{Outcome, answer};
 use crate::args::policy::{PolicyCommand, PolicyVerifyArgs};
 use crate::contents_writer;
@@ -69,7 +70,8 @@ fn verify(args: &PolicyVerifyArgs, store: Option<&Path>) -> Outcome {
     let mut request = Request::new(subject(&current, Some(&args.artifact))?);
     request.contents = Some(current.home.contents_dir());
     let view = View::load(&current.store, &request)?;
-    let things = things(&current, &view, args, rules::mention(&rules, UNDECLARED))?;
+    let seals = seals(&mut current, &view, args)?;
+    let things = things(&current, &view, seals, rules::mention(&rules, UNDECLARED))?;
     let mut failed = Vec::new();
     for rule in &rules {
         let failing = failing(rule, &things).map_err(|failure| {
@@ -99,7 +101,7 @@ type Things = BTreeMap<&'static str, Vec<Value>>;
 fn things(
     current: &CurrentStore,
     view: &View,
-    args: &PolicyVerifyArgs,
+    (sealed, signed): (bool, bool),
     with_undeclared: bool,
 ) -> Result<Things, Failure> {
     let inventory = Inventory::of(view)?;
@@ -129,7 +131,6 @@ fn things(
                "received": one.received, "run": run(one.run)})
     });
     things.insert("peer", peers.collect());
-    let (sealed, signed) = seals(current, view, args)?;
     let runs: Vec<&str> = (0..view.runs.len()).map(run).collect();
     let headers = view
         .runs
@@ -198,7 +199,7 @@ fn file(item: &InventoryFile) -> Value {
 
 /// Whether all runs are as they were sealed, and whether a signer signed all of these seals.
 fn seals(
-    current: &CurrentStore,
+    current: &mut CurrentStore,
     view: &View,
     args: &PolicyVerifyArgs,
 ) -> Result<(bool, bool), Failure> {
@@ -212,11 +213,16 @@ fn seals(
             .map_err(|error| Failure::not_found(chain(&error)))?,
         ..Trust::default()
     };
-    let examined = Examined {
-        home: &current.home,
-        store: Ok(&*current.store),
-    };
-    let found = examine(&examined, &trust, &mut || ())?;
+    let CurrentStore { home, store } = current;
+    let found = examined_at_rest(home, &mut || {
+        backstory_store::catch_up(home, store)?;
+        backstory_store::catch_up_annotations(home, store)?;
+        let examined = Examined {
+            home,
+            store: Ok(&**store),
+        };
+        Ok(examine(&examined, &trust, &mut || ())?)
+    })?;
     let of_chain = |part: &str| matches!(part, "chain" | "head" | "order" | "seal");
     let is_broken = found.findings.iter().any(|finding| {
         let is_fault = finding.weight == Weight::Fault;
@@ -227,7 +233,7 @@ fn seals(
         return Ok((false, false));
     }
     // Without signers, a valid signature of any key counts.
-    let unsigned = Chain::of(&current.home).unsigned_runs()?;
+    let unsigned = Chain::of(home).unsigned_runs()?;
     Ok((true, !ids.any(|id| unsigned.contains(id))))
 }
 

@@ -99,16 +99,7 @@ pub fn verify(args: StoreVerifyArgs, chosen: Option<&Path>) -> Outcome {
 
 fn verify_store(chosen: Option<&Path>, trust: &Trust, as_json: bool) -> Outcome {
     let home = Home::open_to_read(&Home::directory(chosen)?)?;
-    let mut found = examine_store(&home, trust)?;
-    for _ in 0..REPEATED {
-        // Other processes may have learned more about files while this one compared them.
-        let (before, now) = (found.1, journal_sizes(&home));
-        if found.0.is_sound() || before == now {
-            break;
-        }
-        found = examine_store(&home, trust)?;
-    }
-    let found = found.0;
+    let found = examined_at_rest(&home, &mut || examine_store(&home, trust))?;
     answer(|out| match as_json {
         true => json_line(fields(&found), out),
         false => text(&found, out),
@@ -119,17 +110,29 @@ fn verify_store(chosen: Option<&Path>, trust: &Trust, as_json: bool) -> Outcome 
 /// Times that a comparison with faults is repeated if the journals grew in the meantime.
 const REPEATED: u32 = 3;
 
-/// The sizes of the journals, which grow while other runs are recorded.
-type JournalSizes = [Option<u64>; 2];
-
-fn journal_sizes(home: &Home) -> JournalSizes {
-    [home.facts_path(), home.annotations_path()]
-        .map(|path| Some(std::fs::metadata(path).ok()?.len()))
+/// Examines a store. Other processes may learn more about files while this one compares them: then
+/// it examines the store again.
+pub fn examined_at_rest(
+    home: &Home,
+    examine: &mut dyn FnMut() -> Result<Examination, Failure>,
+) -> Result<Examination, Failure> {
+    // The journals grow while other runs are recorded.
+    let sizes = || {
+        [home.facts_path(), home.annotations_path()]
+            .map(|path| Some(std::fs::metadata(path).ok()?.len()))
+    };
+    for _ in 0..REPEATED {
+        let before = sizes();
+        let found = examine()?;
+        if found.is_sound() || before == sizes() {
+            return Ok(found);
+        }
+    }
+    examine()
 }
 
-/// Opens a store and compares it with its seals. Returns the sizes of the journals before that.
-fn examine_store(home: &Home, trust: &Trust) -> Result<(Examination, JournalSizes), Failure> {
-    let sizes = journal_sizes(home);
+/// Opens a store and compares it with its seals.
+fn examine_store(home: &Home, trust: &Trust) -> Result<Examination, Failure> {
     let opened = CurrentStore::open(Some(home.dir()));
     let database = match &opened {
         Ok(current) => Ok(&*current.store as &dyn Store),
@@ -147,7 +150,7 @@ fn examine_store(home: &Home, trust: &Trust) -> Result<(Examination, JournalSize
     };
     let found = examine(&examined, trust, &mut || progress.done.add(1))?;
     progress.end();
-    Ok((found, sizes))
+    Ok(found)
 }
 
 fn fields(found: &Examination) -> Vec<(&'static str, Value)> {

@@ -1,7 +1,7 @@
 //! `store`: manages the store as a whole: size, integrity, free space, exchange of runs.
 
 pub mod contents_budget;
-mod evidence;
+pub mod evidence;
 mod exchange;
 mod export;
 mod gc;
