@@ -50,7 +50,7 @@ pub fn seal_runs(
     Ok((made, sealer.head()))
 }
 
-/// Seals the runs that are not sealed yet, if the user's configuration says so. A seal that fails
+/// Seals the user's runs that are not sealed yet, if the configuration says so. A seal that fails
 /// for want of the key is made by a later call.
 pub fn seal_each_run(home: &Home, store: &dyn Store) -> Result<(), Failure> {
     let policy = EvidencePolicy::load();
@@ -58,12 +58,15 @@ pub fn seal_each_run(home: &Home, store: &dyn Store) -> Result<(), Failure> {
         return Ok(());
     }
     let sealed = Chain::of(home).sealed_runs()?;
+    // The logs of other users of a shared database lie elsewhere, and are theirs to seal.
+    let own = store.own_runs()?;
     let mut runs = store.runs()?;
     runs.reverse();
     runs.retain(|run| {
+        let is_own = own.as_ref().is_none_or(|own| own.contains(&run.key));
         let settled = !run.header.modes.stores_contents()
             || matches!(store.directory_snapshot(&run.header.id), Ok(Some(_)));
-        settled && !sealed.contains(&run.header.id)
+        is_own && settled && !sealed.contains(&run.header.id)
     });
     match runs.is_empty() {
         true => Ok(()),
