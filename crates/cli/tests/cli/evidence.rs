@@ -424,6 +424,50 @@ fn a_content_that_forget_removed_leaves_a_note_for_each_run_that_had_it() {
 }
 
 #[test]
+fn contents_of_sealed_runs_go_last_for_the_budget_and_leave_a_note() {
+    if !needs("signed seals", &["ssh-keygen"]) {
+        return;
+    }
+    let place = Place::new();
+    for name in ["sealed", "other"] {
+        // Bytes that zstd cannot make smaller.
+        let mut bytes = vec![0; 300_000];
+        let mut random = blake3::Hasher::new();
+        random.update(name.as_bytes());
+        random.finalize_xof().fill(&mut bytes);
+        fs::write(place.path(name), bytes).unwrap();
+        place.age(name);
+    }
+    let first = place.keep("cat sealed > /dev/null", &[]);
+    let (key, allowed) = place.signer("ann");
+    let seal = place.run(&["store", "seal", "--all", "--key", &key]);
+    assert_eq!(seal.status, 0, "{seal:?}");
+    place.keep("cat other > /dev/null", &[]);
+    let limit = |most: &str| {
+        let text = format!("[limits]\ncontents = \"{most}\"\n[evidence]\nkey = \"{key}\"\n");
+        place.configure(&text);
+        let answer = place.run(&["store", "gc", "--limits"]);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+        place.verified(&["--signers", &allowed])
+    };
+    let (status, report) = limit("400k");
+    assert_eq!((status, &report["findings"]), (0, &Value::Array(vec![])));
+    assert_eq!(place.run(&["contents", "sealed"]).status, 0);
+    assert_eq!(place.run(&["contents", "other"]).status, 1);
+    let (status, report) = limit("100k");
+    assert_eq!((status, faults(&report)), (0, vec![]), "{report}");
+    let removed = &report["findings"][0];
+    assert_eq!(removed["weight"], "removed", "{report}");
+    assert_eq!(removed["run"], *first, "{report}");
+    assert_eq!(removed["part"], "contents", "{report}");
+    assert_eq!(place.run(&["contents", "sealed"]).status, 1);
+    // Without the note, the same loss is a fault.
+    let items = place.seal_file(2, "items");
+    let secret = place.faults_after(&[], &mut |_| fs::remove_file(&items).unwrap());
+    assert!(secret.contains(&format!("{first} contents")), "{secret:?}");
+}
+
+#[test]
 fn a_forged_note_about_a_removal_hides_no_changed_log() {
     let Some((place, [first, _], key, allowed)) = sealed() else {
         return;

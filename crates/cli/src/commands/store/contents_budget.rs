@@ -18,6 +18,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use backstory_contents::Reclaimed;
+use backstory_evidence::Chain;
+use backstory_exchange::outgoing;
 use backstory_files::{Digest, regular};
 use backstory_graph::model::{Entity, EntityKind, Relation};
 use backstory_store::facts::{Availability, Fact};
@@ -25,7 +27,7 @@ use backstory_store::{ActivityKey, Home, RunKey, RunRecord, Store};
 
 use super::least_valuable::{MakerRun, StoredContent, least_valuable};
 use super::{open_contents, reclaim};
-use crate::error::Failure;
+use crate::error::{Failure, chain};
 use crate::shell_policy::ContentLimits;
 use crate::text::when::{self, size as shown};
 
@@ -141,7 +143,7 @@ pub fn drop_least_valuable(
         contents,
         makers,
         young,
-    } = gather(store, now.saturating_sub(spared))?;
+    } = gather(home, store, now.saturating_sub(spared))?;
     let chosen = least_valuable(&contents, &makers, &young, bytes, now);
     let (date, limit) = (when::date(now), shown(limit));
     let why = |maker: Option<String>| {
@@ -169,7 +171,7 @@ struct Gathered {
     young: HashSet<Digest>,
 }
 
-fn gather(store: &dyn Store, until: i64) -> Result<Gathered, Failure> {
+fn gather(home: &Home, store: &dyn Store, until: i64) -> Result<Gathered, Failure> {
     let mut stored: BTreeMap<Digest, (u64, i64)> = BTreeMap::new();
     for fact in store.facts()? {
         if let Some(digest) = stored_digest(&fact) {
@@ -180,9 +182,19 @@ fn gather(store: &dyn Store, until: i64) -> Result<Gathered, Failure> {
     }
     let own = store.own_runs()?;
     let is_own = |key: RunKey| own.as_ref().is_none_or(|own| own.contains(&key));
-    let (mut makers, mut young) = (Vec::new(), HashSet::new());
+    let sealed_runs = Chain::of(home).sealed_runs()?;
+    let (mut makers, mut young, mut sealed) = (Vec::new(), HashSet::new(), HashSet::new());
     for run in store.runs()? {
         let entities = store.entities(run.key)?;
+        if sealed_runs.contains(&run.header.id) {
+            let learned = outgoing::learned(home, store, std::slice::from_ref(&run))
+                .map_err(|error| Failure::not_found(chain(&error)))?;
+            sealed.extend(
+                outgoing::stored(&learned)
+                    .into_iter()
+                    .map(|(digest, _)| digest),
+            );
+        }
         if run.header.started > until {
             for entity in &entities {
                 young.extend(fact(store, entity)?.as_ref().and_then(stored_digest));
@@ -194,7 +206,12 @@ fn gather(store: &dyn Store, until: i64) -> Result<Gathered, Failure> {
     let contents = stored.into_iter();
     Ok(Gathered {
         contents: contents
-            .map(|(digest, (size, time))| StoredContent { digest, size, time })
+            .map(|(digest, (size, time))| StoredContent {
+                digest,
+                size,
+                time,
+                sealed: sealed.contains(&digest),
+            })
             .collect(),
         makers,
         young,

@@ -7,9 +7,11 @@
 //! 2. Contents that nothing needs: sources.
 //! 3. Contents that (1) needs.
 //!
-//! Within each group the large and old ones go first.
+//! Contents of sealed runs go after all others, in the same three groups. Within each group the
+//! large and old ones go first.
 //!
-//! Invariant: the inputs that stand for a dropped content go after everything else.
+//! Invariant: the inputs that stand for a dropped content go after everything else that is sealed
+//! like them.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -24,6 +26,8 @@ pub struct StoredContent {
     pub size: u64,
     /// The time of the last change of its newest file, in ns since 1970.
     pub time: i64,
+    /// A sealed run has it.
+    pub sealed: bool,
 }
 
 /// A run that can be replayed: it was complete and succeeded, and all it read is known.
@@ -63,30 +67,33 @@ pub fn least_valuable(
     }
     let (mut needed, mut gone) = (HashSet::new(), HashSet::new());
     let (mut chosen, mut freed) = (Vec::new(), 0);
-    for one in &order {
-        if freed >= bytes {
-            return chosen;
-        }
-        let stays = |digest: &Digest| {
-            *digest != one.digest && stored.contains(digest) && !gone.contains(digest)
-        };
-        let mut makers = of.get(&one.digest).into_iter().flatten();
-        let again = makers.find(|maker| maker.inputs.iter().all(stays));
-        if let Some(maker) = again.filter(|_| !needed.contains(&one.digest)) {
-            needed.extend(maker.inputs.iter().copied());
-            gone.insert(one.digest);
-            chosen.push((one.digest, Some(maker.id.clone())));
-            freed += one.size;
-        }
-    }
-    for is_needed in [false, true] {
-        for one in &order {
+    for sealed in [false, true] {
+        let group = order.iter().filter(|one| one.sealed == sealed);
+        for one in group.clone() {
             if freed >= bytes {
                 return chosen;
             }
-            if needed.contains(&one.digest) == is_needed && gone.insert(one.digest) {
-                chosen.push((one.digest, None));
+            let stays = |digest: &Digest| {
+                *digest != one.digest && stored.contains(digest) && !gone.contains(digest)
+            };
+            let mut makers = of.get(&one.digest).into_iter().flatten();
+            let again = makers.find(|maker| maker.inputs.iter().all(stays));
+            if let Some(maker) = again.filter(|_| !needed.contains(&one.digest)) {
+                needed.extend(maker.inputs.iter().copied());
+                gone.insert(one.digest);
+                chosen.push((one.digest, Some(maker.id.clone())));
                 freed += one.size;
+            }
+        }
+        for is_needed in [false, true] {
+            for one in group.clone() {
+                if freed >= bytes {
+                    return chosen;
+                }
+                if needed.contains(&one.digest) == is_needed && gone.insert(one.digest) {
+                    chosen.push((one.digest, None));
+                    freed += one.size;
+                }
             }
         }
     }
@@ -108,6 +115,7 @@ mod tests {
             digest: digest(number),
             size,
             time: NOW - 100,
+            sealed: false,
         }
     }
 
@@ -167,6 +175,26 @@ mod tests {
         let spared = HashSet::from([digest(1)]);
         let found = least_valuable(&contents, &[], &spared, u64::MAX, NOW);
         assert_eq!(found, [(digest(2), None)]);
+    }
+
+    #[test]
+    fn contents_of_sealed_runs_go_after_all_others() {
+        let sealed = |number, size| StoredContent {
+            sealed: true,
+            ..content(number, size)
+        };
+        // 4 makes 2: a sealed product goes after the last source that is not sealed.
+        let contents = [
+            content(1, 10),
+            sealed(2, 1_000),
+            content(3, 20),
+            sealed(4, 1),
+        ];
+        let makers = [maker("r", &[4], &[2])];
+        let by = Some("r".to_owned());
+        let all = [(3, None), (1, None), (2, by), (4, None)];
+        assert_eq!(chosen(&contents, &makers, u64::MAX), all);
+        assert_eq!(chosen(&contents, &makers, 30), all[..2]);
     }
 
     #[test]

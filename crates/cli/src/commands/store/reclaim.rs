@@ -74,7 +74,7 @@ pub fn reclaim(
         for run in runs {
             remove_noted(current, &run.header.id, notes)?;
         }
-        notes.forgot(current, forgotten)?;
+        notes.forgot(&current.home, &*current.store, forgotten)?;
         current.store.forget_unreferred()?;
     }
     let gone: HashSet<RunKey> = runs.iter().map(|run| run.key).collect();
@@ -93,13 +93,19 @@ pub fn reclaim(
 }
 
 /// Drops contents that runs refer to, each with the reason. Their digests stay known, so that
-/// files are still found by their content. The caller holds the lock of the contents.
+/// files are still found by their content. For sealed runs, a note in the chain comes first. The
+/// caller holds the lock of the contents.
 pub fn drop_contents(
     home: &Home,
     store: &mut dyn Store,
     dropped: &HashMap<Digest, String>,
     dry: bool,
 ) -> Result<Reclaimed, Failure> {
+    let mut _notes = None;
+    if !dry {
+        let notes = _notes.insert(RemovalNotes::open_unstamped(home)?);
+        notes.forgot(home, store, &dropped.keys().copied().collect())?;
+    }
     let change = |fact: Fact| {
         let why = fact.digest.and_then(|digest| dropped.get(&digest));
         match why.filter(|_| fact.availability.is_stored()) {

@@ -76,7 +76,8 @@ pub fn seal_each_run(home: &Home, store: &dyn Store) -> Result<(), Failure> {
 
 /// The chain of a store while something is removed.
 ///
-/// It is dropped after the removal: until then, other processes neither seal nor compare.
+/// It is dropped after the removal: until then, other processes neither seal nor compare. A process
+/// that needs the lock of the contents, too, takes that one first.
 pub enum RemovalNotes {
     /// No run was ever sealed. The lock keeps other processes from making the first seal, which
     /// could be about a run that goes.
@@ -88,9 +89,23 @@ pub enum RemovalNotes {
 impl RemovalNotes {
     /// Opens the chain, if a run was ever sealed.
     pub fn open(home: &Home) -> Result<RemovalNotes, Failure> {
+        RemovalNotes::open_with(home, EvidencePolicy::load().signing)
+    }
+
+    /// The same for contents that make room. There can be many notes at once, and other processes
+    /// wait, so that no authority is asked for time stamps.
+    pub fn open_unstamped(home: &Home) -> Result<RemovalNotes, Failure> {
+        let signing = Signing {
+            tsa: None,
+            ..EvidencePolicy::load().signing
+        };
+        RemovalNotes::open_with(home, signing)
+    }
+
+    fn open_with(home: &Home, signing: Signing) -> Result<RemovalNotes, Failure> {
         Ok(match Chain::of(home).before_first()? {
             Some(_lock) => RemovalNotes::NoChain { _lock },
-            None => RemovalNotes::Chain(Notes::open(home, EvidencePolicy::load().signing)?),
+            None => RemovalNotes::Chain(Notes::open(home, signing)?),
         })
     }
 
@@ -105,12 +120,13 @@ impl RemovalNotes {
     /// Writes into the chain which sealed runs lose these contents next.
     pub fn forgot(
         &mut self,
-        current: &CurrentStore,
+        home: &Home,
+        store: &dyn Store,
         contents: &HashSet<Digest>,
     ) -> Result<(), Failure> {
         match self {
             RemovalNotes::Chain(notes) if !contents.is_empty() => {
-                Ok(notes.forgot(&current.home, &*current.store, contents)?)
+                Ok(notes.forgot(home, store, contents)?)
             }
             _ => Ok(()),
         }
