@@ -51,7 +51,9 @@ pub(crate) fn how(status: ExitStatus, errors: &[u8]) -> String {
         (None, code) => format!("it exited with {}", code.unwrap_or_default()),
     };
     let text = String::from_utf8_lossy(errors);
-    match text.lines().rfind(|line| !line.trim().is_empty()) {
+    // A worker that has no memory left ends with a note about backtraces.
+    let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("note: ");
+    match text.lines().rfind(says) {
         Some(last) => format!("{how} ({})", printable(last.trim())),
         None => how,
     }

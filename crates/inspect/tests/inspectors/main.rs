@@ -6,6 +6,7 @@ mod formats;
 mod hostile;
 mod malformed;
 mod plugins;
+mod schemas;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
