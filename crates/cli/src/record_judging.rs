@@ -8,19 +8,20 @@
 //! Invariants: no record is lost, whatever it holds and whatever becomes of the worker. Records
 //! with a schema wait in a batch; those of one activity keep their order.
 
-use std::collections::BTreeMap;
+mod verdicts;
+
 use std::time::{Duration, Instant};
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 use backstory_graph::marks::{JUDGEMENT, Judgement, SchemaState, is_record_type};
 use backstory_graph::model::{Activity, ActivityId, Derived, Edge, Entity, Inform, Sink};
-use backstory_inspection::judging::{JudgeProgram, judge};
-use backstory_inspection::worker::printable;
 use backstory_store::{Appender, Error, Result};
-use serde_json::{Value, json};
 
 use crate::schema_registry::{SchemaName, SchemaRegistry};
+
+pub use verdicts::mistake;
+use verdicts::{TimeLeft, verdicts};
 
 /// The most records of one batch, and the most bytes of their payloads.
 const BATCH: usize = 5_000;
@@ -71,13 +72,8 @@ impl<'s, 'a> JudgingSink<'s, 'a> {
             return Ok(());
         }
         let began = Instant::now();
-        let mut verdicts = match self.spent > LONGEST {
-            true => Err(format!(
-                "the records of the run took more than {} s",
-                LONGEST.as_secs()
-            )),
-            false => verdicts(self.registry, &waiting),
-        };
+        let left = TimeLeft::new(LONGEST, self.spent);
+        let mut verdicts = verdicts(self.registry, &waiting, &left);
         self.spent += began.elapsed();
         for (at, record) in waiting.iter().enumerate() {
             self.inner
@@ -85,12 +81,8 @@ impl<'s, 'a> JudgingSink<'s, 'a> {
             let Some(schema) = &record.schema else {
                 continue;
             };
-            let (state, why) = match &mut verdicts {
-                Ok(found) => found
-                    .remove(&at)
-                    .unwrap_or((SchemaState::Conforms, String::new())),
-                Err(why) => (SchemaState::Unchecked, why.clone()),
-            };
+            let verdict = verdicts.remove(&at);
+            let (state, why) = verdict.unwrap_or((SchemaState::Conforms, String::new()));
             let judgement = Judgement {
                 schema: schema.to_string().as_bytes().into(),
                 state,
@@ -101,101 +93,6 @@ impl<'s, 'a> JudgingSink<'s, 'a> {
                 .extended(record.activity, record.time, JUDGEMENT, &payload)?;
         }
         Ok(())
-    }
-}
-
-/// The records that do not conform, by their place in the batch, each with the reason.
-fn verdicts(
-    registry: &SchemaRegistry,
-    waiting: &[WaitingRecord],
-) -> std::result::Result<BTreeMap<usize, (SchemaState, String)>, String> {
-    let mut by_schema: BTreeMap<&SchemaName, Vec<usize>> = BTreeMap::new();
-    for (at, record) in waiting.iter().enumerate() {
-        if let Some(schema) = &record.schema {
-            by_schema.entry(schema).or_default().push(at);
-        }
-    }
-    let mut found = BTreeMap::new();
-    let mut lines = String::new();
-    for (name, places) in by_schema {
-        let schema = schema(registry, name);
-        if let Err(why) = &schema {
-            let unchecked = places
-                .iter()
-                .map(|&at| (at, (SchemaState::Unchecked, why.clone())));
-            found.extend(unchecked);
-            continue;
-        }
-        lines += &format!("{}\n", json!({"schema": schema.unwrap_or_default()}));
-        for at in places {
-            match std::str::from_utf8(&waiting[at].payload) {
-                Ok(payload) => lines += &format!("{}\n", json!({"id": at, "payload": payload})),
-                Err(_) => {
-                    let why = "it is not JSON: it is not UTF-8".to_owned();
-                    found.insert(at, (SchemaState::Violates, why));
-                }
-            }
-        }
-    }
-    if lines.is_empty() {
-        return Ok(found);
-    }
-    let answer = judge(&JudgeProgram::Schemas, lines.as_bytes());
-    let answer = answer.map_err(|trouble| printable(&trouble.to_string()))?;
-    found.extend(read(&answer, waiting.len())?);
-    Ok(found)
-}
-
-/// A schema's JSON.
-fn schema(registry: &SchemaRegistry, name: &SchemaName) -> std::result::Result<Value, String> {
-    if !registry.versions(&name.kind).contains(&name.version) {
-        return Err(format!(
-            "version {} of the type has no schema",
-            name.version
-        ));
-    }
-    let text = registry.text(name).map_err(|error| error.to_string())?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
-}
-
-/// The verdicts in the worker's answer, which is of hostile origin.
-fn read(
-    answer: &[u8],
-    asked: usize,
-) -> std::result::Result<Vec<(usize, (SchemaState, String))>, String> {
-    let lines = answer.split(|&byte| byte == b'\n');
-    let lines = lines.filter(|line| !line.is_empty());
-    let verdict = |line: &[u8]| {
-        let line: Value = serde_json::from_slice(line).ok()?;
-        let at = usize::try_from(line["id"].as_u64()?).ok()?;
-        let state = match line["unchecked"] == true {
-            true => SchemaState::Unchecked,
-            false => SchemaState::Violates,
-        };
-        let why = printable(line["error"].as_str()?);
-        (at < asked).then_some((at, (state, why)))
-    };
-    lines
-        .map(|line| verdict(line).ok_or_else(|| "the worker's answer is not readable".to_owned()))
-        .collect()
-}
-
-/// The mistake in a schema, if the worker finds one.
-pub fn mistake(schema: &Value) -> Option<String> {
-    let lines = format!(
-        "{}\n{}\n",
-        json!({"schema": schema}),
-        json!({"id": 0, "payload": "null"})
-    );
-    let answer = match judge(&JudgeProgram::Schemas, lines.as_bytes()) {
-        Ok(answer) => answer,
-        Err(trouble) => return Some(trouble.to_string()),
-    };
-    match read(&answer, 1) {
-        Err(why) => Some(why),
-        Ok(found) => found
-            .into_iter()
-            .find_map(|(_, (state, why))| (state == SchemaState::Unchecked).then_some(why)),
     }
 }
 

@@ -11,6 +11,7 @@
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::{Value, json};
 
@@ -62,7 +63,12 @@ pub fn write_verdicts(lines: &[u8]) -> io::Result<()> {
 fn validator(schema: &Value) -> Result<Validator, String> {
     let options = jsonschema::options().with_retriever(OwnPartsOnly);
     let options = options.with_pattern_options(PatternOptions::regex());
-    options.build(schema).map_err(|error| at(&error))
+    options.build(schema).map_err(|error| match &error.kind {
+        ValidationErrorKind::Format { format } if format == "regex" => {
+            format!("{error}: look-around and back-references are not supported")
+        }
+        _ => at(&error),
+    })
 }
 
 /// Fetches no other document.

@@ -10,7 +10,6 @@ use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::json::Value;
 use crate::text::line::printable;
-use crate::text::words::counted;
 
 /// The most violations that the text names.
 const NAMED: usize = 5;
@@ -80,7 +79,7 @@ fn fields_of(record: &StatedRecord) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// One line that counts, and a line for each of the first violations.
+/// One line that counts, and a line for each of the first records that do not conform.
 pub fn text(records: &[JudgedRecord], name: &str, out: &mut impl Write) -> io::Result<()> {
     let in_state = |state: SchemaState| {
         records.iter().filter(move |one| {
@@ -88,16 +87,22 @@ pub fn text(records: &[JudgedRecord], name: &str, out: &mut impl Write) -> io::R
             judged.is_some_and(|judged| judged.state == state)
         })
     };
-    let count = |state| in_state(state).count();
-    let (wrong, unchecked) = (count(SchemaState::Violates), count(SchemaState::Unchecked));
-    let mut line = format!(
-        "{} with a schema: {wrong} violate it",
-        counted(records.len(), "record", "records")
-    );
-    if unchecked > 0 {
-        line += &format!(", {unchecked} not checked");
-    }
-    writeln!(out, "{name} {line}")?;
+    let counts = [
+        (SchemaState::Conforms, "valid"),
+        (SchemaState::Violates, "not valid"),
+        (SchemaState::Unchecked, "not checked"),
+    ];
+    let counts = counts.map(|(state, word)| (in_state(state).count(), word));
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    writeln!(
+        out,
+        "{name} {} with a schema: {}",
+        records.len(),
+        counts.join(", ")
+    )?;
     let named = in_state(SchemaState::Violates).chain(in_state(SchemaState::Unchecked));
     for one in named.take(NAMED) {
         let Some(judged) = &one.record.judgement else {

@@ -25,6 +25,7 @@ mod deep_replay;
 mod deviations;
 mod diff;
 mod disclosed;
+mod disclosed_schemas;
 mod disclosed_sqlite;
 mod doctor;
 mod edited;

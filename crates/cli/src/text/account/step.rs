@@ -11,12 +11,15 @@ use backstory_workflow::steps::Word;
 
 use super::Sheet;
 use crate::text::command::shortened;
-use crate::text::line::{excerpt, printable};
+use crate::text::line::{cut, excerpt, printable};
 use crate::text::paths::shown;
 use crate::text::style::Role;
 
 /// The most paths and patterns of a list.
 const FEW: usize = 5;
+
+/// The most columns of the reason why a record violates its schema.
+const LONGEST_REASON: usize = 100;
 
 /// A path for a reader: from the current directory if it lies below. Of a connection, the address.
 pub fn name(path: &[u8], sheet: Sheet<'_>) -> String {
@@ -79,8 +82,9 @@ impl<'a> StepWriter<'a> {
         }
         if let [at] = step.commands[..] {
             facts.extend(attributes(&self.account.commands[at]));
-            facts.extend(violations(&self.account.commands[at]));
         }
+        let commands = step.commands.iter();
+        facts.extend(violations(commands.map(|&at| &self.account.commands[at])));
         facts.join("; ")
     }
 
@@ -194,14 +198,17 @@ fn attributes(command: &Command) -> Option<String> {
     (!pairs.is_empty()).then(|| format!("noted {}", pairs.join(", ")))
 }
 
-/// The types of the step's extended records that violate their schemas.
-fn violations(command: &Command) -> Option<String> {
-    let judged = command
-        .records
-        .iter()
-        .filter_map(|one| one.judgement.as_ref());
-    let wrong = judged.filter(|judged| judged.state == SchemaState::Violates);
-    let names: BTreeSet<String> = wrong.map(|judged| printable(&judged.schema)).collect();
-    let names: Vec<String> = names.into_iter().take(FEW).collect();
-    (!names.is_empty()).then(|| format!("record violates the schema {}", names.join(", ")))
+/// The schemas that extended records of a step violate, each with the first reason.
+fn violations<'a>(commands: impl Iterator<Item = &'a Command>) -> Option<String> {
+    let records = commands.flat_map(|command| &command.records);
+    let judged = records.filter_map(|one| one.judgement.as_ref());
+    let mut reasons: BTreeMap<String, String> = BTreeMap::new();
+    for one in judged.filter(|one| one.state == SchemaState::Violates) {
+        let reason = reasons.entry(printable(&one.schema));
+        reason.or_insert_with(|| cut(&printable(&one.why), LONGEST_REASON));
+    }
+    let named = reasons.iter().take(FEW);
+    let named = named.map(|(schema, why)| format!("record violates {schema}: {why}"));
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| named.join("; "))
 }
