@@ -1,5 +1,7 @@
 //! The page of a run: the facts about its processes, and the verdicts of its replays.
 
+use std::path::Path;
+
 use super::server::ServedPlace;
 
 #[test]
@@ -43,6 +45,38 @@ fn a_part_that_a_program_marked_is_named_in_the_rows_of_processes() {
         .collect();
     assert!(lines.contains(&"cell one"), "{page}");
     assert!(processes.iter().any(|process| process["marked"] == false));
+}
+
+#[test]
+fn a_record_has_the_verdict_of_its_schema_in_the_row_of_its_process() {
+    let place = ServedPlace::new();
+    let program = Path::new(env!("CARGO_BIN_EXE_backstory"));
+    if !program.with_file_name("backstory-inspect").is_file() {
+        let why = "needs target/debug/backstory-inspect: cargo build --workspace";
+        backstory_testkit::need::skipped("schemas of records", why);
+        return;
+    }
+    place.write("schema.json", r#"{"type": "number"}"#);
+    let add = ["schema", "add", "org.example.loss", "schema.json"];
+    assert!(place.backstory(&add).status().unwrap().success());
+    let record = format!("{} emit record", program.display());
+    place.record(&[
+        "sh",
+        "-c",
+        &format!("{record} org.example.loss 1; {record} org.example.loss '{{}}'; {record} a.b x"),
+    ]);
+    let server = place.serve(&[]);
+    let page = server.get("/runs/latest/processes");
+    let processes = page["processes"].as_array().unwrap().iter();
+    let records: Vec<_> = processes
+        .flat_map(|process| process["records"].as_array().unwrap())
+        .collect();
+    assert_eq!(records.len(), 3, "{page}");
+    let verdict = |state: &str, why: &str| serde_json::json!({"name": "org.example.loss@1", "state": state, "why": why});
+    assert_eq!(records[0]["schema"], verdict("conforms", ""));
+    let why = "{} is not of type \"number\"";
+    assert_eq!(records[1]["schema"], verdict("violates", why));
+    assert!(records[2]["schema"].is_null(), "{page}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use backstory_eventlog::event::Bytes;
+use backstory_graph::marks::StatedRecord;
 use backstory_ordering::SmallSort;
 use backstory_query as query;
 use backstory_query::answer::ProcessLine;
@@ -78,21 +79,58 @@ pub struct ProcessRow {
     pub via: &'static str,
     /// The attributes that its program gave it.
     pub attributes: Vec<NoteRow>,
-    /// The extended records that its program added: their types and payloads.
-    pub records: Vec<NoteRow>,
+    /// The extended records that its program added.
+    pub records: Vec<RecordRow>,
     /// Variables that its parent did not have, or had with another value.
     pub env_set: Vec<PathText>,
     /// Variables that its parent had and it did not.
     pub env_unset: Vec<PathText>,
 }
 
-/// A statement of a program about its work.
+/// An attribute that a program gave its work.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NoteRow {
-    /// The attribute's name, or the record's type.
+    /// The name.
     pub name: PathText,
-    /// The attribute's value, or the record's payload.
+    /// The value.
     pub value: PathText,
+}
+
+/// An extended record that a program added.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecordRow {
+    /// Its type.
+    pub name: PathText,
+    /// Its payload.
+    pub value: PathText,
+    /// The verdict by the schema of its type. `null` if no schema is registered.
+    pub schema: Option<VerdictRow>,
+}
+
+/// The verdict of a schema about a record.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VerdictRow {
+    /// The schema: a type, `@`, a version.
+    pub name: PathText,
+    /// `conforms`, `violates` or `unchecked`.
+    pub state: &'static str,
+    /// The first violation, or why the record was not checked. Empty for one that conforms.
+    pub why: PathText,
+}
+
+impl From<&StatedRecord> for RecordRow {
+    fn from(record: &StatedRecord) -> RecordRow {
+        let verdict = record.judgement.as_ref();
+        RecordRow {
+            name: (&record.kind).into(),
+            value: (&record.payload).into(),
+            schema: verdict.map(|verdict| VerdictRow {
+                name: (&verdict.schema).into(),
+                state: verdict.state.word(),
+                why: (&verdict.why).into(),
+            }),
+        }
+    }
 }
 
 impl NoteRow {
@@ -152,9 +190,7 @@ impl From<&ProcessLine> for ProcessRow {
             attributes: (line.notes.attributes.iter())
                 .map(|(name, value)| NoteRow::new(name, value))
                 .collect(),
-            records: (line.notes.records.iter())
-                .map(|record| NoteRow::new(&record.kind, &record.payload))
-                .collect(),
+            records: line.notes.records.iter().map(RecordRow::from).collect(),
             env_set: PathText::list(&activity.env_set),
             env_unset: PathText::list(&activity.env_unset),
         }
