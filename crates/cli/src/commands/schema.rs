@@ -39,10 +39,10 @@ fn named(text: &str) -> Result<(String, Option<u32>), Failure> {
     })
 }
 
-fn add(args: &SchemaAddArgs, store: Option<&Path>) -> Outcome {
-    let (kind, version) = named(&args.name)?;
-    let file = args.file.display();
-    let text = read_source(&args.file)
+/// The text of a file that has a schema.
+fn schema_text(path: &Path) -> Result<String, Failure> {
+    let file = path.display();
+    let text = read_source(path)
         .map_err(|error| Failure::misuse(format!("cannot read {file}: {error}")))?;
     let schema: Document = serde_json::from_str(&text)
         .map_err(|error| Failure::misuse(format!("{file} is not JSON: {error}")))?;
@@ -50,19 +50,28 @@ fn add(args: &SchemaAddArgs, store: Option<&Path>) -> Outcome {
         let why = format!("{file} is not a JSON Schema: it is no object");
         return Err(Failure::misuse(why));
     }
-    if let Some(why) = mistake(&schema) {
-        return Err(Failure::misuse(format!("{file}: {why}")));
+    match mistake(&schema) {
+        Some(why) => Err(Failure::misuse(format!("{file}: {why}"))),
+        None => Ok(text),
     }
+}
+
+fn add(args: &SchemaAddArgs, store: Option<&Path>) -> Outcome {
+    let (kind, version) = named(&args.name)?;
+    let text = schema_text(&args.file)?;
     let registry = registry(&Home::locate(store)?)?;
-    let next = registry.versions(&kind).last().map_or(1, |last| last + 1);
-    let name = SchemaName {
-        kind,
-        version: version.unwrap_or(next),
+    let newest = registry.versions(&kind).last().copied();
+    let name_of = |version| SchemaName {
+        kind: kind.clone(),
+        version,
     };
-    if registry.versions(&name.kind).contains(&name.version) {
-        if registry.text(&name).is_ok_and(|known| known == text) {
-            return answer(|out| writeln!(out, "{name} is registered already"));
-        }
+    // The same schema again is no new version.
+    let asked = version.or(newest).map(name_of);
+    if let Some(name) = asked.filter(|name| registry.text(name).is_ok_and(|known| known == text)) {
+        return answer(|out| writeln!(out, "{name} is registered already"));
+    }
+    let name = name_of(version.unwrap_or(newest.map_or(1, |last| last.saturating_add(1))));
+    if registry.versions(&kind).contains(&name.version) {
         return Err(Failure::misuse(format!(
             "{name} is registered with another schema: add the next version, or remove this one"
         )));
