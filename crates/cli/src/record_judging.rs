@@ -6,7 +6,7 @@
 //! sandbox. So a hostile payload costs a limited time.
 //!
 //! Invariants: no record is lost, whatever it holds and whatever becomes of the worker. Records
-//! with a schema wait in a batch; those of one activity keep their order.
+//! keep their order: those that follow one with a schema wait in its batch.
 
 mod verdicts;
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
-use backstory_graph::marks::{JUDGEMENT, Judgement, SchemaState, is_record_type};
+use backstory_graph::marks::{JUDGEMENT, Judgement, SchemaState};
 use backstory_graph::model::{Activity, ActivityId, Derived, Edge, Entity, Inform, Sink};
 use backstory_store::{Appender, Error, Result};
 
@@ -36,7 +36,7 @@ struct WaitingRecord {
     time: Time,
     kind: Bytes,
     payload: Bytes,
-    /// `None` if the type has no schema. The record waits for those before it.
+    /// `None` if its type has no schema.
     schema: Option<SchemaName>,
 }
 
@@ -126,7 +126,8 @@ impl Sink for JudgingSink<'_, '_> {
         kind: &[u8],
         payload: &[u8],
     ) -> Result<()> {
-        if self.registry.is_empty() || !is_record_type(kind) {
+        let schema = self.registry.schema_for(kind);
+        if schema.is_none() && self.waiting.is_empty() {
             return self.inner.extended(activity, time, kind, payload);
         }
         self.bytes += payload.len();
@@ -135,7 +136,7 @@ impl Sink for JudgingSink<'_, '_> {
             time,
             kind: kind.into(),
             payload: payload.into(),
-            schema: self.registry.schema_for(kind),
+            schema,
         });
         match self.waiting.len() >= BATCH || self.bytes >= BATCH_BYTES {
             true => self.finish(),

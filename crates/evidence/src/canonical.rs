@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::{Digest, Ident};
+use backstory_graph::marks::JUDGEMENT;
 use backstory_graph::model::{
     Activity, ActivityId, ByName, Derived, Edge, Entity, EntityKind, Inform, Interval,
 };
@@ -278,10 +279,12 @@ fn stream(hasher: &mut RowHasher, stream: &Stream) {
     }
 }
 
-/// The digest of the extended records.
+/// The digest of the extended records. The verdicts of schemas are left out: they follow from the
+/// records and the user's schemas, and a rebuilt store may have others.
 pub fn notes(extended: &[(ActivityId, Time, Bytes, Bytes)]) -> Digest {
     let mut hasher = RowHasher::default();
-    for (activity, time, kind, payload) in extended {
+    let stated = extended.iter();
+    for (activity, time, kind, payload) in stated.filter(|(_, _, kind, _)| **kind != *JUDGEMENT) {
         hasher.number(u64::from(activity.0));
         hasher.signed(*time);
         hasher.bytes(kind);

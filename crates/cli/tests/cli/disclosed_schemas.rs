@@ -112,6 +112,9 @@ fn a_registered_schema_is_listed_and_never_changed() {
     place
         .run(&["schema", "add", "loss", &other])
         .is_error(2, &["loss", "dots"]);
+    let same = place.path("schema.json");
+    let again = place.run(&["schema", "add", "org.example.loss", &same]);
+    assert_eq!(again.out, "org.example.loss@1 is registered already\n");
     let added = place.run(&["schema", "add", "org.example.loss", &other]);
     assert_eq!(added.out, "registered org.example.loss@2\n");
     let list = place.run(&["schema", "list"]).out;
@@ -186,7 +189,7 @@ fn a_record_that_cannot_be_compared_costs_no_other_its_verdict() {
 }
 
 #[test]
-fn a_rebuilt_store_has_the_verdicts_of_the_schemas_of_now() {
+fn a_rebuilt_store_has_the_verdicts_of_the_schemas_of_now_and_its_seals_hold() {
     let place = Place::new();
     let emit = format!("{} emit", place.program());
     place.keep(&format!("{emit} record org.example.loss 1"), &[]);
@@ -195,8 +198,11 @@ fn a_rebuilt_store_has_the_verdicts_of_the_schemas_of_now() {
     if !registered(&place, "org.example.loss", LOSS) {
         return;
     }
+    assert_eq!(place.run(&["store", "seal", "--all"]).status, 0);
     assert_eq!(place.run(&["store", "rebuild"]).status, 0);
     assert_eq!(records(&place)[0]["schema"]["state"], "violates");
+    let verified = place.run(&["store", "verify", "--evidence"]);
+    assert_eq!(verified.status, 0, "{verified:?}");
     assert_eq!(
         place.run(&["schema", "remove", "org.example.loss"]).status,
         0
