@@ -113,7 +113,7 @@ impl SchemaRegistry {
 
     /// The text of a schema.
     pub fn text(&self, name: &SchemaName) -> io::Result<String> {
-        read(regular::open(&self.path(name))?)
+        read(regular::open(self.path(name))?)
     }
 
     /// Registers a schema under a new name.
