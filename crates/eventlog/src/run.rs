@@ -5,7 +5,8 @@
 
 use backstory_files::Ident;
 use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, SuppressMode,
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, RowsMode,
+    SuppressMode,
 };
 use serde::{Deserialize, Serialize};
 
@@ -186,6 +187,10 @@ pub struct Modes {
     /// How the deep log of the run has the bytes that left. `None` if the run has no deep log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deep: Option<OutputsMode>,
+    /// Whether the rows that transactions of a watched database changed were recorded. `None` if
+    /// the run watched no database, and in logs of earlier versions, which always have rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<RowsMode>,
 }
 
 impl Modes {

@@ -52,6 +52,7 @@ fn header() -> RunHeader {
             self_contained: false,
             durability: None,
             deep: None,
+            rows: None,
         },
         started: 1_700_000_000_000_000_000,
         since_boot: 0,

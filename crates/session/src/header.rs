@@ -76,6 +76,7 @@ fn modes(options: &Options) -> Modes {
         self_contained: options.self_contained,
         durability: (options.durability != DurabilityMode::After).then_some(options.durability),
         deep: options.deep,
+        rows: options.rows,
     }
 }
 

@@ -3,7 +3,8 @@
 use backstory_eventlog::run::ResourceUsage;
 use backstory_functions::FunctionPatterns;
 use backstory_vocabulary::{
-    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, SuppressMode,
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, RowsMode,
+    SuppressMode,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ pub struct Options {
     /// Record everything that enters and leaves the processes, into a file beside the log that ends
     /// in `.deep`. The mode says how it has what leaves. `None`: there is no such file.
     pub deep: Option<OutputsMode>,
+    /// Whether changed rows of a watched database are recorded. `None`: no database is watched.
+    pub rows: Option<RowsMode>,
     /// The functions whose calls are recorded. `None`: none, and programs get the plain recorder.
     pub functions: Option<FunctionPatterns>,
     /// Patterns of environment variable names (`*` and `?` match) whose values must not reach the
@@ -95,6 +98,7 @@ impl Options {
             durability: DurabilityMode::After,
             followed: false,
             deep: None,
+            rows: None,
             functions: None,
             redact: Vec::new(),
             detach_after: None,

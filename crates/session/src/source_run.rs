@@ -47,6 +47,7 @@ impl SourceRun {
         head.source = Some(source.to_owned());
         head.modes = Modes {
             contents: Some(ContentsMode::Off),
+            rows: options.rows,
             ..Modes::default()
         };
         let part = &options.part;

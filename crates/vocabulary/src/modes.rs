@@ -74,6 +74,18 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// Whether the watch of a database records the rows that transactions changed (`watch --rows`).
+    #[derive(Default)]
+    pub enum RowsMode: "rows mode" {
+        /// Each changed row, with its key and values.
+        #[default]
+        On = "on",
+        /// Statements alone, with the tables that they read and change.
+        Off = "off",
+    }
+}
+
+vocabulary! {
     /// How a deep log has the bytes that left a process (`--outputs`).
     #[derive(Default)]
     pub enum OutputsMode: "outputs mode" {
@@ -133,7 +145,7 @@ macro_rules! serialized_as_word {
     )+};
 }
 
-serialized_as_word!(ContentsMode GuardMode LookupsMode IoUringMode DurabilityMode OutputsMode);
+serialized_as_word!(ContentsMode GuardMode LookupsMode IoUringMode DurabilityMode OutputsMode RowsMode);
 
 #[cfg(test)]
 mod tests {
@@ -166,6 +178,7 @@ mod tests {
             [r#""after""#, r#""ordered""#, r#""sync""#]
         );
         assert_eq!(words::<OutputsMode>(), [r#""digest""#, r#""full""#]);
+        assert_eq!(words::<RowsMode>(), [r#""on""#, r#""off""#]);
     }
 
     #[test]

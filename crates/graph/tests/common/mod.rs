@@ -54,6 +54,7 @@ pub fn header(command: &[&str]) -> RunHeader {
             self_contained: false,
             durability: None,
             deep: None,
+            rows: None,
         },
         started: START,
         since_boot: 0,

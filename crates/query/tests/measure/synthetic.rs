@@ -304,6 +304,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         self_contained: false,
         durability: None,
         deep: None,
+        rows: None,
     };
     RunHeader {
         id: format!("run{run:05}"),

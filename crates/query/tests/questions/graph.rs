@@ -181,6 +181,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         self_contained: false,
         durability: None,
         deep: None,
+        rows: None,
     };
     RunHeader {
         id: id.into(),

@@ -43,6 +43,7 @@ fn header(id: &str) -> RunHeader {
             self_contained: false,
             durability: None,
             deep: None,
+            rows: None,
         },
         started: 0,
         since_boot: 0,

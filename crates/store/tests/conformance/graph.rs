@@ -42,6 +42,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
             self_contained: false,
             durability: None,
             deep: None,
+            rows: None,
         },
         started,
         since_boot: 0,

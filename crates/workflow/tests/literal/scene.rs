@@ -83,6 +83,7 @@ impl Scene {
             self_contained: false,
             durability: None,
             deep: None,
+            rows: None,
         };
         Scene {
             header: RunHeader {
