@@ -37,8 +37,9 @@ const TRIGGERS: &str = "SELECT tn.nspname, t.relname, pn.nspname, p.proname FROM
     JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_namespace pn ON pn.oid = p.pronamespace \
     WHERE NOT g.tgisinternal AND g.tgenabled <> 'D'";
 
-const CASCADES: &str = "SELECT n.nspname, t.relname FROM pg_constraint c \
+const CASCADES: &str = "SELECT n.nspname, t.relname, m.nspname, o.relname FROM pg_constraint c \
     JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
+    JOIN pg_class o ON o.oid = c.confrelid JOIN pg_namespace m ON m.oid = o.relnamespace \
     WHERE c.contype = 'f' AND (c.confdeltype IN ('c', 'n', 'd') OR c.confupdtype IN ('c', 'n', 'd'))";
 
 /// Reads the catalog.
@@ -96,7 +97,8 @@ fn read_routines(connection: &mut Connection) -> Result<Routines, Error> {
     for row in connection.query(CASCADES)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || texts.next().unwrap_or_default();
-        routines.add_cascade((next(), next()));
+        let (table, other) = ((next(), next()), (next(), next()));
+        routines.add_cascade(table, other);
     }
     Ok(routines)
 }
