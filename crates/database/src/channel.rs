@@ -10,6 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::connection_target::ConnectionTarget;
 use crate::error::Error;
 
@@ -188,6 +190,15 @@ impl<F: Framing> Channel<F> {
         self.is_drained
     }
 
+    /// True if something has arrived that nothing was asked for: a last message, or the end.
+    pub fn has_arrived(&self) -> bool {
+        let descriptor = self.descriptor();
+        let mut looked = [PollFd::new(&descriptor, PollFlags::IN)];
+        let now = Timespec::default();
+        let has_unread = self.taken < self.unread.len();
+        has_unread || poll(&mut looked, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
     /// The next message, if all of it has arrived.
     fn next(&mut self) -> Result<Option<F::Message>, Error> {
         let rest = self.unread.get(self.taken..).unwrap_or_default();
@@ -281,7 +292,11 @@ mod tests {
         };
         let mut channel = Channel::connect(&target, path, Counted).unwrap();
         let (mut server, _) = listener.accept().unwrap();
+        server.write_all(&[1, 5]).unwrap();
+        assert_eq!(channel.message().unwrap(), [5]);
+        assert!(!channel.has_arrived());
         server.write_all(&[1, 7, 2, 8]).unwrap();
+        assert!(channel.has_arrived());
         assert_eq!(channel.message().unwrap(), [7]);
         channel.begin_stream().unwrap();
         assert!(channel.received(StreamPart::Content).unwrap().is_empty());

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use backstory_eventlog::Reason;
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
-use backstory_vocabulary::error_chain;
+use backstory_vocabulary::{RowsMode, error_chain};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -29,6 +29,14 @@ const LOOK: Timespec = Timespec {
 pub const LINES: Duration = Duration::from_millis(300);
 /// A transaction that may have changed rows has its commit within this time.
 pub const COMMIT: Duration = Duration::from_secs(10);
+
+/// The events that are unknown after the server was gone.
+pub fn lost_without(rows: RowsMode) -> &'static str {
+    match rows {
+        RowsMode::On => "row changes",
+        RowsMode::Off => "statements",
+    }
+}
 
 /// Reports of a watch to its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +59,9 @@ pub trait WatchedDatabase: Sized {
     /// # Errors
     ///
     /// The database cannot be watched.
-    fn examine(target: &ConnectionTarget) -> Result<Self::Examined, Error>;
+    fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<Self::Examined, Error>;
 
-    /// Begins the stream of row changes and the records.
+    /// Begins the records, and the stream of row changes if they are recorded.
     ///
     /// # Errors
     ///
@@ -67,7 +75,7 @@ pub trait WatchedDatabase: Sized {
     /// Readable when the server has written to its log. A client must be looked for while it lives.
     fn log_news(&self) -> &OwnedFd;
 
-    /// Readable when row changes have arrived. `None`: there is no stream.
+    /// Readable when row changes have arrived, or the server is gone. `None`: nothing tells.
     fn stream(&self) -> Option<BorrowedFd<'_>>;
 
     /// Reads the server's log. True if there was anything.
@@ -81,16 +89,18 @@ pub trait WatchedDatabase: Sized {
     ///
     /// # Errors
     ///
-    /// The stream is over.
+    /// The stream is over, or the server is gone.
     fn read_stream(&mut self) -> Result<bool, Error>;
 
     /// True if the last look at the stream left nothing that had arrived.
     fn is_drained(&self) -> bool;
 
-    /// Forgets the stream. Until then all row changes have been received: ns since 1970.
-    fn end_of_stream(&mut self) -> i64;
+    /// Forgets the stream. Until then all row changes have been received: ns since 1970. `None`:
+    /// there was no stream.
+    fn end_of_stream(&mut self) -> Option<i64>;
 
-    /// Begins another stream after one broke. `Ok(Err)` if the server is gone.
+    /// Connects again after the server was gone, and begins another stream if there was one.
+    /// `Ok(Err)` if the server stays away.
     ///
     /// # Errors
     ///
@@ -115,17 +125,22 @@ pub trait WatchedDatabase: Sized {
 }
 
 /// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
-/// have one thread.
+/// have one thread. `rows`: whether the rows that transactions changed are recorded, too.
 ///
 /// # Errors
 ///
 /// The database cannot be watched, or the run's log cannot be made or finalized.
 pub fn watch<D: WatchedDatabase>(
     target: &ConnectionTarget,
+    rows: RowsMode,
     run: Options,
     news: &mut dyn FnMut(WatchNews),
 ) -> Result<RecordingResult, Error> {
-    let examined = D::examine(target)?;
+    let examined = D::examine(target, rows)?;
+    let run = Options {
+        rows: Some(rows),
+        ..run
+    };
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let old = sys::set_mask(&sys::all_signals());
     let begun = begin::<D>(examined, target, run);
@@ -232,6 +247,7 @@ fn settle_all<D: WatchedDatabase>(database: &mut D) -> Result<(), Error> {
 }
 
 fn lose_rows<D: WatchedDatabase>(database: &mut D, why: &str) {
-    let from = database.end_of_stream();
-    database.gaps().between("row changes", from, None, why);
+    if let Some(from) = database.end_of_stream() {
+        database.gaps().between("row changes", from, None, why);
+    }
 }

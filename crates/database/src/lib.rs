@@ -9,7 +9,7 @@
 //! | a watch, from its beginning to its end | `database_watch`, `database_gaps`, `error` |
 //! | the server | `connection_target`, `connection_uri`, `channel` |
 //! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect` |
-//! | what the names mean | `catalog`, `routines`, `read_tables` |
+//! | what the names mean | `catalog`, `routines`, `read_tables`, `written_tables` |
 //! | the client | `client_process`, `socket_diag` |
 //! | a log that the server writes | `log_lines`, `calendar` |
 //! | the records | `transaction_records`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
@@ -44,3 +44,4 @@ pub mod statement_secrets;
 pub mod statement_tables;
 mod transaction_facts;
 pub mod transaction_records;
+mod written_tables;

@@ -26,6 +26,8 @@ pub struct ExecutedStatement {
     pub tables: Result<StatementTables, String>,
     /// The tables that the server opened for it to read, if the log tells.
     pub opened: Option<Vec<WrittenName>>,
+    /// The tables that the server opened for it to change, if the log tells.
+    pub opened_to_write: Vec<WrittenName>,
     /// The server's message, if it failed.
     pub error: Option<String>,
 }
@@ -67,6 +69,29 @@ impl LoggedTransaction {
         let last = self.statements.last().and_then(undoes);
         let failed = self.statements.iter().any(|one| one.error.is_some());
         self.undone || last == Some(false) || self.error_undoes_all && failed && !goes_back
+    }
+
+    /// True if the log shows that it committed. One that is still open at the end of the watch may
+    /// be undone, and another server may decide about a prepared one.
+    pub fn has_committed(&self) -> bool {
+        let has = |wanted: &[&str]| self.first_words().any(|word| wanted.contains(&&*word));
+        let is_over = self.ended.is_some() || has(&["commit", "end"]);
+        is_over && !self.is_rolled_back() && !has(&["rollback", "abort", "prepare", "xa"])
+    }
+
+    /// True if it began with `BEGIN` and has no end. The server undoes it with its session.
+    pub fn is_left_open(&self) -> bool {
+        let begins = ["begin", "start"];
+        let ends = ["commit", "end", "rollback", "abort", "prepare"];
+        let first = self.first_words().next();
+        first.is_some_and(|word| begins.contains(&&*word))
+            && !self.first_words().any(|word| ends.contains(&&*word))
+    }
+
+    /// The first words of all statements, also of several that are sent as one text.
+    fn first_words(&self) -> impl Iterator<Item = String> {
+        let parts = self.statements.iter().flat_map(|one| one.text.split(';'));
+        parts.filter_map(|part| Some(part.split_whitespace().next()?.to_lowercase()))
     }
 
     /// True if it may have changed rows.

@@ -8,6 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use backstory_vocabulary::RowsMode;
+
 use crate::catalog::{Catalog, TableName};
 use crate::logged_transaction::ExecutedStatement;
 use crate::routines::RoutineReads;
@@ -22,16 +24,21 @@ const SYSTEM: [&str; 5] = [
 ];
 
 /// The tables that a statement reads, and whether it certainly does. The rows that an update reads
-/// are recorded with the row.
+/// are recorded with the row. Without rows, it reads the table.
 pub(crate) fn read_tables(
     statement: &ExecutedStatement,
     catalog: &Catalog,
+    rows: RowsMode,
 ) -> BTreeMap<TableName, bool> {
     let tables = statement.tables.as_ref().ok();
     let mut reads = RoutineReads::new();
     if let Some(tables) = tables {
         reads = catalog.routines.reads_of_calls(&tables.functions);
-        reads.extend(tables.scanned.iter().map(|name| (name.clone(), true)));
+        let named = match rows {
+            RowsMode::On => &tables.scanned,
+            RowsMode::Off => &tables.reads,
+        };
+        reads.extend(named.iter().map(|name| (name.clone(), true)));
     }
     let mut found = resolved(reads, &statement.path, catalog);
     let Some(opened) = &statement.opened else {
@@ -107,6 +114,10 @@ mod tests {
     }
 
     fn reads(text: &str, opened: Option<&[&str]>) -> Vec<(String, bool)> {
+        reads_with(RowsMode::On, text, opened)
+    }
+
+    fn reads_with(rows: RowsMode, text: &str, opened: Option<&[&str]>) -> Vec<(String, bool)> {
         let written = |table: &&str| vec!["bank".to_owned(), (*table).to_owned()];
         let statement = ExecutedStatement {
             time: 0,
@@ -117,9 +128,10 @@ mod tests {
             path: vec!["bank".to_owned()],
             tables: StatementTables::of(text, DIALECT),
             opened: opened.map(|opened| opened.iter().map(written).collect()),
+            opened_to_write: Vec::new(),
             error: None,
         };
-        let found = read_tables(&statement, &catalog()).into_iter();
+        let found = read_tables(&statement, &catalog(), rows).into_iter();
         found.map(|((_, table), sure)| (table, sure)).collect()
     }
 
@@ -134,6 +146,13 @@ mod tests {
             [of("a", false), of("b", true)]
         );
         assert_eq!(reads("SELECT f() FROM b", Some(&["b"])), [of("b", true)]);
+    }
+
+    #[test]
+    fn without_rows_an_update_reads_its_table() {
+        let update = "UPDATE a SET x = 1 WHERE id = 7";
+        assert_eq!(reads_with(RowsMode::Off, update, None), [of("a", true)]);
+        assert_eq!(reads_with(RowsMode::On, update, None), []);
     }
 
     #[test]

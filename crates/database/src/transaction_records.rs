@@ -9,10 +9,11 @@
 //! | connection | two things, one for each direction, named as those of recorded programs |
 //! | client | a process |
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStringExt;
 
 use backstory_session::SourceRun;
+use backstory_vocabulary::RowsMode;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use serde_json::json;
 
@@ -25,6 +26,7 @@ use crate::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransact
 use crate::read_tables::{read_tables, resolved};
 use crate::row_change::{RowChange, RowOperation, StreamTable};
 use crate::transaction_facts::{client, row_fact, transaction_fact};
+use crate::written_tables::written_tables;
 
 /// Activities of the database have numbers above this.
 const FIRST: u32 = backstory_eventlog::event::UNNUMBERED;
@@ -33,6 +35,8 @@ const FIRST: u32 = backstory_eventlog::event::UNNUMBERED;
 pub struct TransactionRecorder {
     writer: DatabaseRecords,
     names: DatabaseNames,
+    /// Without rows, the changed tables are those of the statements.
+    rows: RowsMode,
     next: u32,
     clients: HashSet<(u32, u64)>,
 }
@@ -40,7 +44,7 @@ pub struct TransactionRecorder {
 impl TransactionRecorder {
     /// Begins the records of one database with this process, its command. Its connection is
     /// recorded without the password.
-    pub fn begin(run: &SourceRun, names: DatabaseNames) -> TransactionRecorder {
+    pub fn begin(run: &SourceRun, names: DatabaseNames, rows: RowsMode) -> TransactionRecorder {
         let mut writer = DatabaseRecords::new(run.supply());
         let arguments: Vec<Vec<u8>> = std::env::args_os()
             .map(|word| without_password(&word.to_string_lossy()).into_bytes())
@@ -52,6 +56,7 @@ impl TransactionRecorder {
         TransactionRecorder {
             writer,
             names,
+            rows,
             next: FIRST,
             clients: HashSet::new(),
         }
@@ -163,9 +168,13 @@ impl TransactionRecorder {
             .work(activity, session.activity, &what, &texts.join("; "), began);
         self.receive(activity, session, (began, end));
         self.use_tables(activity, logged, commits, catalog, (began, end));
+        if self.rows == RowsMode::Off && !logged.is_rolled_back() {
+            self.change_tables(activity, logged, catalog, (began, end));
+        }
         let sure = certainty != CommitCertainty::Possible;
         for commit in commits {
-            self.use_triggers(activity, logged, commit, catalog, began);
+            let times = (began, commit.time);
+            self.use_triggers(activity, logged, commit.changed(), catalog, times);
             self.change_rows(activity, commit, sure, catalog);
         }
         self.reply(activity, session, (began, end));
@@ -192,7 +201,7 @@ impl TransactionRecorder {
             let connection = self.names.connection(session).into_iter();
             uses.extend(connection.map(|name| (name, session.number)));
             for statement in &logged.statements {
-                let tables = read_tables(statement, catalog).into_keys();
+                let tables = read_tables(statement, catalog, self.rows).into_keys();
                 uses.extend(tables.map(|table| (self.names.table(&table), 0)));
             }
         }
@@ -225,7 +234,7 @@ impl TransactionRecorder {
             // The client may have the rows before the end of a rounded time.
             let first = statement.time.clamp(began, end);
             let last = statement.until.clamp(began, end);
-            for (table, sure) in read_tables(statement, catalog) {
+            for (table, sure) in read_tables(statement, catalog, self.rows) {
                 let name = self.names.table(&table);
                 // Between the two, another transaction may have committed, seen or unseen.
                 for (time, sure) in [(first, sure), (last, sure && statement.is_rounded)] {
@@ -264,7 +273,8 @@ impl TransactionRecorder {
             }
             // The commit has the changed rows. A change that it lacks may have had no effect, or
             // the rows of the table are not streamed.
-            if !changed.contains(&table) && changed.is_disjoint(&catalog.behind(&table)) {
+            let is_missing = self.rows == RowsMode::On && !changed.contains(&table);
+            if is_missing && changed.is_disjoint(&catalog.behind(&table)) {
                 let name = self.names.table(&table);
                 let sure = tables.defines;
                 self.writer
@@ -283,15 +293,46 @@ impl TransactionRecorder {
         }
     }
 
+    /// Records the tables that the statements of a transaction changed, where no commit tells.
+    /// Without a commit, it changed them between the begin of its last statement and its end.
+    fn change_tables(
+        &mut self,
+        activity: u32,
+        logged: &LoggedTransaction,
+        catalog: &Catalog,
+        (began, end): (i64, i64),
+    ) {
+        let mut changed: BTreeMap<TableName, bool> = BTreeMap::new();
+        let done = logged.statements.iter().filter(|one| one.error.is_none());
+        for (table, sure) in done.flat_map(|one| written_tables(one, catalog)) {
+            *changed.entry(table).or_default() |= sure;
+        }
+        let has_committed = logged.has_committed();
+        let tables = changed.keys().cloned().collect();
+        self.use_triggers(activity, logged, tables, catalog, (began, end));
+        let last = logged.statements.iter().map(|one| one.time).max();
+        let first = last.unwrap_or(end).clamp(began, end);
+        for (table, sure) in changed {
+            let name = self.names.table(&table);
+            if first < end {
+                self.writer
+                    .used(activity, (&name, 0), ResourceUse::Change, false, first);
+            }
+            let sure = sure && has_committed;
+            self.writer
+                .used(activity, (&name, 0), ResourceUse::Change, sure, end);
+        }
+    }
+
     /// Records the tables that the triggers of the changed tables possibly read. A server that
     /// tells which tables it opened tells of these, too.
     fn use_triggers(
         &mut self,
         activity: u32,
         logged: &LoggedTransaction,
-        commit: &Commit<'_>,
+        changed: BTreeSet<TableName>,
         catalog: &Catalog,
-        began: i64,
+        (began, end): (i64, i64),
     ) {
         let Some(statement) = logged.statements.last() else {
             return;
@@ -299,11 +340,11 @@ impl TransactionRecorder {
         if logged.statements.iter().any(|one| one.opened.is_some()) {
             return;
         }
-        for table in commit.changed() {
+        for table in changed {
             let reads = catalog.routines.reads_of_triggers(&table);
             for table in resolved(reads, &statement.path, catalog).keys() {
                 let name = self.names.table(table);
-                for time in [began, commit.time] {
+                for time in [began, end] {
                     self.writer
                         .used(activity, (&name, 0), ResourceUse::Read, false, time);
                 }

@@ -59,6 +59,7 @@ pub(crate) struct AuditSession {
 struct OpenedTables {
     names: Vec<WrittenName>,
     reads: Vec<WrittenName>,
+    writes: Vec<WrittenName>,
     time: i64,
     after: i64,
 }
@@ -163,7 +164,10 @@ impl AuditSessions {
         });
         let name = vec![line.database.clone(), table.to_owned()];
         opened.names.push(name.clone());
-        opened.reads.extend((!writes).then_some(name));
+        match writes {
+            true => opened.writes.push(name),
+            false => opened.reads.push(name),
+        }
     }
 
     fn statement(&mut self, timed: &TimedLine, text: &str, error: u32) {
@@ -171,7 +175,7 @@ impl AuditSessions {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        let opened = session.opened.remove(&query);
+        let mut opened = session.opened.remove(&query);
         while session.opened.len() > MOST_OPENED {
             session.opened.pop_first();
         }
@@ -202,6 +206,10 @@ impl AuditSessions {
             parameters: None,
             path: vec![database],
             tables,
+            opened_to_write: opened
+                .as_mut()
+                .map(|opened| std::mem::take(&mut opened.writes))
+                .unwrap_or_default(),
             opened: opened.map(|opened| opened.reads),
             error: (error != 0).then(|| format!("error {error}")),
         };

@@ -198,6 +198,11 @@ impl Connection {
         self.channel.is_drained()
     }
 
+    /// True if the server ended the connection. It sends nothing else without a question.
+    pub(crate) fn is_over(&self) -> bool {
+        self.channel.has_arrived()
+    }
+
     /// Readable when something has arrived.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.channel.descriptor()

@@ -1,6 +1,6 @@
 //! A watch of MariaDB: reads the server's log and stream, joins and records them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
@@ -15,6 +15,7 @@ use backstory_database::log_lines::log_news;
 use backstory_database::transaction_records::TransactionRecorder;
 use backstory_session::SourceRun;
 use backstory_sys as sys;
+use backstory_vocabulary::RowsMode;
 
 use crate::audit_file::AuditFile;
 use crate::audit_sessions::{AuditSessions, Unit};
@@ -44,6 +45,8 @@ pub(crate) struct MariadbWatch {
     pub(crate) settings: ServerSettings,
     pub(crate) session: Connection,
     pub(crate) catalog: ServerCatalog,
+    /// Whether row changes are streamed and recorded.
+    pub(crate) rows: RowsMode,
     pub(crate) stream: Option<BinlogStream>,
     pub(crate) log: AuditFile,
     /// Readable when the server has written to its log. A client must be looked for while it lives.
@@ -61,6 +64,7 @@ pub(crate) struct MariadbWatch {
 
 /// The server's state before the run begins.
 pub(crate) struct ExaminedServer {
+    rows: RowsMode,
     session: Connection,
     settings: ServerSettings,
     catalog: ServerCatalog,
@@ -77,13 +81,14 @@ impl WatchedDatabase for MariadbWatch {
     const SOURCE: &'static str = "mariadb";
     type Examined = ExaminedServer;
 
-    fn examine(target: &ConnectionTarget) -> Result<ExaminedServer, Error> {
+    fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<ExaminedServer, Error> {
         let mut session = Connection::open(target)?;
-        let settings = ServerSettings::read(&mut session)?;
+        let settings = ServerSettings::read(&mut session, rows)?;
         let offset = ServerSettings::zone_offset(&mut session)?;
         let directory = settings.audit_log.parent().unwrap_or(Path::new("/"));
         let news = log_news(directory);
         Ok(ExaminedServer {
+            rows,
             log: AuditFile::begin(&settings.audit_log, offset)?,
             catalog: ServerCatalog::read(&mut session, settings.dialect)?,
             log_news: news.map_err(Error::system("watch the server's log"))?,
@@ -99,8 +104,15 @@ impl WatchedDatabase for MariadbWatch {
     ) -> Result<MariadbWatch, Error> {
         let settings = examined.settings;
         let replica = replica_number(run.id());
-        let end = BinlogStream::end_of_log(&mut examined.session)?;
-        let stream = BinlogStream::begin(target, &settings, end, replica)?;
+        let mut begin = || {
+            let end = BinlogStream::end_of_log(&mut examined.session)?;
+            BinlogStream::begin(target, &settings, end, replica)
+        };
+        let stream = match examined.rows {
+            RowsMode::On => Some(begin()?),
+            RowsMode::Off => None,
+        };
+        let of_stream = stream.iter().map(BinlogStream::connection);
         let names = DatabaseNames {
             base: target.server_name(),
             separator: '/',
@@ -110,14 +122,14 @@ impl WatchedDatabase for MariadbWatch {
             rounding: 0,
         };
         let table = AuditSessions {
-            own: BTreeSet::from([examined.session.id, stream.connection()]),
+            own: of_stream.chain([examined.session.id]).collect(),
             database: target.database.clone(),
             dialect: settings.dialect,
             autocommit: settings.autocommit,
             ..AuditSessions::default()
         };
         let mut watch = MariadbWatch {
-            recorder: TransactionRecorder::begin(run, names),
+            recorder: TransactionRecorder::begin(run, names, examined.rows),
             finder: ClientFinder {
                 server_pid: settings.server_pid,
                 server_port: target.port,
@@ -128,7 +140,8 @@ impl WatchedDatabase for MariadbWatch {
             settings,
             session: examined.session,
             catalog: examined.catalog,
-            stream: Some(stream),
+            rows: examined.rows,
+            stream,
             log: examined.log,
             log_news: examined.log_news,
             table,
@@ -147,7 +160,11 @@ impl WatchedDatabase for MariadbWatch {
     }
 
     fn stream(&self) -> Option<BorrowedFd<'_>> {
-        self.stream.as_ref().map(BinlogStream::descriptor)
+        match &self.stream {
+            Some(stream) => Some(stream.descriptor()),
+            // The end of the session tells that the server is gone.
+            None => (self.rows == RowsMode::Off).then(|| self.session.descriptor()),
+        }
     }
 
     fn read_log(&mut self) -> Result<bool, Error> {
@@ -164,7 +181,12 @@ impl WatchedDatabase for MariadbWatch {
 
     fn read_stream(&mut self) -> Result<bool, Error> {
         let Some(stream) = &mut self.stream else {
-            return Ok(false);
+            let is_gone = self.rows == RowsMode::Off && self.session.is_over();
+            return if is_gone {
+                Err(Error::closed())
+            } else {
+                Ok(false)
+            };
         };
         let (session, dialect) = (&mut self.session, self.settings.dialect);
         let mut look = |catalog: &mut ServerCatalog| {
@@ -187,9 +209,8 @@ impl WatchedDatabase for MariadbWatch {
         self.stream.as_ref().is_none_or(BinlogStream::is_drained)
     }
 
-    fn end_of_stream(&mut self) -> i64 {
-        let ended = self.forget_stream();
-        ended.map_or_else(sys::clock::machine, |(heard, _)| heard)
+    fn end_of_stream(&mut self) -> Option<i64> {
+        self.forget_stream().map(|(heard, _)| heard)
     }
 
     fn begin_again(
@@ -203,8 +224,10 @@ impl WatchedDatabase for MariadbWatch {
     fn settle(&mut self, all: bool) {
         self.give_commits(all);
         let has_procedures = self.catalog.has_procedures;
+        let has_commits = self.rows == RowsMode::On;
         let waits = |unit: &Unit| {
-            let is_complete = !unit.logged.may_write() || !unit.commits.is_empty();
+            let may_commit = has_commits && unit.logged.may_write();
+            let is_complete = !may_commit || !unit.commits.is_empty();
             // A statement of a procedure waits for the line of its call.
             if is_complete && !has_procedures {
                 LINES

@@ -1,8 +1,8 @@
 //! Records the statements and row changes of a MariaDB database.
 //!
-//! In: a server of this machine with a binlog of rows and the plug-in `server_audit`. Out: a run.
-//! Its activities are sessions and, inside them, transactions. Its entities are tables and row
-//! versions, named `mariadb://HOST:PORT/DATABASE/TABLE` and `…?KEY=VALUE`.
+//! In: a server of this machine with the plug-in `server_audit` and, for rows, a binlog of rows.
+//! Out: a run. Its activities are sessions and, inside them, transactions. Its entities are tables
+//! and row versions, named `mariadb://HOST:PORT/DATABASE/TABLE` and `…?KEY=VALUE`.
 //!
 //! ```text
 //! audit log ──> audit_file ──> audit_sessions ──┐
@@ -14,6 +14,8 @@
 //! opened for them. The binlog has the rows of each committed transaction, and the number of its
 //! first statement. So the two are joined without a guess. Records and clients are those of every
 //! database: `backstory-database`.
+//!
+//! Without rows there is no stream: each transaction of the log is recorded alone.
 //!
 //! Invariants:
 //!
@@ -49,19 +51,21 @@ use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_watch::{self as frame, WatchNews};
 use backstory_database::error::Error;
 use backstory_session::{Options, RecordingResult};
+use backstory_vocabulary::RowsMode;
 
 pub use connection_text::connection_target;
 
 /// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
-/// have one thread.
+/// have one thread. `rows`: whether the rows that transactions changed are recorded, too.
 ///
 /// # Errors
 ///
 /// The database cannot be watched, or the run's log cannot be made or finalized.
 pub fn watch(
     target: &ConnectionTarget,
+    rows: RowsMode,
     run: Options,
     news: &mut dyn FnMut(WatchNews),
 ) -> Result<RecordingResult, Error> {
-    frame::watch::<database_watch::MariadbWatch>(target, run, news)
+    frame::watch::<database_watch::MariadbWatch>(target, rows, run, news)
 }

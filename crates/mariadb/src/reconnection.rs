@@ -1,11 +1,11 @@
-//! A stream that broke, and another one where it ended.
+//! A connection that broke, and another one: the stream goes on where it ended.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use backstory_database::database_watch::{LINES, WatchedDatabase};
+use backstory_database::database_watch::{LINES, WatchedDatabase, lost_without};
 use backstory_sys as sys;
-use backstory_vocabulary::error_chain;
+use backstory_vocabulary::{RowsMode, error_chain};
 
 use crate::binlog_stream::{BinlogPosition, BinlogStream};
 use crate::catalog_reader::ServerCatalog;
@@ -35,8 +35,9 @@ impl MariadbWatch {
         self.settle_ended()?;
         let began = Instant::now();
         let why = error_chain(broken);
+        let lost = lost_without(self.rows);
         loop {
-            match self.another_stream(position.as_ref()) {
+            match self.connect_again(position.as_ref()) {
                 Ok(loses) => {
                     let to = sys::clock::machine();
                     let what = match loses {
@@ -47,13 +48,13 @@ impl MariadbWatch {
                     return Ok(Ok(()));
                 }
                 Err(last) if began.elapsed() >= RESTART => {
-                    self.gaps.between("row changes", from, None, &why);
+                    self.gaps.between(lost, from, None, &why);
                     return Ok(Err(last));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(100)),
             }
             if sys::read_end_signal(signals.as_fd()) {
-                self.gaps.between("row changes", from, None, &why);
+                self.gaps.between(lost, from, None, &why);
                 return Ok(Err(Error::Broken(std::io::ErrorKind::Interrupted.into())));
             }
         }
@@ -83,10 +84,10 @@ impl MariadbWatch {
         Ok(())
     }
 
-    /// A new session and stream. True if row changes are lost.
-    fn another_stream(&mut self, position: Option<&BinlogPosition>) -> Result<bool, Error> {
+    /// A new session, and a new stream if there was one. True if row changes are lost.
+    fn connect_again(&mut self, position: Option<&BinlogPosition>) -> Result<bool, Error> {
         let mut session = Connection::open(&self.target)?;
-        let settings = ServerSettings::read(&mut session)?;
+        let settings = ServerSettings::read(&mut session, self.rows)?;
         if (settings.started - self.settings.started).abs() > SAME_START {
             let time = sys::clock::machine();
             for id in self.table.connections() {
@@ -96,10 +97,31 @@ impl MariadbWatch {
             self.table.own.clear();
         }
         self.table.own.insert(session.id);
-        let end = BinlogStream::end_of_log(&mut session)?;
+        let end = match self.rows {
+            RowsMode::On => Some(BinlogStream::end_of_log(&mut session)?),
+            RowsMode::Off => None,
+        };
         self.catalog = ServerCatalog::read(&mut session, settings.dialect)?;
+        let loses = match end {
+            Some(end) => self.stream_on(&settings, position, end)?,
+            None => false,
+        };
+        self.finder.server_pid = settings.server_pid;
+        (self.session, self.settings) = (session, settings);
+        self.know_connections();
+        Ok(loses)
+    }
+
+    /// A new stream at a position, or at the end of the binlog if the server has removed what was
+    /// there. True if row changes are lost.
+    fn stream_on(
+        &mut self,
+        settings: &ServerSettings,
+        position: Option<&BinlogPosition>,
+        end: BinlogPosition,
+    ) -> Result<bool, Error> {
         let wanted = position.unwrap_or(&end).clone();
-        let mut stream = BinlogStream::begin(&self.target, &settings, wanted, self.replica)?;
+        let mut stream = BinlogStream::begin(&self.target, settings, wanted, self.replica)?;
         self.table.own.insert(stream.connection());
         // The server refuses a file that it has removed with its first message.
         std::thread::sleep(Duration::from_millis(50));
@@ -108,7 +130,7 @@ impl MariadbWatch {
             Err(Error::Refused {
                 code: NO_BINLOG, ..
             }) => {
-                stream = BinlogStream::begin(&self.target, &settings, end, self.replica)?;
+                stream = BinlogStream::begin(&self.target, settings, end, self.replica)?;
                 self.table.own.insert(stream.connection());
                 true
             }
@@ -124,9 +146,7 @@ impl MariadbWatch {
                 false
             }
         };
-        self.finder.server_pid = settings.server_pid;
-        (self.session, self.settings, self.stream) = (session, settings, Some(stream));
-        self.know_connections();
+        self.stream = Some(stream);
         Ok(loses)
     }
 }

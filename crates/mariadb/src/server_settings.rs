@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use backstory_database::sql_dialect::SqlDialect;
+use backstory_vocabulary::RowsMode;
 
 use crate::connection::Connection;
 use backstory_database::error::Error;
@@ -26,8 +27,11 @@ pub(crate) struct ServerSettings {
 }
 
 impl ServerSettings {
-    /// Reads and checks the settings.
-    pub(crate) fn read(connection: &mut Connection) -> Result<ServerSettings, Error> {
+    /// Reads and checks the settings that a watch needs, with or without rows.
+    pub(crate) fn read(
+        connection: &mut Connection,
+        rows: RowsMode,
+    ) -> Result<ServerSettings, Error> {
         let variables = connection.query("SHOW GLOBAL VARIABLES")?;
         let variable = |wanted: &str| -> String {
             let found = variables
@@ -36,7 +40,7 @@ impl ServerSettings {
             let value = found.and_then(|row| row.get(1)?.clone());
             value.unwrap_or_default()
         };
-        check(&variable)?;
+        check(&variable, rows)?;
         let data = PathBuf::from(variable("datadir"));
         let pid_file = data.join(variable("pid_file"));
         let pid = std::fs::read_to_string(pid_file).ok();
@@ -65,8 +69,9 @@ impl ServerSettings {
 }
 
 /// Refuses a server whose settings leave out a part of the record.
-fn check(variable: &dyn Fn(&str) -> String) -> Result<(), Error> {
-    const RESTART: &str = "set it in the server's configuration, and restart the server";
+fn check(variable: &dyn Fn(&str) -> String, rows: RowsMode) -> Result<(), Error> {
+    const RESTART: &str = "set it in the server's configuration, and restart the server; or record \
+        statements alone, with --rows off";
     const GLOBAL: &str = "change it with SET GLOBAL; connections that are open keep the old value";
     const SET: &str = "change it with SET GLOBAL";
     const INSTALL: &str = "execute INSTALL SONAME 'server_audit'";
@@ -87,8 +92,10 @@ fn check(variable: &dyn Fn(&str) -> String) -> Result<(), Error> {
         "upgrade the server",
     )?;
     let is = |name: &str, wanted: &str| variable(name).eq_ignore_ascii_case(wanted);
-    wants("log_bin", is("log_bin", "ON"), "ON", RESTART)?;
-    wants("binlog_format", is("binlog_format", "ROW"), "ROW", GLOBAL)?;
+    if rows == RowsMode::On {
+        wants("log_bin", is("log_bin", "ON"), "ON", RESTART)?;
+        wants("binlog_format", is("binlog_format", "ROW"), "ROW", GLOBAL)?;
+    }
     let logging = variable("server_audit_logging");
     wants(
         "server_audit_logging",
@@ -129,24 +136,27 @@ mod tests {
         ("server_audit_incl_users", ""),
     ];
 
+    /// The error about a server of which one setting is another one.
+    fn error_with(changed: (&'static str, &'static str), rows: RowsMode) -> Option<String> {
+        let variable = move |name: &str| {
+            let value = GOOD.iter().find(|one| one.0 == name);
+            match name == changed.0 {
+                true => changed.1.to_owned(),
+                false => value.map_or(String::new(), |one| one.1.to_owned()),
+            }
+        };
+        check(&variable, rows).err().map(|error| error.to_string())
+    }
+
     #[test]
     fn each_setting_that_is_wrong_is_named_with_its_remedy() {
-        let with = |changed: (&'static str, &'static str)| {
-            let variable = move |name: &str| {
-                let value = GOOD.iter().find(|one| one.0 == name);
-                match name == changed.0 {
-                    true => changed.1.to_owned(),
-                    false => value.map_or(String::new(), |one| one.1.to_owned()),
-                }
-            };
-            check(&variable).map_err(|error| error.to_string())
-        };
-        assert_eq!(with(("other", "x")), Ok(()));
-        assert_eq!(with(("server_audit_events", "")), Ok(()));
+        assert_eq!(error_with(("other", "x"), RowsMode::On), None);
+        assert_eq!(error_with(("server_audit_events", ""), RowsMode::On), None);
         let wrong = [
             (("version", "8.0.36"), "upgrade"),
             (("version", "10.6.1-MariaDB"), "10.11 or later"),
             (("log_bin", "OFF"), "restart the server"),
+            (("log_bin", "OFF"), "--rows off"),
             (("binlog_format", "MIXED"), "SET GLOBAL"),
             (("server_audit_logging", ""), "INSTALL SONAME"),
             (("server_audit_logging", "OFF"), "SET GLOBAL"),
@@ -155,11 +165,20 @@ mod tests {
             (("server_audit_incl_users", "ann"), "nothing"),
         ];
         for (setting, words) in wrong {
-            let error = with(setting).unwrap_err();
+            let error = error_with(setting, RowsMode::On).unwrap();
             assert!(
                 error.starts_with(setting.0) && error.contains(words),
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn a_watch_without_rows_needs_no_binlog_but_the_log_of_statements() {
+        for setting in [("log_bin", "OFF"), ("binlog_format", "STATEMENT")] {
+            assert_eq!(error_with(setting, RowsMode::Off), None);
+        }
+        let silent = error_with(("server_audit_logging", "OFF"), RowsMode::Off);
+        assert!(silent.unwrap().contains("SET GLOBAL"));
     }
 }

@@ -10,14 +10,14 @@ use backstory_database::commit::CommitCertainty;
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_gaps::DatabaseGaps;
 use backstory_database::database_names::DatabaseNames;
-use backstory_database::database_watch::{COMMIT, LINES, WatchedDatabase};
+use backstory_database::database_watch::{COMMIT, LINES, WatchedDatabase, lost_without};
 use backstory_database::error::Error;
 use backstory_database::log_lines::log_news;
 use backstory_database::row_change::StreamTable;
 use backstory_database::transaction_records::TransactionRecorder;
 use backstory_session::SourceRun;
 use backstory_sys as sys;
-use backstory_vocabulary::error_chain;
+use backstory_vocabulary::{RowsMode, error_chain};
 
 use crate::catalog_reader::read_catalog;
 use crate::connection::Connection;
@@ -50,7 +50,11 @@ pub(crate) struct PostgresWatch {
     pub(crate) settings: ServerSettings,
     pub(crate) session: Connection,
     pub(crate) catalog: Catalog,
+    /// Whether row changes are streamed and recorded.
+    pub(crate) rows: RowsMode,
     pub(crate) stream: Option<ReplicationStream>,
+    /// The error of a session that broke, where no stream shows that the server is gone.
+    pub(crate) broken: Option<Error>,
     pub(crate) log: LogFollower,
     /// Readable when the server has written to its log. A client must be looked for while it lives.
     pub(crate) log_news: OwnedFd,
@@ -67,6 +71,7 @@ pub(crate) struct PostgresWatch {
 
 /// The server's state before the run begins.
 pub(crate) struct ExaminedServer {
+    rows: RowsMode,
     session: Connection,
     settings: ServerSettings,
     catalog: Catalog,
@@ -79,12 +84,13 @@ impl WatchedDatabase for PostgresWatch {
     const SOURCE: &'static str = "postgres";
     type Examined = ExaminedServer;
 
-    fn examine(target: &ConnectionTarget) -> Result<ExaminedServer, Error> {
+    fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<ExaminedServer, Error> {
         let mut session = Connection::open(target, false)?;
-        let settings = ServerSettings::read(&mut session)?;
+        let settings = ServerSettings::read(&mut session, rows)?;
         keep_out_of_log(&mut session);
         let news = log_news(&settings.log_directory);
         Ok(ExaminedServer {
+            rows,
             log: LogFollower::begin(&settings.log_directory, settings.log_format)?,
             catalog: read_catalog(&mut session)?,
             offset: settings.zone_offset(&mut session)?,
@@ -100,7 +106,11 @@ impl WatchedDatabase for PostgresWatch {
         run: &SourceRun,
     ) -> Result<PostgresWatch, Error> {
         let (session, catalog) = (&mut examined.session, &examined.catalog);
-        let stream = ReplicationStream::begin(target, session, catalog, run.id())?;
+        let mut begin = || ReplicationStream::begin(target, session, catalog, run.id());
+        let stream = match examined.rows {
+            RowsMode::On => Some(begin()?),
+            RowsMode::Off => None,
+        };
         let directory = &examined.settings.socket_directory;
         let names = DatabaseNames {
             base: target.name(),
@@ -110,21 +120,24 @@ impl WatchedDatabase for PostgresWatch {
             port: target.port,
             rounding: ROUNDING,
         };
+        let own = stream.iter().map(ReplicationStream::server_pid);
         let table = SessionTable {
-            own: vec![session.server_pid, stream.server_pid()],
+            own: own.chain([examined.session.server_pid]).collect(),
             database: target.database.clone(),
             server_port: target.port,
             ..SessionTable::default()
         };
         Ok(PostgresWatch {
-            recorder: TransactionRecorder::begin(run, names),
+            recorder: TransactionRecorder::begin(run, names, examined.rows),
             target: target.clone(),
             run: run.id().to_owned(),
             log_news: examined.log_news,
             settings: examined.settings,
             session: examined.session,
             catalog: examined.catalog,
-            stream: Some(stream),
+            rows: examined.rows,
+            stream,
+            broken: None,
             log: examined.log,
             offset: examined.offset,
             table,
@@ -156,7 +169,7 @@ impl WatchedDatabase for PostgresWatch {
 
     fn read_stream(&mut self) -> Result<bool, Error> {
         let Some(stream) = &mut self.stream else {
-            return Ok(false);
+            return self.broken.take().map_or(Ok(false), Err);
         };
         let received = stream.received()?;
         let any = !received.is_empty();
@@ -179,28 +192,28 @@ impl WatchedDatabase for PostgresWatch {
             .is_none_or(ReplicationStream::is_drained)
     }
 
-    fn end_of_stream(&mut self) -> i64 {
-        let stream = self.stream.take();
-        stream.map_or_else(sys::clock::machine, |stream| stream.heard)
+    fn end_of_stream(&mut self) -> Option<i64> {
+        self.stream.take().map(|stream| stream.heard)
     }
 
-    /// Row changes in between are missing.
+    /// Row changes in between are missing. Statements are not: the log has them.
     fn begin_again(
         &mut self,
         broken: &Error,
         _signals: &OwnedFd,
     ) -> Result<Result<(), Error>, Error> {
-        let from = self.end_of_stream();
+        let ended = self.end_of_stream();
+        let from = ended.unwrap_or_else(sys::clock::machine);
         let why = error_chain(broken);
         let mut last = Error::closed();
         for attempt in 0..ATTEMPTS {
             std::thread::sleep(Duration::from_millis(20) * attempt);
-            match self.another_stream() {
-                Ok(stream) => {
-                    self.table.own.push(stream.server_pid());
-                    self.stream = Some(stream);
-                    let to = sys::clock::machine();
-                    self.gaps.between("row changes", from, Some(to), &why);
+            match self.connect_again() {
+                Ok(()) => {
+                    if self.stream.is_some() {
+                        let to = sys::clock::machine();
+                        self.gaps.between("row changes", from, Some(to), &why);
+                    }
                     return Ok(Ok(()));
                 }
                 Err(error) => last = error,
@@ -210,7 +223,7 @@ impl WatchedDatabase for PostgresWatch {
                 break;
             }
         }
-        self.gaps.between("row changes", from, None, &why);
+        self.gaps.between(lost_without(self.rows), from, None, &why);
         Ok(Err(last))
     }
 
@@ -239,7 +252,11 @@ impl WatchedDatabase for PostgresWatch {
                 self.record_commit(&commit);
             }
         }
-        let waits = |may_write: bool| if may_write { COMMIT } else { LINES };
+        let has_commits = self.rows == RowsMode::On;
+        let waits = |may_write: bool| match has_commits && may_write {
+            true => COMMIT,
+            false => LINES,
+        };
         let ready = self.table.transactions.iter().filter(|(_, one)| {
             let since = one.ended.map(|(_, known)| known.elapsed());
             all || since.is_some_and(|since| since >= waits(one.may_write()))
@@ -278,21 +295,31 @@ impl WatchedDatabase for PostgresWatch {
 }
 
 impl PostgresWatch {
-    fn another_stream(&mut self) -> Result<ReplicationStream, Error> {
+    fn connect_again(&mut self) -> Result<(), Error> {
         self.session = Connection::open(&self.target, false)?;
         self.table.own.push(self.session.server_pid);
         keep_out_of_log(&mut self.session);
         self.catalog = read_catalog(&mut self.session)?;
-        ReplicationStream::begin(&self.target, &mut self.session, &self.catalog, &self.run)
+        if self.rows == RowsMode::On {
+            let (session, catalog) = (&mut self.session, &self.catalog);
+            let stream = ReplicationStream::begin(&self.target, session, catalog, &self.run)?;
+            self.table.own.push(stream.server_pid());
+            self.stream = Some(stream);
+        }
+        Ok(())
     }
 
     pub(crate) fn look_at_catalog(&mut self) {
         self.looked = Instant::now();
-        // A server that is gone shows that in the stream, too.
-        let Ok(catalog) = read_catalog(&mut self.session) else {
-            return;
-        };
-        self.catalog = catalog;
+        match read_catalog(&mut self.session) {
+            Ok(catalog) => self.catalog = catalog,
+            // A server that is gone shows that in the stream, too, if there is one.
+            Err(error) => {
+                let is_gone = !matches!(error, Error::Refused { .. });
+                self.broken = (is_gone && self.rows == RowsMode::Off).then_some(error);
+                return;
+            }
+        }
         if let Some(stream) = &mut self.stream {
             match stream.follow(&mut self.session, &self.catalog) {
                 Ok(()) => self.refusals = 0,

@@ -1,7 +1,7 @@
 //! Records the statements and row changes of a PostgreSQL database.
 //!
-//! In: a server of this machine with logical decoding and a log in JSON or CSV. Out: a run. Its
-//! activities are sessions and, inside them, transactions. Its entities are tables and row
+//! In: a server of this machine with a log in JSON or CSV and, for rows, logical decoding. Out: a
+//! run. Its activities are sessions and, inside them, transactions. Its entities are tables and row
 //! versions, named `postgres://HOST:PORT/DATABASE/SCHEMA.TABLE` and `…?KEY=VALUE`.
 //!
 //! ```text
@@ -13,6 +13,8 @@
 //! The server's log has the statements, before they run, and who ran them. The replication slot has
 //! the rows that each committed transaction changed. `matching` joins the two. Statements, records
 //! and clients are those of every database: `backstory-database`.
+//!
+//! Without rows there is no slot: each transaction of the log is recorded alone, when it has ended.
 //!
 //! Invariants:
 //!
@@ -42,19 +44,21 @@ use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_watch::{self as frame, WatchNews};
 use backstory_database::error::Error;
 use backstory_session::{Options, RecordingResult};
+use backstory_vocabulary::RowsMode;
 
 pub use connection_text::connection_target;
 
 /// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
-/// have one thread.
+/// have one thread. `rows`: whether the rows that transactions changed are recorded, too.
 ///
 /// # Errors
 ///
 /// The database cannot be watched, or the run's log cannot be made or finalized.
 pub fn watch(
     target: &ConnectionTarget,
+    rows: RowsMode,
     run: Options,
     news: &mut dyn FnMut(WatchNews),
 ) -> Result<RecordingResult, Error> {
-    frame::watch::<database_watch::PostgresWatch>(target, run, news)
+    frame::watch::<database_watch::PostgresWatch>(target, rows, run, news)
 }

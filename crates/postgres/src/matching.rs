@@ -181,6 +181,7 @@ mod tests {
             path: vec!["public".to_owned()],
             tables: StatementTables::of(text, SqlDialect::Postgres),
             opened: None,
+            opened_to_write: Vec::new(),
             error: None,
         };
         LoggedTransaction {

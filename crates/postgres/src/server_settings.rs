@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 
 use backstory_database::error::Error;
+use backstory_vocabulary::RowsMode;
 
 use crate::connection::Connection;
 use crate::log_line::LogFormat;
+
+const RESTART: &str = "change it with ALTER SYSTEM, and restart the server";
+const RELOAD: &str = "change it with ALTER SYSTEM, and call pg_reload_conf()";
 
 /// The facts about a server that recording uses.
 #[derive(Debug, Clone, Default)]
@@ -21,15 +25,14 @@ pub(crate) struct ServerSettings {
 }
 
 impl ServerSettings {
-    /// Reads and checks the settings.
-    pub(crate) fn read(connection: &mut Connection) -> Result<ServerSettings, Error> {
-        let mut show = |name: &str| connection.value(&format!("SHOW {name}"));
+    /// Reads and checks the settings that a watch needs, with or without rows.
+    pub(crate) fn read(
+        connection: &mut Connection,
+        rows: RowsMode,
+    ) -> Result<ServerSettings, Error> {
+        let mut show = |name: &str| setting(connection, name);
         let number: u32 = show("server_version_num")?.parse().unwrap_or(0);
         let version = show("server_version")?;
-        let wants = |holds: bool, setting, value: &str, wanted, remedy| match holds {
-            true => Ok(()),
-            false => Err(Error::setting(setting, value, wanted, remedy)),
-        };
         wants(
             number >= 150_000,
             "the version of the server",
@@ -37,10 +40,6 @@ impl ServerSettings {
             "15 or later",
             "upgrade the server",
         )?;
-        const RESTART: &str = "change it with ALTER SYSTEM, and restart the server";
-        const RELOAD: &str = "change it with ALTER SYSTEM, and call pg_reload_conf()";
-        let level = show("wal_level")?;
-        wants(level == "logical", "wal_level", &level, "logical", RESTART)?;
         let collector = show("logging_collector")?;
         wants(
             collector == "on",
@@ -67,26 +66,21 @@ impl ServerSettings {
             || language.starts_with("C.")
             || language.starts_with("en");
         wants(english, "lc_messages", &language, "C or English", RELOAD)?;
-        let size = show("max_slot_wal_keep_size")?;
-        let silence = show("wal_sender_timeout")?;
-        // The server keeps what a slot has not received. Either setting limits how much.
-        wants(
-            size != "-1" || silence != "0",
-            "max_slot_wal_keep_size",
-            "-1 while wal_sender_timeout is 0",
-            "a limit of either",
-            RELOAD,
-        )?;
         let data_directory = PathBuf::from(show("data_directory")?);
+        let log_directory = data_directory.join(show("log_directory")?);
+        let log_zone = show("log_timezone")?;
         let sockets = show("unix_socket_directories")?;
+        if rows == RowsMode::On {
+            check_stream(connection)?;
+        }
         Ok(ServerSettings {
-            log_directory: data_directory.join(show("log_directory")?),
+            log_directory,
             log_format: if json {
                 LogFormat::Json
             } else {
                 LogFormat::Csv
             },
-            log_zone: show("log_timezone")?,
+            log_zone,
             socket_directory: sockets
                 .split(',')
                 .next()
@@ -105,6 +99,41 @@ impl ServerSettings {
         let text = connection.value(&statement)?;
         Ok(text.parse::<f64>().map_or(0, |seconds| seconds as i64))
     }
+}
+
+fn setting(connection: &mut Connection, name: &str) -> Result<String, Error> {
+    connection.value(&format!("SHOW {name}"))
+}
+
+fn wants(
+    holds: bool,
+    setting: &'static str,
+    value: &str,
+    wanted: &'static str,
+    remedy: &'static str,
+) -> Result<(), Error> {
+    match holds {
+        true => Ok(()),
+        false => Err(Error::setting(setting, value, wanted, remedy)),
+    }
+}
+
+/// Refuses a server that cannot stream row changes, or that keeps them without a limit.
+fn check_stream(connection: &mut Connection) -> Result<(), Error> {
+    let level = setting(connection, "wal_level")?;
+    let remedy = "change it with ALTER SYSTEM, and restart the server; or record statements alone, \
+        with --rows off";
+    wants(level == "logical", "wal_level", &level, "logical", remedy)?;
+    let size = setting(connection, "max_slot_wal_keep_size")?;
+    let silence = setting(connection, "wal_sender_timeout")?;
+    // The server keeps what a slot has not received. Either setting limits how much.
+    wants(
+        size != "-1" || silence != "0",
+        "max_slot_wal_keep_size",
+        "-1 while wal_sender_timeout is 0",
+        "a limit of either",
+        RELOAD,
+    )
 }
 
 /// The watch looks at the catalog each second, which would fill the log. Only a superuser may set
@@ -153,7 +182,7 @@ mod tests {
             let text = format!("postgres://ann@127.0.0.1:{port}/bank");
             let target = connection_target(&text, &|_| None).unwrap();
             let mut connection = Connection::open(&target, false).unwrap();
-            let error = ServerSettings::read(&mut connection)
+            let error = ServerSettings::read(&mut connection, RowsMode::On)
                 .unwrap_err()
                 .to_string();
             assert!(

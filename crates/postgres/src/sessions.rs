@@ -48,6 +48,9 @@ impl SessionTable {
         let event = line.event();
         self.know_session(line, time);
         let id = &line.session_id;
+        if event == LogEvent::Disconnected {
+            self.undo_open(id);
+        }
         self.leave_transaction(line, time);
         match event {
             LogEvent::Statement { text, parameters } => {
@@ -118,6 +121,14 @@ impl SessionTable {
         }
     }
 
+    /// The server undoes the open transaction of a session that ends.
+    fn undo_open(&mut self, id: &str) {
+        let current = self.sessions.get(id).and_then(|session| session.current);
+        if let Some(open) = current.and_then(|key| self.transactions.get_mut(&key)) {
+            open.undone |= open.is_left_open();
+        }
+    }
+
     fn begin_statement(
         &mut self,
         line: &LogLine,
@@ -144,6 +155,7 @@ impl SessionTable {
                 .into(),
             tables,
             opened: None,
+            opened_to_write: Vec::new(),
             error: None,
         };
         let key = *session.current.get_or_insert_with(|| {
@@ -256,6 +268,29 @@ mod tests {
             "statement: ROLLBACK TO s",
             "statement: COMMIT"
         ]));
+    }
+
+    #[test]
+    fn a_transaction_that_its_session_leaves_open_is_undone() {
+        let after = |texts: &[&str]| {
+            let mut table = table();
+            for text in texts {
+                table.take(&line(&format!("statement: {text}"), "3/1", 0), 10);
+            }
+            let left = "disconnection: session time: 0:00:01 user=ann database=bank host=[local]";
+            table.take(&line(left, "", 0), 20);
+            let one = &table.transactions[&1];
+            (one.undone, one.has_committed())
+        };
+        let write = "INSERT INTO a VALUES (1)";
+        assert_eq!(after(&["BEGIN", write]), (true, false));
+        for committed in [&["BEGIN", write, "END"][..], &[write]] {
+            assert_eq!(after(committed), (false, true), "{committed:?}");
+        }
+        let whole = format!("BEGIN; {write}; COMMIT");
+        assert_eq!(after(&[&whole]), (false, true));
+        let prepared = ["BEGIN", write, "PREPARE TRANSACTION 'x'"];
+        assert_eq!(after(&prepared), (false, false));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use backstory_vocabulary::RowsMode;
 use clap::{Args, Subcommand};
+
+use super::record::words;
 
 /// The text after the options in the help of `watch`.
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -24,7 +27,8 @@ pub const POSTGRES: &str = "Examples:\n  \
     The server must have wal_level=logical, logging_collector=on,\n\
     log_destination=jsonlog (or csvlog) and log_statement=all. With log_duration=on,\n\
     single statements are told apart better. The user must be a superuser, and may\n\
-    read the server's log. A password comes from PGPASSWORD.";
+    read the server's log. A password comes from PGPASSWORD.\n\n\
+    With --rows off, wal_level may be any.";
 
 /// The text after the options in the help of `watch mariadb`.
 pub const MARIADB: &str = "Examples:\n  \
@@ -33,7 +37,9 @@ pub const MARIADB: &str = "Examples:\n  \
     The server must have log_bin=ON, binlog_format=ROW and the plug-in server_audit\n\
     with server_audit_logging=ON and server_audit_events=CONNECT,QUERY,TABLE. The\n\
     user needs REPLICATION SLAVE, BINLOG MONITOR, PROCESS, SELECT, SHOW VIEW and\n\
-    TRIGGER. Watch as root, or as the server's user. A password comes from MYSQL_PWD.";
+    TRIGGER. Watch as root, or as the server's user. A password comes from MYSQL_PWD.\n\n\
+    With --rows off, log_bin and binlog_format may have any value, and the user needs\n\
+    neither REPLICATION SLAVE nor BINLOG MONITOR.";
 
 /// `watch`
 #[derive(Debug, Args)]
@@ -66,6 +72,20 @@ pub struct WatchRunArgs {
     pub redact: Vec<String>,
 }
 
+/// Arguments about the run of a watch of a database.
+#[derive(Debug, Args)]
+pub struct WatchDatabaseArgs {
+    /// Whether the rows that transactions changed are recorded. With `off`, the record has the
+    /// statements, their clients, and the tables that they read and change. The server needs no
+    /// stream of row changes
+    #[arg(long, value_name = "MODE", value_parser = words::<RowsMode>(), default_value_t = RowsMode::On)]
+    pub rows: RowsMode,
+
+    /// The run's name and secrets
+    #[command(flatten)]
+    pub run: WatchRunArgs,
+}
+
 /// A database to watch.
 #[derive(Debug, Subcommand)]
 pub enum WatchCommand {
@@ -87,9 +107,9 @@ pub struct WatchMariadbArgs {
     #[arg(value_name = "CONNECTION")]
     pub connection: String,
 
-    /// The run's name and secrets
+    /// The rows, and the run's name and secrets
     #[command(flatten)]
-    pub run: WatchRunArgs,
+    pub run: WatchDatabaseArgs,
 }
 
 /// `watch postgres`
@@ -99,7 +119,7 @@ pub struct WatchPostgresArgs {
     #[arg(value_name = "CONNECTION")]
     pub connection: String,
 
-    /// The run's name and secrets
+    /// The rows, and the run's name and secrets
     #[command(flatten)]
-    pub run: WatchRunArgs,
+    pub run: WatchDatabaseArgs,
 }

@@ -9,19 +9,24 @@ use backstory_database::database_watch::WatchNews;
 use backstory_database::error::Error;
 use backstory_session::{Options, RecordingResult};
 use backstory_store::Home;
+use backstory_vocabulary::RowsMode;
 
 use super::Outcome;
 use super::record::check_name;
 use super::source_run::{source_options, start_indexer};
-use crate::args::watch::WatchRunArgs;
+use crate::args::watch::WatchDatabaseArgs;
 use crate::error::{Failure, complain};
 use crate::index;
 
 /// Reads the text of a connection, with variables of the environment.
 type ReadsTarget = fn(&str, &dyn Fn(&str) -> Option<String>) -> Result<ConnectionTarget, Error>;
 /// Records a database.
-type Watches =
-    fn(&ConnectionTarget, Options, &mut dyn FnMut(WatchNews)) -> Result<RecordingResult, Error>;
+type Watches = fn(
+    &ConnectionTarget,
+    RowsMode,
+    Options,
+    &mut dyn FnMut(WatchNews),
+) -> Result<RecordingResult, Error>;
 
 /// The server, database and user that a text names.
 pub fn connection(text: &str, read: ReadsTarget) -> Result<ConnectionTarget, Failure> {
@@ -34,10 +39,11 @@ pub fn connection(text: &str, read: ReadsTarget) -> Result<ConnectionTarget, Fai
 pub fn database(
     connection: &str,
     target: &ConnectionTarget,
-    args: &WatchRunArgs,
+    args: &WatchDatabaseArgs,
     store: Option<&Path>,
     watch: Watches,
 ) -> Outcome {
+    let WatchDatabaseArgs { rows, run: args } = args;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -53,7 +59,7 @@ pub fn database(
         }
         WatchNews::ServerGone(reason) => complain(&format!("the server is gone: {reason}")),
     };
-    let recorded = watch(target, options, &mut news).map_err(Failure::not_found)?;
+    let recorded = watch(target, *rows, options, &mut news).map_err(Failure::not_found)?;
     if let Some(line) = recorded.warning() {
         complain(&line);
     }
