@@ -198,9 +198,18 @@ pub fn of_table(
         None => None,
     };
     let versions = query::table_versions(store, table, key, run)?;
+    let unrecorded = match key {
+        Some(_) => query::runs_that_changed_unrecorded_rows(store, table, run)?,
+        None => Vec::new(),
+    };
+    let note = format!(
+        "run {} changed table {table} and did not record rows (--rows off): its changes are not in \
+         the answer",
+        unrecorded.join(", ")
+    );
     Ok(FileSubject {
         versions: reach.of(versions),
-        note: None,
+        note: (!unrecorded.is_empty()).then_some(note),
     })
 }
 

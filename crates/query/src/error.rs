@@ -24,6 +24,18 @@ pub enum Error {
     /// No run used this table or row of a database.
     #[error("no recorded run has seen {0}; `backstory watch` records a database")]
     NoTable(String),
+    /// The watches of the table did not record rows.
+    #[error(
+        "{row} is unknown: run {} did not record rows (--rows off); with --rows on, the default of \
+         `backstory watch`, it would have",
+        runs.join(", ")
+    )]
+    NoRows {
+        /// The row.
+        row: String,
+        /// The runs that used its table.
+        runs: Vec<String>,
+    },
     /// Several databases or schemas have this table.
     #[error("{0} can be one of several: {1}; write DATABASE/SCHEMA.TABLE or the whole name")]
     ManyTables(String, String),

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
 use backstory_store::{EntityKey, RunKey, Store};
+use backstory_vocabulary::RowsMode;
 
 use crate::{Error, Result};
 
@@ -51,7 +52,7 @@ pub fn is_of_database(name: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// [`Error::NoTable`] and [`Error::ManyTables`].
+/// [`Error::NoTable`], [`Error::NoRows`] and [`Error::ManyTables`].
 pub fn table_versions(
     store: &dyn Store,
     table: &str,
@@ -90,10 +91,59 @@ pub fn table_versions(
         return Err(Error::ManyTables(asked(), names.join(", ")));
     }
     let Some(mut versions) = by_name.into_values().next() else {
-        return Err(Error::NoTable(asked()));
+        let without = match key {
+            Some(_) => runs_without_rows(store, table, run, 0)?,
+            None => Vec::new(),
+        };
+        return Err(match without.is_empty() {
+            true => Error::NoTable(asked()),
+            false => Error::NoRows {
+                row: asked(),
+                runs: without,
+            },
+        });
     };
     versions.sort_unstable();
     Ok(versions.into_iter().rev().map(|(.., key)| key).collect())
+}
+
+/// The ids of runs that changed a table of a watched database and did not record its rows, the
+/// newest first.
+///
+/// # Errors
+///
+/// [`Error::ManyTables`]
+pub fn runs_that_changed_unrecorded_rows(
+    store: &dyn Store,
+    table: &str,
+    run: Option<RunKey>,
+) -> Result<Vec<String>> {
+    runs_without_rows(store, table, run, 1)
+}
+
+/// The ids of runs without rows that have at least this version of a table, the newest first.
+fn runs_without_rows(
+    store: &dyn Store,
+    table: &str,
+    run: Option<RunKey>,
+    version: u32,
+) -> Result<Vec<String>> {
+    let versions = match table_versions(store, table, None, run) {
+        Err(Error::NoTable(_)) => Vec::new(),
+        versions => versions?,
+    };
+    let mut seen = Vec::new();
+    let mut runs = Vec::new();
+    for key in versions {
+        if seen.contains(&key.run()) || store.entity(key)?.version < version {
+            continue;
+        }
+        seen.push(key.run());
+        let record = store.run_by_key(key.run())?;
+        let without = record.filter(|one| one.header.modes.rows == Some(RowsMode::Off));
+        runs.extend(without.map(|one| one.header.id));
+    }
+    Ok(runs)
 }
 
 /// The versions of the thing with this full name, the newest first.

@@ -2,7 +2,7 @@
 //! whether the record is complete, the user's own files. `--verbose` adds the rest.
 
 use backstory_ordering::SmallSort;
-use backstory_vocabulary::{DurabilityMode, SuppressMode, Word};
+use backstory_vocabulary::{DurabilityMode, RowsMode, SuppressMode, Word};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -150,6 +150,10 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
                 ),
                 ("contents", word(modes.contents).into()),
                 ("durability", durability(modes).word().into()),
+                (
+                    "rows",
+                    modes.rows.map_or(Value::Null, |mode| mode.word().into()),
+                ),
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
@@ -237,6 +241,10 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     };
     lines.line("result", &end)?;
     verdict(shown.details, &mut lines)?;
+    if shown.details.modes.rows == Some(RowsMode::Off) {
+        let text = "not recorded (watch --rows off): tables and statements alone";
+        lines.line("rows", text)?;
+    }
     if let Some(report) = &shown.filters {
         filtered(report, &mut lines)?;
     }

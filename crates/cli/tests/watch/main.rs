@@ -13,3 +13,4 @@ mod mariadb_resolution;
 mod place;
 mod resolution;
 mod server_settings;
+mod statements_alone;
