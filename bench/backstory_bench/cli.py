@@ -38,6 +38,8 @@ from .scenes import CASES as SCENES
 from .scenes import main_scenes
 from .servers import MODES as SERVER_MODES
 from .servers import main_servers
+from .tpcc import MODES as TPCC_MODES
+from .tpcc import PROMISED as TPCC_PROMISED
 from .tpcc import main_tpcc
 from .watch_delay import main_watch_delay
 from .web_load import LOADS
@@ -328,7 +330,12 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the server in the modes logged and watched (repeatable)",
+        help="a setting of the server in all modes but native (repeatable)",
+    )
+    p.add_argument(
+        "--modes",
+        default=TPCC_PROMISED,
+        help=f"comma-separated: {', '.join(TPCC_MODES)} (default: {TPCC_PROMISED})",
     )
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' data")
     p.add_argument("--out", help="CSV to write")

@@ -15,14 +15,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 PATIENCE_S = 120.0
 
 POSTGRES_MEASURED = ("listen_addresses=127.0.0.1", "shared_buffers=256MB", "max_wal_size=2GB")
 """Settings of every server that is measured. Durability is that of the server's defaults."""
-POSTGRES_RECORDING = (
-    "wal_level=logical",
+POSTGRES_STATEMENTS = (
     "logging_collector=on",
     "log_destination=jsonlog",
     "log_directory=log",
@@ -31,17 +31,33 @@ POSTGRES_RECORDING = (
     "log_connections=on",
     "log_disconnections=on",
 )
-"""Settings that `watch postgres` needs or recommends."""
+"""Settings that `watch postgres` needs or recommends for statements alone (`--rows off`)."""
+POSTGRES_ROWS = ("wal_level=logical", *POSTGRES_STATEMENTS)
+"""Settings that it needs or recommends for statements and rows."""
 MARIADB_MEASURED = ("--bind-address=127.0.0.1", "--skip-name-resolve", "--innodb-buffer-pool-size=256M")
-MARIADB_RECORDING = (
-    "--server-id=1",
-    "--log-bin=binlog",
-    "--binlog-format=ROW",
+MARIADB_STATEMENTS = (
     "--plugin-load-add=server_audit",
     "--server_audit_logging=ON",
     "--server_audit_events=CONNECT,QUERY,TABLE",
     "--server_audit_file_rotate_size=1000000000",
 )
+MARIADB_ROWS = ("--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", *MARIADB_STATEMENTS)
+
+
+class Recording(Enum):
+    """For which record a server has settings."""
+
+    NOTHING = "nothing"
+    STATEMENTS = "statements"
+    ROWS = "rows"
+
+
+SETTINGS: dict[tuple[str, Recording], tuple[str, ...]] = {
+    ("postgres", Recording.STATEMENTS): POSTGRES_STATEMENTS,
+    ("postgres", Recording.ROWS): POSTGRES_ROWS,
+    ("mariadb", Recording.STATEMENTS): MARIADB_STATEMENTS,
+    ("mariadb", Recording.ROWS): MARIADB_ROWS,
+}
 
 
 def _free_port() -> int:
@@ -102,17 +118,19 @@ class DatabaseServer:
             [str(word) for word in words], check=True, stdout=silent, stderr=silent, user=self._owner(), cwd="/"
         )
 
-    def _command(self, data: Path, port: int, recording: bool, more: Sequence[str]) -> list[str]:
+    def _command(self, data: Path, port: int, recording: Recording, more: Sequence[str]) -> list[str]:
         """Returns the command of the server. `more` follows the settings of a watch."""
+        watched = SETTINGS.get((self.name, recording), ())
+        more = more if watched else ()
         if self.name == "postgres":
             settings = [*POSTGRES_MEASURED, f"unix_socket_directories={data}", "lc_messages=C"]
-            settings += (*POSTGRES_RECORDING, *more) if recording else ()
+            settings += (*watched, *more)
             options = [word for setting in settings for word in ("-c", setting)]
             words = [self._program("postgres"), "-D", data, "-p", port, *options]
             return [str(word) for word in words]
         words = [self._program("mariadbd"), "--no-defaults", f"--datadir={data}", f"--tmpdir={data}"]
         words += [f"--port={port}", f"--socket={data / 'socket'}", f"--pid-file={data / 'pid'}", *MARIADB_MEASURED]
-        words += (*MARIADB_RECORDING, *(f"--{setting}" for setting in more)) if recording else ()
+        words += (*watched, *(f"--{setting}" for setting in more))
         return [str(word) for word in words]
 
     def _wait(self, data: Path, port: int, server: subprocess.Popen[bytes]) -> None:
@@ -127,10 +145,10 @@ class DatabaseServer:
         raise SystemExit(f"backstory-bench: {self.name} does not begin: {log[-800:]}")
 
     @contextmanager
-    def running(self, data: Path, recording: bool, more: Sequence[str] = ()) -> Iterator[int]:
+    def running(self, data: Path, recording: Recording, more: Sequence[str] = ()) -> Iterator[int]:
         """Runs the server, and yields its TCP port.
 
-        `recording`: with the settings for a watch, and `more` behind them.
+        `recording`: with the settings for a watch of this kind, and `more` behind them.
         """
         port = _free_port()
         words = self._command(data, port, recording, more)

@@ -4,10 +4,12 @@ go-tpc (`github.com/pingcap/go-tpc`) makes the data once. Each round measures ev
 random order, from a copy of that data and with a server of its own:
 
 - native: the server with its default settings;
-- logged: the settings that `backstory watch` needs, without a watch;
-- watched: the same, and `backstory watch` records statements and rows.
+- statements: the settings that `backstory watch --rows off` needs, and this watch;
+- rows: the settings that `backstory watch` needs for rows, too, and this watch;
+- statements-unwatched, rows-unwatched: the settings alone, which say what the server's own part is.
 
-The ratios compare modes of one round. A watched measurement says whether its record is complete.
+The ratios compare modes of one round, and stand beside those of Story Book, which watches
+statements. A watched measurement says whether its record is complete.
 """
 
 from __future__ import annotations
@@ -25,14 +27,33 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import progress
-from .database_servers import SERVERS, DatabaseServer
+from .database_servers import SERVERS, DatabaseServer, Recording
+from .paper_data import paper_table
 from .report import write_rows
 from .stats import paired
 
-MODES = ("native", "logged", "watched")
+
+@dataclass(frozen=True)
+class Mode:
+    """The settings of the server, and whether a watch records it."""
+
+    settings: Recording
+    watched: bool
+
+
+MODES = {
+    "native": Mode(Recording.NOTHING, watched=False),
+    "statements-unwatched": Mode(Recording.STATEMENTS, watched=False),
+    "statements": Mode(Recording.STATEMENTS, watched=True),
+    "rows-unwatched": Mode(Recording.ROWS, watched=False),
+    "rows": Mode(Recording.ROWS, watched=True),
+}
+PROMISED = "native,statements,rows"
+"""The modes that are measured unless others are named."""
 TRANSACTIONS = ("NEW_ORDER", "PAYMENT", "ORDER_STATUS", "DELIVERY", "STOCK_LEVEL")
 FIELDS = ["server", "warehouses", "round", "mode", "tpmc", *TRANSACTIONS, "end_s", "log_bytes", "complete"]
 """The columns of transactions have mean response times in ms."""
@@ -68,15 +89,14 @@ def go_tpc(args: argparse.Namespace, server: DatabaseServer, port: int, *words: 
 def prepare(args: argparse.Namespace, server: DatabaseServer, data: Path) -> None:
     """Makes the data of all measurements."""
     server.make(data)
-    with server.running(data, False) as port:
+    with server.running(data, Recording.NOTHING) as port:
         server.execute(data, port, "CREATE DATABASE tpcc")
         go_tpc(args, server, port, "prepare", "-T", 2, "--no-check")
 
 
 @contextmanager
-def watch(backstory: str, server: DatabaseServer, port: int, store: Path, result: dict[str, object]) -> Iterator[None]:
-    """Watches the database. Afterwards, `result` has the time of the end and the log's size."""
-    words = [backstory, "watch", server.name, server.connection(port)]
+def watch(words: Sequence[str], store: Path, result: dict[str, object]) -> Iterator[None]:
+    """Runs a watch. Afterwards, `result` has the time of the end and the log's size."""
     environment = os.environ | {"BACKSTORY_STORE": str(store)}
     process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -97,6 +117,23 @@ def watch(backstory: str, server: DatabaseServer, port: int, store: Path, result
     result["log_bytes"] = sum(path.stat().st_size for path in logs)
 
 
+def watch_words(server: DatabaseServer, port: int, recording: Recording) -> list[str]:
+    """Returns the command of a watch."""
+    rows = "on" if recording is Recording.ROWS else "off"
+    backstory = os.environ.get("BACKSTORY", "backstory")
+    return [backstory, "watch", server.name, "--rows", rows, server.connection(port)]
+
+
+def chosen(text: str) -> list[str]:
+    """Returns the modes of a list. Native is one of them, since the others are compared with it."""
+    named = text.split(",")
+    unknown = [mode for mode in named if mode not in MODES]
+    if unknown or "native" not in named:
+        wrong = f"{unknown[0]} is no mode" if unknown else "native is missing"
+        raise SystemExit(f"backstory-bench: --modes {text}: {wrong}; the modes are {', '.join(MODES)}")
+    return [mode for mode in MODES if mode in named]
+
+
 def measure(
     args: argparse.Namespace, server: DatabaseServer, mode: str, prepared: Path, base: Path
 ) -> dict[str, object]:
@@ -108,11 +145,10 @@ def measure(
         data = top / "data"
         subprocess.run(["cp", "-a", "--reflink=auto", prepared, data], check=True)
         os.sync()
-        with server.running(data, mode != "native", args.setting) as port:
+        with server.running(data, MODES[mode].settings, args.setting) as port:
             words = ["run", "-T", args.threads, "--time", f"{args.seconds}s"]
-            if mode == "watched":
-                backstory = os.environ.get("BACKSTORY", "backstory")
-                with watch(backstory, server, port, top / "store", result):
+            if MODES[mode].watched:
+                with watch(watch_words(server, port, MODES[mode].settings), top / "store", result):
                     printed = go_tpc(args, server, port, *words)
             else:
                 printed = go_tpc(args, server, port, *words)
@@ -122,23 +158,32 @@ def measure(
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Returns a table of medians, and of the paired ratios with the smallest and the largest."""
-    lines = [
-        "| | native | logged | watched | logged / native | watched / native |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    """Returns a table of medians, and of the paired ratios with the smallest and the largest.
+
+    The last column has the ratio of Story Book to its database alone.
+    """
+    measured = {str(row["mode"]) for row in rows}
+    modes = [mode for mode in MODES if mode in measured]
+    others = [mode for mode in modes if mode != "native"]
+    heads = ["", *modes, *(f"{mode} / native" for mode in others), "Story Book / regular"]
+    lines = [_line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
+    paper = {row["row"]: float(row["story_book"]) / float(row["regular"]) for row in paper_table("paper_tpcc.csv")}
     for field in ("tpmc", *TRANSACTIONS):
         cells = ["tpmC" if field == "tpmc" else f"{field} (ms)"]
-        for mode in MODES:
+        for mode in modes:
             cells.append(f"{statistics.median(float(str(row[field])) for row in rows if row['mode'] == mode):.1f}")
-        for mode in MODES[1:]:
+        for mode in others:
             found = paired(rows, field, mode, "native")
             cells.append(f"{statistics.median(found):.3f} ({found[0]:.3f} to {found[-1]:.3f})")
-        lines.append("| " + " | ".join(cells) + " |")
-    watched = [row for row in rows if row["mode"] == "watched"]
-    complete = sum(row["complete"] == "yes" for row in watched)
-    lines.append(f"\nComplete records: {complete} of {len(watched)}.")
+        lines.append(_line([*cells, f"{paper[field]:.3f}"]))
+    for mode in (mode for mode in modes if MODES[mode].watched):
+        complete = [row["complete"] == "yes" for row in rows if row["mode"] == mode]
+        lines.append(f"\nComplete records of {mode}: {sum(complete)} of {len(complete)}.")
     return lines
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def main_tpcc(args: argparse.Namespace) -> int:
@@ -150,6 +195,7 @@ def main_tpcc(args: argparse.Namespace) -> int:
     if lacking:
         print(f"SKIPPED: {lacking}")
         return 0
+    modes = chosen(args.modes)
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="bench-tpcc-data-", dir=args.workdir) as made:
         top = Path(made)
@@ -157,7 +203,7 @@ def main_tpcc(args: argparse.Namespace) -> int:
         prepared = top / "data"
         prepare(args, server, prepared)
         for number in range(args.rounds):
-            for mode in random.sample(MODES, k=len(MODES)):
+            for mode in random.sample(modes, k=len(modes)):
                 found = measure(args, server, mode, prepared, top)
                 row = {"server": args.server, "warehouses": args.warehouses, "round": number, "mode": mode} | found
                 rows.append({field: row.get(field, "") for field in FIELDS})

@@ -2,8 +2,9 @@
 
 import pytest
 
+from backstory_bench.database_servers import SERVERS, SETTINGS, Recording
 from backstory_bench.stats import paired
-from backstory_bench.tpcc import MODES, TRANSACTIONS, parsed, summary
+from backstory_bench.tpcc import PROMISED, TRANSACTIONS, chosen, parsed, summary, watch_words
 
 PRINTED = """Finished
 [Summary] DELIVERY - Takes(s): 6.0, Count: 11, TPM: 110.5, Sum(ms): 427.1, Avg(ms): 38.8, 50th(ms): 37.7, Max(ms): 52.4
@@ -34,12 +35,40 @@ def _row(number: int, mode: str, tpmc: float) -> dict[str, object]:
 
 
 def test_a_ratio_compares_two_modes_of_one_round() -> None:
-    rows = [_row(0, "watched", 90), _row(0, "native", 100), _row(1, "native", 200), _row(1, "watched", 198)]
-    assert paired(rows, "tpmc", "watched", "native") == [0.9, 0.99]
+    rows = [_row(0, "rows", 90), _row(0, "native", 100), _row(1, "native", 200), _row(1, "rows", 198)]
+    assert paired(rows, "tpmc", "rows", "native") == [0.9, 0.99]
 
 
-def test_the_table_has_medians_ratios_and_the_complete_records() -> None:
-    rows = [_row(number, mode, 100 - index) for number in range(3) for index, mode in enumerate(MODES)]
+def test_the_table_has_medians_ratios_the_papers_ratio_and_the_complete_records() -> None:
+    rows = [
+        _row(number, mode, 100 - index)
+        for number in range(3)
+        for index, mode in enumerate(["native", "statements", "rows"])
+    ]
+    rows[1]["complete"] = "no"
     lines = summary(rows)
-    assert lines[2] == "| tpmC | 100.0 | 99.0 | 98.0 | 0.990 (0.990 to 0.990) | 0.980 (0.980 to 0.980) |"
-    assert lines[-1].endswith("Complete records: 3 of 3.")
+    assert lines[0] == (
+        "|  | native | statements | rows | statements / native | rows / native | Story Book / regular |"
+    )
+    assert lines[2] == ("| tpmC | 100.0 | 99.0 | 98.0 | 0.990 (0.990 to 0.990) | 0.980 (0.980 to 0.980) | 0.972 |")
+    assert lines[3].startswith("| NEW_ORDER (ms) |") and lines[3].endswith("| 1.049 |")
+    assert lines[-2].endswith("Complete records of statements: 2 of 3.")
+    assert lines[-1].endswith("Complete records of rows: 3 of 3.")
+
+
+def test_a_watch_without_rows_has_a_server_that_streams_none() -> None:
+    for server, words in (("postgres", "wal_level"), ("mariadb", "log-bin")):
+        settings = {kind: " ".join(SETTINGS[server, kind]) for kind in (Recording.STATEMENTS, Recording.ROWS)}
+        assert words not in settings[Recording.STATEMENTS]
+        assert words in settings[Recording.ROWS] and settings[Recording.STATEMENTS] in settings[Recording.ROWS]
+        command = watch_words(SERVERS[server], 1, Recording.STATEMENTS)
+        assert command[command.index("--rows") + 1] == "off"
+        assert "on" in watch_words(SERVERS[server], 1, Recording.ROWS)
+
+
+def test_modes_are_named_in_a_list_that_has_native() -> None:
+    assert chosen(PROMISED) == ["native", "statements", "rows"]
+    assert chosen("rows-unwatched,native") == ["native", "rows-unwatched"]
+    for wrong, message in (("native,watched", "watched is no mode"), ("rows", "native is missing")):
+        with pytest.raises(SystemExit, match=message):
+            chosen(wrong)
