@@ -254,6 +254,9 @@ def _parser() -> argparse.ArgumentParser:
         "--part", type=int, default=1, metavar="N", help="take an N-th of the paper's files and transactions"
     )
     p.add_argument(
+        "--larger", type=int, default=1, metavar="N", help="take an N-th of the files, each N times as large"
+    )
+    p.add_argument(
         "--other", action="append", default=[], metavar="NAME='WORDS {behind} {at}'", help="add a file system"
     )
     p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")

@@ -1,8 +1,9 @@
 """Measures Postmark in a directory, below passthrough file systems, and below `backstory mount`.
 
 The parameters are those of the Story Book paper (figure 8). There are 30 threads, 890 directories,
-9,000 files of 190 KiB, 3,600 transactions, and blocks of 28 KiB. Each round measures every place
-once, in random order. The page cache is written back before each measurement.
+9,000 files of 190 KiB, 3,600 transactions, and blocks of 28 KiB. With `--larger N`, fewer and larger
+files have the same bytes, so that the work is heavy on data. Each round measures every place once,
+in random order. The page cache is written back before each measurement.
 
 The program is a Postmark with threads, or Katcher's own one (Debian package postmark). The latter
 has no threads, so that one process runs for each thread, with its part of the files.
@@ -147,6 +148,12 @@ def reduced(part: int) -> dict[str, int]:
     return {name: max(1, value // part) for name, value in PAPER.items()} | unchanged
 
 
+def larger(size: Mapping[str, int], times: int) -> dict[str, int]:
+    """Returns parameters with the same bytes in fewer files, each of them `times` as large."""
+    fewer = {name: max(1, size[name] // times) for name in ("directories", "files", "transactions")}
+    return {**size, **fewer, "mean": size["mean"] * times, "threads": min(size["threads"], fewer["files"])}
+
+
 def run_threads(program: Path, at: Path, size: Mapping[str, int]) -> tuple[float, float]:
     """Runs the Postmark with threads."""
     words = [str(program), str(at), *(str(size[name]) for name in PAPER)]
@@ -193,7 +200,7 @@ def main_mounted(args: argparse.Namespace) -> int:
     for name, reason in lacking:
         print(f"SKIPPED {name}: {reason}", file=sys.stderr)
     chosen = [place for place in chosen if not place.missing()]
-    size = reduced(args.part)
+    size = larger(reduced(args.part), args.larger)
     base = Path(args.workdir)
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="bench-postmark-") as made:

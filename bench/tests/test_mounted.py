@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backstory_bench.mounted import PAPER, katcher_script
+from backstory_bench.mounted import PAPER, katcher_script, larger
 
 
 def test_a_small_part_has_no_transactions_that_katcher_divides_by_zero() -> None:
@@ -24,3 +24,11 @@ def test_the_processes_together_have_the_files_and_transactions_of_the_paper() -
     smallest, largest = map(int, found[0]["size"].split())
     assert (smallest + largest) // 2 == 190 << 10
     assert len({each["seed"] for each in found}) == 30
+
+
+def test_larger_files_have_the_bytes_of_the_paper() -> None:
+    size = larger(PAPER, 100)
+    assert (size["files"], size["mean"]) == (90, 19000 << 10)
+    assert size["files"] * size["mean"] == PAPER["files"] * PAPER["mean"]
+    assert size["transactions"] * size["mean"] == PAPER["transactions"] * PAPER["mean"]
+    assert larger(PAPER, 3000)["threads"] == 3
