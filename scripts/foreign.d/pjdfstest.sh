@@ -1,7 +1,8 @@
-# what: pjdfstest: what POSIX says of calls on files, 2,600 assertions, under `record`
+# what: pjdfstest: what POSIX says of calls on files, 2,600 assertions, under `record` and below `mount`
 # needs: cc
 # source: pjdfstest/suite/pjdfstest
 # compare: tests
+# modes: on off mount
 # limit: 290
 # TAP: `ok 12`, `not ok 12 - tried 'open …', expected EPERM, got 0`.
 # It makes devices and becomes other users, so it needs root.
