@@ -7,6 +7,9 @@
 # TAP: `ok 12`, `not ok 12 - tried 'open …', expected EPERM, got 0`.
 # It makes devices and becomes other users, so it needs root.
 [ "$(id -u)" = 0 ] || exit 77
+# Below a mount, the tests are those of the file system behind it.
+PJDFSTEST_FS=$(df -PT "$FOREIGN_CASE" | tail -n 1 | awk '{print toupper($2)}')
+export PJDFSTEST_FS
 suite=$FOREIGN_SOURCES/pjdfstest/suite/tests
 for script in "$suite"/{chmod,chown,ftruncate,link,mkdir,mkfifo,mknod,open,posix_fallocate,rename,rmdir,symlink,truncate,unlink,utimensat}/*.t; do
     name=${script#"$suite"/}
