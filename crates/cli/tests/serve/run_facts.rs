@@ -58,7 +58,7 @@ fn a_record_has_the_verdict_of_its_schema_in_the_row_of_its_process() {
     }
     place.write("schema.json", r#"{"type": "number"}"#);
     let add = ["schema", "add", "org.example.loss", "schema.json"];
-    assert!(place.backstory(&add).status().unwrap().success());
+    assert!(place.backstory(&add).output().unwrap().status.success());
     let record = format!("{} emit record", program.display());
     place.record(&[
         "sh",
