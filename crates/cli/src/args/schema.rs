@@ -10,9 +10,9 @@ pub const EXAMPLES: &str = "Examples:\n  \
     backstory schema add org.example.metric@2 metric-2.json\n  \
     backstory schema list\n\n\
     Programs add extended records with `backstory emit record`, or in C, Rust or\n\
-    Python. A record is compared with the schema of its type when its run enters\n\
-    the store. A record that violates its schema stays, and `backstory show` lists\n\
-    it. `backstory store rebuild` compares all again.";
+    Python. A record is compared with the schema of its type when its run enters the\n\
+    store. A record that violates its schema stays, and `backstory show` lists it.\n\
+    `backstory store rebuild` compares all again.";
 
 /// `schema`
 #[derive(Debug, Subcommand)]
@@ -21,8 +21,8 @@ pub enum SchemaCommand {
     #[command(after_help = "Examples:\n  \
         backstory schema add org.example.metric metric.json\n  \
         backstory schema add org.example.metric@2 metric-2.json\n\n\
-        Without a version, the next one is taken. A version that is registered is never changed:\n\
-        remove it first. A schema may refer to its own parts only.")]
+        Without a version, the next one is taken. A version that is registered is never\n\
+        changed: remove it first. A schema may refer to its own parts only.")]
     Add(SchemaAddArgs),
 
     /// Print the registered types and versions
@@ -41,7 +41,8 @@ pub enum SchemaCommand {
     /// Remove a registered schema
     #[command(after_help = "Examples:\n  \
         backstory schema remove org.example.metric@1\n\n\
-        Without a version, all versions are removed. Runs that are in the store stay as they are.")]
+        Without a version, all versions are removed. Runs that are in the store stay as\n\
+        they are.")]
     Remove(SchemaNameArgs),
 }
 
