@@ -1,9 +1,9 @@
 """Measures Postmark in a directory, below passthrough file systems, and below `backstory mount`.
 
 The parameters are those of the Story Book paper (figure 8). There are 30 threads, 890 directories,
-9,000 files of 190 KiB, 3,600 transactions, and blocks of 28 KiB. With `--larger N`, fewer and larger
-files have the same bytes, so that the work is heavy on data. Each round measures every place once,
-in random order. The page cache is written back before each measurement.
+9,000 files of 190 KiB, 3,600 transactions, and blocks of 28 KiB. With `--larger N`, fewer and
+larger files have the same bytes, so that the work is heavy on data. Each round measures every place
+once, in random order. The page cache is written back before each measurement.
 
 The program is a Postmark with threads, or Katcher's own one (Debian package postmark). The latter
 has no threads, so that one process runs for each thread, with its part of the files.
