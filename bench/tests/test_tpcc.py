@@ -17,17 +17,18 @@ tpmC: 1854.5, tpmTotal: 4095.3, efficiency: 14420.7%
 
 
 def test_throughput_and_mean_response_times_are_read() -> None:
-    found = parsed(PRINTED)
+    found = parsed(PRINTED, 1)
     assert found["tpmc"] == 1854.5
     assert [found[name] for name in TRANSACTIONS] == [13.4, 13.5, 10.7, 38.8, 8.1]
 
 
-def test_a_run_with_failed_transactions_is_refused() -> None:
-    failed = "[Summary] PAYMENT_ERR - Takes(s): 6.0, Count: 1, TPM: 10.0, Sum(ms): 1.0, Avg(ms): 1.0\n"
+def test_a_run_with_more_failed_transactions_than_clients_is_refused() -> None:
+    failed = "[Summary] PAYMENT_ERR - Takes(s): 6.0, Count: 2, TPM: 10.0, Sum(ms): 1.0, Avg(ms): 1.0\n"
+    assert parsed(PRINTED + failed, 2)["PAYMENT"] == 13.5
     with pytest.raises(SystemExit):
-        parsed(PRINTED + failed)
+        parsed(PRINTED + failed, 1)
     with pytest.raises(SystemExit):
-        parsed(PRINTED.replace("tpmC", "none"))
+        parsed(PRINTED.replace("tpmC", "none"), 1)
 
 
 def _row(number: int, mode: str, tpmc: float) -> dict[str, object]:
