@@ -120,7 +120,10 @@ class Lake:
             self._catalog.create_namespace(NAMESPACE)
         except NamespaceAlreadyExistsError:
             pass
+        known = {name for *_, name in self._catalog.list_tables(NAMESPACE)}
         for table in TABLES:
+            if table.name in known:
+                continue
             try:
                 self._catalog.create_table(
                     (NAMESPACE, table.name),

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +73,6 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(words)
     return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
-
-
-def program(*words: str) -> subprocess.CompletedProcess[str]:
-    """Runs the program of this package."""
-    return subprocess.run(
-        [sys.executable, "-m", cli.__name__, *words],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
-        check=False,
-    )
 
 
 def random_line(choice: random.Random) -> str:

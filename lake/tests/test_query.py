@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Machine, answer, command, program
+from conftest import Machine, answer, command
 from pyiceberg.types import StringType
 
 from backstory_lake import upkeep, views
@@ -125,7 +125,7 @@ def test_a_damaged_lake_is_a_clear_error(machine: Machine, lake: Path, damage: s
     else:
         file = next((lake / "backstory" / "files" / "metadata").glob("*-m0.avro"))
         file.write_bytes(b"no avro")
-    ended = program("query", "--lake", str(lake), "SELECT path FROM files")
+    ended = command("query", "--lake", str(lake), "SELECT path FROM files")
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1 and "restore it" in ended.stderr, ended.stderr
 
