@@ -51,6 +51,11 @@ def _parser() -> argparse.ArgumentParser:
     ship.add_argument("--store", required=True, metavar="DIR", help="the store")
     ship.add_argument("--to", required=True, metavar="LAKE")
     ship.add_argument("--config", metavar="FILE", help="what may leave this machine (TOML)")
+    ship.add_argument(
+        "--forget",
+        action="store_true",
+        help="also erase the runs that this store sent and no longer has",
+    )
     ship.add_argument("--json", action="store_true", help="print JSON")
     ship.add_argument("runs", nargs="*", metavar="RUN", help="ids or names; by default all")
     ship.set_defaults(run=_ship)
@@ -83,11 +88,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _ship(given: argparse.Namespace) -> int:
     config = Config.read(given.config)
-    done = shipping.ship(Program(given.store), Lake.open(given.to, create=True), given.runs, config)
+    lake = Lake.open(given.to, create=True)
+    done = shipping.ship(Program(given.store), lake, given.runs, config, given.forget)
     if given.json:
         print(json.dumps(vars(done)))
     else:
         print(f"{_count(done.sent)} shipped to {given.to}, {len(done.present)} there already")
+        if given.forget:
+            print(f"{_count(done.erased)} erased from {given.to}")
     warn = [
         (
             done.cloned,

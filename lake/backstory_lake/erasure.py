@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from .errors import LakeError
-from .lake import RETAINED_PROPERTY, Lake
+from .lake import PENDING_PROPERTY, RETAINED_PROPERTY, Lake
+from .reading import columns_of, data_files, rows_of
 from .rewriting import (
     Replacement,
-    data_files,
     remove_former,
+    remove_orphans,
     replace,
-    rows_of,
     stored_files,
 )
 from .tables import RUNS, TABLES, LakeTable
@@ -35,19 +35,39 @@ class Erased:
 
 
 def forget(lake: Lake, runs: list[str]) -> Erased:
-    """Erases runs. Their ids stay, so that no machine ships them again."""
+    """Erases runs. Their ids stay, so that no machine ships them again.
+
+    The runs of an interrupted `forget` are erased, too.
+    """
     known = _known(lake, runs)
     unknown = [run for run in runs if run not in known]
     if unknown:
         raise LakeError(f"{lake.name} has no run {', '.join(unknown)}")
-    wanted = pa.array(runs, pa.string())
+    every = sorted({*runs, *pending(lake)})
+    _set_pending(lake, every)
+    wanted = pa.array(every, pa.string())
     replace(lake, RUNS, lambda table: _tombstones(table, wanted))
     for of in TABLES:
         if of is not RUNS:
             replace(lake, of, lambda table, of=of: _without(table, of, wanted))  # type: ignore[misc]
     for of in TABLES:
         remove_former(lake, of)
-    return Erased(sum(_check(lake, of, wanted) for of in TABLES))
+    report = Erased(sum(_check(lake, of, wanted) for of in TABLES))
+    for of in TABLES:
+        remove_orphans(lake, of)
+    _set_pending(lake, [])
+    return report
+
+
+def pending(lake: Lake) -> list[str]:
+    """The runs whose erasure began, and perhaps did not end."""
+    found: list[str] = json.loads(lake.table(RUNS).properties.get(PENDING_PROPERTY, "[]"))
+    return found
+
+
+def _set_pending(lake: Lake, runs: list[str]) -> None:
+    with lake.table(RUNS).transaction() as transaction:
+        transaction.set_properties({PENDING_PROPERTY: json.dumps(runs)})
 
 
 def expire(lake: Lake, day: date) -> int:
@@ -113,12 +133,9 @@ def _without(table: Table, of: LakeTable, runs: pa.Array) -> Iterable[Replacemen
 
 def _has(table: Table, path: str, runs: pa.Array) -> bool:
     """True if a file has a row of one of the runs that is more than a tombstone."""
-    with table.io.new_input(path).open() as stream:
-        names = set(pq.read_schema(stream).names) & {"run", "forgotten"}
-    with table.io.new_input(path).open() as stream:
-        rows = pq.read_table(stream, columns=sorted(names))
+    rows = columns_of(table, path, {"run", "forgotten"})
     found = pc.is_in(rows["run"], runs)
-    if "forgotten" in names:
+    if "forgotten" in rows.column_names:
         found = pc.and_(found, pc.invert(pc.coalesce(rows["forgotten"], False)))
     return bool(pc.any(found).as_py())
 
@@ -128,7 +145,7 @@ def _check(lake: Lake, of: LakeTable, runs: pa.Array) -> int:
     table = lake.table(of)
     needed = {file.file_path for file in data_files(table)}
     checked = 0
-    for path, changed in stored_files(table):
+    for path, changed in stored_files(table, ".parquet"):
         checked += 1
         if not _has(table, path, runs):
             continue

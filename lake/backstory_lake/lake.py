@@ -20,7 +20,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from .errors import LakeError
 from .tables import FORMAT, TABLES, LakeTable
@@ -32,6 +32,8 @@ FORMAT_PROPERTY = "backstory.format"
 RETAINED_PROPERTY = "backstory.retained-since"
 #: The property of `runs` with unpublished shipments, and when `compact` saw them first.
 UNPUBLISHED_PROPERTY = "backstory.unpublished"
+#: The property of `runs` with the runs whose erasure has begun.
+PENDING_PROPERTY = "backstory.erasing"
 #: Begins the name of a catalog of PyIceberg's configuration.
 NAMED = "catalog:"
 #: Attempts to commit, each after a competitor succeeded.
@@ -68,6 +70,13 @@ class Lake:
             raise LakeError(
                 f"the table {table.name} of {self.name} has lost its metadata: {error}; "
                 "restore the lake's directory"
+            ) from error
+        except (DatabaseError, OSError, ValueError) as error:
+            if isinstance(error, OperationalError):
+                raise
+            raise LakeError(
+                f"the catalog of {self.name}, or the metadata of its table {table.name}, cannot "
+                "be read; restore the lake's directory"
             ) from error
         form = found.properties.get(FORMAT_PROPERTY, "0")
         if not form.isdigit() or int(form) > FORMAT:
@@ -167,3 +176,7 @@ def _catalog(name: str, create: bool) -> Catalog:
             time.sleep(0.2)
             return _catalog(name, False)
         raise
+    except DatabaseError as error:
+        raise LakeError(
+            f"{directory / 'catalog.sqlite'} is damaged: {error.orig}; restore it"
+        ) from error

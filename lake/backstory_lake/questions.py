@@ -21,6 +21,7 @@ from pyiceberg.table.snapshots import Operation
 from . import lineage, views
 from .errors import LakeError, MisuseError
 from .lake import Lake
+from .reading import first_line, tasks
 from .tables import RUNS, TABLES
 
 
@@ -98,7 +99,7 @@ class Question:
         try:
             found = self.connection.extract_statements(sql)
         except duckdb.Error as error:
-            raise MisuseError(_first_line(error)) from error
+            raise MisuseError(first_line(error)) from error
         if len(found) != 1:
             raise MisuseError("expected one SELECT statement")
         if found[0].type != duckdb.StatementType.SELECT:
@@ -106,7 +107,7 @@ class Question:
         return found[0]
 
     def _explained(self, error: duckdb.Error) -> LakeError:
-        text = _first_line(error)
+        text = first_line(error)
         if isinstance(error, duckdb.InterruptException):
             return LakeError(
                 f"no answer within {self._limits.seconds} s: narrow the question "
@@ -136,7 +137,7 @@ class Question:
         return LakeError(text)
 
     def _damaged(self, error: Exception) -> LakeError:
-        what = _first_line(error)
+        what = first_line(error)
         return LakeError(f"a data file of {self._lake.name} is damaged: {what}; restore it")
 
 
@@ -167,18 +168,13 @@ def _snapshot(lake: Lake) -> dict[str, list[DataFilePath]]:
 def _data_files(lake: Lake, table: Table) -> list[DataFilePath]:
     """The data files of the present snapshot. Each must have the size that the lake knows."""
     found = []
-    try:
-        for task in table.scan().plan_files():
-            if task.delete_files:
-                raise LakeError(
-                    f"the table {lake.name}:{table.name()[-1]} has delete files, which another "
-                    "program made; let that program compact it"
-                )
-            found.append(DataFilePath(_local(task.file.file_path), task.file.file_size_in_bytes))
-    except (OSError, ValueError, EOFError) as error:
-        raise LakeError(
-            f"the metadata of {lake.name} cannot be read: {_first_line(error)}; restore it"
-        ) from error
+    for task in tasks(table):
+        if task.delete_files:
+            raise LakeError(
+                f"the table {lake.name}:{table.name()[-1]} has delete files, which another "
+                "program made; let that program compact it"
+            )
+        found.append(DataFilePath(_local(task.file.file_path), task.file.file_size_in_bytes))
     for file in found:
         _check_size(file)
     return found
@@ -202,8 +198,3 @@ def _check_size(file: DataFilePath) -> None:
 def _local(address: str) -> str:
     parts = urlsplit(address)
     return unquote(parts.path) if parts.scheme == "file" else address
-
-
-def _first_line(error: Exception) -> str:
-    line = (str(error) or type(error).__name__).splitlines()[0]
-    return "".join(c if c.isprintable() else "?" for c in line)

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
 from pyiceberg.table import Table
 from sqlalchemy.exc import OperationalError
 
 from .data_files import write
 from .errors import LakeError
 from .lake import ATTEMPTS, Lake
+from .reading import check_place
 from .tables import LakeTable
 
 #: Data files, and their rows afterwards.
 Replacement = tuple[list[DataFile], pa.Table]
-
-
-def data_files(table: Table) -> list[DataFile]:
-    """The data files of the present snapshot."""
-    return [task.file for task in table.scan().plan_files()]
-
-
-def rows_of(table: Table, of: LakeTable, file: DataFile) -> pa.Table:
-    """All rows of a data file, with NULL in the columns that it lacks."""
-    with table.io.new_input(file.file_path).open() as stream:
-        found = pq.read_table(stream)
-    missing = [field for field in of.arrow if field.name not in found.column_names]
-    for field in missing:
-        found = found.append_column(field, pa.nulls(len(found), field.type))
-    return found.select(of.arrow.names).cast(of.arrow)
 
 
 def replace(lake: Lake, of: LakeTable, wanted: Callable[[Table], Iterable[Replacement]]) -> int:
@@ -119,11 +114,13 @@ def _files_of(table: Table, snapshot: int) -> set[str]:
     except FileNotFoundError:
         # An interrupted removal took it.
         pass
+    for path in paths:
+        check_place(table, path)
     return paths
 
 
-def stored_files(table: Table) -> list[tuple[str, datetime]]:
-    """All Parquet files of a table's directory, also those of no snapshot, and their times."""
+def stored_files(table: Table, suffix: str) -> list[tuple[str, datetime]]:
+    """All files of a table's directory with a suffix, also those of no snapshot; their times."""
     assert isinstance(table.io, PyArrowFileIO)
     scheme, netloc, path = table.io.parse_location(table.location())
     system = table.io.fs_by_scheme(scheme, netloc)
@@ -132,5 +129,42 @@ def stored_files(table: Table) -> list[tuple[str, datetime]]:
     return [
         (prefix + info.path, info.mtime or datetime.now(UTC))
         for info in infos
-        if info.type == fs.FileType.File and info.path.endswith(".parquet")
+        if info.type == fs.FileType.File and info.path.endswith(suffix)
     ]
+
+
+def remove_orphans(lake: Lake, of: LakeTable) -> int:
+    """Removes manifests of no snapshot that list a data file which is gone.
+
+    An interrupted removal leaves them. They have the least and greatest values of that file's
+    columns. A manifest of a shipment in progress lists no such file.
+    """
+    table = lake.table(of)
+    current = table.current_snapshot()
+    needed = _files_of(table, current.snapshot_id) if current else set()
+    stored = {path for path, _ in stored_files(table, ".parquet")}
+    orphans = [
+        path
+        for path, _ in stored_files(table, ".avro")
+        if path not in needed and not _listed(table, path) <= stored
+    ]
+    for path in orphans:
+        table.io.delete(path)
+    return len(orphans)
+
+
+def _listed(table: Table, path: str) -> set[str]:
+    """The data files that a manifest lists. A list of manifests lists none."""
+    if posixpath.basename(path).startswith("snap-"):
+        return set()
+    try:
+        with AvroFile[ManifestEntry](
+            table.io.new_input(path),
+            MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],
+            read_types={-1: ManifestEntry, 2: DataFile},
+            read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+        ) as entries:
+            return {entry.data_file.file_path for entry in entries}
+    except (FileNotFoundError, EOFError, ValueError):
+        # It is gone, or another process writes it at this moment.
+        return set()

@@ -19,13 +19,14 @@ from pyiceberg.expressions import EqualTo, In
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from . import batches, journal
+from . import batches, erasure, journal
 from .batches import Batch, ShippedRun
 from .data_files import write
 from .errors import LakeError, MisuseError
 from .lake import RETAINED_PROPERTY, Lake
 from .privacy import Config, Privacy
 from .program import MOST_RUNS, Program
+from .reading import scan
 from .tables import FORMAT, RUNS
 
 #: Processes in a shipment. A process has some hundred edges.
@@ -51,16 +52,28 @@ class Shipped:
     cloned: bool = False
     #: Other machines of the lake that have the name of one of the runs' hosts.
     namesakes: list[str] = field(default_factory=list)
+    #: Runs that were erased from the lake, because the store has lost them.
+    erased: list[str] = field(default_factory=list)
 
 
-def ship(program: Program, lake: Lake, wanted: list[str], config: Config) -> Shipped:
-    """Ships the wanted runs, or all that have ended."""
+def ship(
+    program: Program, lake: Lake, wanted: list[str], config: Config, forget: bool = False
+) -> Shipped:
+    """Ships the wanted runs, or all that have ended.
+
+    With `forget`, the runs that this store sent and no longer has are erased from the lake.
+    """
     done = Shipped()
-    rows = _retained(lake.table(RUNS), _wanted(batches.run_rows(program), wanted), done)
+    stored = batches.run_rows(program)
+    rows = _retained(lake.table(RUNS), _wanted(stored, wanted), done)
     with journal.opened(batches.store_directory(program), lake.identity) as sender:
         done.cloned = _is_cloned(lake.table(RUNS), sender)
         if done.cloned:
             sender.begin_anew()
+        elif forget:
+            done.erased = _lost(lake.table(RUNS), sender, stored)
+            if done.erased or erasure.pending(lake):
+                erasure.forget(lake, done.erased)
         for part in _parts(rows):
             _ship_part(program, lake, part, Privacy(config), config, sender, done)
         done.namesakes = _namesakes(lake.table(RUNS), rows, sender.machine)
@@ -162,7 +175,7 @@ def _absent(table: Table, rows: list[dict[str, Any]], done: Shipped) -> list[dic
     """The rows whose runs the lake does not have. Says in `done` what became of the others."""
     condition = In("run", [row["run"] for row in rows])
     columns = ("run", "forgotten", *IDENTITY)
-    found = table.scan(row_filter=condition, selected_fields=columns).to_arrow().to_pylist()
+    found = scan(table, columns, condition).to_pylist()
     known = {row["run"]: row for row in found}
     absent = []
     for row in rows:
@@ -186,15 +199,22 @@ def _free_numbers(table: Table, count: int) -> list[int]:
 
 
 def _numbers(table: Table, numbers: list[int]) -> set[int]:
-    found = table.scan(row_filter=In("number", numbers), selected_fields=("number",)).to_arrow()
+    found = scan(table, ("number",), In("number", numbers))
     return set(found["number"].to_pylist())
 
 
 def _is_cloned(table: Table, sender: journal.Journal) -> bool:
     """True if the lake has a shipment under the sender's name that the sender did not make."""
     own = EqualTo("machine", sender.machine)
-    found = table.scan(row_filter=own, selected_fields=("shipment",)).to_arrow()
+    found = scan(table, ("shipment",), own)
     return not set(found["shipment"].to_pylist()) <= sender.shipments
+
+
+def _lost(table: Table, sender: journal.Journal, stored: list[dict[str, Any]]) -> list[str]:
+    """The runs that this store sent, and that it no longer has. Erased ones have no machine."""
+    own = EqualTo("machine", sender.machine)
+    sent = scan(table, ("run",), own)["run"].to_pylist()
+    return sorted(set(sent) - {row["run"] for row in stored})
 
 
 def _namesakes(table: Table, rows: list[dict[str, Any]], machine: str) -> list[str]:
@@ -202,7 +222,7 @@ def _namesakes(table: Table, rows: list[dict[str, Any]], machine: str) -> list[s
     if not hosts:
         return []
     columns = ("host", "machine", "forgotten")
-    same = table.scan(row_filter=In("host", hosts), selected_fields=columns).to_arrow().to_pylist()
+    same = scan(table, columns, In("host", hosts)).to_pylist()
     others = {(row["host"], row["machine"]) for row in same if row["machine"] != machine}
     own = {row["host"] for row in same if row["machine"] == machine}
     return sorted(f"{host} ({other})" for host, other in others if host in own)

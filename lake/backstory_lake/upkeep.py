@@ -18,7 +18,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from .lake import UNPUBLISHED_PROPERTY, Lake
-from .rewriting import Replacement, data_files, remove_former, replace, rows_of
+from .reading import data_files, rows_of, scan
+from .rewriting import Replacement, remove_former, replace
 from .tables import RUNS, TABLES, LakeTable
 
 #: Seconds that a row may be unpublished.
@@ -79,7 +80,7 @@ def compact(lake: Lake, grace: int = GRACE) -> Compacted:
 def _published(table: Table) -> pa.Array:
     """The published runs, each as the text `SHIPMENT/NUMBER`."""
     columns = ("shipment", "number", "forgotten")
-    rows = table.scan(selected_fields=columns).to_arrow()
+    rows = scan(table, columns)
     return _names(rows.filter(pc.invert(pc.coalesce(rows["forgotten"], False))))
 
 

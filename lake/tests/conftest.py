@@ -55,10 +55,13 @@ class Machine:
         rows: list[dict[str, Any]] = json.loads(self.program("query", "--json", sql))
         return rows
 
-    def ship(self, lake: Path, *runs: str, config: Config | None = None) -> shipping.Shipped:
+    def ship(
+        self, lake: Path, *runs: str, config: Config | None = None, forget: bool = False
+    ) -> shipping.Shipped:
         """Ships runs into a lake."""
         program = Program(str(self.store))
-        return shipping.ship(program, Lake.open(str(lake), True), list(runs), config or Config())
+        opened = Lake.open(str(lake), True)
+        return shipping.ship(program, opened, list(runs), config or Config(), forget)
 
 
 def answer(lake: Path, sql: str) -> list[tuple[Any, ...]]:

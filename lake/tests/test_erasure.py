@@ -18,7 +18,7 @@ from backstory_lake import erasure, upkeep
 from backstory_lake.errors import LakeError, MisuseError
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config, Privacy
-from backstory_lake.tables import RUNS
+from backstory_lake.tables import RUNS, TABLES
 
 
 def texts(lake: Path) -> Iterator[bytes]:
@@ -45,6 +45,11 @@ def has(lake: Path, word: str) -> bool:
     return any(word.encode() in text for text in texts(lake))
 
 
+def tables_with(lake: Path, word: str) -> set[str]:
+    """The tables whose files have a word."""
+    return {of.name for of in TABLES if has(lake / "backstory" / of.name, word)}
+
+
 def test_a_forgotten_run_is_in_no_file_and_never_comes_back(machine: Machine, lake: Path) -> None:
     kept = machine.record("sort in > kept")
     gone = machine.record("sort in > whistleblower")
@@ -54,12 +59,73 @@ def test_a_forgotten_run_is_in_no_file_and_never_comes_back(machine: Machine, la
     ended = command("forget", "--lake", str(lake), gone)
     assert ended.returncode == 0 and "none has a row" in ended.stdout
     assert not has(lake, "whistleblower")
+    assert tables_with(lake, gone) == {"runs"}
     assert machine.ship(lake).forgotten == [gone]
     assert answer(lake, "SELECT run FROM runs") == [(kept,)]
     edges = machine.rows(f"SELECT count(*) n FROM edges WHERE run = '{kept}'")[0]["n"]
     assert answer(lake, "SELECT count(*) FROM edges") == [(edges,)]
     with pytest.raises(LakeError, match="has no run"):
         erasure.forget(Lake.open(str(lake)), ["zzzzzzzz"])
+
+
+def test_what_a_store_forgets_leaves_the_lake_with_the_next_shipment_that_asks_for_it(
+    machine: Machine, lake: Path
+) -> None:
+    machine.record("sort in > kept")
+    machine.record("sort in > whistleblower")
+    machine.ship(lake)
+    gone = machine.record("sort in > deserter")
+    machine.ship(lake)
+    machine.program("forget", "--yes", str(machine.directory / "whistleblower"))
+    machine.program("rm", gone)
+    assert machine.ship(lake).erased == []
+    assert has(lake, "whistleblower") and has(lake, "deserter")
+    done = machine.ship(lake, forget=True)
+    assert gone in done.erased and len(done.erased) == 2
+    assert not has(lake, "whistleblower") and not has(lake, "deserter")
+    assert answer(lake, "SELECT run FROM runs") == [
+        (machine.rows("SELECT run FROM runs")[0]["run"],)
+    ]
+    assert machine.ship(lake, forget=True).erased == []
+
+
+def test_a_store_erases_no_run_of_another_machine(machine: Machine, lake: Path) -> None:
+    other = Machine(machine.directory.with_name("other"))
+    (other.directory / "in").write_text("c\n")
+    for one in (machine, other):
+        one.record("sort in > out")
+        one.ship(lake)
+    before = answer(lake, "FROM edges ORDER BY ALL")
+    assert other.ship(lake, forget=True).erased == []
+    assert answer(lake, "FROM edges ORDER BY ALL") == before
+
+
+@pytest.mark.parametrize(
+    "step", ["_without", pytest.param("_check", marks=pytest.mark.long), "delete"]
+)
+def test_an_interrupted_erasure_is_ended_by_the_next_one(
+    machine: Machine, lake: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    gone = machine.record("sort in > whistleblower")
+    machine.ship(lake)
+    with monkeypatch.context() as patch:
+        if step == "delete":
+            patch.setattr(PyArrowFileIO, "delete", interrupted)
+        else:
+            patch.setattr(erasure, step, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            erasure.forget(Lake.open(str(lake)), [gone])
+    # As if an hour had passed: no shipment can be in progress.
+    monkeypatch.setattr(erasure, "IN_PROGRESS", timedelta(0))
+    machine.ship(lake, forget=True)
+    assert not has(lake, "whistleblower")
+    assert tables_with(lake, gone) == {"runs"}
+    assert erasure.pending(Lake.open(str(lake))) == []
+
+
+def interrupted(*_: object) -> None:
+    """Ends a command as a signal does."""
+    raise KeyboardInterrupt
 
 
 @pytest.mark.long

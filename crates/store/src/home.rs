@@ -272,6 +272,11 @@ impl Home {
         self.dir.join("keep.lock")
     }
 
+    /// The journals of shipments to lakes. The package backstory-lake writes them.
+    pub fn lakes_dir(&self) -> PathBuf {
+        self.dir.join("lakes")
+    }
+
     /// The files that were preserved while a run was recorded, until they are stored.
     pub fn kept_dir(&self, run: &str) -> PathBuf {
         self.runs_dir().join(format!("{run}.kept"))

@@ -264,6 +264,10 @@ pub struct StoreShipArgs {
     #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath)]
     pub to: OsString,
 
+    /// Also erase from the lake the runs that this store sent and no longer has
+    #[arg(long)]
+    pub forget: bool,
+
     /// Rules about what may leave this machine (TOML)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,

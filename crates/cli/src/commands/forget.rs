@@ -76,6 +76,11 @@ pub fn run(args: ForgetArgs, store: Option<&Path>) -> Outcome {
     let home = Home::open_to_read(current.home.dir())?;
     drop(current);
     migrate::renew(&home)?;
+    if !ids.is_empty() && home.lakes_dir().is_dir() {
+        complain(
+            "lakes may still have these runs; erase them there: backstory store ship --forget --to LAKE",
+        );
+    }
     answer(|out| {
         let runs = counted(runs.len(), "run", "runs");
         let contents = match contents.len() {

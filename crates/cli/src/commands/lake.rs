@@ -24,7 +24,8 @@ pub fn ship(args: StoreShipArgs, store: Option<&Path>) -> Outcome {
     if let Some(config) = args.config {
         words.extend(["--config".into(), config.into()]);
     }
-    words.extend(args.json.then(|| "--json".into()));
+    let flags = [("--forget", args.forget), ("--json", args.json)];
+    words.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.into()));
     words.push("--".into());
     words.extend(args.runs.into_iter().map(OsString::from));
     Err(become_lake(words))

@@ -23,13 +23,17 @@ fn words(place: &Place, command: &[&str]) -> Vec<String> {
 fn ship_and_query_give_the_lake_program_their_options() {
     let place = Place::new();
     let store = place.stage.store().to_str().unwrap().to_owned();
-    let shipped = ["store", "ship", "--to", "x y", "--json", "7hx2k9qa"];
+    let shipped = [
+        "store", "ship", "--to", "x y", "--forget", "--json", "7hx2k9qa",
+    ];
     let found = words(&place, &shipped);
     let own = place.stage.path().join("bin/backstory");
     assert_eq!(found[0], own.to_str().unwrap());
-    let expected = ["ship", "--store", &store, "--to", "x y", "--json", "--"];
-    assert_eq!(found[1..8], expected);
-    assert_eq!(found[8..], ["7hx2k9qa"]);
+    let expected = [
+        "ship", "--store", &store, "--to", "x y", "--forget", "--json", "--",
+    ];
+    assert_eq!(found[1..9], expected);
+    assert_eq!(found[9..], ["7hx2k9qa"]);
     let found = words(&place, &["query", "--lake", "l", "--csv", "SELECT 1"]);
     let expected = ["query", "--lake", "l", "--csv"];
     assert_eq!(found[1..5], expected);
@@ -51,4 +55,19 @@ fn without_the_lake_program_the_message_says_what_to_install() {
         assert!(message.contains("pip install backstory-lake"), "{message}");
         assert_eq!(message.lines().count(), 1);
     }
+}
+
+#[test]
+fn forget_says_how_shipped_runs_leave_a_lake() {
+    let place = Place::new();
+    place.record("echo secret > diary");
+    place.record("echo secret > plans");
+    let forget = |name: &str| {
+        let answer = place.run(&["forget", &place.path(name), "--yes"]);
+        assert_eq!(answer.status, 0, "{answer:?}");
+        answer.err
+    };
+    assert!(!forget("diary").contains("lakes"));
+    std::fs::create_dir(place.stage.store().join("lakes")).unwrap();
+    assert!(forget("plans").contains("store ship --forget --to LAKE"));
 }

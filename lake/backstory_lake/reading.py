@@ -1,0 +1,97 @@
+"""Reads a table's files, which may be damaged or hostile.
+
+Each error names the file or table. A file outside of its table's directory is neither read nor
+removed: only a hostile manifest names one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import DataScan, FileScanTask, Table
+
+from .errors import LakeError
+from .tables import LakeTable
+
+#: What the libraries raise for a file that is damaged.
+DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, KeyError, TypeError)
+
+
+def tasks(table: Table, scan: DataScan | None = None) -> list[FileScanTask]:
+    """The data files of the present snapshot that a scan reads; by default all."""
+    with _intact(f"the metadata of {table.location()}"):
+        found = list((scan or table.scan()).plan_files())
+    for task in found:
+        check_place(table, task.file.file_path)
+    return found
+
+
+def data_files(table: Table) -> list[DataFile]:
+    """The data files of the present snapshot."""
+    return [task.file for task in tasks(table)]
+
+
+def scan(
+    table: Table, columns: tuple[str, ...], condition: BooleanExpression | None = None
+) -> pa.Table:
+    """Some columns of the rows for which a condition holds."""
+    wanted = condition or AlwaysTrue()
+    plan = table.scan(row_filter=wanted, selected_fields=columns)
+    found = tasks(table, plan)
+    with _intact(f"a data file of {table.location()}"):
+        return ArrowScan(table.metadata, table.io, plan.projection(), wanted).to_table(found)
+
+
+def rows_of(table: Table, of: LakeTable, file: DataFile) -> pa.Table:
+    """All rows of a data file, with NULL in the columns that it lacks."""
+    found = columns_of(table, file.file_path)
+    if len(found) != file.record_count:
+        raise LakeError(
+            f"the data file {file.file_path} has {len(found)} rows instead of "
+            f"{file.record_count}: restore it"
+        )
+    with _intact(f"the data file {file.file_path}"):
+        for field in of.arrow:
+            if field.name not in found.column_names:
+                found = found.append_column(field, pa.nulls(len(found), field.type))
+        return found.select(of.arrow.names).cast(of.arrow)
+
+
+def columns_of(table: Table, path: str, wanted: set[str] | None = None) -> pa.Table:
+    """The columns of a data file that have one of the names; by default all."""
+    check_place(table, path)
+    with _intact(f"the data file {path}"), table.io.new_input(path).open() as stream:
+        file = pq.ParquetFile(stream)
+        names = [name for name in file.schema_arrow.names if wanted is None or name in wanted]
+        return file.read(columns=names)
+
+
+def check_place(table: Table, path: str) -> None:
+    """Refuses a file outside of the table's directory."""
+    inside = table.location().rstrip("/") + "/"
+    if not path.startswith(inside) or ".." in unquote(path).split("/"):
+        raise LakeError(
+            f"the metadata of {table.location()} names the file {path} outside of it: "
+            "another program damaged the lake; restore its metadata"
+        )
+
+
+@contextmanager
+def _intact(name: str) -> Iterator[None]:
+    try:
+        yield
+    except DAMAGE as error:
+        raise LakeError(f"{name} cannot be read: {first_line(error)}; restore it") from error
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message, without characters that do not print."""
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    return "".join(c if c.isprintable() else "?" for c in line)
