@@ -17,6 +17,7 @@ from pyiceberg.exceptions import (
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
+    ValidationError,
 )
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
@@ -71,7 +72,7 @@ class Lake:
                 f"the table {table.name} of {self.name} has lost its metadata: {error}; "
                 "restore the lake's directory"
             ) from error
-        except (DatabaseError, OSError, ValueError) as error:
+        except (DatabaseError, ValidationError, OSError, ValueError) as error:
             if isinstance(error, OperationalError):
                 raise
             raise LakeError(

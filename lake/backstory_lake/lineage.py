@@ -26,31 +26,35 @@ SELECT DISTINCT file FROM (
 # Versions with an identity, the facts about their run, and whether their run made them.
 _VERSIONS = """CREATE VIEW lake_versions AS
 SELECT f.file, f.run, f.device, f.inode, f.size, f.modified_ns, f.changed_ns, f.born_ns, f.digest,
-  m.file IS NOT NULL AS made, r.undone, r.started_ns, r.boot,
+  m.file IS NOT NULL AS made, r.undone, r.started_ns, r.machine, r.boot,
   CASE WHEN r.since_boot_ns <> 0 AND r.boot <> '' THEN r.started_ns - r.since_boot_ns END AS ahead
 FROM files f JOIN runs r USING (run) LEFT JOIN lake_made m USING (file)
 WHERE f.modified_ns IS NOT NULL"""
 
-# The ns between the clocks of two runs of one boot, if the clock was set in between.
-_CLOCKS = """CREATE MACRO lake_clocks(boot, other_boot, ahead, other_ahead) AS
-CASE WHEN boot = other_boot AND abs(other_ahead - ahead) >= 1000000000
+# The ns between the clocks of two runs of one boot, if the clock was set in between. Machines that
+# were cloned have one boot id, and clocks of their own.
+_CLOCKS = """CREATE MACRO lake_clocks(one_boot, ahead, other_ahead) AS
+CASE WHEN one_boot AND abs(other_ahead - ahead) >= 1000000000
 THEN other_ahead - ahead ELSE 0 END"""
 
 # A version that no process of its run made, and the run that made it: by identity, and by content.
+# Cloned disks give different files one identity: then their digests say so.
 _SAME = """CREATE VIEW lake_same AS
 SELECT c.file AS copy, m.file AS maker, m.undone,
-  lake_clocks(c.boot, m.boot, c.ahead, m.ahead) AS shift, c.changed_ns,
+  lake_clocks(c.boot = m.boot AND c.machine = m.machine, c.ahead, m.ahead) AS shift, c.changed_ns,
   m.changed_ns AS maker_changed_ns, c.modified_ns
 FROM lake_versions c JOIN lake_versions m USING (device, inode, size, modified_ns)
 WHERE NOT c.made AND m.made AND c.run <> m.run
-  AND (c.born_ns = m.born_ns OR c.born_ns = 0 OR m.born_ns = 0)"""
+  AND (c.born_ns = m.born_ns OR c.born_ns = 0 OR m.born_ns = 0)
+  AND (c.machine = m.machine OR c.digest = m.digest OR c.digest IS NULL OR m.digest IS NULL)"""
 
 _ALIKE = """CREATE VIEW lake_alike AS
 SELECT copy, one.file AS maker, false AS undone, one.shift, one.changed_ns, one.maker_changed_ns,
   one.modified_ns, one.maker_modified_ns
 FROM (
   SELECT c.file AS copy, arg_max(
-    {'file': m.file, 'shift': lake_clocks(c.boot, m.boot, c.ahead, m.ahead),
+    {'file': m.file,
+      'shift': lake_clocks(c.boot = m.boot AND c.machine = m.machine, c.ahead, m.ahead),
       'changed_ns': c.changed_ns, 'maker_changed_ns': m.changed_ns,
       'modified_ns': c.modified_ns, 'maker_modified_ns': m.modified_ns},
     (m.modified_ns, m.inode, m.started_ns, m.run, m.file)) AS one

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
@@ -21,7 +22,15 @@ from .errors import LakeError
 from .tables import LakeTable
 
 #: What the libraries raise for a file that is damaged.
-DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, KeyError, TypeError)
+DAMAGE = (
+    pa.ArrowException,
+    ValidationError,
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    TypeError,
+)
 
 
 def tasks(table: Table, scan: DataScan | None = None) -> list[FileScanTask]:

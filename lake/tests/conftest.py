@@ -66,8 +66,17 @@ class Machine:
 
 def answer(lake: Path, sql: str) -> list[tuple[Any, ...]]:
     """The answer of a lake."""
-    with Question(Lake.open(str(lake)), Limits()).rows(sql) as rows:
-        return rows.fetchall()
+    return answers(lake, sql)[0]
+
+
+def answers(lake: Path, *questions: str) -> list[list[tuple[Any, ...]]]:
+    """The answers of one snapshot of a lake."""
+    asked = Question(Lake.open(str(lake)), Limits())
+    found = []
+    for sql in questions:
+        with asked.rows(sql) as rows:
+            found.append(rows.fetchall())
+    return found
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from conftest import Machine, answer, command
+from conftest import Machine, answer, answers, command
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -101,7 +101,8 @@ def test_a_store_erases_no_run_of_another_machine(machine: Machine, lake: Path) 
 
 
 @pytest.mark.parametrize(
-    "step", ["_without", pytest.param("_check", marks=pytest.mark.long), "delete"]
+    "step",
+    ["_without", *(pytest.param(one, marks=pytest.mark.long) for one in ("_check", "delete"))],
 )
 def test_an_interrupted_erasure_is_ended_by_the_next_one(
     machine: Machine, lake: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -149,7 +150,7 @@ def test_compact_joins_files_drops_interrupted_shipments_and_changes_no_answer(
         patch.setattr("backstory_lake.shipping._publish", lambda *_: None)
         machine.ship(lake)
     questions = [f"FROM {of} ORDER BY ALL" for of in ("runs", "edges", "files")]
-    before = [answer(lake, one) for one in questions]
+    before = answers(lake, *questions)
     assert has(lake, "interrupted")
     opened = Lake.open(str(lake))
     first = upkeep.compact(opened)
@@ -158,7 +159,7 @@ def test_compact_joins_files_drops_interrupted_shipments_and_changes_no_answer(
     assert has(lake, "interrupted")
     upkeep.compact(opened, grace=0)
     assert not has(lake, "interrupted")
-    assert [answer(lake, one) for one in questions] == before
+    assert answers(lake, *questions) == before
     assert len(machine.ship(lake).sent) == 1
 
 

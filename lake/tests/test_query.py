@@ -103,33 +103,6 @@ def test_a_question_that_takes_too_long_or_too_much_ends(shipped: tuple[Machine,
         assert ended.returncode == 1 and words in ended.stderr, ended.stderr
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "hostile",
-        *(pytest.param(one, marks=pytest.mark.long) for one in ("cut", "gone", "metadata")),
-    ],
-)
-def test_a_damaged_lake_is_a_clear_error(machine: Machine, lake: Path, damage: str) -> None:
-    machine.record("sort in > out")
-    machine.ship(lake)
-    file = next((lake / "backstory" / "files" / "data").rglob("*.parquet"))
-    content = file.read_bytes()
-    if damage == "cut":
-        file.write_bytes(content[:-9])
-    elif damage == "gone":
-        file.unlink()
-    elif damage == "hostile":
-        # The length stays, and the metadata of the columns is no Thrift.
-        file.write_bytes(content[:200] + b"\xff" * (len(content) - 208) + content[-8:])
-    else:
-        file = next((lake / "backstory" / "files" / "metadata").glob("*-m0.avro"))
-        file.write_bytes(b"no avro")
-    ended = command("query", "--lake", str(lake), "SELECT path FROM files")
-    assert ended.returncode == 1
-    assert len(ended.stderr.splitlines()) == 1 and "restore it" in ended.stderr, ended.stderr
-
-
 def test_files_of_older_and_newer_writers_are_read_together(machine: Machine, lake: Path) -> None:
     machine.record("sort in > out")
     machine.ship(lake)

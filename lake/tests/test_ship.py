@@ -94,7 +94,6 @@ def test_a_run_that_several_machines_send_at_once_is_there_once(
     assert done.sent == [] and len(done.present) == 2
 
 
-@pytest.mark.long
 def test_a_clone_gets_a_name_of_its_own_and_is_reported(machine: Machine, lake: Path) -> None:
     machine.record("sort in > a")
     machine.ship(lake)
@@ -128,6 +127,7 @@ def test_another_run_with_the_same_id_is_reported_and_not_mixed(
     assert lake_counts(lake) == before
 
 
+@pytest.mark.long
 def test_a_clock_before_1970_changes_no_row(machine: Machine, lake: Path) -> None:
     machine.record("sort in > a")
 
@@ -151,7 +151,6 @@ def test_the_partitions_are_days_and_buckets_of_machines(machine: Machine, lake:
     assert len(list(folder.glob("*.parquet"))) == 1
 
 
-@pytest.mark.long
 def test_a_lake_of_a_future_form_is_refused(machine: Machine, lake: Path) -> None:
     machine.record("true")
     machine.ship(lake)
