@@ -15,8 +15,8 @@ use regex::bytes::{Regex, RegexBuilder};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub use crate::expression::position;
 use crate::filter::{Action, Condition, Expression, FailureMode, Filter, PluginProgram, Subject};
+pub use crate::text_position::position;
 
 /// The most bytes of an expression or of a plug-in's command.
 const LONGEST: usize = 8 << 10;

@@ -6,14 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::judge::JudgeFailure;
-
-/// The position of a byte: line and column, from 1.
-pub fn position(text: &str, at: usize) -> (usize, usize) {
-    let before = &text[..at.min(text.len())];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
-}
+use crate::text_position::position;
 
 /// An expression, and its position in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]

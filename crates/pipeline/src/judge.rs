@@ -14,7 +14,7 @@ use backstory_eventlog::run::RunHeader;
 use backstory_inspection::judging::{JudgeProgram, JudgeTrouble, judge};
 use serde_json::{Value, json};
 
-use crate::expression::position;
+use crate::text_position::position;
 
 /// The most nodes for one process.
 pub const BATCH: usize = 5_000;

@@ -29,6 +29,7 @@ pub mod run_graph;
 mod step_merging;
 mod substitution;
 mod taken_nodes;
+pub mod text_position;
 
 pub use contraction::{ANONYMOUS, Contraction, contract};
 pub use filter::Filter;

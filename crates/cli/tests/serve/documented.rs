@@ -44,6 +44,10 @@ fn every_route_answers_as_the_description_says() {
             format!("/versions/{version}/users"),
         ),
         (
+            "/versions/{version}/inside",
+            format!("/versions/{version}/inside"),
+        ),
+        (
             "/versions/{version}/preview",
             format!("/versions/{version}/preview"),
         ),

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use backstory_eventlog::run::RunHeader;
 use backstory_inspection::judging::JudgeProgram;
-use backstory_pipeline::expression::{Expression, position};
+use backstory_pipeline::expression::Expression;
 use backstory_pipeline::judge::{JudgeFailure, Judged, check};
+use backstory_pipeline::text_position::position;
 use backstory_vocabulary::Word;
 use toml::de::{DeTable, DeValue};
 
