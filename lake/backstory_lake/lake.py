@@ -142,6 +142,8 @@ class Lake:
                     properties={
                         FORMAT_PROPERTY: str(FORMAT),
                         "format-version": "2",
+                        # Iceberg's reader of batches knows no differences of numbers.
+                        "read.parquet.vectorization.enabled": "false",
                         # `commit` repeats itself, and looks at the new state first.
                         "commit.retry.num-retries": "0",
                         "write.metadata.delete-after-commit.enabled": "true",

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import duckdb
@@ -23,6 +24,8 @@ from .errors import LakeError, MisuseError
 from .lake import Lake
 from .reading import first_line, tasks
 from .tables import RUNS, TABLES
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Question:
     def __init__(self, lake: Lake, limits: Limits) -> None:
         self._lake = lake
         self._limits = limits
-        files = _snapshot(lake)
+        files = snapshot(lake, _data_files)
         self._paths = [file.path for of in files.values() for file in of]
         self._scratch = tempfile.TemporaryDirectory(prefix="backstory-lake-")
         self.connection = duckdb.connect(":memory:")
@@ -141,25 +144,25 @@ class Question:
         return LakeError(f"a data file of {self._lake.name} is damaged: {what}; restore it")
 
 
-def _snapshot(lake: Lake) -> dict[str, list[DataFilePath]]:
-    """The data files of all tables, such that each run of `runs` has its rows in the others.
+def snapshot(lake: Lake, read: Callable[[Lake, Table], T]) -> dict[str, T]:
+    """Reads all tables, such that each run of `runs` has its rows in the others.
 
     `runs` is read first: a shipment changes it last. Another change of `runs` in between, as by
     `forget`, makes the others begin again.
     """
     for _ in range(10):
         runs = lake.table(RUNS)
-        found = {RUNS.name: _data_files(lake, runs)}
+        found = {RUNS.name: read(lake, runs)}
         try:
             for table in TABLES:
                 if table is not RUNS:
-                    found[table.name] = _data_files(lake, lake.table(table))
+                    found[table.name] = read(lake, lake.table(table))
         except LakeError:
             if lake.table(RUNS).metadata_location == runs.metadata_location:
                 raise
             continue
-        read = {snapshot.snapshot_id for snapshot in runs.snapshots()}
-        newer = [one for one in lake.table(RUNS).snapshots() if one.snapshot_id not in read]
+        known = {snapshot.snapshot_id for snapshot in runs.snapshots()}
+        newer = [one for one in lake.table(RUNS).snapshots() if one.snapshot_id not in known]
         if all(one.summary and one.summary.operation == Operation.APPEND for one in newer):
             return found
     raise LakeError(f"{lake.name} is changed by others all the time; try again")

@@ -21,7 +21,7 @@ from pyiceberg.table import DataScan, FileScanTask, Table
 from .errors import LakeError
 from .tables import LakeTable
 
-#: The errors of the libraries for a damaged file.
+#: The libraries raise these errors for a damaged file.
 DAMAGE = (
     pa.ArrowException,
     ValidationError,

@@ -89,6 +89,7 @@ def test_what_a_store_forgets_leaves_the_lake_with_the_next_shipment_that_asks_f
     assert machine.ship(lake, forget=True).erased == []
 
 
+@pytest.mark.long
 def test_a_store_erases_no_run_of_another_machine(machine: Machine, lake: Path) -> None:
     other = Machine(machine.directory.with_name("other"))
     (other.directory / "in").write_text("c\n")

@@ -1,0 +1,139 @@
+"""How information flows through a lake: the views that lineage follows, in portable SQL.
+
+DuckDB (`lineage`) and Spark (the package `backstory-spark`) execute the same texts over the views
+`runs`, `files`, `edges`, `derivations` and `informs`. `crates/query/src/neighbours.rs` is the
+definition. A node is the key of a file, or the complement (`~`) of the key of a process.
+"""
+
+from __future__ import annotations
+
+#: The least and greatest moment.
+FIRST, LAST = -(1 << 63), (1 << 63) - 1
+
+# Versions that their own run made: the rule of `is_made`.
+_MADE = """
+SELECT DISTINCT file FROM (
+  SELECT file FROM edges WHERE how IN ('write', 'rename', 'make')
+  UNION ALL
+  SELECT d.file FROM derivations d JOIN files f ON f.file = d.file WHERE f.version > 0)"""
+
+# Versions with an identity, the facts about their run, and whether their run made them.
+_VERSIONS = """
+SELECT f.file, f.run, f.device, f.inode, f.size, f.modified_ns, f.changed_ns, f.born_ns, f.digest,
+  m.file IS NOT NULL AS made, r.undone, r.started_ns, r.machine, r.boot,
+  CASE WHEN r.since_boot_ns <> 0 AND r.boot <> '' THEN r.started_ns - r.since_boot_ns END AS ahead
+FROM files f JOIN runs r ON r.run = f.run LEFT JOIN lake_made m ON m.file = f.file
+WHERE f.modified_ns IS NOT NULL"""
+
+# The ns between the clocks of two runs of one boot, if the clock was set in between. Machines that
+# were cloned have one boot id, and clocks of their own.
+_CLOCKS = """CASE WHEN c.boot = m.boot AND c.machine = m.machine
+    AND abs(m.ahead - c.ahead) >= 1000000000 THEN m.ahead - c.ahead ELSE 0 END AS shift"""
+
+_IDENTITY = """c.device = m.device AND c.inode = m.inode AND c.size = m.size
+    AND c.modified_ns = m.modified_ns
+    AND (c.born_ns = m.born_ns OR c.born_ns = 0 OR m.born_ns = 0)"""
+
+# A version that no process of its run made, and the run that made it: by identity, and by content.
+# Cloned disks give different files one identity: then their digests say so.
+_SAME = f"""
+SELECT c.file AS copy, m.file AS maker, m.undone, {_CLOCKS}, c.changed_ns,
+  m.changed_ns AS maker_changed_ns, c.modified_ns
+FROM lake_versions c JOIN lake_versions m ON {_IDENTITY}
+WHERE NOT c.made AND m.made AND c.run <> m.run
+  AND (c.machine = m.machine OR c.digest = m.digest OR c.digest IS NULL OR m.digest IS NULL)"""
+
+_ALIKE = f"""
+SELECT copy, maker, false AS undone, shift, changed_ns, maker_changed_ns, modified_ns,
+  maker_modified_ns
+FROM (
+  SELECT c.file AS copy, m.file AS maker, {_CLOCKS}, c.changed_ns,
+    m.changed_ns AS maker_changed_ns, c.modified_ns, m.modified_ns AS maker_modified_ns,
+    row_number() OVER (PARTITION BY c.file ORDER BY m.modified_ns DESC, m.inode DESC,
+      m.started_ns DESC, m.run DESC, m.file DESC) AS place
+  FROM lake_versions c JOIN lake_versions m ON m.digest = c.digest
+  WHERE NOT c.made AND m.made AND NOT m.undone AND c.run <> m.run AND c.size >= 64
+    AND m.modified_ns <= c.modified_ns AND NOT ({_IDENTITY})
+    AND NOT EXISTS (SELECT 1 FROM lake_same s WHERE s.copy = c.file AND NOT s.undone)) alike
+WHERE place = 1"""
+
+# What passes nothing on: `forgets` of crates/graph/src/lineage.rs.
+_FORGETFUL = """
+SELECT file AS node FROM files WHERE kind = 'device' AND (
+  path IN ('/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom', '/dev/kmsg',
+    '/dev/console', '/dev/ptmx', '/dev/pts/ptmx', '/dev/tty')
+  OR path LIKE '/dev/pts/%' OR path LIKE '/dev/tty%'
+  OR path LIKE '/proc/self/%' OR path LIKE '/proc/thread-self/%')"""
+
+# The steps inside runs, as information flows: from `source` to `target`, from `since` to `until`.
+# `back` and `forth` count the processes that a step in this direction enters.
+_FLOWS = """
+SELECT ~process AS source, file AS target, started_ns AS since, ended_ns AS until,
+  'generated' AS flow, how, certainty, 1 AS back, 0 AS forth
+FROM edges WHERE how IN ('write', 'rename', 'make')
+UNION ALL
+SELECT file, ~process, started_ns, ended_ns, 'used', how, certainty, 0, 1
+FROM edges WHERE how IN ('read', 'exec')
+UNION ALL
+SELECT origin, file, time_ns, time_ns, 'derived', NULL, 'seen', 1, 1
+FROM derivations
+UNION ALL
+SELECT ~origin, ~process, time_ns, time_ns, 'informed', how, 'seen', 1, 1
+FROM informs WHERE how IN ('fork', 'exec')"""
+
+# Steps between runs. No moment restricts them.
+_JUMPS = """
+SELECT maker AS source, copy AS target, 'same' AS flow, NULL AS how, shift, undone,
+  modified_ns AS copy_modified_ns, changed_ns AS copy_changed_ns,
+  modified_ns AS maker_modified_ns, maker_changed_ns
+FROM lake_same
+UNION ALL
+SELECT maker, copy, 'same', 'content', shift, undone, modified_ns, changed_ns, maker_modified_ns,
+  maker_changed_ns
+FROM lake_alike"""
+
+#: The views by name, each after those that it reads.
+VIEWS = {
+    "lake_made": _MADE,
+    "lake_versions": _VERSIONS,
+    "lake_same": _SAME,
+    "lake_alike": _ALIKE,
+    "lake_forgetful": _FORGETFUL,
+    "lake_flows": _FLOWS,
+    "lake_jumps": _JUMPS,
+}
+
+# Forwards, all moments are complements (`~`), which reverses their order. So in both directions the
+# greatest moment of a node is the best, and a step of `low` to `high` is open from `low` on. An
+# informing process matters whenever it informed: backwards, nothing bounds that step from below.
+#: The steps inside runs in each direction: from `here` to `there`.
+STEPS = {
+    "back": f"""
+SELECT target AS here, source AS there, back AS crossing, until AS high,
+  CASE flow WHEN 'informed' THEN CAST({FIRST} AS BIGINT) ELSE since END AS low, *
+FROM lake_flows""",
+    "forth": """
+SELECT source AS here, target AS there, forth AS crossing, ~since AS high, ~until AS low, *
+FROM lake_flows""",
+}
+
+#: The steps between runs in each direction.
+JUMPS = {
+    "back": """
+SELECT target AS here, source AS there, copy_modified_ns AS modified, copy_changed_ns AS changed, *
+FROM lake_jumps WHERE NOT undone""",
+    "forth": """
+SELECT source AS here, target AS there, maker_modified_ns AS modified, maker_changed_ns AS changed,
+  *
+FROM lake_jumps""",
+}
+
+#: The columns of a link of the nodes `source` and `target`.
+LINK = (
+    "CASE WHEN source < 0 THEN ~source END AS from_process",
+    "CASE WHEN source >= 0 THEN source END AS from_file",
+    "CASE WHEN target < 0 THEN ~target END AS to_process",
+    "CASE WHEN target >= 0 THEN target END AS to_file",
+    *("flow", "how", "certainty"),
+    *("since AS started_ns", "until AS ended_ns"),
+)

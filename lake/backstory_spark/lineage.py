@@ -1,0 +1,127 @@
+"""Lineage as a frontier join: each round follows the steps of the nodes that became better.
+
+In: a lake. Out: the links of `backstory of` and `uses`. The rules are those of
+`backstory_lake.flows`, and results are equal to `lineage` in SQL. No row passes through Python: it
+only counts the frontier of each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from backstory_lake.errors import MisuseError
+from backstory_lake.flows import FIRST, JUMPS, LAST, LINK, STEPS
+from backstory_lake.lake import Lake
+
+from .tables import open_views
+
+#: Nodes of a frontier that each worker gets as a whole.
+BROADCAST = 100_000
+#: Rounds between two checkpoints. A plan grows with each round, and a checkpoint cuts it.
+CHECKPOINT = 4
+
+_REACHED = "node BIGINT, depth INT, moment BIGINT, root BOOLEAN"
+
+
+class Lineage:
+    """Answers questions about one snapshot of a lake."""
+
+    def __init__(self, session: SparkSession, lake: Lake) -> None:
+        self._session = session
+        views = open_views(session, lake)
+        self._forgetful = views["lake_forgetful"].persist()
+        # Each round reads all steps. Workers keep them in memory, or else on their disks.
+        self._flows = {way: session.sql(text).persist() for way, text in STEPS.items()}
+        self._jumps = {way: session.sql(text).persist() for way, text in JUMPS.items()}
+
+    def lineage(
+        self, files: Iterable[int], direction: str, bound: int | None = None, possible: bool = True
+    ) -> DataFrame:
+        """The links from or to files.
+
+        `files` are keys, `direction` is `back` or `forth`, and `bound` the greatest number of
+        processes on a path. Without `possible`, flows that were not observed are left out.
+        """
+        if direction not in STEPS:
+            raise MisuseError(f"the direction of a lineage is back or forth, not {direction}")
+        steps = self._flows[direction]
+        if not possible:
+            steps = steps.where("certainty = 'seen'")
+        reached = self._reached(files, steps, self._jumps[direction], bound)
+        return self._links(reached, steps, direction, bound)
+
+    def _reached(
+        self, files: Iterable[int], steps: DataFrame, jumps: DataFrame, bound: int | None
+    ) -> DataFrame:
+        """The best moment of each node, and of each number of processes if that is bounded."""
+        roots = [(file, 0, LAST, True) for file in sorted(set(files))]
+        frontier = self._session.createDataFrame(roots, _REACHED)
+        reached, count, turn = frontier, len(roots), 0
+        while count:
+            turn += 1
+            known = reached.select("node", "depth", f.col("moment").alias("known"))
+            found = self._next(_small(frontier, count), steps, jumps, bound)
+            frontier = (
+                found.join(known, ["node", "depth"], "left")
+                .where("known IS NULL OR moment > known")
+                .select("node", "depth", "moment", f.lit(False).alias("root"))
+                .localCheckpoint(eager=False)
+            )
+            # This executes the round.
+            count = frontier.count()
+            old = reached.join(_small(frontier, count), ["node", "depth"], "left_anti")
+            reached = old.unionByName(frontier)
+            if turn % CHECKPOINT == 0:
+                reached = reached.localCheckpoint(eager=False)
+        return reached.persist()
+
+    def _next(
+        self, frontier: DataFrame, steps: DataFrame, jumps: DataFrame, bound: int | None
+    ) -> DataFrame:
+        """The nodes one step from a frontier, each with the best moment."""
+        depth = "depth + crossing" if bound is not None else "0"
+        near = self._open(frontier, steps).selectExpr(
+            "there AS node", "least(high, moment) AS moment", f"CAST({depth} AS INT) AS depth"
+        )
+        shifted = f"""CASE WHEN shift = 0 THEN moment ELSE CAST(greatest(least(
+          CAST(moment AS DECIMAL(38, 0)) + shift, {LAST}), {FIRST}) AS BIGINT) END AS moment"""
+        far = frontier.join(jumps, frontier.node == jumps.here)
+        found = near.unionByName(far.selectExpr("there AS node", shifted, "depth"))
+        if bound is not None:
+            found = found.where(f.col("depth") <= bound)
+        return found.groupBy("node", "depth").agg(f.max("moment").alias("moment"))
+
+    def _open(self, reached: DataFrame, steps: DataFrame) -> DataFrame:
+        """The steps that information can take from nodes."""
+        stops = f.broadcast(self._forgetful).withColumn("stops", f.lit(True))
+        able = reached.join(stops, "node", "left").where("root OR stops IS NULL").drop("stops")
+        taken = (able.node == steps.here) & (steps.low <= able.moment)
+        return able.join(steps, taken)
+
+    def _links(
+        self, reached: DataFrame, steps: DataFrame, direction: str, bound: int | None
+    ) -> DataFrame:
+        columns = ("source", "target", "flow", "how", "certainty", "since", "until")
+        taken = self._open(reached, steps)
+        if bound is not None:
+            taken = taken.where(f.col("depth") + f.col("crossing") <= bound)
+        inside = taken.select(*columns).distinct()
+        best = reached.groupBy("node").agg(f.max("moment").alias("moment"))
+        if direction == "forth":
+            best = best.withColumn("moment", f.expr("~moment"))
+        jumps = self._jumps[direction]
+        between = best.join(jumps, best.node == jumps.here).selectExpr(
+            *columns[:4],
+            "'seen' AS certainty",
+            "least(modified, moment) AS since",
+            "greatest(modified, least(moment, changed)) AS until",
+        )
+        return inside.unionByName(between).selectExpr(*LINK)
+
+
+def _small(frontier: DataFrame, count: int) -> DataFrame:
+    """Sends a small frontier to each worker, so that no edge is shuffled."""
+    return f.broadcast(frontier) if count <= BROADCAST else frontier

@@ -1,0 +1,47 @@
+"""Gives Spark the tables of a lake, as they are at one moment.
+
+Iceberg's library loads each table from its metadata file. So all questions of a `Lineage` see one
+snapshot, and none changes the lake. The lake's catalog may be any that PyIceberg knows.
+"""
+
+from __future__ import annotations
+
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame, SparkSession
+
+from backstory_lake.flows import VIEWS
+from backstory_lake.lake import Lake
+from backstory_lake.questions import snapshot
+from backstory_lake.reading import tasks
+
+
+def configured(builder: SparkSession.Builder, jar: str) -> SparkSession.Builder:
+    """Adds Iceberg's library to a session: the file `iceberg-spark-runtime-*.jar`."""
+    return builder.config("spark.jars", jar)
+
+
+def open_views(session: SparkSession, lake: Lake) -> dict[str, DataFrame]:
+    """Makes views of the lake's tables, and those that lineage follows."""
+    for name, location in snapshot(lake, _metadata).items():
+        table = session.read.format("iceberg").load(location)
+        table.createOrReplaceTempView(f"{name}_table")
+    session.sql(
+        "SELECT * FROM runs_table WHERE NOT coalesce(forgotten, false)"
+    ).createOrReplaceTempView("runs")
+    for name in ("files", "edges", "derivations", "informs"):
+        # Only rows of published runs count.
+        session.sql(
+            f"SELECT t.* FROM {name}_table t LEFT SEMI JOIN runs r "
+            "ON r.number = t.number AND r.shipment = t.shipment"
+        ).createOrReplaceTempView(name)
+    made = {}
+    for name, text in VIEWS.items():
+        made[name] = session.sql(text)
+        made[name].createOrReplaceTempView(name)
+    return made
+
+
+def _metadata(_: Lake, table: Table) -> str:
+    # Refuses a manifest that names files outside of the lake.
+    tasks(table)
+    return str(table.metadata_location)
