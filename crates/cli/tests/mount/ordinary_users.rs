@@ -56,7 +56,7 @@ fn assert_recorded(stage: &Stage, done: &Output) {
     let answer = stage.backstory(&["of", out.to_str().unwrap()]).output();
     let answer = answer.unwrap();
     let text = String::from_utf8_lossy(&answer.stdout).into_owned();
-    assert!(text.contains("sort in > out"), "{answer:?}");
+    assert!(text.contains("sort in\n      made out"), "{answer:?}");
 }
 
 /// The device belongs to root alone on some machines. Then the user gets a node of its own.
