@@ -121,6 +121,7 @@ fn a_question_on_a_busy_processor_takes_over_the_work_of_the_background() {
 }
 
 #[test]
+#[ignore = "half a minute, as the same test of an ordinary user"]
 fn a_background_process_of_root_takes_an_ordinary_priority_while_a_question_waits() {
     if let Some(place) = Place::of_root() {
         ask(&place);

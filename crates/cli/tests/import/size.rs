@@ -118,6 +118,7 @@ fn write_audit_log(path: &std::path::Path, size: usize) -> u64 {
 }
 
 #[test]
+#[ignore = "half a minute"]
 fn a_log_of_auditd_of_60_megabytes_is_imported_within_80_megabytes_of_memory() {
     let desk = Desk::new();
     let log = desk.work().join("audit.log");
@@ -163,6 +164,7 @@ fn write_document(path: &std::path::Path, activities: usize) {
 }
 
 #[test]
+#[ignore = "half a minute"]
 fn a_document_of_30_megabytes_is_imported_within_48_megabytes_of_memory() {
     let desk = Desk::new();
     let document = desk.work().join("document");
