@@ -21,7 +21,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from .errors import LakeError
 from .tables import FORMAT, TABLES, LakeTable
@@ -128,7 +128,8 @@ class Lake:
     def _create(self) -> None:
         try:
             self._catalog.create_namespace(NAMESPACE)
-        except NamespaceAlreadyExistsError:
+        except (NamespaceAlreadyExistsError, IntegrityError):
+            # A competitor may make it between PyIceberg's look and its own row.
             pass
         known = {name for *_, name in self._catalog.list_tables(NAMESPACE)}
         for table in TABLES:

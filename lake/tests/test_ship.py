@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import PACKAGE, Machine, answer, command
+from pyiceberg.catalog.sql import SqlCatalog
 
 from backstory_lake import batches, cli, shipping
 from backstory_lake.lake import Lake
@@ -92,6 +93,22 @@ def test_a_run_that_several_machines_send_at_once_is_there_once(
     assert lake_counts(lake) == counts(machine)
     done = machine.ship(lake)
     assert done.sent == [] and len(done.present) == 2
+
+
+def test_a_lake_that_another_machine_makes_at_once_is_made_once(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Lake.open(str(lake), create=True)
+    exists = SqlCatalog.namespace_exists
+    looks: list[str] = []
+
+    def looked_too_early(catalog: SqlCatalog, namespace: str) -> bool:
+        looks.append(namespace)
+        return len(looks) > 1 and exists(catalog, namespace)
+
+    monkeypatch.setattr(SqlCatalog, "namespace_exists", looked_too_early)
+    assert Lake.open(str(lake), create=True).identity == first.identity
+    assert len(looks) > 1
 
 
 def test_a_clone_gets_a_name_of_its_own_and_is_reported(machine: Machine, lake: Path) -> None:
