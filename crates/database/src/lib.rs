@@ -40,6 +40,7 @@ pub mod routines;
 pub mod row_change;
 pub mod socket_diag;
 pub mod sql_dialect;
+pub mod statement_cache;
 pub mod statement_secrets;
 pub mod statement_tables;
 mod transaction_facts;

@@ -57,13 +57,14 @@ impl LoggedTransaction {
     /// True if it was undone as a whole. Where an error undoes all, a transaction cannot commit
     /// after it unless it goes back to a savepoint.
     pub fn is_rolled_back(&self) -> bool {
+        // This is asked often, so it makes no copy of a text.
         let undoes = |statement: &ExecutedStatement| {
-            let text = statement.text.to_lowercase();
-            let mut words = text
-                .split_whitespace()
-                .map(|word| word.trim_end_matches(';'));
-            let is_undo = matches!(words.next(), Some("rollback" | "abort"));
-            is_undo.then(|| words.any(|word| word == "to"))
+            let words = statement.text.split_whitespace();
+            let mut words = words.map(|word| word.trim_end_matches(';'));
+            let is = |word: &str, wanted: &str| word.eq_ignore_ascii_case(wanted);
+            let first = words.next().unwrap_or_default();
+            let is_undo = is(first, "rollback") || is(first, "abort");
+            is_undo.then(|| words.any(|word| is(word, "to")))
         };
         let goes_back = self.statements.iter().any(|one| undoes(one) == Some(true));
         let last = self.statements.last().and_then(undoes);

@@ -13,6 +13,7 @@ use backstory_database::database_names::DatabaseNames;
 use backstory_database::database_watch::{COMMIT, LINES, WatchedDatabase, lost_without};
 use backstory_database::error::Error;
 use backstory_database::log_lines::log_news;
+use backstory_database::logged_transaction::LoggedTransaction;
 use backstory_database::row_change::StreamTable;
 use backstory_database::transaction_records::TransactionRecorder;
 use backstory_session::SourceRun;
@@ -253,13 +254,13 @@ impl WatchedDatabase for PostgresWatch {
             }
         }
         let has_commits = self.rows == RowsMode::On;
-        let waits = |may_write: bool| match has_commits && may_write {
-            true => COMMIT,
-            false => LINES,
+        // The clock decides about most of them, and their statements are not looked at.
+        let is_ready = |one: &LoggedTransaction, since: Duration| {
+            since >= LINES && (since >= COMMIT || !has_commits || !one.may_write())
         };
         let ready = self.table.transactions.iter().filter(|(_, one)| {
             let since = one.ended.map(|(_, known)| known.elapsed());
-            all || since.is_some_and(|since| since >= waits(one.may_write()))
+            all || since.is_some_and(|since| is_ready(one, since))
         });
         let mut ready: Vec<(i64, u64)> = ready.map(|(key, one)| (one.began, *key)).collect();
         ready.sort_unstable();

@@ -9,9 +9,8 @@ use std::time::Instant;
 use backstory_database::client_process;
 use backstory_database::commit::TransactionNumber;
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
-use backstory_database::sql_dialect::SqlDialect;
+use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
-use backstory_database::statement_tables::StatementTables;
 
 use crate::log_line::{LogEvent, LogLine};
 
@@ -34,6 +33,7 @@ pub(crate) struct SessionTable {
     pub(crate) own: Vec<u32>,
     pub(crate) database: String,
     pub(crate) server_port: u16,
+    pub(crate) parsed: StatementCache,
 }
 
 impl SessionTable {
@@ -142,7 +142,7 @@ impl SessionTable {
         let Some(session) = self.sessions.get_mut(&line.session_id) else {
             return;
         };
-        let tables = StatementTables::of(&text, SqlDialect::Postgres);
+        let tables = self.parsed.names_of(&text);
         self.unparsed += u64::from(tables.is_err());
         let statement = ExecutedStatement {
             time,
