@@ -1,7 +1,7 @@
 //! The names in statements that a client repeats.
 //!
-//! In: the texts of statements. Out: their tables and columns. A client that prepares its statements
-//! sends the same texts again and again, and a parser takes some 50 µs for each.
+//! In: the texts of statements. Out: their tables and columns. A client that prepares statements
+//! repeats their texts, and each text is parsed once.
 //!
 //! Invariant: the memory is bounded: long texts are not kept, and a full cache is emptied.
 
