@@ -16,6 +16,7 @@ mod delivery;
 mod ending;
 mod error;
 mod evidence_policy;
+mod file_age;
 mod file_inspector;
 mod filtered_indexing;
 mod handover;

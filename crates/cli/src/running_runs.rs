@@ -4,7 +4,6 @@
 //! A question waits a moment for processes that are about to end. It does not wait for daemons, and
 //! says which runs the answer leaves out.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,8 @@ use backstory_eventlog::run::RunHeader;
 use backstory_session as session;
 use backstory_store::Home;
 use rustix::process::{Pid, test_kill_process};
+
+use crate::file_age::is_younger;
 
 /// The longest that a question waits. On a busy machine the last process of a pipeline may outlive
 /// its command by a moment.
@@ -23,10 +24,7 @@ const RECENT: Duration = Duration::from_secs(1);
 /// Waits a moment for the last processes of runs whose command has just ended.
 pub fn let_end(home: &Home) {
     let until = Instant::now() + MOMENT;
-    let just_ended = |part: &Path| {
-        let touched = fs::metadata(part).and_then(|meta| meta.modified()).ok();
-        touched.is_some_and(|at| at.elapsed().is_ok_and(|age| age < RECENT))
-    };
+    let just_ended = |part: &Path| is_younger(part, RECENT);
     while left_running(home, just_ended).next().is_some() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,6 +1,7 @@
 //! Garbage collection: removes contents and gives their space back.
 
 use std::collections::HashSet;
+use std::ops::Add;
 
 use crate::batch::Batch;
 use crate::index::{self, PackPosition};
@@ -17,6 +18,17 @@ pub struct Reclaimed {
     pub objects: u64,
     /// Bytes of disk space given back.
     pub bytes: u64,
+}
+
+impl Add for Reclaimed {
+    type Output = Reclaimed;
+
+    fn add(self, more: Reclaimed) -> Reclaimed {
+        Reclaimed {
+            objects: self.objects + more.objects,
+            bytes: self.bytes + more.bytes,
+        }
+    }
 }
 
 /// A pack, and its objects to keep.

@@ -32,6 +32,25 @@ pub struct ExecutedStatement {
     pub error: Option<String>,
 }
 
+#[cfg(test)]
+impl ExecutedStatement {
+    /// A statement of tests, at the time 0.
+    pub(crate) fn of(text: &str, dialect: crate::sql_dialect::SqlDialect, schema: &str) -> Self {
+        ExecutedStatement {
+            time: 0,
+            until: 0,
+            is_rounded: false,
+            text: text.to_owned(),
+            parameters: None,
+            path: vec![schema.to_owned()],
+            tables: StatementTables::of(text, dialect),
+            opened: None,
+            opened_to_write: Vec::new(),
+            error: None,
+        }
+    }
+}
+
 /// A transaction, as the log tells of it.
 #[derive(Debug)]
 pub struct LoggedTransaction {

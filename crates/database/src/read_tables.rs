@@ -94,7 +94,6 @@ mod tests {
     use crate::catalog::CatalogTable;
     use crate::routines::Routines;
     use crate::sql_dialect::SqlDialect;
-    use crate::statement_tables::StatementTables;
 
     const DIALECT: SqlDialect = SqlDialect::MariaDb { lower_case: false };
 
@@ -120,16 +119,8 @@ mod tests {
     fn reads_with(rows: RowsMode, text: &str, opened: Option<&[&str]>) -> Vec<(String, bool)> {
         let written = |table: &&str| vec!["bank".to_owned(), (*table).to_owned()];
         let statement = ExecutedStatement {
-            time: 0,
-            until: 0,
-            is_rounded: false,
-            text: text.to_owned(),
-            parameters: None,
-            path: vec!["bank".to_owned()],
-            tables: StatementTables::of(text, DIALECT),
             opened: opened.map(|opened| opened.iter().map(written).collect()),
-            opened_to_write: Vec::new(),
-            error: None,
+            ..ExecutedStatement::of(text, DIALECT, "bank")
         };
         let found = read_tables(&statement, &catalog(), rows).into_iter();
         found.map(|((_, table), sure)| (table, sure)).collect()

@@ -81,7 +81,6 @@ mod tests {
     use crate::catalog::CatalogTable;
     use crate::routines::Routines;
     use crate::sql_dialect::SqlDialect;
-    use crate::statement_tables::StatementTables;
 
     fn name(table: &str) -> TableName {
         ("public".to_owned(), table.to_owned())
@@ -107,16 +106,8 @@ mod tests {
 
     fn written(text: &str, opened: &[&str]) -> Vec<(String, bool)> {
         let statement = ExecutedStatement {
-            time: 0,
-            until: 0,
-            is_rounded: false,
-            text: text.to_owned(),
-            parameters: None,
-            path: vec!["public".to_owned()],
-            tables: StatementTables::of(text, SqlDialect::Postgres),
-            opened: None,
             opened_to_write: opened.iter().map(|one| vec![(*one).to_owned()]).collect(),
-            error: None,
+            ..ExecutedStatement::of(text, SqlDialect::Postgres, "public")
         };
         let found = written_tables(&statement, &catalog()).into_iter();
         found.map(|((_, table), sure)| (table, sure)).collect()

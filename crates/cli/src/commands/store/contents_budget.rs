@@ -14,13 +14,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use backstory_contents::Reclaimed;
 use backstory_evidence::Chain;
 use backstory_exchange::outgoing;
-use backstory_files::{Digest, regular};
+use backstory_files::Digest;
 use backstory_graph::model::{Entity, EntityKind, Relation};
 use backstory_store::facts::{Availability, Fact};
 use backstory_store::{ActivityKey, Home, RunKey, RunRecord, Store};
@@ -28,6 +27,7 @@ use backstory_store::{ActivityKey, Home, RunKey, RunRecord, Store};
 use super::least_valuable::{MakerRun, StoredContent, least_valuable};
 use super::{open_contents, reclaim};
 use crate::error::{Failure, chain};
+use crate::file_age;
 use crate::shell_policy::ContentLimits;
 use crate::text::when::{self, size as shown};
 
@@ -53,14 +53,13 @@ pub fn make_room(
     store: &mut dyn Store,
     limits: &ContentLimits,
 ) -> Result<(), Failure> {
-    let in_vain: PathBuf = home.dir().join("contents.full");
-    let age = fs::metadata(&in_vain).and_then(|meta| meta.modified());
-    if age.is_ok_and(|at| at.elapsed().is_ok_and(|passed| passed < PAUSE)) {
+    let in_vain = home.dir().join("contents.full");
+    if file_age::is_younger(&in_vain, PAUSE) {
         return Ok(());
     }
     let freed = shrink(home, store, limits, (ROOM, ROOM), YOUNG, false)?;
     match freed.objects {
-        0 => regular::open_private(&in_vain)?.set_modified(SystemTime::now())?,
+        0 => file_age::mark(&in_vain)?,
         _ => drop(fs::remove_file(&in_vain)),
     }
     Ok(())
@@ -118,10 +117,7 @@ fn shrink(
             break;
         };
         let more = drop_least_valuable(home, store, over, budget, spared, dry)?;
-        freed = Reclaimed {
-            objects: freed.objects + more.objects,
-            bytes: freed.bytes + more.bytes,
-        };
+        freed = freed + more;
         if dry || more.objects == 0 {
             break;
         }

@@ -78,11 +78,7 @@ fn over_limits(
     let _lock = keep_lock(&current.home)?;
     let (home, store) = (&current.home, &mut *current.store);
     let more = contents_budget::keep(home, store, &policy.contents, 0, dry)?;
-    let freed = Reclaimed {
-        objects: freed.objects + more.objects,
-        bytes: freed.bytes + more.bytes,
-    };
-    Ok((runs, freed))
+    Ok((runs, freed + more))
 }
 
 /// Removes the runs that the options mean, and what no run refers to.
@@ -117,10 +113,7 @@ fn old_runs(
             };
             given = match args.dry_run {
                 true => more,
-                false => Reclaimed {
-                    objects: given.objects + more.objects,
-                    bytes: given.bytes + more.bytes,
-                },
+                false => given + more,
             };
         }
     }

@@ -11,14 +11,13 @@
 use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use backstory_contents::Reclaimed;
 use backstory_eventlog::Reason;
-use backstory_files::{Digest, VersionId, regular};
+use backstory_files::{Digest, VersionId};
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_query as query;
 use backstory_store::{EngineControl, GraphStore, Home, RunKey, RunRecord, same_version};
@@ -27,6 +26,7 @@ use super::contents_budget::{self, YOUNG};
 use super::{keep_lock, reclaim};
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
+use crate::file_age;
 use crate::shell_policy::{ContentBudget, ShellPolicy, StoreLimits};
 use crate::text::progress::{Progress, Unit};
 use crate::text::when;
@@ -91,10 +91,7 @@ pub fn keep(
         let _lock = keep_lock(&current.home)?;
         let (home, store) = (&current.home, &mut *current.store);
         let more = contents_budget::drop_least_valuable(home, store, rest, limit, spared, false)?;
-        freed = Reclaimed {
-            objects: freed.objects + more.objects,
-            bytes: freed.bytes + more.bytes,
-        };
+        freed = freed + more;
     }
     Ok((gone, freed))
 }
@@ -104,13 +101,11 @@ pub fn keep(
 pub fn keep_in_background(home: &Home, policy: &ShellPolicy) -> Result<(), Failure> {
     let (limits, contents) = (policy.limits, &policy.contents);
     let looked = home.dir().join("limits.looked");
-    let age = fs::metadata(&looked).and_then(|meta| meta.modified());
-    let is_recent = age.is_ok_and(|at| at.elapsed().is_ok_and(|passed| passed < PAUSE));
     let is_unlimited = contents.store == ContentBudget::Unlimited;
-    if limits == StoreLimits::default() && is_unlimited || is_recent {
+    if limits == StoreLimits::default() && is_unlimited || file_age::is_younger(&looked, PAUSE) {
         return Ok(());
     }
-    regular::open_private(&looked)?.set_modified(SystemTime::now())?;
+    file_age::mark(&looked)?;
     let are_contents_over = contents_budget::is_over(home, contents)?;
     if limits == StoreLimits::default() && !are_contents_over {
         return Ok(());
