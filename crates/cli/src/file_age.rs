@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use backstory_files::regular;
 
-/// True if the file was modified less than `age` ago. False if there is none.
+/// True if the file was modified less than `age` ago. False if it does not exist.
 pub fn is_younger(file: &Path, age: Duration) -> bool {
     let modified = file.metadata().and_then(|meta| meta.modified());
     modified.is_ok_and(|at| at.elapsed().is_ok_and(|passed| passed < age))
