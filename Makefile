@@ -9,6 +9,11 @@ RELEASE = target/release/backstory
 WORKERS = backstory-inspect backstory-inspect-wasm
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+# Continuous integration compiles once, in a fresh clone. What rustc keeps for a second compilation
+# takes more space than all compiled programs.
+ifdef CI
+export CARGO_INCREMENTAL := 0
+endif
 
 .PHONY: dist help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build worker
 
