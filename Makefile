@@ -9,8 +9,8 @@ RELEASE = target/release/backstory
 WORKERS = backstory-inspect backstory-inspect-wasm
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
-# Continuous integration compiles once, in a fresh clone. What rustc keeps for a second compilation
-# takes more space than all compiled programs.
+# Continuous integration compiles once, in a fresh clone. The incremental data of rustc would not be
+# used again, and takes more space than the compiled programs.
 ifdef CI
 export CARGO_INCREMENTAL := 0
 endif

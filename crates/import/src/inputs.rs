@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 /// A file of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// Its path, as the user gave it.
+    /// The file that is read.
     pub path: PathBuf,
+    /// The pipe through which the log came. The file is then a copy.
+    pub pipe: Option<PathBuf>,
     /// Its size in bytes.
     pub bytes: u64,
     /// The BLAKE3 digest of its content.
@@ -49,6 +51,17 @@ impl LogFiles {
         })
     }
 
+    /// Reads the copy of a log that came through a pipe.
+    ///
+    /// # Errors
+    ///
+    /// The copy cannot be read.
+    pub fn of_pipe(pipe: &Path, copy: &Path) -> Result<LogFiles, Error> {
+        let mut file = LogFile::read(copy, &|_| ())?;
+        file.pipe = Some(pipe.to_owned());
+        Ok(LogFiles { files: vec![file] })
+    }
+
     /// The number that the format, the contents of the files and the options have together. Equal
     /// imports have equal numbers.
     pub fn number(&self, format: &str, options: &[u8]) -> blake3::Hash {
@@ -65,7 +78,8 @@ impl LogFiles {
     /// The files, as the header of the run names them.
     pub fn imported(&self, format: &str) -> ImportedLog {
         let file = |file: &LogFile| {
-            let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+            let path = file.origin();
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             ImportedFile {
                 path: path.as_os_str().as_bytes().to_vec(),
                 digest: file.digest.to_hex().to_string(),
@@ -98,6 +112,14 @@ impl LogFiles {
         Ok(())
     }
 
+    /// The directory of the first file, or of the pipe through which it came.
+    pub(crate) fn directory(&self) -> PathBuf {
+        let first = self.files.first().map(LogFile::origin);
+        let first = first.and_then(|path| std::path::absolute(path).ok());
+        let parent = first.as_deref().and_then(Path::parent);
+        parent.unwrap_or(Path::new("/")).to_owned()
+    }
+
     /// The size of all files together, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
@@ -117,6 +139,11 @@ impl LogFiles {
 }
 
 impl LogFile {
+    /// The path that the user gave.
+    fn origin(&self) -> &Path {
+        self.pipe.as_deref().unwrap_or(&self.path)
+    }
+
     fn read(path: &Path, done: &dyn Fn(u64)) -> Result<LogFile, Error> {
         let mut file = open(path)?;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
@@ -137,6 +164,7 @@ impl LogFile {
         }
         Ok(LogFile {
             path: path.to_owned(),
+            pipe: None,
             bytes,
             digest: hasher.finalize(),
             born: has_birth.then(|| ns(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),

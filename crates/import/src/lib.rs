@@ -27,6 +27,7 @@ mod json;
 mod lines;
 mod nextflow;
 mod openlineage;
+mod pipe;
 mod probe;
 mod prov_json;
 mod record_log;
@@ -45,4 +46,5 @@ pub use importing::{
     ImportOptions, ImportedRun, MachineMode, import, options_number, unfinished_paths,
 };
 pub use inputs::{LogFile, LogFiles};
+pub use pipe::{LogPipe, PipeEnd, PipeLog};
 pub use record_log::{CallingThread, RecordLog};

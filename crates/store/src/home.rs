@@ -277,6 +277,11 @@ impl Home {
         self.dir.join("lakes")
     }
 
+    /// The copies of logs that come through pipes, until they are imported.
+    pub fn pipes_dir(&self) -> PathBuf {
+        self.dir.join("pipes")
+    }
+
     /// The files that were preserved while a run was recorded, until they are stored.
     pub fn kept_dir(&self, run: &str) -> PathBuf {
         self.runs_dir().join(format!("{run}.kept"))

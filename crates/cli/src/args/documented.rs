@@ -22,7 +22,7 @@ fn words(line: &str) -> Vec<String> {
     let mut quote = None;
     for c in line.chars() {
         match (quote, c) {
-            (None, '|' | '>' | ';') => break,
+            (None, '|' | '>' | ';' | '&') => break,
             (None, ' ') => words.push(String::new()),
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), _) if c == open => quote = None,

@@ -13,7 +13,8 @@ pub const EXAMPLES: &str = "Examples:\n  \
     strace -f -y -ttt -s 4096 -o trace.log make\n  \
     backstory import strace trace.log         make a run of the log\n  \
     backstory of build/app                    ... and ask about it\n  \
-    backstory import strace trace.*           the logs of strace -ff\n\n\
+    backstory import strace trace.*           the logs of strace -ff\n  \
+    backstory import spade --pipe /tmp/pipe   make a run of each log in a pipe\n\n\
     The same log gives the same run: a second import changes nothing.\n\
     Exit status: 0 if the log was imported now or before, 1 if it cannot be read or\n\
     is in another format, 2 if there is no such format.";
@@ -28,6 +29,11 @@ pub struct ImportArgs {
     /// The file of the log; several files if the tool wrote one for each process
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+
+    /// Make a named pipe, and a run of each log that a tool writes into it. A log ends when all
+    /// writers have closed the pipe. The command ends by Ctrl-C or SIGTERM
+    #[arg(long, value_name = "PIPE", conflicts_with_all = ["files", "print_script"], value_hint = clap::ValueHint::FilePath)]
+    pub pipe: Option<PathBuf>,
 
     /// Print the script with which the tool writes logs of this format (bpftrace)
     #[arg(long, conflicts_with = "files")]

@@ -3,6 +3,8 @@
 //! The id of the run comes from the digests of the log's files. So a second import finds the run,
 //! and stores that exchange runs agree about it.
 
+mod pipe;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +34,7 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
     if args.print_script {
         return print_script(format);
     }
-    if args.files.is_empty() {
+    if args.files.is_empty() && args.pipe.is_none() {
         return Err(Failure::misuse(format!(
             "the file is missing: backstory import {name} FILE"
         )));
@@ -45,31 +47,59 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
         recorded_directory(args.cwd.as_deref())?,
         absolute(args.root.as_deref())?,
     );
-    let files = read(&args.files)?;
-    let options = import::options_number(cwd.as_ref(), root.as_ref(), args.machine);
-    let number = files.number(format.name(), &options);
-    let (id, known) = run_id(&home, number.as_bytes());
-    let run = match known {
-        true => None,
-        false => write(
-            format,
-            &files,
-            ImportOptions {
-                log: home.log_path(&id),
-                id: id.clone(),
-                name: args.name.clone(),
-                cwd,
-                root,
-                machine: args.machine,
-                redact: args.redact.clone(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-        )?,
+    let import = Import {
+        format,
+        home,
+        cwd,
+        root,
+        args: &args,
     };
-    let mut database = open_store(&home)?;
-    index::bring_up_to_date(&home, &mut database, Busy::Wait, false)
-        .map_err(|error| Failure::not_found(chain(&error)))?;
-    report(&args, &id, run)
+    if let Some(pipe) = &args.pipe {
+        return pipe::import_all(&import, pipe);
+    }
+    // A signal that ends the program removes what it has written.
+    ending::watch(Workers::Killed);
+    import.import(&read(&args.files)?)
+}
+
+/// How logs are imported.
+struct Import<'a> {
+    format: &'static dyn ImportFormat,
+    home: Home,
+    cwd: Option<PathBuf>,
+    root: Option<PathBuf>,
+    args: &'a ImportArgs,
+}
+
+impl Import<'_> {
+    /// Imports a log, unless the store has it.
+    fn import(&self, files: &LogFiles) -> Outcome {
+        let Import { home, args, .. } = self;
+        let options = import::options_number(self.cwd.as_ref(), self.root.as_ref(), args.machine);
+        let number = files.number(self.format.name(), &options);
+        let (id, known) = run_id(home, number.as_bytes());
+        let run = match known {
+            true => None,
+            false => write(
+                self.format,
+                files,
+                ImportOptions {
+                    log: home.log_path(&id),
+                    id: id.clone(),
+                    name: args.name.clone(),
+                    cwd: self.cwd.clone(),
+                    root: self.root.clone(),
+                    machine: args.machine,
+                    redact: args.redact.clone(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                },
+            )?,
+        };
+        let mut database = open_store(home)?;
+        index::bring_up_to_date(home, &mut database, Busy::Wait, false)
+            .map_err(|error| Failure::not_found(chain(&error)))?;
+        report(args, &id, run)
+    }
 }
 
 /// Lists the formats.
@@ -143,8 +173,6 @@ fn write(
     files: &LogFiles,
     options: ImportOptions,
 ) -> Result<Option<ImportedRun>, Failure> {
-    // A signal that ends the program removes what it has written.
-    ending::watch(Workers::Killed);
     let unfinished = import::unfinished_paths(&options.log);
     let _cleanup = unfinished.each_ref().map(|path| CleanupPath::at(path));
     // Each byte is read twice: to examine the log, and to write the records.

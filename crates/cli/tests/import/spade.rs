@@ -1,5 +1,11 @@
 //! Documents in SPADE's DSL: vertices and edges of OPM, with the keys of SPADE's reporters.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::Desk;
 use super::documents::{behind, import, paths};
 
@@ -54,4 +60,67 @@ fn lines_that_are_not_of_spade_are_refused_or_counted() {
         show["incomplete_because"].to_string().contains("1 used"),
         "{show}"
     );
+}
+
+/// A reporter that waits at `pipe` in `work`.
+fn reporter(desk: &Desk, format: &str) -> Child {
+    let arguments = ["import", format, "--pipe", "pipe", "--cwd", "/work"];
+    let mut command = desk.stage.backstory(&arguments);
+    command.current_dir(desk.work()).stderr(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let errors = BufReader::new(child.stderr.as_mut().unwrap());
+    let line = errors.lines().next().unwrap().unwrap();
+    assert!(line.contains("until Ctrl-C"), "{line}");
+    child
+}
+
+#[test]
+fn programs_that_write_for_spades_reporter_write_into_a_pipe() {
+    let desk = Desk::new();
+    let mut child = reporter(&desk, "spade");
+    let pipe = desk.work().join("pipe");
+    let write = |text: &str| std::fs::write(&pipe, text).unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut imported = || output.next().unwrap().unwrap();
+    let vertices = |made: &str| {
+        format!(
+            "type:Process id:1 pid:7 name:make\ntype:Artifact id:2 path:/work/{made}\ntype:WasGeneratedBy from:2 to:1\n"
+        )
+    };
+    write(&vertices("first"));
+    assert!(imported().starts_with("imported as run "));
+    write(&vertices("second"));
+    assert!(imported().starts_with("imported as run "));
+    // The writer has the pipe open when the reporter is asked to end.
+    let mut open = File::options().write(true).open(&pipe).unwrap();
+    open.write_all(vertices("third").as_bytes()).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(imported().starts_with("imported as run "));
+    assert!(child.wait().unwrap().success());
+    for made in ["first", "second", "third"] {
+        behind(&desk, &format!("/work/{made}"), &["make"]);
+    }
+    assert!(!pipe.exists());
+    let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_log_of_a_pipe_that_is_no_log_is_kept() {
+    let desk = Desk::new();
+    let mut child = reporter(&desk, "spade");
+    std::fs::write(desk.work().join("pipe"), "hello world\n").unwrap();
+    let directory = desk.stage.store().join("pipes");
+    // The message names the copy, and the reporter waits for the next log.
+    let errors = BufReader::new(child.stderr.take().unwrap());
+    let lines: Vec<String> = errors.lines().take(2).map(Result::unwrap).collect();
+    assert!(
+        lines[0].contains("no line has a \"type\" of SPADE"),
+        "{lines:?}"
+    );
+    let copy = lines[1].split("kept in ").nth(1).unwrap();
+    assert!(copy.starts_with(directory.to_str().unwrap()), "{copy}");
+    assert_eq!(std::fs::read(copy).unwrap(), b"hello world\n");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }

@@ -24,15 +24,12 @@ impl Locations {
     /// Those of an import. Relative paths begin at `--cwd`, or at the document's directory.
     pub(crate) fn of(job: &ImportJob<'_>) -> Locations {
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
-        let first = job.files.files.first();
-        let beside = first.and_then(|file| std::path::absolute(&file.path).ok());
-        let beside = beside.as_deref().and_then(Path::parent).map(bytes);
         let root = job.root.as_deref().map(bytes).unwrap_or_default();
         Locations {
             root: root.strip_suffix(b"/").unwrap_or(&root).to_vec(),
             base: match &job.cwd {
                 Some(cwd) => bytes(cwd),
-                None => beside.unwrap_or_default(),
+                None => bytes(&job.files.directory()),
             },
             is_guess: job.cwd.is_none(),
             has_relative: false,

@@ -28,7 +28,7 @@ use backstory_eventlog::Reason;
 use lines::LineSource;
 use moments::{Moments, TimeKind};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tracer::Tracer;
 
 /// A log of another format is given up after this many lines.
@@ -172,7 +172,7 @@ fn found(
     // A later call may have shown the directory.
     let is_guess = findings.cwd.is_empty();
     if findings.cwd.is_empty() {
-        findings.cwd = directory_of(job).as_os_str().as_bytes().to_vec();
+        findings.cwd = job.files.directory().as_os_str().as_bytes().to_vec();
     }
     let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&findings.cwd));
     findings.gaps = gaps.reasons(&tool.tool, is_guess.then_some(&directory));
@@ -184,12 +184,4 @@ fn found(
         && written_here
         && job.files.born().is_some_and(born_here);
     Ok(findings)
-}
-
-/// The directory of the log.
-fn directory_of(job: &ImportJob<'_>) -> PathBuf {
-    let path = job.files.files.first().map(|file| file.path.as_path());
-    let path = path.and_then(|path| std::path::absolute(path).ok());
-    let parent = path.as_deref().and_then(Path::parent);
-    parent.unwrap_or(Path::new("/")).to_owned()
 }
