@@ -13,6 +13,9 @@ pub enum Error {
     /// It is not known which steps make the file.
     #[error(transparent)]
     Currency(#[from] backstory_currency::Error),
+    /// The log of a run cannot be read.
+    #[error(transparent)]
+    Log(#[from] backstory_eventlog::Error),
     /// There is no such format.
     #[error("there is no format '{name}'; known are: {known}")]
     NoFormat {

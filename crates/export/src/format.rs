@@ -55,6 +55,10 @@ pub trait Format: Sync {
     fn carries_evidence(&self) -> bool {
         false
     }
+    /// True if it can write the calls of functions that a run recorded.
+    fn writes_calls(&self) -> bool {
+        false
+    }
     /// True if it says what the result depends on beside its inputs.
     fn judges_hermeticity(&self) -> bool {
         false

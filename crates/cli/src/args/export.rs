@@ -56,6 +56,11 @@ pub struct ExportArgs {
     #[arg(long)]
     pub files: bool,
 
+    /// In `opm`: write each recorded call of a function with its arguments and its result, as SPADE's
+    /// LLVMTrace does, instead of the graph. The subject is a run of `record --functions`
+    #[arg(long)]
+    pub calls: bool,
+
     /// Write one rule for each step of a workflow, even if several steps differ in a name only
     #[arg(long)]
     pub no_patterns: bool,

@@ -26,12 +26,28 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     if to_stdout && format.shape() == Shape::Directory {
         return Err(Error::NotAStream(format.name()).into());
     }
+    if args.calls && !format.writes_calls() {
+        return Err(Failure::misuse(format!(
+            "{name} has no calls of functions: use --calls with opm"
+        )));
+    }
     ending::watch(Workers::Killed);
     let mut current = CurrentStore::open(store)?;
     if format.family().holds_contents() {
         store_contents(&mut current);
     }
-    let mut request = Request::new(subject(&current, args.subject.as_deref())?);
+    let subject = subject(&current, args.subject.as_deref())?;
+    let calls = match (&subject, args.calls) {
+        (_, false) => None,
+        (Subject::Run(run), true) => Some(current.home.log_path(run)),
+        (Subject::Path(path), true) => {
+            return Err(Failure::misuse(format!(
+                "--calls needs a run, and {} is a file",
+                path.display()
+            )));
+        }
+    };
+    let mut request = Request::new(subject);
     request.level = match args.level {
         None => format.default_level(),
         Some(Level::Command) => export::Level::Command,
@@ -46,6 +62,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     let reading = (!to_stdout).then(|| Progress::start("reading the record"));
     let mut view = View::load(&current.store, &request)?;
     drop(reading);
+    view.calls = calls;
     if format.carries_evidence() {
         let runs = view.runs.iter().map(|run| run.summary.id.as_str());
         view.evidence = sealing::of_runs(&current, runs)?;

@@ -127,3 +127,57 @@ fn arguments_and_results_are_recorded_by_sleds() {
     values_are_recorded(&["--compiler=clang", "-O0"], ALL);
     values_are_recorded(&["--compiler=clang", "-O2"], ALL);
 }
+
+const RECURSIVE: &str = r#"
+#include <stdio.h>
+
+int sum_up(int n) { return n ? n + sum_up(n - 1) : 0; }
+
+int main(void) {
+    fclose(fopen("out", "w"));
+    return sum_up(2) == 3 ? 0 : 1;
+}
+"#;
+
+#[test]
+fn calls_are_exported_as_spades_llvmtrace_writes_them() {
+    let place = Place::new();
+    place.write("sum.c", RECURSIVE);
+    let built = place.run(&["cc", "--compiler=gcc", "-g", "-o", "sum", "sum.c"]);
+    if built.status != 0 {
+        return skipped("calls of functions", "no gcc");
+    }
+    place.keep("./sum", &["--functions", "sum_up", "--arguments"]);
+    let calls = place.run(&["export", "opm", "--calls"]);
+    assert_eq!((calls.status, calls.err.as_str()), (0, ""));
+    let lines: Vec<&str> = calls.out.lines().collect();
+    // The third call has the argument 0, which the second one passed.
+    for expected in [
+        "type:Process id:c2 FunctionID:sum_up.2.",
+        "type:WasTriggeredBy from:c2 to:c1",
+        "type:Artifact id:a2-0 ID:sum_up.2-0 ArgName:n ArgVal:0",
+        "type:Used from:c2 to:a2-0",
+        "type:WasGeneratedBy from:a2-0 to:c1",
+        "type:Artifact id:r0 ReturnVal:3",
+        "type:WasGeneratedBy from:r0 to:c0",
+    ] {
+        let is_there = lines.iter().any(|line| line.starts_with(expected));
+        assert!(is_there, "{expected}: {}", calls.out);
+    }
+    let processes = lines.iter().filter(|line| line.starts_with("type:Process"));
+    assert_eq!(processes.count(), 3);
+    // SPADE's language is read back.
+    place.write("calls.dsl", &calls.out);
+    let imported = place.run(&["import", "spade", "calls.dsl"]);
+    assert_eq!(imported.status, 0, "{imported:?}");
+    // A run without functions has no calls.
+    place.keep("true", &[]);
+    let none = place.run(&["export", "opm", "--calls"]);
+    assert_eq!(none.status, 1);
+    assert!(
+        none.err.contains("record with --functions NAME"),
+        "{none:?}"
+    );
+    let other = place.run(&["export", "dot", "--calls"]);
+    assert_eq!(other.status, 2);
+}

@@ -20,6 +20,7 @@ mod notation;
 mod ocsf;
 mod openlineage;
 mod opm;
+mod opm_calls;
 mod parquet;
 mod perfetto;
 mod protobuf;

@@ -11,6 +11,7 @@ use backstory_query::answer::Flow;
 use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::formats::notation::seconds;
+use crate::formats::opm_calls::write_calls;
 use crate::view::{Endpoint, ViewActivity, ViewEntity, ViewLink};
 use crate::{Result, View};
 
@@ -31,8 +32,15 @@ impl Format for Opm {
         "the rules of SPADE's reporter"
     }
 
+    fn writes_calls(&self) -> bool {
+        true
+    }
+
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
+        if let Some(log) = &view.calls {
+            return write_calls(log, out);
+        }
         opm_elements(view)
             .iter()
             .try_for_each(|element| Ok(out.write_all(&element.line())?))
@@ -62,14 +70,14 @@ pub fn opm_elements(view: &View) -> Vec<OpmElement> {
 }
 
 impl OpmElement {
-    fn new(sort: &str) -> OpmElement {
+    pub(super) fn new(sort: &str) -> OpmElement {
         OpmElement {
             annotations: vec![("type", sort.as_bytes().to_vec())],
             interval: None,
         }
     }
 
-    fn with(mut self, key: &'static str, value: impl AsRef<[u8]>) -> OpmElement {
+    pub(super) fn with(mut self, key: &'static str, value: impl AsRef<[u8]>) -> OpmElement {
         self.annotations.push((key, value.as_ref().to_vec()));
         self
     }

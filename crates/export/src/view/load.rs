@@ -39,6 +39,7 @@ impl View {
             files: request.files,
             warnings: Vec::new(),
             evidence: None,
+            calls: None,
             hermeticity: None,
         };
         view.warn();

@@ -8,6 +8,8 @@ mod graph;
 mod load;
 mod request;
 
+use std::path::PathBuf;
+
 use backstory_eventlog::event::Bytes;
 use backstory_files::Ident;
 use backstory_graph::marks::Notes;
@@ -160,6 +162,8 @@ pub struct View {
     pub warnings: Vec<String>,
     /// The seals of the runs, as `store verify --evidence` reads them. `None` without seals.
     pub evidence: Option<serde_json::Value>,
+    /// The log whose calls of functions are written instead of the graph.
+    pub calls: Option<PathBuf>,
     /// The facts of [`crate::hermeticity`]. `None` if the format does not need them.
     pub hermeticity: Option<serde_json::Value>,
 }

@@ -1,0 +1,211 @@
+//! Calls of functions in the Open Provenance Model, as SPADE's reporter `LLVMTrace` writes them.
+//!
+//! In: the log of a run that was recorded with `--functions`. Out: for each call a process with the
+//! keys `FunctionID`, `FunctionName` and `ThreadID`, triggered by the call around it. An argument
+//! is an artifact that the caller generated and the call used. A result is one that the call
+//! generated.
+//!
+//! Invariant: memory grows with the calls that are active, not with those of the run.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+use backstory_eventlog::Log;
+use backstory_eventlog::event::{Bytes, Event, FunctionStep, Op};
+
+use super::opm::OpmElement;
+use crate::{Error, Result};
+
+/// A call that has not returned.
+struct OpenCall {
+    /// Its number in the output.
+    id: u64,
+    /// The function's number in the log.
+    function: u32,
+}
+
+/// A function, as the log names it.
+struct FunctionName {
+    name: Bytes,
+    location: Bytes,
+}
+
+/// Writes calls, and remembers those that are active.
+struct CallWriter<'o> {
+    out: &'o mut dyn Write,
+    names: HashMap<u32, FunctionName>,
+    /// By process and thread.
+    active: HashMap<(u32, u32), Vec<OpenCall>>,
+    calls: u64,
+}
+
+/// Writes the calls of a run.
+pub(super) fn write_calls(path: &Path, out: &mut dyn Write) -> Result<()> {
+    let log = Log::open(path)?;
+    let mut writer = CallWriter {
+        out,
+        names: HashMap::new(),
+        active: HashMap::new(),
+        calls: 0,
+    };
+    for event in log.events() {
+        writer.take(&event)?;
+    }
+    match writer.calls {
+        0 => Err(Error::Nothing {
+            subject: format!("run {}", log.header().id),
+            what: "calls of functions",
+            advice: "record with --functions NAME",
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl CallWriter<'_> {
+    fn take(&mut self, event: &Event) -> Result<()> {
+        let thread = (event.pid, event.tid);
+        match &event.op {
+            Op::Function {
+                number,
+                name,
+                location,
+            } => {
+                let (name, location) = (name.clone(), location.clone());
+                self.names.insert(*number, FunctionName { name, location });
+            }
+            Op::Calls(steps) => steps.iter().try_for_each(|step| match *step {
+                FunctionStep::Call { number, .. } => self.begin(thread, number),
+                FunctionStep::Return { .. } => {
+                    // A child by fork returns from calls of its parent.
+                    let _ = self.active.entry(thread).or_default().pop();
+                    Ok(())
+                }
+            })?,
+            Op::Values {
+                number,
+                returned,
+                values,
+            } => {
+                self.values(thread, *number, *returned, values)?;
+            }
+            // Another program begins, unless the call failed.
+            Op::Exec { .. } if event.outcome.value().is_none_or(|value| value >= 0) => {
+                self.forget(event.pid);
+            }
+            Op::Exit { .. } => self.forget(event.pid),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Forgets the calls of a process.
+    fn forget(&mut self, process: u32) {
+        self.active.retain(|(pid, _), _| *pid != process);
+    }
+
+    fn begin(&mut self, thread: (u32, u32), function: u32) -> Result<()> {
+        let id = self.calls;
+        self.calls += 1;
+        let name = self.name(function);
+        let mut call = OpmElement::new("Process")
+            .with("id", call_id(id))
+            .with("FunctionID", unique(&name, id, thread.1))
+            .with("FunctionName", &name)
+            .with("ThreadID", thread.1.to_string())
+            .with("pid", thread.0.to_string());
+        if let Some(known) = self
+            .names
+            .get(&function)
+            .filter(|one| !one.location.is_empty())
+        {
+            call = call.with("location", &known.location);
+        }
+        self.out.write_all(&call.line())?;
+        let active = self.active.entry(thread).or_default();
+        let around = active.last().map(|open| open.id);
+        active.push(OpenCall { id, function });
+        match around {
+            Some(around) => self.edge("WasTriggeredBy", call_id(id), call_id(around)),
+            None => Ok(()),
+        }
+    }
+
+    /// The values of the thread's innermost call.
+    fn values(
+        &mut self,
+        thread: (u32, u32),
+        function: u32,
+        returned: bool,
+        values: &[Bytes],
+    ) -> Result<()> {
+        let active = self
+            .active
+            .get(&thread)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let Some((OpenCall { id, .. }, outer)) = active
+            .split_last()
+            .filter(|(open, _)| open.function == function)
+        else {
+            return Ok(());
+        };
+        let (id, around) = (*id, outer.last().map(|open| open.id));
+        let function = self.name(function);
+        for (at, text) in values.iter().enumerate() {
+            let (name, value) = split(text);
+            let artifact = match returned {
+                true => format!("r{id}"),
+                false => format!("a{id}-{at}"),
+            };
+            let vertex = OpmElement::new("Artifact").with("id", &artifact);
+            let vertex = match returned {
+                true => vertex.with("ReturnVal", value),
+                false => vertex
+                    .with("ID", argument(&function, id, at))
+                    .with("ArgName", name)
+                    .with("ArgVal", value),
+            };
+            self.out.write_all(&vertex.line())?;
+            match returned {
+                true => self.edge("WasGeneratedBy", artifact, call_id(id))?,
+                false => {
+                    self.edge("Used", call_id(id), artifact.clone())?;
+                    if let Some(around) = around {
+                        self.edge("WasGeneratedBy", artifact, call_id(around))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn edge(&mut self, sort: &str, effect: String, cause: String) -> Result<()> {
+        let edge = OpmElement::new(sort).with("from", effect).with("to", cause);
+        Ok(self.out.write_all(&edge.line())?)
+    }
+
+    fn name(&self, function: u32) -> Vec<u8> {
+        let known = self.names.get(&function).map(|one| one.name.to_vec());
+        known.unwrap_or_else(|| format!("function {function:x}").into_bytes())
+    }
+}
+
+fn call_id(id: u64) -> String {
+    format!("c{id}")
+}
+
+/// The key that tells calls of one function apart, in LLVMTrace's form.
+fn unique(name: &[u8], id: u64, tid: u32) -> Vec<u8> {
+    [name, format!(".{id}.{tid}").as_bytes()].concat()
+}
+
+fn argument(name: &[u8], id: u64, at: usize) -> Vec<u8> {
+    [name, format!(".{id}-{at}").as_bytes()].concat()
+}
+
+/// The name and the value of `NAME=VALUE`.
+fn split(text: &[u8]) -> (&[u8], &[u8]) {
+    let at = text.iter().position(|byte| *byte == b'=');
+    at.map_or((text, &b""[..]), |at| (&text[..at], &text[at + 1..]))
+}
