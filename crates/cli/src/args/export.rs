@@ -56,8 +56,8 @@ pub struct ExportArgs {
     #[arg(long)]
     pub files: bool,
 
-    /// In `opm`: write each recorded call of a function with its arguments and its result, as SPADE's
-    /// LLVMTrace does, instead of the graph. The subject is a run of `record --functions`
+    /// In `opm`: write each recorded call of a function with its arguments and its result, as
+    /// SPADE's LLVMTrace does, instead of the graph. The subject is a run of `record --functions`
     #[arg(long)]
     pub calls: bool,
 
