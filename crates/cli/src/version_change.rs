@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use backstory_inspection::{Answer, InspectionWorker, Question};
 use backstory_query as query;
+use backstory_serve::LARGEST_INSPECTED;
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::current_store::CurrentStore;
@@ -24,9 +25,6 @@ use crate::version_contents::VersionContents;
 
 /// The longest time that a line about a change may cost.
 pub const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The most bytes of a content that is inspected for the line.
-pub const LARGEST: usize = 8 << 20;
 
 /// A change inside of a file.
 #[derive(Debug)]
@@ -84,7 +82,7 @@ impl VersionChange {
 }
 
 fn is_small(size: Option<i64>) -> bool {
-    size.is_some_and(|size| (0..=LARGEST as i64).contains(&size))
+    size.is_some_and(|size| u64::try_from(size).is_ok_and(|size| size <= LARGEST_INSPECTED))
 }
 
 /// The inspector's answer about two contents of a file, if it has sentences. It comes from the
@@ -92,7 +90,7 @@ fn is_small(size: Option<i64>) -> bool {
 pub fn changes(store: &Path, name: &[u8], old: &[u8], new: &[u8]) -> Option<Answer> {
     let inspector = FileInspector::new(Some(store));
     let entry = inspector.entry(name, new)?;
-    let is_fit = entry.takes(name, old) && old.len().max(new.len()) <= LARGEST;
+    let is_fit = entry.takes(name, old) && old.len().max(new.len()) as u64 <= LARGEST_INSPECTED;
     if !is_fit {
         return None;
     }

@@ -54,6 +54,6 @@ pub use gate::AccessToken;
 pub use page::is_built as has_page;
 pub use rehearsal::perform as rehearse_content;
 pub use server::{ServeError, serve};
-pub use setup::{Hooks, InsideChange, Setup, Start};
+pub use setup::{Hooks, InsideChange, LARGEST_INSPECTED, Setup, Start};
 pub use site::Site;
 pub use web_app::router;

@@ -14,12 +14,9 @@ use super::ids;
 use crate::params::Params;
 use crate::problem::{Answer, ProblemBody};
 use crate::readers::Reading;
-use crate::setup::InsideChange;
+use crate::setup::{InsideChange, LARGEST_INSPECTED};
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
-
-/// The most bytes of a content that is inspected here.
-const LARGEST: u64 = 8 << 20;
 
 /// The change inside of a file, in the terms of the file's format.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -58,8 +55,8 @@ fn view(site: &Site, reading: &Reading<'_>, version: &str) -> Answer<InsideView>
         return Ok(InsideView::default());
     };
     let named = Some(ids::of_version(former.version));
-    let old = VersionBytes::open(reading, former.version)?.read_all(LARGEST)?;
-    let new = VersionBytes::open(reading, key)?.read_all(LARGEST)?;
+    let old = VersionBytes::open(reading, former.version)?.read_all(LARGEST_INSPECTED)?;
+    let new = VersionBytes::open(reading, key)?.read_all(LARGEST_INSPECTED)?;
     let change = match (old, new) {
         (Some(old), Some(new)) => (site.setup.hooks.inside)(&path, &old, &new),
         _ => None,
