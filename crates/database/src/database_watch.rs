@@ -148,6 +148,8 @@ pub fn watch<D: WatchedDatabase>(
         sys::set_mask(&old);
     })?;
     news(WatchNews::Watching);
+    // Each statement wakes this thread. The server and its clients come first.
+    sys::interrupt_nobody();
     let served = serve(&mut database, &signals, news);
     sys::set_mask(&old);
     let mut reasons = database.end().reasons();

@@ -3,6 +3,7 @@
 //! | who | processors | disks |
 //! | --- | --- | --- |
 //! | [`come_first`] | `SCHED_FIFO` 1 | as before |
+//! | [`interrupt_nobody`] | `SCHED_BATCH` | as before |
 //! | [`come_last`] | `SCHED_IDLE`, nice 19 | idle |
 //! | [`come_back`] | `SCHED_OTHER`, nice 0 | by niceness |
 //!
@@ -33,6 +34,17 @@ const GROUP: &str = "/proc/self/autogroup";
 /// first.
 pub fn come_first() -> bool {
     set_scheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
+}
+
+/// Lets the calling thread wait for its turn when it is woken: it does not interrupt a thread that
+/// runs (sched(7)). Its share of the processors stays the same. A thread with a real-time priority
+/// keeps it.
+pub fn interrupt_nobody() {
+    // SAFETY: takes a number; 0 is the caller.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    if policy == c_long::from(libc::SCHED_OTHER) {
+        set_scheduler(0, libc::SCHED_BATCH, 0);
+    }
 }
 
 /// Gives the calling thread, and what it starts, the lowest priority. It runs while no other
