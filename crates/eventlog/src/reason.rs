@@ -104,8 +104,8 @@ reasons! {
         means "The line is one of the commands that the list `noise` in the user's `config.toml` names. Its files are unknown.";
     /// The log was removed, and another file is in its place.
     LogReplaced { /** The log. */ path: String }
-        says "another process replaced the log {path}: what was recorded is lost"
-        means "A program of the run, or another one of the same user, put another file in the place of the log. Only `record` itself \
+        says "another process removed or replaced the log {path}: what was recorded is lost"
+        means "A program of the run, or another one of the same user, removed the log or put another file in its place. Only `record` itself \
             prints this. Record as another user if a program must not reach its own record.";
     /// The log could not be given its name.
     NotFinalized { /** The log. */ path: String, /** Why. */ error: String }

@@ -15,7 +15,7 @@ use crate::frame::{self, FrameKind};
 use crate::run::{ClockPoint, RunEnd, RunHeader};
 use backstory_abi::{ABI_VERSION, Chunk};
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{IoSlice, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -82,13 +82,13 @@ impl Writer {
         &self.path
     }
 
-    /// True if another file has the name `path`. False if this log has it, or no file.
+    /// True if this log has no name any more, or if another file has the name `path`.
     pub fn is_replaced(&self, path: &Path) -> bool {
-        let there = std::fs::symlink_metadata(path);
-        match (there, self.file.metadata()) {
-            (Ok(there), Ok(own)) => (there.dev(), there.ino()) != (own.dev(), own.ino()),
-            _ => false,
-        }
+        let Ok(own) = self.file.metadata() else {
+            return false;
+        };
+        let is_other = |there: Metadata| (there.dev(), there.ino()) != (own.dev(), own.ino());
+        own.nlink() == 0 || std::fs::symlink_metadata(path).is_ok_and(is_other)
     }
 
     /// Appends a chunk as it is: its header and its records up to the last one. If a chunk is

@@ -75,7 +75,7 @@ impl LogFollower {
     pub(crate) fn lines(&mut self) -> Result<Vec<LogLine>, Error> {
         let mut lines = Vec::new();
         self.read(&mut lines)?;
-        // The server writes one file at a time. What it writes to another one is news, too.
+        // The server writes one file at a time. The next call returns lines of another file.
         if !lines.is_empty() {
             return Ok(lines);
         }

@@ -2,11 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::procs::eventually;
 
 use super::Place;
 use super::filters::configure;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const LINE: &str = "sort data > middle; uniq middle > out; rm middle";
 
@@ -216,11 +220,15 @@ fn a_plug_in_that_hangs_is_ended_with_its_children() {
         show.contains("took more than") && show.contains("filter p"),
         "{show}"
     );
-    let asleep = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        line.starts_with(mark.as_bytes())
-    });
-    assert!(!asleep, "a child of the plug-in is still there");
+    let is_asleep = || {
+        fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.starts_with(mark.as_bytes())
+        })
+    };
+    // The signal was sent, and the process may need a moment to end.
+    let ended = eventually(PATIENCE, || !is_asleep());
+    assert!(ended, "a child of the plug-in is still there");
 }
 
 #[test]

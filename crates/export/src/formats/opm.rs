@@ -1,17 +1,16 @@
 //! The Open Provenance Model, in the language that SPADE's reporter `DSL` reads: a line for each
 //! vertex and each edge. The keys are those of SPADE's own reporters for Linux.
 //!
-//! An edge leads from the effect to its cause. A backslash before a space or colon makes it a part
-//! of the text. The language has no way to write a line feed or a backslash at the end of a value:
-//! these characters become `?`.
+//! An edge leads from the effect to its cause.
 
-use backstory_graph::model::{Certainty, EntityKind, Interval};
+use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::Flow;
 
 use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::formats::notation::seconds;
 use crate::formats::opm_calls::write_calls;
+use crate::formats::opm_element::OpmElement;
 use crate::view::{Endpoint, ViewActivity, ViewEntity, ViewLink};
 use crate::{Result, View};
 
@@ -47,15 +46,6 @@ impl Format for Opm {
     }
 }
 
-/// A vertex or an edge of the Open Provenance Model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpmElement {
-    /// `type` comes first. A vertex has `id`, an edge `from` (the effect) and `to` (its cause).
-    pub annotations: Vec<(&'static str, Vec<u8>)>,
-    /// When it happened, of an edge.
-    pub interval: Option<Interval>,
-}
-
 /// The vertices of a view, and then its edges.
 pub fn opm_elements(view: &View) -> Vec<OpmElement> {
     let run = |run: usize| &view.runs[run].summary.id;
@@ -67,48 +57,6 @@ pub fn opm_elements(view: &View) -> Vec<OpmElement> {
     all.extend(entities.map(|(at, one)| artifact(at, one, run(one.run))));
     all.extend(view.links.iter().filter_map(edge));
     all
-}
-
-impl OpmElement {
-    pub(super) fn new(sort: &str) -> OpmElement {
-        OpmElement {
-            annotations: vec![("type", sort.as_bytes().to_vec())],
-            interval: None,
-        }
-    }
-
-    pub(super) fn with(mut self, key: &'static str, value: impl AsRef<[u8]>) -> OpmElement {
-        self.annotations.push((key, value.as_ref().to_vec()));
-        self
-    }
-
-    /// The line of SPADE's language, with its line feed.
-    pub fn line(&self) -> Vec<u8> {
-        let mut line = Vec::new();
-        for (key, value) in &self.annotations {
-            escaped(key.as_bytes(), &mut line);
-            line.push(b':');
-            escaped(value, &mut line);
-            // It would hide the space behind it.
-            if let Some(last @ b'\\') = line.last_mut() {
-                *last = b'?';
-            }
-            line.push(b' ');
-        }
-        line.pop();
-        line.push(b'\n');
-        line
-    }
-}
-
-fn escaped(text: &[u8], line: &mut Vec<u8>) {
-    for byte in text {
-        match byte {
-            b' ' | b':' => line.extend([b'\\', *byte]),
-            b'\n' | b'\r' => line.push(b'?'),
-            other => line.push(*other),
-        }
-    }
 }
 
 fn process(at: usize, activity: &ViewActivity, run: &str) -> OpmElement {
@@ -201,21 +149,4 @@ fn edge(link: &ViewLink) -> Option<OpmElement> {
     }
     line.interval = Some(link.interval);
     Some(line)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_one_word_whatever_it_contains() {
-        let line = OpmElement::new("Process")
-            .with("command line", r"a b:c\ d\e")
-            .with("x", "y\nz\\");
-        let text = String::from_utf8(line.line()).unwrap();
-        assert_eq!(
-            text,
-            "type:Process command\\ line:a\\ b\\:c\\\\ d\\e x:y?z?\n"
-        );
-    }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Bytes, Event, FunctionStep, Op};
 
-use super::opm::OpmElement;
+use super::opm_element::OpmElement;
 use crate::{Error, Result};
 
 /// A call that has not returned.

@@ -116,7 +116,7 @@ pub(super) fn a_log_in_whose_place_another_file_was_put_is_reported() {
     let summary = place.summary();
     let summary = summary.to_str().unwrap();
     let answer = place.run(&["record", "--json-summary", summary, "--", "sh", "-c", &line]);
-    let replaced = "is not complete: another process replaced the log ";
+    let replaced = "is not complete: another process removed or replaced the log ";
     answer.is_error(0, &[replaced, ": what was recorded is lost"]);
     let summary = fs::read(place.summary()).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();

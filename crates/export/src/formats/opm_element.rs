@@ -1,0 +1,74 @@
+//! A line of SPADE's language, which is a vertex or an edge of the Open Provenance Model.
+//!
+//! A backslash before a space or colon makes it a part of the text. The language has no way to write
+//! a line feed or a backslash at the end of a value: these characters become `?`.
+
+use backstory_graph::model::Interval;
+
+/// A vertex or an edge of the Open Provenance Model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpmElement {
+    /// `type` comes first. A vertex has `id`, an edge `from` (the effect) and `to` (its cause).
+    pub annotations: Vec<(&'static str, Vec<u8>)>,
+    /// When it happened, of an edge.
+    pub interval: Option<Interval>,
+}
+
+impl OpmElement {
+    pub(super) fn new(sort: &str) -> OpmElement {
+        OpmElement {
+            annotations: vec![("type", sort.as_bytes().to_vec())],
+            interval: None,
+        }
+    }
+
+    pub(super) fn with(mut self, key: &'static str, value: impl AsRef<[u8]>) -> OpmElement {
+        self.annotations.push((key, value.as_ref().to_vec()));
+        self
+    }
+
+    /// The line of SPADE's language, with its line feed.
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = Vec::new();
+        for (key, value) in &self.annotations {
+            escaped(key.as_bytes(), &mut line);
+            line.push(b':');
+            escaped(value, &mut line);
+            // It would hide the space behind it.
+            if let Some(last @ b'\\') = line.last_mut() {
+                *last = b'?';
+            }
+            line.push(b' ');
+        }
+        line.pop();
+        line.push(b'\n');
+        line
+    }
+}
+
+fn escaped(text: &[u8], line: &mut Vec<u8>) {
+    for byte in text {
+        match byte {
+            b' ' | b':' => line.extend([b'\\', *byte]),
+            b'\n' | b'\r' => line.push(b'?'),
+            other => line.push(*other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_one_word_whatever_it_contains() {
+        let line = OpmElement::new("Process")
+            .with("command line", r"a b:c\ d\e")
+            .with("x", "y\nz\\");
+        let text = String::from_utf8(line.line()).unwrap();
+        assert_eq!(
+            text,
+            "type:Process command\\ line:a\\ b\\:c\\\\ d\\e x:y?z?\n"
+        );
+    }
+}
