@@ -1,7 +1,7 @@
 //! A line of SPADE's language, which is a vertex or an edge of the Open Provenance Model.
 //!
-//! A backslash before a space or colon makes it a part of the text. The language has no way to write
-//! a line feed or a backslash at the end of a value: these characters become `?`.
+//! A backslash before a space or colon makes it a part of the text. The language cannot express a
+//! line feed, or a backslash at the end of a value: these characters become `?`.
 
 use backstory_graph::model::Interval;
 
