@@ -50,7 +50,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     let inspector = FileInspector::new(Some(current.home.dir()));
     let content = match (&a, &b) {
         (ComparedSide::Version(a), ComparedSide::Version(b)) => {
-            Some(compare_versions(&contents, &inspector, a, b)?)
+            Some(compare_versions(&current, &contents, &inspector, a, b)?)
         }
         _ => None,
     };
@@ -62,12 +62,12 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     let is_same = diff.differences.is_empty()
         && content
             .as_ref()
-            .is_none_or(|content| content.as_ref().is_none_or(ComparedContent::is_same));
+            .is_none_or(|content| content.as_ref().is_ok_and(ComparedContent::is_same));
     let answered = Answered {
         a,
         b,
         diff,
-        content: content.flatten(),
+        content,
     };
     answer(|out| match (args.json, args.level) {
         (true, _) => json::object(
@@ -105,9 +105,9 @@ struct Answered {
     a: ComparedSide,
     b: ComparedSide,
     diff: Diff,
-    /// The difference between the contents of the two versions that the user named. `None` if runs
-    /// are compared, or if a content is not available.
-    content: Option<ComparedContent>,
+    /// The difference between the contents of the two versions that the user named, or why a
+    /// content is not available. `None` if runs are compared.
+    content: Option<Result<ComparedContent, String>>,
 }
 
 /// The difference between two contents of a file.
@@ -179,15 +179,19 @@ impl ComparedContent {
 }
 
 fn compare_versions(
+    current: &CurrentStore,
     contents: &VersionContents<'_>,
     inspector: &FileInspector,
     a: &ComparedVersion,
     b: &ComparedVersion,
-) -> Result<Option<ComparedContent>, Failure> {
-    let (Some(old), Some(new)) = (a.read(contents)?, b.read(contents)?) else {
-        return Ok(None);
+) -> Result<Result<ComparedContent, String>, Failure> {
+    let Some(old) = a.read(contents)? else {
+        return Ok(Err(a.why_absent(current)));
     };
-    Ok(Some(ComparedContent::of(inspector, &b.name, &old, &new)))
+    let Some(new) = b.read(contents)? else {
+        return Ok(Err(b.why_absent(current)));
+    };
+    Ok(Ok(ComparedContent::of(inspector, &b.name, &old, &new)))
 }
 
 /// The comparison without the histories.
@@ -245,6 +249,8 @@ fn fields(
         differences.push(Value::Object(object));
     }
     let content = answered.content.as_ref();
+    let compared = content.and_then(|content| content.as_ref().ok());
+    let why_not = content.and_then(|content| content.as_ref().err());
     vec![
         ("same", is_same.into()),
         ("a", runs(&diff.a)),
@@ -260,7 +266,11 @@ fn fields(
         ("unknown", names(&diff.unknown)),
         (
             "content",
-            content.map_or(Value::Null, |content| content.json(full)),
+            compared.map_or(Value::Null, |content| content.json(full)),
+        ),
+        (
+            "content_not_compared_because",
+            why_not.map_or(Value::Null, |why| why.as_str().into()),
         ),
     ]
 }

@@ -604,3 +604,25 @@ fn tables_and_images_are_compared_by_cells_and_pixels() {
     assert_eq!(all[0]["content"]["kind"], "table", "{answer}");
     assert_eq!(all[0]["content"]["cells_changed"], 1, "{answer}");
 }
+
+#[test]
+fn diff_says_which_content_it_lacks_and_what_helps() {
+    let place = Place::new();
+    for word in ["one", "three"] {
+        place.keep(&format!("echo {word} > notes.txt"), &["--contents=off"]);
+    }
+    let answer = place.run(&["diff", "notes.txt"]);
+    assert_eq!(answer.status, 1, "{answer:?}");
+    for words in [
+        "The contents were not compared",
+        "notes.txt is not stored",
+        "--contents=off",
+        "--contents=lazy",
+    ] {
+        assert!(answer.out.contains(words), "{answer:?}");
+    }
+    assert!(!answer.out.contains("no difference"), "{answer:?}");
+    let json = diff(&place, &["notes.txt"]);
+    let why = json["content_not_compared_because"].as_str().unwrap();
+    assert!(why.contains("--contents=lazy"), "{json}");
+}

@@ -62,8 +62,13 @@ impl Printer<'_> {
         self.side("b", &self.answered.b, &self.answered.diff.b, out)?;
         let diff = &self.answered.diff;
         let mut left = if self.full { usize::MAX } else { ALL_LINES };
-        if let Some(content) = &self.answered.content {
-            self.named_content(content, &mut left, out)?;
+        match &self.answered.content {
+            Some(Ok(content)) => self.named_content(content, &mut left, out)?,
+            Some(Err(why)) => {
+                self.heading("The contents were not compared", out)?;
+                writeln!(out, "  {}", printable(why.as_bytes()))?;
+            }
+            None => {}
         }
         if diff.differences.is_empty() {
             if self.answered.content.is_none() {

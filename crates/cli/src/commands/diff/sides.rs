@@ -10,10 +10,12 @@ use backstory_replay::diff::DiffSubject;
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::args::lineage::DiffArgs;
+use crate::commands::contents::digest_of_version;
 use crate::commands::path_log::run_of;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::subject::{self, PathNotation};
+use crate::text::paths::shown;
 use crate::version_contents::VersionContents;
 
 /// One side of the comparison.
@@ -81,6 +83,29 @@ impl ComparedVersion {
             Some(version) => contents.read(version),
             None => Ok(regular::read(&self.path).ok()),
         }
+    }
+}
+
+impl ComparedVersion {
+    /// Why its content is not available, and what helps.
+    pub fn why_absent(&self, current: &CurrentStore) -> String {
+        let name = shown(&self.name);
+        let Some(version) = self.version else {
+            return format!("{name} cannot be read as it is now");
+        };
+        let run = self.run.as_deref().unwrap_or("an unknown run");
+        let why = match digest_of_version(current, version) {
+            Err(failure) => failure.line,
+            Ok(_) => format!("the content of {name} is too large, or is damaged in the store"),
+        };
+        let help = match () {
+            () if why.contains("--contents=off") => {
+                "; the next run can have --contents=lazy or =all"
+            }
+            () if why.contains("--") => "",
+            () => "; `record --contents=all` stores every version before it changes",
+        };
+        format!("{why} (version of run {run}){help}")
     }
 }
 
