@@ -320,6 +320,14 @@ impl Arena {
         self.put(device, inode);
     }
 
+    /// Makes the filter contain every file, as read and as changed: recorders then ask before each
+    /// change. Only valid if contents are stored.
+    pub fn note_everything(&self) {
+        for bit in (0..abi::READS_BITS).step_by(64) {
+            self.filter_word(bit).0.store(u64::MAX, Ordering::Release);
+        }
+    }
+
     /// Marks a file as changed by a process that may not be its creator. Returns false if it was
     /// marked before. Only valid if contents are stored.
     pub fn note_changed(&self, device: u32, inode: u64) -> bool {

@@ -87,9 +87,13 @@ impl Preserver {
         stock: &Arc<ChunkSupply>,
     ) -> Preserver {
         let reads = Arc::new(Reads::new(open));
-        if contents == ContentsMode::Lazy {
-            let known = Arc::clone(&reads);
-            stock.on_leaving(Box::new(move |chunk| known.leaves(chunk)));
+        match contents {
+            ContentsMode::Off => {}
+            ContentsMode::Lazy => {
+                let known = Arc::clone(&reads);
+                stock.on_leaving(Box::new(move |chunk| known.leaves(chunk)));
+            }
+            ContentsMode::All => stock.arena.note_everything(),
         }
         Preserver {
             contents,

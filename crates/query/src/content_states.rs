@@ -25,23 +25,35 @@ pub struct ContentState {
     pub event: PathEvent,
 }
 
-/// The contents that the file at a path had, the oldest first. A content whose digest is not known
-/// is left out.
+/// The contents that the file at a path had, the oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ContentStates {
+    /// Those whose digest is known.
+    pub known: Vec<ContentState>,
+    /// Versions whose digest is not known, and which cannot come back.
+    pub unknown: Vec<EntityKey>,
+}
+
+/// The contents that the file at a path had, the oldest first.
 ///
 /// # Errors
 ///
 /// As [`history`].
-pub fn content_states(store: &dyn Store, path: &Path) -> Result<Vec<ContentState>> {
-    let mut states: Vec<ContentState> = Vec::new();
+pub fn content_states(store: &dyn Store, path: &Path) -> Result<ContentStates> {
+    let mut states = ContentStates::default();
     for event in history(store, path)? {
         let Some(version) = event.version.filter(|_| event.change.leaves_file()) else {
             continue;
         };
         let Some((Some(digest), held)) = known(store, event.ident.as_ref())? else {
+            if states.unknown.last() != Some(&version) {
+                states.unknown.push(version);
+            }
             continue;
         };
-        if states.last().is_none_or(|last| last.digest != digest) {
-            states.push(ContentState {
+        let last = states.known.last();
+        if last.is_none_or(|last| last.digest != digest) {
+            states.known.push(ContentState {
                 digest,
                 kept: held.is_stored(),
                 version,
@@ -75,7 +87,7 @@ pub fn former_content(
     if !held.is_stored() {
         return Ok(None);
     }
-    let mut states = content_states(store, path)?;
+    let mut states = content_states(store, path)?.known;
     let own = states
         .iter()
         .position(|state| state.version == version)

@@ -155,7 +155,10 @@ impl HistorySearch<'_> {
         // A later run may have found a version that an earlier run made. The file's times are
         // coarser than those of the runs, so the finding could seem to be earlier.
         let is_found = |event: &PathEvent| event.change == PathChange::Found;
-        let made = events.iter().filter(|event| !is_found(event));
+        // The version that a deletion ends was found, too, if no run made it.
+        let made = events
+            .iter()
+            .filter(|event| !is_found(event) && event.change.leaves_file());
         let made: KnownVersions = made.filter_map(|event| event.ident).collect();
         let is_made = |event: &PathEvent| {
             let ident = event.ident.as_ref();

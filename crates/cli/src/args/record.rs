@@ -54,8 +54,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub json_summary: Option<PathBuf>,
 
-    /// Return only when all processes of the run have ended and the run is indexed. The verdict on
-    /// its completeness is then final
+    /// Return only when all processes of the run have ended, the run is indexed and its contents
+    /// are stored. The verdict on its completeness is then final
     #[arg(long)]
     pub wait: bool,
 

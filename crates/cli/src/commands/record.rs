@@ -20,6 +20,7 @@ use backstory_store::annotations::{self, AnnotationRecord};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::Outcome;
+use super::diff::store_contents;
 use crate::args::record::RecordArgs;
 use crate::byte_engine::ByteEngine;
 use crate::current_store::CurrentStore;
@@ -72,6 +73,12 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     {
         complain(&failure.line);
     }
+    if prepared.wait
+        && prepared.contents != ContentsMode::Off
+        && let Err(failure) = wait_for_contents(&prepared.home)
+    {
+        complain(&failure.line);
+    }
     let mut line = recorded.warning();
     if let Err(failure) = metrics {
         line.get_or_insert(failure.line);
@@ -102,6 +109,8 @@ struct Prepared {
     name: Option<String>,
     summary: Option<PathBuf>,
     wait: bool,
+    /// Which contents are stored.
+    contents: ContentsMode,
     /// Fetch the runs of other machines.
     remote: bool,
     stats: bool,
@@ -193,6 +202,7 @@ fn prepare(
         name: args.name,
         summary: args.json_summary,
         wait: args.wait,
+        contents: args.contents,
         remote: args.remote,
         stats: args.stats,
         home,
@@ -255,6 +265,12 @@ fn wait_for_verdict(home: &Home, recorded: &mut session::RecordingResult) -> Res
     recorded.reasons = details.summary.incomplete_because;
     recorded.warnings = details.warnings;
     recorded.still_recording = false;
+    Ok(())
+}
+
+/// Waits until the contents of the run are stored.
+fn wait_for_contents(home: &Home) -> Result<(), Failure> {
+    store_contents(&mut CurrentStore::open(Some(home.dir()))?);
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use backstory_files::{Digest, regular};
 use backstory_query as query;
 use backstory_store::EntityKey;
 
+use super::contents::digest_of_version;
 use super::diff::store_contents;
 use super::path_log::run_of;
 use super::{Outcome, answer};
@@ -27,6 +28,7 @@ use crate::error::Failure;
 use crate::subject;
 use crate::text::paths::shown;
 use crate::text::when::moment;
+use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 
 /// Where to go in the file's history.
@@ -52,7 +54,7 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     store_contents(&mut current);
     let name = shown(args.path.as_os_str().as_bytes());
     let path = fs::canonicalize(&args.path).unwrap_or_else(|_| args.path.clone());
-    let states = states(&current, &path)?;
+    let (states, unknown) = states(&current, &path)?;
     let note = PositionNote::of(&current, &path)?;
     let present = present(&path, &name)?;
     let now = present.as_deref().map(digest_of).transpose()?;
@@ -64,14 +66,9 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
         (HistoryMove::Forward, at) => at.map(|at| at + 1).filter(|&at| at < states.len()),
     };
     let Some(wanted) = wanted else {
-        let word = if step == HistoryMove::Back {
-            "former"
-        } else {
-            "later"
-        };
-        return Err(Failure::not_found(format!(
-            "no {word} version of {name} is recorded; `backstory log -- {name}` lists all"
-        )));
+        return Err(Failure::not_found(nowhere_to_go(
+            &current, step, &unknown, &name,
+        )?));
     };
     let state = &states[wanted];
     let of_run = state.run.as_deref().unwrap_or("an unknown run");
@@ -79,9 +76,13 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     let content =
         content.filter(|content| digest_of(content).is_ok_and(|digest| digest == state.digest));
     let Some(content) = content else {
-        return Err(Failure::not_found(format!(
-            "the version of {name} of run {of_run} is not stored: it was recorded with --contents=off, or is not in the store any more"
-        )));
+        let why = match digest_of_version(&current, state.version) {
+            Err(failure) => failure.line,
+            Ok(_) => format!(
+                "the content of {name} of run {of_run} cannot be read from the store; `backstory store verify` says why"
+            ),
+        };
+        return Err(Failure::not_found(why));
     };
     if !args.dry_run {
         replace(&path, &content, now).map_err(|error| {
@@ -114,9 +115,37 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     })
 }
 
-/// The contents that the file had, the oldest first.
-fn states(current: &CurrentStore, path: &Path) -> Result<Vec<FormerState>, Failure> {
-    let states = query::content_states(&current.store, path)?.into_iter();
+/// Why there is no version in that direction, and what helps. `unknown`: recorded versions whose
+/// content is not stored.
+fn nowhere_to_go(
+    current: &CurrentStore,
+    step: HistoryMove,
+    unknown: &[EntityKey],
+    name: &str,
+) -> Result<String, Failure> {
+    if step == HistoryMove::Forward {
+        return Ok(format!(
+            "no later version of {name} is recorded; `backstory log -- {name}` lists all"
+        ));
+    }
+    let Some(newest) = unknown.last() else {
+        return Ok(format!(
+            "no former version of {name} is recorded: a content that no recorded command had read or made is stored before a command overwrites it only with `backstory record --contents=all`"
+        ));
+    };
+    let versions = counted(unknown.len(), "recorded version", "recorded versions");
+    let why = query::why_unknown(&current.store, *newest)?;
+    Ok(format!(
+        "no former version of {name} is stored: {versions} cannot be restored, the newest because {why}; `backstory log -- {name}` lists all"
+    ))
+}
+
+/// The contents that the file had, the oldest first, and the versions whose content is not stored.
+fn states(
+    current: &CurrentStore,
+    path: &Path,
+) -> Result<(Vec<FormerState>, Vec<EntityKey>), Failure> {
+    let states = query::content_states(&current.store, path)?;
     let state = |state: query::ContentState| {
         Ok(FormerState {
             digest: state.digest,
@@ -125,7 +154,8 @@ fn states(current: &CurrentStore, path: &Path) -> Result<Vec<FormerState>, Failu
             time: state.event.time,
         })
     };
-    states.map(state).collect()
+    let known: Result<Vec<FormerState>, Failure> = states.known.into_iter().map(state).collect();
+    Ok((known?, states.unknown))
 }
 
 fn digest_of(mut content: &[u8]) -> io::Result<Digest> {

@@ -1,4 +1,4 @@
-//! `inspect`, what `diff` says of the inside of files, `undo` and `redo`.
+//! `inspect`, and what `diff` and `of` say of the inside of files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -120,55 +120,6 @@ fn a_missing_worker_is_an_error_that_says_where_it_belongs() {
         "{}",
         answer.err
     );
-}
-
-#[test]
-fn undo_and_redo_walk_through_the_recorded_versions_of_a_file() {
-    let place = Place::new();
-    for line in ["one", "two", "one"] {
-        place.keep(&format!("echo {line} > notes.txt"), &["--contents=all"]);
-    }
-    let file = place.work().join("notes.txt");
-    let content = || fs::read_to_string(&file).unwrap();
-    let run = |command: &str| place.run(&[command, "notes.txt"]);
-    let planned = place.run(&["undo", "notes.txt", "--dry-run"]);
-    assert!(planned.out.contains("would become"), "{planned:?}");
-    assert_eq!(content(), "one\n");
-    for (command, wanted) in [
-        ("undo", "two\n"),
-        ("undo", "one\n"),
-        ("redo", "two\n"),
-        ("redo", "one\n"),
-    ] {
-        let answer = run(command);
-        assert_eq!(
-            (answer.status, content().as_str()),
-            (0, wanted),
-            "{answer:?}"
-        );
-    }
-    let last = run("redo");
-    assert!(
-        last.status == 1 && last.err.contains("no later version"),
-        "{last:?}"
-    );
-    fs::remove_file(&file).unwrap();
-    assert_eq!(run("undo").status, 0);
-    assert_eq!(content(), "one\n");
-}
-
-#[test]
-fn undo_leaves_a_file_alone_that_was_changed_outside_of_recorded_runs() {
-    let place = Place::new();
-    for line in ["one", "two"] {
-        place.keep(&format!("echo {line} > notes.txt"), &["--contents=all"]);
-    }
-    place.write("notes.txt", "my own words\n");
-    let answer = place.run(&["undo", "notes.txt"]);
-    assert_eq!(answer.status, 1);
-    assert!(answer.err.contains("would be lost"), "{}", answer.err);
-    let content = fs::read_to_string(place.work().join("notes.txt")).unwrap();
-    assert_eq!(content, "my own words\n");
 }
 
 /// The line of `of` about the file's inside.

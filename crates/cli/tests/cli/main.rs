@@ -92,6 +92,7 @@ mod torn;
 mod truth;
 mod tui;
 mod undeclared;
+mod undo;
 mod unrecorded;
 mod whole;
 mod written;

@@ -171,6 +171,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some(link) => link,
             None => self.lookup(place, call, call.ident)?,
         };
+        self.learn_preserved(call, object, place);
         let entity = self.entity_now(call, object, place)?;
         self.touch(call, entity, Relation::Delete);
         if call.ok() {

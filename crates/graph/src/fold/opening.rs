@@ -83,14 +83,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         held.was(call.ident);
         let empties = flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY;
-        if empties
-            && !creates
-            && call.certainty() == Certainty::Seen
-            && self.object(object).versioned()
-        {
-            // So the file existed before. No data flows from its old content, but the version that
-            // this open starts must follow one that has a node.
-            self.entity_now(call, object, place)?;
+        if empties && self.object(object).versioned() {
+            if !creates && call.certainty() == Certainty::Seen {
+                // So the file existed before. No data flows from its old content, but the version
+                // that this open starts must follow one that has a node.
+                self.entity_now(call, object, place)?;
+            } else {
+                self.replaced_version(call, place)?;
+            }
         }
         Ok((object, false))
     }

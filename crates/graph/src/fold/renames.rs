@@ -117,7 +117,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Removes the name of a file that a rename replaces.
     pub(super) fn removed(&mut self, call: CallContext, path: PathId) -> Result<(), S::Error> {
-        let _ = call;
+        self.replaced_version(call, path)?;
         if let Some(&NameState::Is(object)) = self.names.get(&path) {
             self.not_last(object)?;
         }

@@ -2,17 +2,19 @@
 
 use super::entities::describe;
 use super::{CallContext, Fold, NEAR};
-use crate::model::{Derived, Relation, Sink};
-use crate::object::ObjectId;
+use crate::model::{Certainty, Derived, EntityKind, Relation, Sink};
+use crate::object::{ObjectId, kind_of};
 use crate::paths::PathId;
 use crate::version::Writers;
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
+use backstory_vocabulary::ContentsMode;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Prepares a write. The write starts the next version, unless the present version was not read
-    /// and only the caller wrote it. If `fresh`, none of the old content stays. While several
-    /// processes may write, all of them write to one version.
+    /// and only the caller wrote it. If every version is stored, the caller's own version ends as
+    /// well. If `fresh`, none of the old content stays. While several processes may write, all of
+    /// them write to one version.
     pub(super) fn begin_write(
         &mut self,
         call: CallContext,
@@ -22,7 +24,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ) -> Result<u32, S::Error> {
         let held = self.object(object);
         let now = held.now();
-        let own = now.writers == Writers::One(call.epoch) && !now.read && (now.fresh || !fresh);
+        let own = now.writers == Writers::One(call.epoch)
+            && !now.read
+            && (now.fresh || !fresh)
+            && !self.stores_every_version();
         let untouched = now.number == 1 && now.entity.is_none() && now.writers == Writers::None;
         if held.versioned() && held.writers == 0 && !own && !untouched {
             return self.next_version(call, object, path, fresh);
@@ -35,6 +40,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(now.number)
     }
 
+    /// Whether the run was recorded with `--contents=all`.
+    pub(super) fn stores_every_version(&self) -> bool {
+        self.header.modes.contents == Some(ContentsMode::All)
+    }
+
     /// Starts the next version. It derives from the present one, unless it is `fresh`.
     pub(super) fn next_version(
         &mut self,
@@ -43,6 +53,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         path: PathId,
         fresh: bool,
     ) -> Result<u32, S::Error> {
+        self.learn_preserved(call, object, path);
         let old = self.object(object);
         let fresh = fresh && !old.doubtful;
         let old = old.now();
@@ -67,6 +78,48 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             })?;
         }
         Ok(number)
+    }
+
+    /// Takes the identity of a version that only the guard saw from the copy that was preserved
+    /// before `call` ends the version.
+    pub(super) fn learn_preserved(&mut self, call: CallContext, object: ObjectId, path: PathId) {
+        let held = self.object(object);
+        if !self.stores_every_version() || held.writers > 0 || held.now().ident.is_some() {
+            return;
+        }
+        let ident = self.preserved_by(call, path);
+        let now = self.object_mut(object).now_mut();
+        now.ident = ident;
+        now.news |= ident.is_some() && now.entity.is_some();
+    }
+
+    /// The identity of the content at `path` that was preserved before a call changed it. The guard
+    /// logs both with the same time.
+    pub(super) fn preserved_by(&mut self, call: CallContext, path: PathId) -> Option<Ident> {
+        let path = self.follow(path, true);
+        let kept = self.final_state.preserved(&self.paths, path, call.time);
+        kept.filter(|(at, _)| *at == call.time)
+            .map(|(_, ident)| ident)
+    }
+
+    /// Makes a node for the content at `path` that a call replaces or empties. Only if every
+    /// version is stored, and the file is known to have existed.
+    pub(super) fn replaced_version(
+        &mut self,
+        call: CallContext,
+        path: PathId,
+    ) -> Result<(), S::Error> {
+        if !self.stores_every_version() || call.certainty() != Certainty::Seen {
+            return Ok(());
+        }
+        let ident = call.ident.or_else(|| self.preserved_by(call, path));
+        let is_file = |ident: Ident| kind_of(ident.mode) == EntityKind::File;
+        if !ident.is_some_and(is_file) || self.link_at(path, call.time).is_some() {
+            return Ok(());
+        }
+        let object = self.lookup(path, call, ident)?;
+        self.learn_preserved(call, object, path);
+        self.entity_now(call, object, path).map(drop)
     }
 
     /// Notes that the present version is not what the file system holds at the end.

@@ -135,7 +135,8 @@ impl<'v> VersionEvents<'v> {
             }
             events.add_derived(store, doer, &stream)?;
         }
-        if entity.version == 0 && !touching.is_empty() {
+        // A content that the run only overwrote has a node, and no use.
+        if entity.version == 0 && (!touching.is_empty() || entity.ident.is_some()) {
             let run = store.run_by_key(key.run())?;
             events.found = run.map(|record| record.header.started);
         }
