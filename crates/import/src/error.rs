@@ -41,6 +41,26 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// The file is an archive, but no pack of ReproZip.
+    #[error("{} is no pack of ReproZip: it is an archive whose first file is {first:?}, without METADATA/trace.sqlite3", path.display())]
+    NoPack {
+        /// The file.
+        path: PathBuf,
+        /// The name of its first file.
+        first: String,
+    },
+    /// A directory was given instead of a file.
+    #[error("{} is a directory: name the files of the log", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A pipe was given instead of a file.
+    #[error("{} is a pipe, and a log is read more than once: write it into a file, or import with --pipe PIPE", path.display())]
+    Pipe {
+        /// The pipe.
+        path: PathBuf,
+    },
     /// The document has more than can be imported.
     #[error("{} has more than {most} activities, files and relations, which is more than an import reads", path.display())]
     TooLarge {

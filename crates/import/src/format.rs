@@ -19,6 +19,22 @@ pub trait ImportFormat: Sync {
         None
     }
 
+    /// True if a file begins as one of this format does. Messages about files that another format
+    /// refused use it.
+    fn is_like(&self, _beginning: &[u8]) -> bool {
+        false
+    }
+
+    /// True if the tool compresses its log.
+    fn is_compressed(&self) -> bool {
+        false
+    }
+
+    /// Where a directory that the tool makes has the files of the log. `*` at the end is all files.
+    fn files_within(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Reads the log, and passes its operations to `records`. The log is read twice: at the second
     /// time, `known` are the findings of the first.
     ///

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// A file of a log.
@@ -176,5 +177,18 @@ impl LogFile {
 
 /// Opens a file of a log. Only a regular file is opened, so that this never waits.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
-    regular::open(path).map_err(Error::read(path))
+    regular::open(path).map_err(|error| {
+        let kind = std::fs::metadata(path).map(|meta| meta.file_type()).ok();
+        let path = path.to_owned();
+        match kind {
+            Some(kind) if kind.is_dir() => Error::Directory { path },
+            Some(kind) if kind.is_fifo() => Error::Pipe { path },
+            // The usual name of standard input.
+            None if path == Path::new("-") => Error::Pipe { path },
+            _ => Error::Read {
+                path,
+                source: error,
+            },
+        }
+    })
 }

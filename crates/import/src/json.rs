@@ -53,16 +53,11 @@ pub(crate) fn document<'de, S: DeserializeSeed<'de>>(
     let value = seed.deserialize(&mut source);
     value
         .and_then(|value| source.end().map(|()| value))
-        .map_err(|error| failure(file, format, 0, &error))
+        .map_err(|error| failure(file, format, &error))
 }
 
-/// The failure of a file. `before`: its lines before the text that was parsed.
-pub(crate) fn failure(
-    file: &LogFile,
-    format: &'static str,
-    before: u64,
-    error: &serde_json::Error,
-) -> Error {
+/// The failure of a file.
+fn failure(file: &LogFile, format: &'static str, error: &serde_json::Error) -> Error {
     if let Some(kind) = error.io_error_kind() {
         return Error::read(&file.path)(kind.into());
     }
@@ -71,7 +66,7 @@ pub(crate) fn failure(
     Error::Malformed {
         path: file.path.clone(),
         format,
-        line: before + error.line() as u64,
+        line: error.line() as u64,
         column: error.column(),
         why: why.to_owned(),
     }
@@ -100,17 +95,42 @@ pub(crate) fn sequence(
         return document(job, file, format, Elements(each));
     }
     let source = serde_json::Deserializer::from_reader(reader(job, file)?);
-    for (value, line) in source.into_iter::<OneValue>().zip(1..) {
-        let value = value.map_err(|error| failure(file, format, 0, &error))?;
-        each(value.0).map_err(|why| Error::Malformed {
-            path: file.path.clone(),
-            format,
-            line,
-            column: 1,
-            why,
-        })?;
+    let mut source = source.into_iter::<OneValue>();
+    loop {
+        let before = source.byte_offset();
+        let Some(value) = source.next() else {
+            return Ok(());
+        };
+        let value = value.map_err(|error| failure(file, format, &error))?;
+        if let Err(why) = each(value.0) {
+            let (line, column) = position_after(file, before)?;
+            return Err(Error::Malformed {
+                path: file.path.clone(),
+                format,
+                line,
+                column,
+                why,
+            });
+        }
     }
-    Ok(())
+}
+
+/// The line and column of the first byte that is no space, after a number of bytes. A value may
+/// have several lines.
+fn position_after(file: &LogFile, before: usize) -> Result<(u64, usize), Error> {
+    let source = BufReader::with_capacity(1 << 16, crate::inputs::open(&file.path)?);
+    let (mut line, mut column) = (1, 1);
+    for (at, byte) in source.bytes().enumerate() {
+        let byte = byte.map_err(Error::read(&file.path))?;
+        if at >= before && !byte.is_ascii_whitespace() {
+            break;
+        }
+        (line, column) = match byte {
+            b'\n' => (line + 1, 1),
+            _ => (line, column + 1),
+        };
+    }
+    Ok((line, column))
 }
 
 /// A value of a sequence.

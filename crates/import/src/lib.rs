@@ -15,6 +15,7 @@
 //! Absent: stores, and the meaning of records, which belongs to the graph.
 
 mod audit;
+mod beginning;
 mod bpftrace;
 mod calls;
 mod catalogue;
@@ -31,6 +32,7 @@ mod pipe;
 mod probe;
 mod prov_json;
 mod record_log;
+mod remedy;
 mod reprozip;
 mod ro_crate;
 mod snakemake;
@@ -48,3 +50,4 @@ pub use importing::{
 pub use inputs::{LogFile, LogFiles};
 pub use pipe::{LogPipe, PipeEnd, PipeLog};
 pub use record_log::{CallingThread, RecordLog};
+pub use remedy::remedy;

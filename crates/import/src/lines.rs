@@ -14,7 +14,7 @@ const LONGEST: u64 = 16 << 20;
 /// A line and its position.
 #[derive(Debug, Default)]
 pub(crate) struct LogLine {
-    /// Its bytes, without the newline.
+    /// Its bytes, without the newline and a carriage return before it.
     pub(crate) bytes: Vec<u8>,
     /// Its number in the file, from 1.
     pub(crate) number: u64,
@@ -80,6 +80,10 @@ impl LineFile {
         }
         if !line.is_last {
             line.bytes.pop();
+            // A log may have the line ends of Windows.
+            if self.end == b'\n' && line.bytes.last() == Some(&b'\r') {
+                line.bytes.pop();
+            }
         }
         line.is_last &= !line.is_cut;
         (line.number, line.file, line.tid) = (self.number, self.index, self.tid);

@@ -59,7 +59,7 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
     }
     // A signal that ends the program removes what it has written.
     ending::watch(Workers::Killed);
-    import.import(&read(&args.files)?)
+    import.import(&read(format, &args.files)?)
 }
 
 /// How logs are imported.
@@ -158,13 +158,21 @@ fn absolute(path: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// Reads the files for their digests.
-fn read(paths: &[PathBuf]) -> Result<LogFiles, Failure> {
+fn read(format: &dyn ImportFormat, paths: &[PathBuf]) -> Result<LogFiles, Failure> {
     let bytes = paths.iter().filter_map(|path| path.metadata().ok());
     let bytes = bytes.map(|meta| meta.len()).sum();
     let progress = Progress::of("reading the log", bytes, Unit::Bytes);
     let read = LogFiles::read(paths, &|bytes| progress.done.add(bytes));
     progress.end();
-    read.map_err(Failure::not_found)
+    read.map_err(|error| refused(format, &error))
+}
+
+/// The message about a file that was refused: why, and what to do.
+fn refused(format: &dyn ImportFormat, error: &import::Error) -> Failure {
+    Failure::not_found(match import::remedy(format, error) {
+        Some(remedy) => format!("{error}; {remedy}"),
+        None => error.to_string(),
+    })
 }
 
 /// Examines the log and writes the run.
@@ -179,7 +187,7 @@ fn write(
     let progress = Progress::of("importing the log", 2 * files.bytes(), Unit::Bytes);
     let done = import::import(format, files, &options, &|bytes| progress.done.add(bytes));
     progress.end();
-    done.map_err(Failure::not_found)
+    done.map_err(|error| refused(format, &error))
 }
 
 /// The id of the run, and whether it is in the store already. Two logs whose digests begin alike

@@ -250,7 +250,7 @@ fn a_pack_of_reprozip_has_the_trace_that_it_was_made_of() {
     refused(&bytes[..at + 5000], "METADATA/trace.sqlite3 is cut");
     refused(
         &[&[0x1f, 0x8b][..], &[0; 600]].concat(),
-        "before 1.0 is compressed",
+        "it is no archive; gzip compressed the file",
     );
 }
 

@@ -62,6 +62,17 @@ fn lines_that_are_not_of_spade_are_refused_or_counted() {
     );
 }
 
+#[test]
+fn line_ends_of_windows_are_no_part_of_a_path() {
+    let desk = Desk::new();
+    let text = include_str!("documents/spade.dsl").replace('\n', "\r\n");
+    desk.write("document", text.as_bytes());
+    let output = desk.backstory(&["import", "spade", "document", "--cwd", "/work"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(paths(&desk, "read"), ["/work/tool.c", "/work/tool.o"]);
+    behind(&desk, "/work/copy of tool.o", &["/work/tool.c"]);
+}
+
 /// A reporter that waits at `pipe` in `work`.
 fn reporter(desk: &Desk, format: &str) -> Child {
     let arguments = ["import", format, "--pipe", "pipe", "--cwd", "/work"];

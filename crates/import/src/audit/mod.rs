@@ -23,6 +23,7 @@ mod programs;
 mod queue;
 mod record;
 
+use crate::beginning::has_line;
 use crate::lines::{LineFile, LogLine};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use backstory_ordering::SmallSort;
@@ -50,6 +51,10 @@ impl ImportFormat for AuditFormat {
 
     fn about(&self) -> &'static str {
         "logs of auditd: audit.log and its rotated files, or what `ausearch --raw` prints"
+    }
+
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        has_line(beginning, |line| AuditRecord::parse(line).is_some())
     }
 
     fn read(

@@ -47,6 +47,10 @@ impl ImportFormat for BpftraceFormat {
         Some(SCRIPT)
     }
 
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        memchr::memmem::find(beginning, b"\x1ebackstory ").is_some()
+    }
+
     fn read(
         &self,
         job: &ImportJob<'_>,

@@ -38,6 +38,10 @@ impl ImportFormat for NextflowFormat {
         "Nextflow's trace.txt and .nextflow.log, and work/*/*/.command.* and .exitcode"
     }
 
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        beginning.starts_with(b"task_id\t") || memchr::memmem::find(beginning, LAUNCHED).is_some()
+    }
+
     fn read(
         &self,
         job: &ImportJob<'_>,

@@ -7,6 +7,7 @@
 
 mod events;
 
+use crate::beginning::is_json_with;
 use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use events::EventReader;
@@ -24,6 +25,10 @@ impl ImportFormat for OpenLineageFormat {
 
     fn about(&self) -> &'static str {
         "OpenLineage run events, one a line or as an array"
+    }
+
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        is_json_with(beginning, &["\"runId\"", "\"job\""])
     }
 
     fn read(

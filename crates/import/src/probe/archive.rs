@@ -33,6 +33,18 @@ pub(super) struct ArchiveDamage {
     pub(super) undecoded: usize,
 }
 
+/// True if a file begins as an archive with logs of threads.
+pub(super) fn is_like(beginning: &[u8]) -> bool {
+    let mut source = MultiGzDecoder::new(beginning);
+    let mut block = [0; BLOCK];
+    // Directories come first. They have no content.
+    (0..4).any(|_| {
+        source.read_exact(&mut block).is_ok()
+            && is_header(&block)
+            && name(&block).starts_with(b"pids")
+    })
+}
+
 /// Passes all operations to `take`, until it returns false.
 ///
 /// # Errors

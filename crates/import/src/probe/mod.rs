@@ -41,6 +41,14 @@ impl ImportFormat for ProbeFormat {
         "the log that `probe record` writes: an archive with operations in MessagePack"
     }
 
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        archive::is_like(beginning)
+    }
+
+    fn is_compressed(&self) -> bool {
+        true
+    }
+
     fn read(
         &self,
         job: &ImportJob<'_>,

@@ -20,6 +20,7 @@ mod terms;
 
 pub(crate) use terms::{command_words, time};
 
+use crate::beginning::is_json_with;
 use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use document::ProvDocument;
@@ -38,6 +39,14 @@ impl ImportFormat for ProvJsonFormat {
 
     fn about(&self) -> &'static str {
         "W3C PROV-JSON, as `backstory export prov-json`, Python's prov and CWLProv write it"
+    }
+
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        is_json_with(beginning, &["\"prov:"]) && !is_json_with(beginning, &["\"@graph\""])
+    }
+
+    fn files_within(&self) -> &'static [&'static str] {
+        &["metadata/provenance/primary.cwlprov.json"]
     }
 
     fn read(

@@ -35,6 +35,14 @@ impl ImportFormat for ReproZipFormat {
         "a trace of ReproZip: .reprozip-trace/trace.sqlite3, or a pack (.rpz)"
     }
 
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        pack::is_like(beginning)
+    }
+
+    fn files_within(&self) -> &'static [&'static str] {
+        &[".reprozip-trace/trace.sqlite3", "trace.sqlite3"]
+    }
+
     fn read(
         &self,
         job: &ImportJob<'_>,
@@ -48,6 +56,12 @@ impl ImportFormat for ReproZipFormat {
         let path = match &trace {
             Trace::Itself => file.path.clone(),
             Trace::Packed(copy) => copy.path().to_owned(),
+            Trace::Missing(first) => {
+                return Err(Error::NoPack {
+                    path: file.path.clone(),
+                    first: first.clone(),
+                });
+            }
         };
         tables::read(&path, &mut reader).map_err(|error| match reader.is_full() {
             true => Error::too_large(&file.path),

@@ -5,7 +5,7 @@
 //! Invariant: memory does not grow with the pack.
 
 use crate::LogFile;
-use crate::tar::{BLOCK, is_header, name, size};
+use crate::tar::{BLOCK, is_file, is_header, name, size};
 use std::io::{self, Read, Seek, SeekFrom};
 use tempfile::NamedTempFile;
 
@@ -22,6 +22,24 @@ pub(super) enum Trace {
     Itself,
     /// The file is a pack. The copy is removed when this is dropped.
     Packed(NamedTempFile),
+    /// The file is an archive without a trace, whose first file has this name.
+    Missing(String),
+}
+
+/// Members of a compressed archive that are looked at. A pack begins with its trace.
+const FIRST_MEMBERS: usize = 16;
+
+/// True if a file begins as a trace or a pack.
+pub(super) fn is_like(beginning: &[u8]) -> bool {
+    let finds = |text: &[u8]| memchr::memmem::find(beginning, text).is_some();
+    match beginning.starts_with(SQLITE) {
+        true => finds(b"opened_files") && finds(b"executed_files"),
+        // An extended header may stand before the first member.
+        false => {
+            beginning.first_chunk().is_some_and(is_header)
+                && (finds(b"DATA.tar.gz\0") || finds(b"METADATA/"))
+        }
+    }
 }
 
 /// Finds the trace of a file.
@@ -29,23 +47,19 @@ pub(super) fn trace(file: &LogFile) -> io::Result<Trace> {
     let mut source = crate::inputs::open(&file.path).map_err(io::Error::other)?;
     let mut block = [0; BLOCK];
     let read = source.read(&mut block)?;
-    if read < BLOCK || block.starts_with(SQLITE) {
-        return Ok(Trace::Itself);
-    }
     if block.starts_with(GZIP) {
-        return Err(io::Error::other(
-            "a pack of ReproZip before 1.0 is compressed: unpack METADATA/trace.sqlite3 of it",
-        ));
+        source.rewind()?;
+        return compressed(source);
     }
-    if !is_header(&block) {
+    if read < BLOCK || !is_header(&block) {
         return Ok(Trace::Itself);
     }
+    let mut first = None;
     loop {
         let Some(size) = size(&block) else {
-            return Err(io::Error::other(
-                "the archive ends before METADATA/trace.sqlite3",
-            ));
+            return Ok(Trace::Missing(first.unwrap_or_default()));
         };
+        see_file(&mut first, &block);
         if name(&block) == TRACE {
             let mut copy = NamedTempFile::new()?;
             if io::copy(&mut source.take(size), &mut copy)? < size {
@@ -57,7 +71,45 @@ pub(super) fn trace(file: &LogFile) -> io::Result<Trace> {
         let skipped = i64::try_from(padded).map_err(io::Error::other)?;
         source.seek(SeekFrom::Current(skipped))?;
         if source.read_exact(&mut block).is_err() {
-            block = [0; BLOCK];
+            return Err(io::Error::other(
+                "the archive ends before METADATA/trace.sqlite3",
+            ));
         }
+    }
+}
+
+/// Keeps the name of the first file.
+fn see_file(first: &mut Option<String>, block: &[u8; BLOCK]) {
+    if is_file(block) {
+        first.get_or_insert_with(|| String::from_utf8_lossy(name(block)).into_owned());
+    }
+}
+
+/// Says what a compressed file is.
+fn compressed(source: impl Read) -> io::Result<Trace> {
+    let mut source = io::BufReader::new(flate2::read::MultiGzDecoder::new(source));
+    let mut block = [0; BLOCK];
+    let mut first = None;
+    let mut is_archive = false;
+    for _ in 0..FIRST_MEMBERS {
+        if source.read_exact(&mut block).is_err() || !is_header(&block) {
+            break;
+        }
+        is_archive = true;
+        if name(&block) == TRACE {
+            return Err(io::Error::other(
+                "a pack of ReproZip before 1.0 is compressed",
+            ));
+        }
+        see_file(&mut first, &block);
+        let padded = size(&block)
+            .unwrap_or(0)
+            .div_ceil(BLOCK as u64)
+            .saturating_mul(BLOCK as u64);
+        io::copy(&mut (&mut source).take(padded), &mut io::sink())?;
+    }
+    match is_archive {
+        true => Ok(Trace::Missing(first.unwrap_or_default())),
+        false => Err(io::Error::other("it is no archive")),
     }
 }

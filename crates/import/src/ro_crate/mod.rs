@@ -14,6 +14,7 @@ mod actions;
 mod document;
 mod nodes;
 
+use crate::beginning::is_json_with;
 use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use document::CrateDocument;
@@ -32,6 +33,14 @@ impl ImportFormat for RoCrateFormat {
 
     fn about(&self) -> &'static str {
         "ro-crate-metadata.json of a Workflow Run RO-Crate"
+    }
+
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        is_json_with(beginning, &["w3id.org/ro/crate/"])
+    }
+
+    fn files_within(&self) -> &'static [&'static str] {
+        &["ro-crate-metadata.json"]
     }
 
     fn read(

@@ -5,6 +5,7 @@
 
 mod jobs;
 
+use crate::beginning::is_json_with;
 use crate::description::{self, Locations};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use jobs::JobReader;
@@ -22,6 +23,14 @@ impl ImportFormat for SnakemakeFormat {
 
     fn about(&self) -> &'static str {
         "all files of Snakemake's directory .snakemake/metadata"
+    }
+
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        is_json_with(beginning, &["\"rule\"", "\"shellcmd\"", "\"job_hash\""])
+    }
+
+    fn files_within(&self) -> &'static [&'static str] {
+        &[".snakemake/metadata/*", "metadata/*"]
     }
 
     fn read(

@@ -15,6 +15,7 @@ mod line;
 mod statement;
 mod vertices;
 
+use crate::beginning::has_line;
 use crate::description::{self, Locations};
 use crate::lines::{LineFile, LogLine};
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
@@ -33,6 +34,12 @@ impl ImportFormat for SpadeFormat {
 
     fn about(&self) -> &'static str {
         "vertices and edges in SPADE's DSL, as `backstory export opm` and SPADE's programs write it"
+    }
+
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        has_line(beginning, |line| {
+            line.starts_with(b"type:") && memchr::memmem::find(line, b" ").is_some()
+        })
     }
 
     fn read(

@@ -21,10 +21,12 @@ mod moments;
 mod open_calls;
 mod tracer;
 
+use crate::beginning::has_line;
 use crate::calls::TracingTool;
 use crate::lines::LogLine;
 use crate::{Error, Findings, ImportFormat, ImportJob, RecordLog};
 use backstory_eventlog::Reason;
+use line::Body;
 use lines::LineSource;
 use moments::{Moments, TimeKind};
 use std::os::unix::ffi::OsStrExt;
@@ -76,6 +78,16 @@ impl ImportFormat for StraceFormat {
         "a log of `strace -f`, or all logs of `strace -ff`; best with -y -ttt -s 4096"
     }
 
+    fn is_like(&self, beginning: &[u8]) -> bool {
+        has_line(beginning, |line| {
+            match line::body(line::prefix(line).body) {
+                Body::Call { rest, open, .. } => open || has_result(rest),
+                Body::Resumed { .. } | Body::Exited(_) | Body::Killed(_) => true,
+                _ => false,
+            }
+        })
+    }
+
     fn read(
         &self,
         job: &ImportJob<'_>,
@@ -85,6 +97,13 @@ impl ImportFormat for StraceFormat {
         let mut source = LineSource::open(job.files)?;
         read_lines(job, known, records, &gaps::STRACE, &mut source)
     }
+}
+
+/// True if the text after a call's parenthesis ends with a result: `) = 3`. Lines of a program in
+/// some language look like calls, too.
+fn has_result(rest: &[u8]) -> bool {
+    memchr::memmem::rfind(rest, b" = ")
+        .is_some_and(|at| rest[..at].trim_ascii_end().ends_with(b")"))
 }
 
 /// Reads the lines of a tool to their end.
