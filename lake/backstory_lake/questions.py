@@ -75,6 +75,7 @@ class Question:
                 f"SET max_temp_directory_size = '{20 * self._limits.megabytes}MB'",
                 f"SET memory_limit = '{self._limits.megabytes}MB'",
                 f"SET threads = {os.cpu_count() or 1}",
+                "SET enable_progress_bar = false",
                 f"SET allowed_paths = [{allowed}]",
                 "SET enable_external_access = false",
                 "SET lock_configuration = true",
