@@ -23,6 +23,7 @@ mod exec;
 pub mod frame;
 pub mod identities;
 mod index;
+pub mod job_rank;
 pub mod log;
 pub mod map;
 mod merge;

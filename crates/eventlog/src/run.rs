@@ -3,6 +3,7 @@
 //! Invariant: fields are added, never removed or renamed. In a log from before a field existed, the
 //! field has its default.
 
+use crate::job_rank::JobRank;
 use backstory_files::Ident;
 use backstory_vocabulary::{
     ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, RowsMode,
@@ -35,6 +36,9 @@ pub struct RunHeader {
     /// destination, a slash, and the id of this run. `None` for every other run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssh_connection: Option<String>,
+    /// The place of the run in a job of a launcher of parallel work. `None` for every other run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_rank: Option<JobRank>,
     /// The command and its arguments. A line of a shell is the argument of the shell's `-c`.
     pub command: Vec<Vec<u8>>,
     /// Environment, secrets redacted (`NAME=<redacted>`).

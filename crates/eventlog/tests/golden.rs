@@ -30,6 +30,7 @@ fn header() -> RunHeader {
         imported: None,
         line: None,
         ssh_connection: None,
+        job_rank: None,
         command: ["sh", "-c", "cp a b"].map(|a| a.as_bytes().to_vec()).into(),
         environment: vec![b"PATH=/bin".to_vec(), b"ODD=\xff".to_vec()],
         cwd: b"/home/user".to_vec(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use backstory_eventlog::event::{Bytes, Time, Via};
+use backstory_eventlog::job_rank::JobRank;
 use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_graph::marks::Notes;
@@ -38,6 +39,8 @@ pub struct RunSummary {
     pub host: String,
     /// The connection of ssh through which a run of another machine started this one.
     pub ssh_connection: Option<String>,
+    /// Its place in a job of a launcher of parallel work.
+    pub job_rank: Option<JobRank>,
     /// Its tags by key. Only lists of runs and `details` have them.
     pub tags: Vec<(String, String)>,
     /// True while the run is being recorded. Its verdict is open then.
@@ -60,6 +63,8 @@ pub struct RunDetails {
     pub peers: Vec<String>,
     /// Runs at the other ends of connections of ssh.
     pub remote: Vec<crate::RemoteEnd>,
+    /// Jobs whose ranks are processes of the run.
+    pub jobs: Vec<JobProcesses>,
     /// Processes whose look-ups are not known: id and path of the program.
     pub lookups_unknown: Vec<(u64, Option<Bytes>)>,
     /// Its tags, parameters, metrics and git work trees.
@@ -70,6 +75,15 @@ pub struct RunDetails {
     pub imported: Option<backstory_eventlog::run::ImportedLog>,
     /// The resources that the run used. `None` if unknown.
     pub usage: Option<backstory_eventlog::run::ResourceUsage>,
+}
+
+/// A job of a launcher of parallel work, and the processes of one run that are ranks of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobProcesses {
+    /// The job; `rank` is `None`.
+    pub of: JobRank,
+    /// The ranks that are processes of the run.
+    pub ranks: BTreeSet<u64>,
 }
 
 /// One line of `files`: a path and its accesses, at one certainty.

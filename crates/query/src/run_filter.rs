@@ -35,6 +35,8 @@ pub struct RunFilter {
     pub command: Option<TextPattern>,
     /// The machine that it was recorded on.
     pub host: Option<TextPattern>,
+    /// The id of the job of which it is a rank.
+    pub job: Option<TextPattern>,
     /// Its name.
     pub name: Option<TextPattern>,
     /// A file that it read, executed or changed.
@@ -50,7 +52,8 @@ pub struct RunFilter {
 impl RunFilter {
     /// True if every run meets the conditions.
     pub fn is_empty(&self) -> bool {
-        let patterns = self.command.is_some() || self.host.is_some() || self.name.is_some();
+        let texts = [&self.command, &self.host, &self.job, &self.name];
+        let patterns = texts.into_iter().any(Option::is_some);
         let times = self.since.is_some() || self.until.is_some();
         !patterns
             && !times
@@ -68,6 +71,7 @@ impl RunFilter {
             Some(pattern) => text.is_some_and(|text| pattern.matches(text)),
             None => true,
         };
+        let job = || run.job_rank.as_ref().and_then(|rank| rank.job.as_deref());
         let command = || run.command.iter().map(|word| &**word);
         self.since.is_none_or(|since| run.started >= since)
             && self.until.is_none_or(|until| run.started <= until)
@@ -75,6 +79,7 @@ impl RunFilter {
             && self.tags.iter().all(|tag| tag.is_on(run))
             && matches(&self.name, run.name.as_deref())
             && matches(&self.host, Some(&run.host))
+            && matches(&self.job, job())
             && (self.command.as_ref()).is_none_or(|pattern| pattern.matches_command(command()))
     }
 }

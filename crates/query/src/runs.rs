@@ -15,7 +15,7 @@ use backstory_store::{
 use crate::answer::{Lineage, ProcessLine, RunDetails, RunSummary};
 use crate::file_pattern::FileUsers;
 use crate::run_filter::RunFilter;
-use crate::{Error, Result, remote_runs};
+use crate::{Error, Result, job_ranks, remote_runs};
 
 /// The runs that a filter accepts, newest first.
 pub fn runs_where(store: &dyn Store, filter: &RunFilter) -> Result<Vec<RunSummary>> {
@@ -118,6 +118,7 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
         .into_iter()
         .partition(|peer| peer.starts_with(remote_runs::SSH));
     let remote = remote_runs::ends(store, &record, ssh)?;
+    let jobs = job_ranks::jobs(&activities);
     let mut unknown = Vec::new();
     for activity in activities {
         // Between fork and exec a process is an image of its parent, and what is known of the
@@ -146,13 +147,14 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     Ok(RunDetails {
         peers,
         remote,
+        jobs,
         lookups_unknown: unknown,
         annotations,
         ..stated
     })
 }
 
-/// The facts about a run that its record alone has: [`details`] without `peers` and
+/// The facts about a run that its record alone has: [`details`] without `peers`, `jobs` and
 /// `lookups_unknown`, which are empty.
 pub fn facts(store: &dyn Store, run: &str) -> Result<RunDetails> {
     Ok(stated(&record(store, run)?))
@@ -170,6 +172,7 @@ fn stated(record: &RunRecord) -> RunDetails {
         environment: environment.map(|v| v.as_slice().into()).collect(),
         peers: Vec::new(),
         remote: Vec::new(),
+        jobs: Vec::new(),
         lookups_unknown: Vec::new(),
         usage: record.end.usage,
         log_bytes: record.log_bytes,
@@ -257,6 +260,7 @@ pub fn summary(record: &RunRecord) -> RunSummary {
         files_written: record.counts.files_written,
         host: record.header.machine.host.clone(),
         ssh_connection: record.header.ssh_connection.clone(),
+        job_rank: record.header.job_rank.clone(),
         tags: Vec::new(),
         running: false,
     }
@@ -289,6 +293,7 @@ pub fn running(header: &RunHeader) -> RunSummary {
         files_written: 0,
         host: header.machine.host.clone(),
         ssh_connection: header.ssh_connection.clone(),
+        job_rank: header.job_rank.clone(),
         tags: Vec::new(),
         running: true,
     }

@@ -1,7 +1,7 @@
 //! The first frame of a log: facts known before the command starts, read as cheaply as possible.
 
 use crate::redact::Secrets;
-use crate::{Options, clock};
+use crate::{Options, clock, job_rank};
 use backstory_eventlog::run::{Machine, Modes, RunHeader};
 use backstory_files::Ident;
 use backstory_vocabulary::DurabilityMode;
@@ -45,6 +45,7 @@ pub(crate) fn header(
         imported: None,
         line: None,
         ssh_connection: options.ssh_connection.clone(),
+        job_rank: job_rank::own(environment),
         command: secrets.command(&command),
         environment: secrets.environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),

@@ -28,6 +28,7 @@ mod guarding;
 mod header;
 mod identity_resolver;
 mod inherited_state;
+mod job_rank;
 mod keeper;
 mod launch;
 mod launcher;

@@ -316,6 +316,11 @@ pub struct RunChoice {
     #[arg(long, value_name = "GLOB")]
     pub host: Option<String>,
 
+    /// Runs that are ranks of a job whose id matches GLOB: the job of `mpirun`, `srun`, `parallel`
+    /// or `xargs` that `log` names
+    #[arg(long, value_name = "GLOB")]
+    pub job: Option<String>,
+
     /// Runs whose name matches GLOB
     #[arg(long, value_name = "GLOB")]
     pub name: Option<String>,

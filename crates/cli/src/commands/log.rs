@@ -5,6 +5,7 @@ use std::path::Path;
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::JobRank;
 use backstory_eventlog::{self as eventlog, Log};
 use backstory_query::answer::RunSummary;
 use backstory_query::{self as query, FilePattern, RunFilter, TagPattern, TextPattern};
@@ -45,9 +46,10 @@ pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
             runs.iter().map(|run| Value::Object(summary_fields(run))),
         ),
         false => {
-            let mut session = None;
+            let mut group = RunGroup::Alone;
             runs.iter().try_for_each(|run| {
-                if let Some(heading) = heading(run, &mut session) {
+                let before = std::mem::replace(&mut group, RunGroup::of(run));
+                if let Some(heading) = group.heading(run).filter(|_| group != before) {
                     writeln!(out, "{}", look.style.paint(Role::Dim, &heading))?;
                 }
                 writeln!(out, "{}", line(run, &look))
@@ -72,6 +74,7 @@ pub fn filter(which: &RunChoice) -> Result<RunFilter, Failure> {
         failed: which.failed,
         command: pattern(&which.command)?,
         host: pattern(&which.host)?,
+        job: pattern(&which.job)?,
         name: pattern(&which.name)?,
         file: file.map(|file| FilePattern::new(file, &base)).transpose()?,
         tags: which
@@ -146,20 +149,42 @@ impl Look {
     }
 }
 
-/// The heading before a run: its session, if the run is a line of another session than the run
-/// before.
-fn heading<'a>(run: &'a RunSummary, before: &mut Option<&'a str>) -> Option<String> {
-    let line = run.line.as_ref();
-    let session = line.map(|line| &line.session[..]);
-    if session == std::mem::replace(before, session) {
-        return None;
+/// Runs with one heading above them.
+#[derive(PartialEq)]
+enum RunGroup<'a> {
+    Alone,
+    /// Lines of one shell.
+    Session(&'a str),
+    /// Ranks of one job.
+    Job(String),
+}
+
+impl<'a> RunGroup<'a> {
+    fn of(run: &'a RunSummary) -> RunGroup<'a> {
+        match (&run.line, &run.job_rank) {
+            (Some(line), _) => RunGroup::Session(&line.session),
+            (None, Some(rank)) => RunGroup::Job(rank.job_text()),
+            (None, None) => RunGroup::Alone,
+        }
     }
-    let line = line?;
-    let terminal = match line.terminal.is_empty() {
-        true => String::new(),
-        false => format!(" on {}", String::from_utf8_lossy(&line.terminal)),
-    };
-    Some(one_line(&format!("shell {}{terminal}", line.session)))
+
+    /// The heading above the first run of the group.
+    fn heading(&self, run: &RunSummary) -> Option<String> {
+        let text = match self {
+            RunGroup::Alone => return None,
+            RunGroup::Job(job) => job.clone(),
+            RunGroup::Session(session) => {
+                let terminal = &run.line.as_ref()?.terminal;
+                match terminal.is_empty() {
+                    true => format!("shell {session}"),
+                    false => {
+                        format!("shell {session} on {}", String::from_utf8_lossy(terminal))
+                    }
+                }
+            }
+        };
+        Some(one_line(&text))
+    }
 }
 
 /// The command of a run. A line of a shell is printed as it was typed.
@@ -190,6 +215,10 @@ fn line(run: &RunSummary, look: &Look) -> String {
         .all(|because| *because == only_line);
     if !run.complete && !run.running && !noise {
         line.add(Role::Bad, "  (incomplete: see show)");
+    }
+    let rank = run.job_rank.as_ref().map(JobRank::rank_text);
+    if let Some(rank) = rank.filter(|text| !text.is_empty()) {
+        line.add(Role::Dim, format!("  {rank}"));
     }
     if let Some(repeated) = &run.repeats {
         line.add(Role::Dim, format!("  repeats {}", one_line(repeated)));

@@ -7,12 +7,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_eventlog::event::UNNUMBERED;
-use backstory_query as query;
 use backstory_query::answer::{ProcessFiles, ProcessLine};
+use backstory_query::{self as query, rank_of};
 use backstory_vocabulary::Word;
 
 use super::file_choice::{self, Hiding, OwnFilter};
 use super::judged_records::record_fields;
+use super::run_summary::job;
 use super::{Outcome, answer, here};
 use crate::args::search::{ProcessesArgs, SortKey};
 use crate::current_store::CurrentStore;
@@ -72,6 +73,7 @@ fn json(line: &ProcessLine) -> Value {
         ("cwd", (&activity.cwd).into()),
         ("env_set", Value::array(&activity.env_set)),
         ("env_unset", Value::array(&activity.env_unset)),
+        ("job", job(rank_of(activity).as_ref())),
         ("exit", activity.exit.into()),
         ("signal", activity.signal.into()),
         ("execed", activity.execed.into()),
@@ -265,7 +267,8 @@ impl Processes {
             true => format!("pid {}, ", activity.pid),
             false => String::new(),
         };
-        format!("  [{process}{took}{ended}]{said}")
+        let rank = rank_of(activity).map_or_else(String::new, |rank| format!(", {rank}"));
+        format!("  [{process}{took}{ended}{rank}]{said}")
     }
 
     fn has_line(&self, at: usize) -> bool {

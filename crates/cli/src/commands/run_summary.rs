@@ -1,5 +1,6 @@
 //! What `log` and `show` print of a run: its fields as JSON, and its end in words.
 
+use backstory_eventlog::job_rank::JobRank;
 use backstory_eventlog::run::{ResourceUsage, ShellLine};
 use backstory_query::Checkout;
 use backstory_query::answer::RunSummary;
@@ -15,6 +16,7 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("name", run.name.as_ref().into()),
         ("note", run.note.as_ref().into()),
         ("repeats", run.repeats.as_ref().into()),
+        ("job", job(run.job_rank.as_ref())),
         ("line", run.line.as_ref().map_or(Value::Null, line)),
         ("command", Value::array(&run.command)),
         ("cwd", (&run.cwd).into()),
@@ -38,6 +40,18 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
         ("running", run.running.into()),
         ("tags", texts(&run.tags)),
     ]
+}
+
+/// The place of a run or process in a job of a launcher; null without one.
+pub fn job(rank: Option<&JobRank>) -> Value {
+    rank.map_or(Value::Null, |rank| {
+        Value::Object(vec![
+            ("launcher", (&rank.launcher).into()),
+            ("id", rank.job.as_ref().into()),
+            ("rank", rank.rank.into()),
+            ("size", rank.size.into()),
+        ])
+    })
 }
 
 /// The line of a shell that a run is.

@@ -9,7 +9,7 @@ use std::path::Path;
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::{ImportedFile, ImportedLog, Modes};
 use backstory_pipeline::PipelineReport;
-use backstory_query::answer::{RunDetails, RunSummary};
+use backstory_query::answer::{JobProcesses, RunDetails, RunSummary};
 use backstory_query::{self as query, RemoteEnd};
 use backstory_store::{Annotation, GraphStore};
 
@@ -126,6 +126,10 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
         (
             "remote",
             Value::Array(details.remote.iter().map(remote_fields).collect()),
+        ),
+        (
+            "jobs",
+            Value::Array(details.jobs.iter().map(job_fields).collect()),
         ),
         ("lookups_unknown", Value::Array(unknown.collect())),
         ("environment", Value::array(&details.environment)),
@@ -279,6 +283,12 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     for end in &shown.details.remote {
         lines.line("remote", &one_line(&remote(end)))?;
     }
+    if let Some(rank) = &run.job_rank {
+        lines.line("job", &one_line(&rank.to_string()))?;
+    }
+    for job in &shown.details.jobs {
+        lines.line("job", &one_line(&job_processes(job)))?;
+    }
     for peer in &shown.details.peers {
         lines.line(
             "peer",
@@ -305,6 +315,34 @@ fn remote_fields(end: &RemoteEnd) -> Value {
         ("run", end.run.as_ref().into()),
         ("started_by_this_run", end.is_started.into()),
     ])
+}
+
+fn job_fields(job: &JobProcesses) -> Value {
+    Value::Object(vec![
+        ("launcher", (&job.of.launcher).into()),
+        ("id", job.of.job.as_ref().into()),
+        ("size", job.of.size.into()),
+        (
+            "ranks",
+            Value::Array(job.ranks.iter().map(|rank| (*rank).into()).collect()),
+        ),
+    ])
+}
+
+/// `Open MPI job 71: 2 of 4 ranks are processes of this run: 0, 1`
+fn job_processes(job: &JobProcesses) -> String {
+    let shown: Vec<String> = job.ranks.iter().take(NAMED).map(u64::to_string).collect();
+    let more = if job.ranks.len() > NAMED { ", …" } else { "" };
+    let of = job
+        .of
+        .size
+        .map_or_else(String::new, |size| format!(" of {size}"));
+    let ranks = words::counted(job.ranks.len(), "rank", "ranks");
+    format!(
+        "{}: {ranks}{of} here ({}{more})",
+        job.of.job_text(),
+        shown.join(", ")
+    )
 }
 
 /// The run at the other end of a connection of ssh.

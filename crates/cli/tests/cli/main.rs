@@ -51,6 +51,7 @@ mod history;
 mod hunt;
 mod hunt_live;
 mod inspect;
+mod jobs;
 mod kept;
 mod kinds;
 mod lake;

@@ -35,6 +35,7 @@ pub fn header(command: &[&str]) -> RunHeader {
         imported: None,
         line: None,
         ssh_connection: None,
+        job_rank: None,
         command: command.iter().map(|a| a.as_bytes().to_vec()).collect(),
         environment: vec![b"PATH=/bin".to_vec()],
         cwd: b"/w".to_vec(),

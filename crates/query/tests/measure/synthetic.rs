@@ -314,6 +314,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         imported: None,
         line: None,
         ssh_connection: None,
+        job_rank: None,
         command: vec![b"make".to_vec()],
         environment: vec![vec![b'A'; 60]; 40],
         cwd: b"/home/user/src".to_vec(),

@@ -191,6 +191,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         imported: None,
         line: None,
         ssh_connection: None,
+        job_rank: None,
         command: vec![b"make".to_vec()],
         environment: vec![b"A=1".to_vec()],
         cwd: b"/w".to_vec(),

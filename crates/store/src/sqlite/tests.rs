@@ -24,6 +24,7 @@ fn header(id: &str) -> RunHeader {
         imported: None,
         line: None,
         ssh_connection: None,
+        job_rank: None,
         command: Vec::new(),
         environment: Vec::new(),
         cwd: Vec::new(),

@@ -20,6 +20,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         imported: None,
         line: None,
         ssh_connection: None,
+        job_rank: None,
         command: vec![b"make".to_vec(), b"\xff".to_vec()],
         environment: vec![b"A=1".to_vec(), b"B=\xfe".to_vec()],
         cwd: b"/work".to_vec(),

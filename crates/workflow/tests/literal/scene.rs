@@ -94,6 +94,7 @@ impl Scene {
                 imported: None,
                 line: None,
                 ssh_connection: None,
+                job_rank: None,
                 command: command
                     .iter()
                     .map(|word| word.as_bytes().to_vec())

@@ -68,6 +68,7 @@ fn conditions(which: &RunChoice) -> Vec<String> {
         command,
         file,
         host,
+        job,
         name,
         tag,
         commit,
@@ -85,6 +86,7 @@ fn conditions(which: &RunChoice) -> Vec<String> {
         ("--command", command.clone()),
         ("--file", file.as_deref().map(absolute)),
         ("--host", host.clone()),
+        ("--job", job.clone()),
         ("--name", name.clone()),
         ("--commit", commit),
     ];
@@ -121,6 +123,7 @@ mod tests {
             "--tag=a=b",
             "--file=/x/**",
             "--host=box",
+            "--job=71.*",
             "--name=n",
             "--commit=abcd",
             "--until=@1800000000",
