@@ -482,3 +482,36 @@ fn damage_of_a_version_is_reported_for_all_that_are_stored_as_its_changes() {
     store.sync().unwrap();
     assert!(get(&store, &digest) == next);
 }
+
+/// One edit of a content: bytes from this place on, in thousandths of the length, are replaced.
+type Edit = (usize, usize, Vec<u8>);
+
+fn edited(content: &[u8], (place, removed, new): &Edit) -> Vec<u8> {
+    let from = content.len() * place / 1000;
+    let to = (from + removed).min(content.len());
+    [&content[..from], new, &content[to..]].concat()
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn each_version_of_a_file_is_rebuilt_from_the_changes_between_versions(
+        seed in proptest::prelude::any::<u64>(),
+        length in 0_usize..40_000,
+        edits in proptest::collection::vec(
+            (0_usize..=1000, 0_usize..3000, proptest::collection::vec(0_u8..=255, 0..300)),
+            1..24,
+        ),
+    ) {
+        let mut all = vec![noise(seed, length)];
+        for edit in &edits {
+            all.push(edited(&all[all.len() - 1], edit));
+        }
+        let (_tmp, store, digests) = with_versions(&all);
+        let again = Contents::open(store.dir()).unwrap();
+        for (digest, bytes) in digests.iter().zip(&all) {
+            proptest::prop_assert!(get(&again, digest) == *bytes);
+        }
+    }
+}
