@@ -5,7 +5,7 @@
 //! A mistake in the file is a line on stderr; the built-in inspectors remain.
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use backstory_files::regular;
@@ -46,6 +46,11 @@ impl FileInspector {
         self.catalogue.choose(name, content)
     }
 
+    /// True if the inspector takes a file.
+    pub fn takes(&self, entry: &InspectorEntry, name: &[u8], content: &[u8]) -> bool {
+        self.catalogue.takes(entry, name, content)
+    }
+
     /// Asks an inspector about one content, or about the changes to a second one.
     ///
     /// # Errors
@@ -81,12 +86,18 @@ impl FileInspector {
         }
     }
 
+    /// True if an inspector of the user's own takes a file.
+    pub fn is_users(&self, name: &[u8], content: &[u8]) -> bool {
+        self.entry(name, content)
+            .is_some_and(InspectorEntry::is_users)
+    }
+
     /// Asks what changed inside of a file whose format a comparison of lines, cells or pixels does
     /// not see into. `None` for other formats, and when earlier questions took too long.
     pub fn changes(&self, name: &[u8], old: &[u8], new: &[u8]) -> Option<Result<Answer, Trouble>> {
         let entry = self.entry(name, new)?;
         let is_seen = matches!(entry.name.as_str(), "text" | "csv");
-        let takes_both = entry.takes(name, old);
+        let takes_both = self.takes(entry, name, old);
         let has_time = self.begun.elapsed() < PATIENCE;
         (!is_seen && takes_both && has_time).then(|| self.ask(entry, name, old, Some(new)))
     }
@@ -104,10 +115,31 @@ fn catalogue() -> Catalogue {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Catalogue::built_in(),
         Err(error) => Err(format!("{} is ignored: {error}", path.display())),
     };
-    extended.unwrap_or_else(|wrong| {
+    let mut all = extended.unwrap_or_else(|wrong| {
         complain(&wrong);
         Catalogue::built_in()
-    })
+    });
+    if all.needs_media_types() {
+        for list in media_type_lists() {
+            if let Ok(bytes) = regular::read(&list) {
+                all.add_media_names(&String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+    all
+}
+
+/// The lists of the shared-mime-info database that give MIME types to names: the user's and the
+/// system's.
+fn media_type_lists() -> Vec<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = || Some(PathBuf::from(set("HOME")?).join(".local/share"));
+    let own = set("XDG_DATA_HOME").map(PathBuf::from).or_else(home);
+    let others = set("XDG_DATA_DIRS").unwrap_or_else(|| "/usr/local/share:/usr/share".into());
+    let all = own.into_iter().chain(std::env::split_paths(&others));
+    all.filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join("mime/globs2"))
+        .collect()
 }
 
 /// An answer's value as this program writes it.

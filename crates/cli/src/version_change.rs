@@ -90,7 +90,8 @@ fn is_small(size: Option<i64>) -> bool {
 pub fn changes(store: &Path, name: &[u8], old: &[u8], new: &[u8]) -> Option<Answer> {
     let inspector = FileInspector::new(Some(store));
     let entry = inspector.entry(name, new)?;
-    let is_fit = entry.takes(name, old) && old.len().max(new.len()) as u64 <= LARGEST_INSPECTED;
+    let is_fit =
+        inspector.takes(entry, name, old) && old.len().max(new.len()) as u64 <= LARGEST_INSPECTED;
     if !is_fit {
         return None;
     }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::name_pattern;
+use crate::is_text;
+use crate::media_types::MediaTypes;
+use crate::name_pattern::{self, MagicBytes};
 
 /// The built-in inspectors.
 const BUILT_IN: &str = include_str!("../inspectors.toml");
@@ -15,6 +17,7 @@ const BUILT_IN: &str = include_str!("../inspectors.toml");
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     entries: Vec<InspectorEntry>,
+    media_types: MediaTypes,
 }
 
 /// One inspector.
@@ -25,7 +28,7 @@ pub struct InspectorEntry {
     pub name: String,
     /// Its version. Kept answers of another version are not used.
     pub version: u32,
-    /// MIME types that it takes.
+    /// MIME types that it takes, if it is a user's: `text/csv`, `image/*`.
     #[serde(default)]
     pub types: Vec<String>,
     /// Patterns of names that it takes.
@@ -34,7 +37,7 @@ pub struct InspectorEntry {
     /// Bytes that it takes, in hexadecimal, with an offset before a colon.
     #[serde(default)]
     magic: Vec<MagicBytes>,
-    /// True if a file needs both a name and bytes that match.
+    /// True if a file needs a match of each kind that is given: type, name and bytes.
     #[serde(default)]
     both: bool,
     /// The command of a plug-in. Empty for other inspectors.
@@ -42,28 +45,6 @@ pub struct InspectorEntry {
     pub command: Vec<String>,
     /// The file of a WebAssembly component.
     pub component: Option<PathBuf>,
-}
-
-/// Bytes at a place of a file.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "String")]
-struct MagicBytes {
-    offset: usize,
-    bytes: Vec<u8>,
-}
-
-impl TryFrom<String> for MagicBytes {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<MagicBytes, String> {
-        let wrong = || format!("{text:?} is not OFFSET:HEX or HEX");
-        let (offset, hex) = text.split_once(':').unwrap_or(("0", &text));
-        let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes());
-        Ok(MagicBytes {
-            offset: offset.parse().map_err(|_| wrong())?,
-            bytes: bytes.map_err(|_| wrong())?,
-        })
-    }
 }
 
 /// The form of the file.
@@ -84,7 +65,10 @@ impl Catalogue {
     pub fn built_in() -> Catalogue {
         // A test reads the same text.
         let entries = read(BUILT_IN).unwrap_or_default();
-        Catalogue { entries }
+        Catalogue {
+            entries,
+            media_types: MediaTypes::default(),
+        }
     }
 
     /// The built-in inspectors, with the user's own before them. `text` is the content of the file
@@ -120,7 +104,21 @@ impl Catalogue {
             }
         }
         entries.extend(built_in.entries);
-        Ok(Catalogue { entries })
+        Ok(Catalogue {
+            entries,
+            media_types: MediaTypes::built_in(),
+        })
+    }
+
+    /// True if a user's inspector chooses by MIME type. [`Catalogue::add_media_names`] then helps.
+    pub fn needs_media_types(&self) -> bool {
+        let mut users = self.entries.iter().filter(|entry| entry.is_users());
+        users.any(|entry| !entry.types.is_empty())
+    }
+
+    /// Adds the MIME types that a list of the system (`globs2`) gives to names.
+    pub fn add_media_names(&mut self, globs2: &str) {
+        self.media_types.add_names(globs2);
     }
 
     /// All inspectors, in the order in which they are tried.
@@ -131,27 +129,45 @@ impl Catalogue {
     /// The first inspector that takes a file with this name and content. `None` if no inspector
     /// does: a content with NUL bytes that no other inspector knows.
     pub fn choose(&self, name: &[u8], content: &[u8]) -> Option<&InspectorEntry> {
-        let is_text = !content[..content.len().min(8000)].contains(&0);
         self.entries
             .iter()
-            .find(|entry| entry.takes(name, content) && (is_text || entry.name != "text"))
+            .find(|entry| self.takes(entry, name, content))
+    }
+
+    /// True if an inspector takes a file with this name and content.
+    pub fn takes(&self, entry: &InspectorEntry, name: &[u8], content: &[u8]) -> bool {
+        // The first bytes of an image of the type BMP are letters.
+        let fits = match entry.name.as_str() {
+            "text" => is_text(content),
+            "image" => !is_text(content),
+            _ => true,
+        };
+        // The types of a built-in inspector say no more than its names and bytes.
+        let types = (entry.is_users() && !entry.types.is_empty())
+            .then(|| self.media_types.are(&entry.types, name, content));
+        fits && entry.is_fit(types, name, content)
     }
 }
 
 impl InspectorEntry {
-    /// True if the inspector takes a file with this name and content.
-    pub fn takes(&self, name: &[u8], content: &[u8]) -> bool {
-        let by_name = self
-            .globs
-            .iter()
-            .any(|glob| name_pattern::matches(glob.as_bytes(), name));
-        let by_magic = self.magic.iter().any(|magic| {
-            let rest = content.get(magic.offset..);
-            rest.is_some_and(|rest| rest.starts_with(&magic.bytes))
-        });
+    /// True for an inspector of the user's own.
+    pub fn is_users(&self) -> bool {
+        !self.command.is_empty() || self.component.is_some()
+    }
+
+    /// `by_type`: whether the file has one of the types. `None` if types do not count.
+    fn is_fit(&self, by_type: Option<bool>, name: &[u8], content: &[u8]) -> bool {
+        let by_name =
+            (!self.globs.is_empty()).then(|| name_pattern::matches_any(&self.globs, name));
+        let by_magic =
+            (!self.magic.is_empty()).then(|| self.magic.iter().any(|magic| magic.matches(content)));
+        let mut conditions = [by_type, by_name, by_magic]
+            .into_iter()
+            .flatten()
+            .peekable();
         match self.both {
-            true => by_name && by_magic,
-            false => by_name || by_magic,
+            true => conditions.peek().is_some() && conditions.all(|is_met| is_met),
+            false => conditions.any(|is_met| is_met),
         }
     }
 }
@@ -185,6 +201,29 @@ mod tests {
         assert_eq!(chosen("prog", b"\x7fELF\0").as_deref(), Some("elf"));
         assert_eq!(chosen("notes", b"words").as_deref(), Some("text"));
         assert_eq!(chosen("notes", b"\0\x01"), None);
+        assert_eq!(chosen("notes", b"BMW, Audi").as_deref(), Some("text"));
+    }
+
+    #[test]
+    fn a_users_inspector_is_chosen_by_mime_type_and_by_glob() {
+        let text = "[[inspector]]\nname = 'plots'\nversion = 1\ntypes = ['image/*']\n\
+            globs = ['*.plot']\ncommand = ['plot-facts']\n";
+        let both = [text, "both = true\n"].concat();
+        let png = b"\x89PNG\r\n\x1a\n\0";
+        let chosen = |text: &str, name: &str, content: &[u8]| {
+            let all = Catalogue::extended(text, Path::new("/c/inspectors.toml")).unwrap();
+            all.choose(name.as_bytes(), content)
+                .map(|entry| entry.name.clone())
+        };
+        for (name, content, any, all) in [
+            ("a.png", &png[..], "plots", "image"),
+            ("a.plot", b"text", "plots", "text"),
+            ("a.plot", png, "plots", "plots"),
+            ("a.csv", b"a,b\n", "csv", "csv"),
+        ] {
+            assert_eq!(chosen(text, name, content).as_deref(), Some(any), "{name}");
+            assert_eq!(chosen(&both, name, content).as_deref(), Some(all), "{name}");
+        }
     }
 
     #[test]

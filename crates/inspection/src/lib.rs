@@ -6,6 +6,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`catalogue`] | lists the inspectors, and chooses one by a file's name and bytes |
+//! | `media_types` | the MIME types of a file |
 //! | [`question`] | the bytes that a worker reads |
 //! | [`worker`] | starts the worker, and limits its time and its answer |
 //! | [`judging`] | asks a user's filter about the nodes of a graph |
@@ -29,6 +30,7 @@ pub mod answer_cache;
 pub mod catalogue;
 mod component;
 pub mod judging;
+mod media_types;
 mod name_pattern;
 pub mod question;
 mod trouble;
@@ -53,3 +55,8 @@ pub const LARGEST_COMPONENT: u64 = 8 << 20;
 
 /// The most bytes of a content that is inspected. Two of them fit into the worker's memory.
 pub const LARGEST_CONTENT: usize = 64 << 20;
+
+/// True for a content without NUL bytes in its first 8000 bytes.
+fn is_text(content: &[u8]) -> bool {
+    !content[..content.len().min(8000)].contains(&0)
+}

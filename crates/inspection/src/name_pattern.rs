@@ -1,4 +1,42 @@
-//! Matches a file's name with a pattern of an inspector.
+//! Matches a file's name and bytes with the patterns of an inspector or of a type.
+
+use serde::Deserialize;
+
+/// Bytes at a place of a file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct MagicBytes {
+    offset: usize,
+    bytes: Vec<u8>,
+}
+
+impl TryFrom<String> for MagicBytes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<MagicBytes, String> {
+        let wrong = || format!("{text:?} is not OFFSET:HEX or HEX");
+        let (offset, hex) = text.split_once(':').unwrap_or(("0", &text));
+        let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes());
+        Ok(MagicBytes {
+            offset: offset.parse().map_err(|_| wrong())?,
+            bytes: bytes.map_err(|_| wrong())?,
+        })
+    }
+}
+
+impl MagicBytes {
+    /// True if the content has the bytes at their place.
+    pub fn matches(&self, content: &[u8]) -> bool {
+        let rest = content.get(self.offset..);
+        rest.is_some_and(|rest| rest.starts_with(&self.bytes))
+    }
+}
+
+/// True if one of the patterns matches all of `name`.
+pub fn matches_any(patterns: &[String], name: &[u8]) -> bool {
+    let mut patterns = patterns.iter();
+    patterns.any(|pattern| matches(pattern.as_bytes(), name))
+}
 
 /// True if `pattern` matches all of `name`. `*` is any text, also with slashes, and `?` is any one
 /// byte. Upper and lower case of ASCII letters are the same.

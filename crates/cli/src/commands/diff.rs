@@ -135,7 +135,10 @@ impl ComparedContent {
             difference,
             ContentDifference::Same | ContentDifference::Table(_) | ContentDifference::Image(_)
         );
-        let inside = (!is_seen).then(|| inspector.changes(name, old, new));
+        // An inspector of the user's own has priority over each comparison.
+        let is_asked = !is_seen
+            || !matches!(difference, ContentDifference::Same) && inspector.is_users(name, new);
+        let inside = is_asked.then(|| inspector.changes(name, old, new));
         ComparedContent {
             difference,
             inside: inside.flatten(),

@@ -186,3 +186,47 @@ fn of_answers_without_the_line_if_the_inspector_fails_or_is_not_installed() {
         assert_eq!(change_line(&place, "out.ipynb"), None);
     }
 }
+
+/// An inspector of the user's own, chosen as `choice` says, that tells the first lines.
+fn own_inspector(place: &Place, choice: &str) {
+    let program = place.stage.directory("bin").unwrap().join("own-facts");
+    let script = "#!/bin/sh\nread -r line\nread -r old <&3\nread -r new <&4\nprintf \
+        '{\"inspector\":\"own\",\"version\":1,\"sentences\":[\"own: %s became %s\"]}\\n' \"$old\" \"$new\"\n";
+    backstory_testkit::program::write(&program, script.as_bytes()).unwrap();
+    let config = place.stage.directory("home/.config").unwrap();
+    place.stage.directory("home/.config/backstory").unwrap();
+    let text = format!(
+        "[[inspector]]\nname = \"own\"\nversion = 1\n{choice}\ncommand = [\"{}\"]\n",
+        program.display()
+    );
+    fs::write(config.join("backstory/inspectors.toml"), text).unwrap();
+}
+
+#[test]
+fn a_users_inspector_is_asked_first_whether_mime_type_or_glob_chose_it() {
+    for (name, choice) in [
+        ("out.csv", "types = [\"text/csv\"]"),
+        ("out.csv", "globs = [\"*.csv\"]"),
+        ("out.mesh", "types = [\"model/mesh\"]"),
+        ("out.txt", "types = [\"text/*\"]"),
+    ] {
+        let place = Place::new();
+        if !has_worker(&place) {
+            return;
+        }
+        own_inspector(&place, choice);
+        // The system's list of types is in the data directory of the user.
+        place.stage.directory("home/.local/share/mime").unwrap();
+        let types = place.stage.directory("home/.local/share/mime").unwrap();
+        fs::write(types.join("globs2"), "50:model/mesh:*.mesh\n").unwrap();
+        for content in ["a,b", "a,c"] {
+            place.write("in", &format!("{content}\n1,2\n"));
+            place.keep(&format!("cat in > {name}"), &["--contents=all"]);
+        }
+        let said = "own: a,b became a,c";
+        let diff = place.run(&["diff", name]);
+        assert!(diff.out.contains(said), "{choice}: {diff:?}");
+        let line = change_line(&place, name).unwrap_or_default();
+        assert!(line.contains(said), "{choice}: {line}");
+    }
+}
