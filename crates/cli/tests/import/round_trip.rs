@@ -239,3 +239,106 @@ fn an_exported_crate_leads_to_the_same_files_when_it_is_imported() {
     }
     assert_eq!(again.reasons(), "[]");
 }
+
+/// A format that is exported and imported.
+struct RoundTrip {
+    export: &'static str,
+    options: &'static [&'static str],
+    /// The name of the format that reads it.
+    import: &'static str,
+    /// The file of the export that is imported.
+    file: &'static str,
+    /// Its activities are steps, which join a copy and its rename.
+    has_steps: bool,
+}
+
+const ROUND_TRIPS: [RoundTrip; 5] = [
+    round_trip("prov-json", "prov-json", &["--level", "all"], "", false),
+    round_trip("opm", "spade", &["--level", "all"], "", false),
+    round_trip("reprozip", "reprozip", &["--level", "all"], "", false),
+    round_trip("openlineage", "openlineage", &[], "", true),
+    round_trip("ro-crate", "ro-crate", &[], "/ro-crate-metadata.json", true),
+];
+
+const fn round_trip(
+    export: &'static str,
+    import: &'static str,
+    options: &'static [&'static str],
+    file: &'static str,
+    has_steps: bool,
+) -> RoundTrip {
+    RoundTrip {
+        export,
+        options,
+        import,
+        file,
+        has_steps,
+    }
+}
+
+/// The programs behind a file. A step has a text with all of its commands.
+fn programs(desk: &Desk, path: &str, has_steps: bool) -> BTreeSet<String> {
+    let answer = desk.json(&["of", "--json", "--level", "all", path]);
+    let nodes = answer["nodes"].as_array().unwrap();
+    let words = nodes.iter().flat_map(|node| {
+        let text = match has_steps {
+            true => node["argv"].to_string(),
+            false => node["argv"][0].to_string(),
+        };
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.map(str::to_owned).collect::<Vec<_>>()
+    });
+    let is_program = |word: &String| ["cat", "tr", "sort", "cp", "mv"].contains(&&**word);
+    words.filter(is_program).collect()
+}
+
+#[test]
+fn every_format_that_is_exported_and_imported_leads_to_the_same_files_and_programs() {
+    let own = Desk::new();
+    own.write("in", b"b\na\n");
+    let record = ["record", "--wait", "--contents=all", "--name", "own"];
+    own.backstory(&[&record[..], &["--", "sh", "-c", LINE]].concat());
+    for format in &ROUND_TRIPS {
+        let out = format!("out-{}", format.export);
+        let export = ["export", format.export, "own", "-o", &out];
+        let exported = own.backstory(&[&export[..], format.options].concat());
+        assert!(exported.status.success(), "{exported:?}");
+        let document = format!("{}/{out}{}", own.work().display(), format.file);
+        let again = Desk::new();
+        let output = again.backstory(&["import", format.import, &document]);
+        assert!(output.status.success(), "{output:?}");
+        for name in RESULTS {
+            let what = format!("{}, {name}", format.export);
+            let path = own.work().join(name);
+            let path = path.to_str().unwrap();
+            let mut wanted = sources(&own, path);
+            if format.has_steps {
+                wanted.retain(|path| !path.ends_with("/copy"));
+            }
+            equal(&what, &wanted, &sources(&again, path));
+            let wanted = programs(&own, path, false);
+            assert!(wanted.len() > 2, "{wanted:?}");
+            equal(&what, &wanted, &programs(&again, path, format.has_steps));
+        }
+    }
+}
+
+/// A new format of this kind must be added to the test above. The exports `nextflow` and
+/// `snakemake` are workflows, while their imports read records of a run.
+#[test]
+fn the_formats_that_are_exported_and_imported_are_known() {
+    let desk = Desk::new();
+    let names = |command: &str| -> BTreeSet<String> {
+        let text = String::from_utf8(desk.backstory(&[command]).stdout).unwrap();
+        let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        text.lines().filter_map(first).collect()
+    };
+    let (exported, imported) = (names("export"), names("import"));
+    let both: BTreeSet<&str> = exported
+        .intersection(&imported)
+        .map(String::as_str)
+        .filter(|name| !["nextflow", "snakemake"].contains(name))
+        .collect();
+    let tested = ROUND_TRIPS.iter().filter(|one| one.export == one.import);
+    assert_eq!(both, tested.map(|one| one.export).collect());
+}

@@ -2,7 +2,9 @@
 
 use super::Desk;
 use backstory_testkit::procs::eventually;
-use std::io::{BufWriter, Write};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// The text of a read that `strace` prints without `-s`.
@@ -10,11 +12,14 @@ const SHORT: &str = "\\177ELF\\2\\1\\1\\0\\0\\0\\0";
 
 /// Writes a log of this many bytes: one shell that runs many compilers.
 fn write_log(path: &std::path::Path, size: usize) -> u64 {
-    write_log_with(SHORT, std::fs::File::create(path).unwrap(), size)
+    write_log_with(SHORT, 1, std::fs::File::create(path).unwrap(), size)
 }
 
-/// The same. Each read prints `text_read`.
-fn write_log_with(text_read: &str, out: std::fs::File, size: usize) -> u64 {
+/// The same. Each file is read `reads` times, and each read prints `text_read`.
+fn write_log_with(text_read: &str, reads: usize, out: std::fs::File, size: usize) -> u64 {
+    let read = |pid: u64, second: u64, header: i32| {
+        format!("{pid} {second}.2 read(3</w/h/{header}.h>, \"{text_read}\"..., 832) = 832\n")
+    };
     let mut out = BufWriter::new(out);
     writeln!(
         out,
@@ -32,8 +37,8 @@ fn write_log_with(text_read: &str, out: std::fs::File, size: usize) -> u64 {
         for header in 0..40 {
             text += &format!(
                 "{pid} {second}.2 openat(AT_FDCWD</w>, \"h/{header}.h\", O_RDONLY|O_CLOEXEC) = 3</w/h/{header}.h>\n\
-                 {pid} {second}.2 read(3</w/h/{header}.h>, \"{text_read}\"..., 832) = 832\n\
-                 {pid} {second}.2 close(3</w/h/{header}.h>) = 0\n"
+                 {}{pid} {second}.2 close(3</w/h/{header}.h>) = 0\n",
+                read(pid, second, header).repeat(reads)
             );
         }
         text += &format!("{pid} {second}.3 +++ exited with 0 +++\n");
@@ -83,7 +88,7 @@ fn a_log_is_imported_within_less_memory_than_it_has_bytes() {
     let desk = Desk::new();
     let log = desk.work().join("trace.log");
     let file = std::fs::File::create(&log).unwrap();
-    let children = write_log_with(&long(), file, 48 << 20);
+    let children = write_log_with(&long(), 1, file, 48 << 20);
     desk.stage.user().owns(&log).unwrap();
     imported_within(20, &desk, "strace trace.log");
     is_whole(&desk, children);
@@ -97,6 +102,38 @@ fn a_log_of_100_megabytes_is_imported_within_80_megabytes_of_memory() {
     let children = write_log(&log, 100 << 20);
     desk.stage.user().owns(&log).unwrap();
     imported_within(80, &desk, "strace trace.log");
+    is_whole(&desk, children);
+}
+
+/// More bytes than a number of 32 bits can count, through a pipe. The importer has one limit for
+/// its own memory, and another for what it ever had resident, with mapped files.
+#[test]
+#[ignore = "several minutes, and 5 GB of disk"]
+fn a_log_of_several_gigabytes_that_comes_through_a_pipe_is_imported_in_bounded_memory() {
+    let desk = Desk::new();
+    let made = desk.shell("mkfifo pipe");
+    assert!(made.status.success(), "{made:?}");
+    let mut shell = desk.stage.command("sh");
+    let line = "ulimit -d 81920 && exec \"$0\" import strace --pipe pipe";
+    shell
+        .args(["-c", line])
+        .arg(desk.stage.path().join("bin/backstory"))
+        .env("BACKSTORY_STORE", desk.stage.store())
+        .current_dir(desk.work())
+        .stdout(Stdio::piped());
+    let mut import = shell.spawn().unwrap();
+    let pipe = std::fs::File::create(desk.work().join("pipe")).unwrap();
+    let children = write_log_with(&long(), 16, pipe, (4 << 30) + (200 << 20));
+    let mut said = BufReader::new(import.stdout.take().unwrap()).lines();
+    let said = said.next().unwrap().unwrap();
+    assert!(said.starts_with("imported as run "), "{said}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", import.id())).unwrap();
+    kill_process(Pid::from_child(&import), Signal::TERM).unwrap();
+    assert!(import.wait().unwrap().success());
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.unwrap().trim().trim_end_matches(" kB");
+    let peak: u64 = peak.parse().unwrap();
+    assert!(peak < 256 << 10, "{peak} kB were resident");
     is_whole(&desk, children);
 }
 

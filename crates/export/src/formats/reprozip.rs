@@ -1,6 +1,7 @@
 //! ReproZip's pack (format version 2): the files, the start of the run, and the trace, for
 //! `reprounzip`.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
@@ -178,24 +179,67 @@ fn write_trace(view: &View, path: &Path) -> Result<()> {
             )?;
         }
     }
-    for link in &view.links {
-        // ReproZip's bits of a mode: 1 read, 2 written.
-        let (who, what, mode) = match (link.from, link.to, link.flow) {
-            (Endpoint::Entity(what), Endpoint::Activity(who), Flow::Used(Relation::Read)) => {
-                (who, what, 1)
-            }
-            (Endpoint::Activity(who), Endpoint::Entity(what), Flow::Generated(Relation::Write)) => {
-                (who, what, 2)
-            }
-            _ => continue,
-        };
+    for file in opened_files(view) {
         all.execute(
             "INSERT INTO opened_files(run_id, name, timestamp, mode, is_directory, process) VALUES(0, ?, ?, ?, 0, ?)",
-            params![text(&view.entities[what].path), link.interval.start, mode, number(who)],
+            params![text(&view.entities[file.entity].path), file.time, file.mode, number(file.activity)],
         )?;
     }
     all.commit()?;
     Ok(())
+}
+
+/// A row of `opened_files`.
+struct OpenedFile {
+    time: i64,
+    /// ReproZip's bits: 1 read, 2 written.
+    mode: u8,
+    activity: usize,
+    entity: usize,
+}
+
+/// The opened files of the view, in the order of time, as ReproZip writes them. A process that
+/// renames, links or copies a file opens the old one for reading, and the new one for writing. A
+/// pipe is a file with its name.
+fn opened_files(view: &View) -> Vec<OpenedFile> {
+    let mut sources: HashMap<usize, Vec<usize>> = HashMap::new();
+    for link in &view.links {
+        if let (Endpoint::Entity(from), Endpoint::Entity(to), Flow::Derived) =
+            (link.from, link.to, link.flow)
+        {
+            sources.entry(to).or_default().push(from);
+        }
+    }
+    let mut all = Vec::new();
+    for link in &view.links {
+        let time = link.interval.start;
+        let mut open = |activity, entity, mode| {
+            all.push(OpenedFile {
+                time,
+                mode,
+                activity,
+                entity,
+            });
+        };
+        use Relation::{Make, Read, Rename, Write};
+        match (link.from, link.to, link.flow) {
+            (Endpoint::Entity(entity), Endpoint::Activity(activity), Flow::Used(Read)) => {
+                open(activity, entity, 1);
+            }
+            (Endpoint::Activity(activity), Endpoint::Entity(entity), Flow::Generated(how))
+                if how == Write
+                    || matches!(how, Make | Rename) && sources.contains_key(&entity) =>
+            {
+                for source in sources.get(&entity).into_iter().flatten() {
+                    open(activity, *source, 1);
+                }
+                open(activity, entity, 2);
+            }
+            _ => {}
+        }
+    }
+    all.sort_by_key(|file| file.time);
+    all
 }
 
 /// Rows are numbered from 1.

@@ -20,6 +20,10 @@ const FILE_READ: i64 = 1;
 const FILE_WRITE: i64 = 2;
 const FILE_WDIR: i64 = 4;
 const FILE_STAT: i64 = 8;
+/// The name of a pipe begins with this. Only `backstory export reprozip` writes such names.
+const PIPE: &[u8] = b"pipe:";
+/// The longest name of a pipe.
+const LONGEST_PIPE: usize = 64;
 /// The exit code of a process that a signal ended, without the signal.
 const SIGNALLED: i64 = 0x100;
 
@@ -185,6 +189,10 @@ impl TraceReader {
             self.strangers += 1;
             return;
         };
+        if file.path.starts_with(PIPE) && file.path.len() <= LONGEST_PIPE && !file.path.contains(&0)
+        {
+            return self.pipe(file, activity);
+        }
         let Some(path) = self.locations.path(&file.path) else {
             self.strangers += 1;
             return;
@@ -210,6 +218,16 @@ impl TraceReader {
         if looks && file.mode & (FILE_READ | FILE_WRITE) == 0 {
             let state = self.state(path, kind);
             self.flow(activity, state.entity, Relation::Stat, true, file.time);
+        }
+    }
+
+    /// Takes a pipe, which is one thing for all of its readers and writers.
+    fn pipe(&mut self, file: &OpenedFile, activity: ActivityNumber) {
+        let state = self.state(file.path.clone(), EntityKind::Pipe);
+        for (mode, relation) in [(FILE_READ, Relation::Read), (FILE_WRITE, Relation::Write)] {
+            if file.mode & mode != 0 {
+                self.flow(activity, state.entity, relation, true, file.time);
+            }
         }
     }
 
