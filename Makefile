@@ -61,6 +61,7 @@ lint: setup-test
 	scripts/lint-cycles
 	scripts/lint-prose
 	$(CARGO) clippy --workspace --features $$(scripts/tested-features) --all-targets --locked -- -D warnings
+	scripts/lint-features
 	engines=$$(scripts/library-engines); [ -z "$$engines" ] || $(CARGO) clippy -p backstory-c-engines \
 		-p backstory-store --features "$$engines" --all-targets --locked -- -D warnings
 

@@ -1,7 +1,6 @@
 //! A format, and the facts that a log of it gives.
 
-use crate::audit::ProcessIds;
-use crate::{Error, LogFile, LogFiles, RecordLog};
+use crate::{Error, LogFile, LogFiles, ProcessIds, RecordLog};
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::Time;
 use std::path::PathBuf;

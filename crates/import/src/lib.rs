@@ -12,10 +12,18 @@
 //! - The same files with the same options give the same run id.
 //! - Each gap of the other tool's log is a reason why the run is incomplete.
 //!
+//! Each format is a feature of this crate. The lines of bpftrace are read as those of strace, and
+//! some documents have terms of PROV: these formats need the modules of others.
+//!
 //! Absent: stores, and the meaning of records, which belongs to the graph.
 
+// A format alone does not use all of what formats share.
+#![cfg_attr(not(feature = "all-formats"), allow(dead_code, unused_imports))]
+
+#[cfg(feature = "auditd")]
 mod audit;
 mod beginning;
+#[cfg(feature = "bpftrace")]
 mod bpftrace;
 mod calls;
 mod catalogue;
@@ -26,21 +34,35 @@ mod importing;
 mod inputs;
 mod json;
 mod lines;
+#[cfg(feature = "nextflow")]
 mod nextflow;
+#[cfg(feature = "openlineage")]
 mod openlineage;
 mod pipe;
+#[cfg(feature = "probe")]
 mod probe;
+mod process_ids;
+#[cfg(any(
+    feature = "openlineage",
+    feature = "prov-json",
+    feature = "ro-crate",
+    feature = "spade"
+))]
 mod prov_json;
 mod record_log;
 mod remedy;
+#[cfg(feature = "reprozip")]
 mod reprozip;
+#[cfg(feature = "ro-crate")]
 mod ro_crate;
+#[cfg(feature = "snakemake")]
 mod snakemake;
+#[cfg(feature = "spade")]
 mod spade;
+#[cfg(any(feature = "bpftrace", feature = "strace"))]
 mod strace;
 mod tar;
 
-pub use audit::ProcessIds;
 pub use catalogue::{FORMATS, format};
 pub use error::Error;
 pub use format::{Findings, ImportFormat, ImportJob};
@@ -49,5 +71,6 @@ pub use importing::{
 };
 pub use inputs::{LogFile, LogFiles};
 pub use pipe::{LogPipe, PipeEnd, PipeLog};
+pub use process_ids::ProcessIds;
 pub use record_log::{CallingThread, RecordLog};
 pub use remedy::remedy;

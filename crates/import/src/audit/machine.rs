@@ -11,7 +11,7 @@
 use super::arguments;
 use super::event::{AbnormalEnd, AuditEvent, LoggedCall};
 use super::gaps::{AUDITD, AuditGaps};
-use super::process_ids::ProcessIds;
+use crate::ProcessIds;
 use crate::calls::{Arg, TraceState, translate};
 use crate::{CallingThread, Findings, RecordLog};
 use backstory_abi::op;
