@@ -18,6 +18,7 @@ pub mod need;
 pub mod oracle;
 pub mod page;
 pub mod postgres;
+pub mod private_mounts;
 pub mod procs;
 pub mod program;
 pub mod snapshot;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Presses the same keys in a bare and in a recorded shell, and compares the screens. `startup` is
 /// in the user's start-up files.
-fn same_screens(shell: &str, startup: &str, keys: impl Fn(&Terminal)) {
+pub(super) fn same_screens(shell: &str, startup: &str, keys: impl Fn(&Terminal)) {
     same_screens_with(shell, startup, |_| true, keys);
 }
 

@@ -5,12 +5,14 @@
 
 mod behaviour;
 mod crowd;
+mod editing;
 mod ends;
 mod lines;
 mod login;
 mod policy;
 mod privileged;
 mod remote;
+mod sudo;
 mod terminal;
 
 use backstory_testkit::stage::Stage;

@@ -70,3 +70,21 @@ fn as_root_no_privilege_is_lost_and_no_program_named() {
     let answer = place.run(&["record", "--", program, "--help"]);
     assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
 }
+
+#[test]
+fn sudo_that_loses_its_privilege_fails_by_its_own_words_and_is_named() {
+    if !need::needs("sudo in a run", &["sudo"]) || Place::of_root().is_none() {
+        return;
+    }
+    let place = Place::new();
+    let answer = place.run(&["record", "--", "sudo", "-n", "true"]);
+    assert_eq!(answer.status, 1, "{answer:?}");
+    let (own, ours) = answer.err.trim_end().rsplit_once('\n').unwrap();
+    assert!(
+        own.lines().all(|line| line.starts_with("sudo: ")),
+        "{answer:?}"
+    );
+    for word in ["/usr/bin/sudo", "set-user-id", "--guard=off"] {
+        assert!(ours.contains(word), "{answer:?}");
+    }
+}
