@@ -7,12 +7,13 @@
 //! | --- | --- |
 //! | `yaml` | reads YAML with the place of each value |
 //! | `library`, `rule`, `selection`, `condition`, `correlation`, `pattern` | compile rules |
-//! | `run_graph`, `fact` | a run's graph as facts with fields |
+//! | `run_graph`, `fact`, `unexplained` | a run's graph as facts with fields |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `finding` | tells what was found |
 //!
 //! Invariant: [`find`] is the one matcher. A stored run and a run in progress are both a
-//! [`RunGraph`], so a rule finds the same in both. Absent on purpose: the form of the answer, which
+//! [`RunGraph`], so a rule finds the same in both. The one exception is a field that compares a run
+//! with others of its store. Absent on purpose: the form of the answer, which
 //! belongs to `cli`.
 
 mod condition;
@@ -26,6 +27,7 @@ mod pattern;
 mod rule;
 mod run_graph;
 mod selection;
+mod unexplained;
 mod yaml;
 
 pub use correlation::GROUPS;

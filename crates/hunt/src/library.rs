@@ -13,7 +13,7 @@ use crate::rule::Rule;
 use crate::yaml::{self, Mistake, Node};
 
 /// The rules in the program: the name of the file, and its text.
-pub const BUILT_IN: [(&str, &str); 8] = [
+pub const BUILT_IN: [(&str, &str); 9] = [
     (
         "startup-file-written.yml",
         include_str!("../rules/startup-file-written.yml"),
@@ -42,6 +42,10 @@ pub const BUILT_IN: [(&str, &str); 8] = [
     (
         "rename-storm.yml",
         include_str!("../rules/rename-storm.yml"),
+    ),
+    (
+        "output-changed-outside.yml",
+        include_str!("../rules/output-changed-outside.yml"),
     ),
 ];
 

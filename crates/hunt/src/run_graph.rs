@@ -3,7 +3,7 @@
 //! In: the graph of a stored run, or what the fold makes of a log that still grows: [`RunGraph`] is
 //! a sink for both. So a rule has the same matches in a store and in a run in progress.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -11,6 +11,8 @@ use backstory_graph::model::{
     Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Sink,
 };
 use backstory_store::{ActivityKey, RunKey, Store};
+
+use crate::unexplained;
 
 /// The graph of one run.
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub struct RunGraph {
     from: HashMap<EntityId, EntityId>,
     /// The versions of files that the run made, ordered by path.
     made: Vec<EntityId>,
+    /// The versions that no recorded run explains, if the run was compared with its store.
+    unexplained: Option<HashSet<EntityId>>,
 }
 
 /// Most names that are looked at in the search for a file's successor.
@@ -57,6 +61,7 @@ impl RunGraph {
                 return Ok(None);
             }
         }
+        graph.unexplained = Some(unexplained::versions(store, run, &graph.entities)?);
         graph.complete();
         Ok(Some(graph))
     }
@@ -152,6 +157,11 @@ impl RunGraph {
             }
         }
         later
+    }
+
+    /// Whether no recorded run explains this version. `None`: the run was not compared with others.
+    pub(crate) fn is_unexplained(&self, id: EntityId) -> Option<bool> {
+        (self.unexplained.as_ref()).map(|unexplained| unexplained.contains(&id))
     }
 
     /// True if the file, or the file that was renamed to it, is older than the run.

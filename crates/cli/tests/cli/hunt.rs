@@ -284,6 +284,33 @@ fn a_file_that_is_deleted_after_it_was_sent_is_found_and_another_one_is_not() {
 }
 
 #[test]
+fn an_output_that_something_unrecorded_changed_is_found_and_what_runs_wrote_or_copied_is_not() {
+    let place = Place::new();
+    let rule = "output-changed-outside";
+    let use_of = |file: &str| {
+        let run = place.record(&format!("cat {file} > ..seen"));
+        found(&place, &run, rule)
+    };
+    place.write_aged("source", "by hand, and never made by a run\n");
+    place.record("cat source > result; cp result copy");
+    assert_eq!(use_of("result"), [Value::Null; 0]);
+    // A source may change: no run made it.
+    place.write_aged("source", "changed by hand\n");
+    assert_eq!(use_of("source"), [Value::Null; 0]);
+    // A later run makes another version.
+    place.record("cat source > result");
+    assert_eq!(use_of("result"), [Value::Null; 0]);
+    place.write_aged("result", "tampered with\n");
+    let all = use_of("result");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(targets(&all[0]), [place.path("result")]);
+    let page = format!("/run/{}", all[0]["run"].as_str().unwrap());
+    assert_eq!(all[0]["page"], *page);
+    place.record("cat source > result");
+    assert_eq!(use_of("result"), [Value::Null; 0]);
+}
+
+#[test]
 fn older_files_that_give_way_to_longer_names_are_found_and_other_renames_and_removals_are_not() {
     let filled = || {
         let place = Place::new();

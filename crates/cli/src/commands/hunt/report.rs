@@ -96,8 +96,9 @@ pub fn finding_text(
     }
     fact("extent", &parts.join("; "))?;
     let next = next(run, finding);
-    let next = style.paint(Role::Command, &next);
-    fact("next", &next)
+    fact("next", &style.paint(Role::Command, &next))?;
+    let page = format!("backstory serve {}", shell::quote(run.as_bytes()));
+    fact("page", &style.paint(Role::Command, &page))
 }
 
 /// A command that goes on from a finding.
@@ -168,5 +169,8 @@ pub fn finding_object(rule: &Rule, run: &str, finding: &RuleMatch) -> Value {
             ]),
         ),
         ("next", next(run, finding).as_str().into()),
+        // The address of the run's view, below that of `backstory serve`. An id has no character
+        // that an address has to escape.
+        ("page", format!("/run/{run}").as_str().into()),
     ])
 }
