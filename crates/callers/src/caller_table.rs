@@ -12,6 +12,7 @@
 //!   pid namespace, have no id.
 //! - No thread holds the table while an observer looks.
 
+mod nfs_clients;
 mod past_callers;
 
 pub use past_callers::EndedProcesses;
@@ -23,6 +24,7 @@ use crate::process_news::{NewsSocket, ProcessNews};
 use backstory_abi::CallerIds;
 use backstory_eventlog::event::UNNUMBERED;
 use backstory_sys::clock::counter;
+use nfs_clients::{NfsClients, NfsServer};
 use past_callers::PastCallers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -86,6 +88,8 @@ struct KnownProcess {
     descriptor: Option<OwnedFd>,
     /// The program is the present one until news say otherwise.
     current: bool,
+    /// The NFS server that the process belongs to, if these are of interest.
+    server: Option<NfsServer>,
 }
 
 impl KnownProcess {
@@ -127,6 +131,7 @@ impl CallerTable {
             execs: HashMap::new(),
             executed: Vec::new(),
             past: PastCallers::default(),
+            nfs: None,
             news_count: 0,
             forgotten: 0,
             unknown: 0,
@@ -226,6 +231,8 @@ struct KnownCallers {
     executed: Vec<u32>,
     /// State of the callers of past events.
     past: PastCallers,
+    /// The clients of NFS servers. None if servers are processes like others.
+    nfs: Option<NfsClients>,
     /// Messages that have been heard.
     news_count: u64,
     /// Execs up to this message are forgotten: each process may have had one.
@@ -347,7 +354,9 @@ impl KnownCallers {
             }
         }
         self.epochs += 1;
+        let server = self.nfs.as_ref().and_then(|_| NfsServer::of(&facts));
         let process = KnownProcess {
+            server,
             born: stat.born,
             image: stat.image,
             epoch: self.epochs,
@@ -370,6 +379,9 @@ impl KnownCallers {
     /// Records that a process has ended, if it is known.
     fn forget(&mut self, pid: u32) {
         if self.processes.remove(&pid).is_some() {
+            if let Some(clients) = &mut self.nfs {
+                clients.forget(pid, &self.log);
+            }
             self.log.gone(pid, counter());
         }
     }

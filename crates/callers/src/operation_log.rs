@@ -3,7 +3,7 @@
 //! In: a caller, an operation and its result. Out: a record in the arena. Each thread writes into
 //! chunks of its own, so that threads do not wait for each other.
 
-use backstory_abi::{CallerIds, op};
+use backstory_abi::{CallerIds, RESOURCE_CHANGE, RESOURCE_READ, op};
 use backstory_arena::{ChunkSupply, ChunkWriter, RecordSink};
 use backstory_eventlog::record::RecordBuilder;
 use backstory_files::Ident;
@@ -157,6 +157,42 @@ impl OperationLog {
         });
         self.append(op::EXEC, time, |record| {
             record.program(pid, path, arguments.len());
+        });
+    }
+
+    /// An activity begins inside a process. Its number is that of no process.
+    pub fn work(&self, activity: u32, inside: u32, what: &str, text: &str, time: u64) {
+        self.append(op::WORK, time, |record| {
+            record
+                .caller(CallerIds::of_process(activity))
+                .fd(activity as i32)
+                .arg(inside as i32)
+                .result(0)
+                .string(what.as_bytes())
+                .string(text.as_bytes());
+        });
+    }
+
+    /// An activity adds something to a thing without a file.
+    pub fn adds(&self, activity: u32, (name, number): (&str, i32), time: u64) {
+        self.append(op::RESOURCE, time, |record| {
+            record
+                .caller(CallerIds::of_process(activity))
+                .fd(number)
+                .aux(RESOURCE_CHANGE)
+                .result(0)
+                .string(name.as_bytes());
+        });
+    }
+
+    /// An activity can have used such a thing.
+    pub fn may_use(&self, activity: u32, (name, number): (&str, i32), time: u64) {
+        self.append(op::RESOURCE, time, |record| {
+            record
+                .caller(CallerIds::of_process(activity))
+                .fd(number)
+                .aux(RESOURCE_READ)
+                .string(name.as_bytes());
         });
     }
 

@@ -17,6 +17,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
+/// The process that has the threads of the kernel as its children.
+const KTHREADD: u32 = 2;
 /// Most bytes of arguments that are read.
 const ARGUMENTS: u64 = 1 << 20;
 /// Most threads whose `stat` one observer keeps open.
@@ -69,6 +71,8 @@ pub(crate) struct ProcessFacts {
     pub(crate) directory: Option<Vec<u8>>,
     /// The path of the program. None for a thread of the kernel.
     pub(crate) program: Option<Vec<u8>>,
+    /// The name of a thread of the kernel.
+    pub(crate) kernel_thread: Option<Vec<u8>>,
     /// The arguments, the name of the program first.
     pub(crate) arguments: Vec<Vec<u8>>,
 }
@@ -141,14 +145,28 @@ fn arguments(process: u32) -> Vec<Vec<u8>> {
     }
 }
 
+/// The name of a process without a program, if it is a thread of the kernel.
+fn kernel_thread(process: u32, parent: u32) -> Option<Vec<u8>> {
+    if parent != KTHREADD {
+        return None;
+    }
+    let name = std::fs::read(format!("/proc/{process}/comm")).ok()?;
+    Some(name.strip_suffix(b"\n").unwrap_or(&name).to_vec())
+}
+
 fn facts(pid: u32) -> Option<ProcessFacts> {
     let before = stat_of(pid)?;
+    let program = link(pid, "exe");
     let mut facts = ProcessFacts {
         pid,
         stat: before,
         descriptor: sys::pidfd_open(pid, false).ok(),
         directory: link(pid, "cwd"),
-        program: link(pid, "exe"),
+        kernel_thread: match program {
+            Some(_) => None,
+            None => kernel_thread(pid, before.parent),
+        },
+        program,
         arguments: arguments(pid),
     };
     facts.stat = stat_of(pid)?;

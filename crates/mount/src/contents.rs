@@ -52,13 +52,18 @@ impl RecordedTree {
             ident: before,
             ..Operation::on(op::OPEN, &path)
         };
-        self.record(call, &operation.returning(&opened, number));
+        // An NFS server opens files for its own ends, and for clients whose users it tells later.
+        // So the first use of the content tells that a client opened the file.
+        let by = (!call.by_nfs || flags & libc::O_TRUNC != 0).then_some(call.caller);
+        if by.is_some() || opened.is_err() {
+            self.record(call, &operation.returning(&opened, number));
+        }
         Ok(OpenedFile::new(
             File::from(opened?),
             inode,
             number,
             flags,
-            call.caller,
+            by,
         ))
     }
 
@@ -99,7 +104,7 @@ impl RecordedTree {
         };
         self.record(call, &operation.returning(&opened, number));
         let (file, (inode, stat)) = opened?;
-        let opened = OpenedFile::new(File::from(file), inode, number, flags, call.caller);
+        let opened = OpenedFile::new(File::from(file), inode, number, flags, Some(call.caller));
         Ok(FreshFile { opened, stat })
     }
 
@@ -190,7 +195,7 @@ impl RecordedTree {
                 Err(error) => return Err(error),
             }
         }
-        opened.used(&self.log, call.caller, ContentUse::Read);
+        self.used(&opened, call, ContentUse::Read);
         Ok(done)
     }
 
@@ -206,7 +211,7 @@ impl RecordedTree {
             opened.mapped_pages_written(&self.log);
         } else {
             let call = self.call(request);
-            opened.used(&self.log, call.caller, ContentUse::Write);
+            self.used(&opened, call, ContentUse::Write);
         }
         let ordinary = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         as_writer(ordinary, || {
@@ -227,7 +232,7 @@ impl RecordedTree {
         as_writer(request.uid() != 0, || {
             rustix::fs::fallocate(&opened.file, flags, range.0, range.1)
         })?;
-        opened.used(&self.log, call.caller, ContentUse::Write);
+        self.used(&opened, call, ContentUse::Write);
         Ok(())
     }
 
@@ -240,8 +245,8 @@ impl RecordedTree {
     ) -> Result<usize, Errno> {
         let (source, target) = (self.files.get(from)?, self.files.get(to)?);
         let call = self.call(request);
-        source.used(&self.log, call.caller, ContentUse::Read);
-        target.used(&self.log, call.caller, ContentUse::Write);
+        self.used(&source, call, ContentUse::Read);
+        self.used(&target, call, ContentUse::Write);
         // The answer has 32 bits.
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
         let copied = as_writer(request.uid() != 0, || {
@@ -303,7 +308,7 @@ impl RecordedTree {
     ) -> Result<(), Errno> {
         if let Some(opened) = number.and_then(|number| self.files.get(number).ok()) {
             rustix::fs::ftruncate(&opened.file, size)?;
-            opened.used(&self.log, call.caller, ContentUse::Write);
+            self.used(&opened, call, ContentUse::Write);
             return Ok(());
         }
         let (path, before) = (inode.path(), inode.ident());

@@ -8,8 +8,8 @@ use crate::names::NewMode;
 use crate::recorded_tree::{RecordedTree, answer, refusal};
 use crate::replies::{attributes, count, done, entry, open_flags, xattr};
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
@@ -43,6 +43,9 @@ impl Filesystem for RecordedTree {
         let _ = config.add_capabilities(InitFlags::FUSE_AUTO_INVAL_DATA);
         // Without it, the kernel asks for the capabilities of a file before each write.
         let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
+        if self.inodes.is_exported() {
+            let _ = config.add_capabilities(InitFlags::FUSE_EXPORT_SUPPORT);
+        }
         let _ = config.set_max_write(MOST_WRITTEN);
         let _ = config.set_max_background(BACKGROUND);
         if self.passthrough.load(Ordering::Relaxed) {
@@ -226,13 +229,17 @@ impl Filesystem for RecordedTree {
             Err(error) => return reply.error(refusal(error)),
         };
         let backing = self.register(&mut fresh.opened, |file| reply.open_backing(file));
-        let (attributes, kept) = answer(&fresh.stat, fresh.opened.inode.node());
+        let inode = &fresh.opened.inode;
+        let (attributes, kept) = answer(&fresh.stat, inode.node());
+        let generation = inode.generation();
         let number = fresh.opened.number();
         let handle = FileHandle(self.files.insert(number, Arc::new(fresh.opened)));
-        let (none, first) = (FopenFlags::empty(), Generation(0));
+        let none = FopenFlags::empty();
         match backing {
-            Some(id) => reply.created_passthrough(&kept, &attributes, first, handle, none, &id),
-            None => reply.created(&kept, &attributes, first, handle, open_flags(flags)),
+            Some(id) => {
+                reply.created_passthrough(&kept, &attributes, generation, handle, none, &id);
+            }
+            None => reply.created(&kept, &attributes, generation, handle, open_flags(flags)),
         }
     }
 

@@ -6,10 +6,12 @@
 //!   can lead an operation out of the mounted directory.
 //! - While an inode is in the table, its descriptor keeps the file system from using its number for
 //!   another file. So the number can serve as the node id.
-//! - An inode leaves the table when the kernel has forgotten every look-up of it.
+//! - An inode leaves the table when the kernel has forgotten every look-up of it. Of an exported
+//!   mount, the places of its files stay: see [`exported`](crate::exported).
 
+use crate::known_places::{KnownPlaces, generation};
 use backstory_files::Ident;
-use fuser::BackingId;
+use fuser::{BackingId, Generation};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -40,6 +42,8 @@ pub(crate) struct ContentAccess {
 pub(crate) struct Inode {
     descriptor: OwnedFd,
     node: u64,
+    /// Tells the file from others of its number, in an exported mount. 0 elsewhere.
+    generation: u32,
     mode: u32,
     /// The name that was looked up last, of a file that has or had several.
     other_name: Mutex<Option<Vec<u8>>>,
@@ -53,6 +57,11 @@ impl Inode {
     /// The node id.
     pub(crate) fn node(&self) -> u64 {
         self.node
+    }
+
+    /// The generation in handles of the file.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation(self.generation.into())
     }
 
     /// The `O_PATH` descriptor.
@@ -96,7 +105,7 @@ impl Inode {
     }
 
     /// Notes the name by which the file was looked up. The descriptor knows its first name only.
-    fn looked_up(&self, path: impl FnOnce() -> Vec<u8>, stat: &Stat) {
+    pub(crate) fn looked_up(&self, path: impl FnOnce() -> Vec<u8>, stat: &Stat) {
         let mut other = self.other_name();
         if !self.is(libc::S_IFDIR) && (stat.st_nlink > 1 || other.is_some()) {
             *other = Some(path());
@@ -162,17 +171,21 @@ struct InodeIndex {
 #[derive(Debug)]
 pub(crate) struct InodeTable {
     index: Mutex<InodeIndex>,
-    device: u64,
+    pub(crate) device: u64,
+    /// The places of all files that were looked up, in an exported mount.
+    pub(crate) places: Option<KnownPlaces>,
 }
 
 impl InodeTable {
     /// A table of the mounted directory alone.
-    pub(crate) fn new(root: OwnedFd) -> Result<InodeTable, Errno> {
+    pub(crate) fn new(root: OwnedFd, exported: bool) -> Result<InodeTable, Errno> {
         let stat = rustix::fs::fstat(&root)?;
         let key = (stat.st_dev, stat.st_ino);
         let inode = Arc::new(Inode {
             descriptor: root,
             node: ROOT,
+            // The kernel has this one for the root of a mount.
+            generation: 0,
             mode: stat.st_mode,
             other_name: Mutex::default(),
             writers: AtomicU32::new(0),
@@ -192,6 +205,7 @@ impl InodeTable {
         Ok(InodeTable {
             index: Mutex::new(index),
             device: stat.st_dev,
+            places: exported.then(KnownPlaces::default),
         })
     }
 
@@ -217,11 +231,30 @@ impl InodeTable {
         let stat = rustix::fs::statat(&descriptor, "", AtFlags::EMPTY_PATH)?;
         let inode = self.admit(descriptor, &stat);
         inode.looked_up(|| directory.child(name), &stat);
+        self.found(&inode, directory, name, &stat);
         Ok((inode, stat))
     }
 
+    /// Counts a look-up of an inode that the kernel knows. Returns false if it has forgotten it.
+    pub(crate) fn count(&self, node: u64) -> bool {
+        match self.index().by_node.get_mut(&node) {
+            Some(known) => {
+                known.lookups = known.lookups.saturating_add(1);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// True if the kernel knows the file.
+    pub(crate) fn knows(&self, stat: &Stat) -> bool {
+        self.index()
+            .by_key
+            .contains_key(&(stat.st_dev, stat.st_ino))
+    }
+
     /// Counts a look-up of the file behind a descriptor.
-    fn admit(&self, descriptor: OwnedFd, stat: &Stat) -> Arc<Inode> {
+    pub(crate) fn admit(&self, descriptor: OwnedFd, stat: &Stat) -> Arc<Inode> {
         let key = (stat.st_dev, stat.st_ino);
         let mut index = self.index();
         let node = index.by_key.get(&key).copied();
@@ -237,9 +270,14 @@ impl InodeTable {
                 OTHER_FILE_SYSTEMS + index.others
             }
         };
+        let generation = match &self.places {
+            Some(_) if plain => generation(&descriptor),
+            _ => 0,
+        };
         let inode = Arc::new(Inode {
             descriptor,
             node,
+            generation,
             mode: stat.st_mode,
             other_name: Mutex::default(),
             writers: AtomicU32::new(0),

@@ -7,6 +7,7 @@
 //! kernel ── request ──> filesystem ──> names, contents, metadata, listing
 //!                            │             │ (inode_table, open_files, file_maker)
 //!                            │             └──> the directory, by descriptors
+//!                            ├──> exported ──> known_places      where is the file of a handle?
 //!                            ├──> CallerTable      who calls? (crate callers)
 //!                            └──> OperationLog ──> arena ──> log   (session: SourceRun)
 //! ```
@@ -27,9 +28,11 @@ mod attachment;
 mod attributes;
 mod contents;
 mod error;
+mod exported;
 mod file_maker;
 mod filesystem;
 mod inode_table;
+mod known_places;
 mod listing;
 mod metadata;
 mod names;

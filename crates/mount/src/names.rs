@@ -24,6 +24,9 @@ pub(crate) struct NewMode {
 
 impl RecordedTree {
     pub(crate) fn look_up(&self, request: &Request, parent: u64, name: &OsStr) -> FoundInode {
+        if let Some(found) = self.inodes.look_up_by_handle(parent, name) {
+            return found;
+        }
         let directory = self.inodes.get(parent)?;
         let found = self.inodes.look_up(&directory, name);
         if let Err(Errno::NOENT) = found {
@@ -130,7 +133,9 @@ impl RecordedTree {
         let call = self.call(request);
         let ident = ident_at(directory.at(), name);
         self.record_link_text(call, &directory, name, &path);
+        let sole = self.inodes.sole_name(&directory, name);
         let removed = rustix::fs::unlinkat(directory.at(), name, flags);
+        self.inodes.removed(sole.filter(|_| removed.is_ok()));
         let operation = Operation {
             arg: match flags.contains(AtFlags::REMOVEDIR) {
                 true => libc::AT_REMOVEDIR,
@@ -155,7 +160,15 @@ impl RecordedTree {
         let call = self.call(request);
         let ident = ident_at(to.at(), new_name);
         self.record_link_text(call, &to, new_name, &new);
+        let replaced = self.inodes.sole_name(&to, new_name);
         let renamed = rustix::fs::renameat_with(from.at(), name, to.at(), new_name, flags);
+        if renamed.is_ok() {
+            match flags.contains(RenameFlags::EXCHANGE) {
+                true => self.inodes.moved(&from, name),
+                false => self.inodes.removed(replaced),
+            }
+            self.inodes.moved(&to, new_name);
+        }
         let operation = Operation {
             aux: flags.bits(),
             ident,

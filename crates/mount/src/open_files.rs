@@ -39,6 +39,16 @@ struct FileUser {
     written: bool,
 }
 
+impl FileUser {
+    fn new(caller: Caller) -> FileUser {
+        FileUser {
+            caller,
+            read: false,
+            written: false,
+        }
+    }
+}
+
 /// An open file.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
@@ -58,13 +68,13 @@ pub(crate) struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// A file that a caller has just opened with these flags.
+    /// A file that was just opened with these flags. The caller is `None` if no record says so yet.
     pub(crate) fn new(
         file: File,
         inode: Arc<Inode>,
         number: i32,
         flags: i32,
-        caller: Caller,
+        caller: Option<Caller>,
     ) -> OpenedFile {
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
         OpenedFile {
@@ -76,11 +86,7 @@ impl OpenedFile {
             flags,
             backing: None,
             served: false,
-            users: Mutex::new(vec![FileUser {
-                caller,
-                read: false,
-                written: false,
-            }]),
+            users: Mutex::new(caller.map(FileUser::new).into_iter().collect()),
         }
     }
 
@@ -105,11 +111,7 @@ impl OpenedFile {
             .position(|user| user.caller.epoch == caller.epoch);
         let at = found.unwrap_or_else(|| {
             self.record_open(log, caller);
-            users.push(FileUser {
-                caller,
-                read: false,
-                written: false,
-            });
+            users.push(FileUser::new(caller));
             users.len() - 1
         });
         let Some(user) = users.get_mut(at) else {

@@ -7,7 +7,7 @@
 //! record of a process precedes the records of its operations.
 
 use crate::inode_table::{Inode, InodeTable};
-use crate::open_files::{OpenTable, OpenedDirectory, OpenedFile};
+use crate::open_files::{ContentUse, OpenTable, OpenedDirectory, OpenedFile};
 use backstory_abi::op;
 use backstory_callers::OpenNumbers;
 use backstory_callers::{Caller, CallerTable};
@@ -36,6 +36,8 @@ const LOOKUPS: usize = 1 << 16;
 pub(crate) struct Call {
     pub(crate) caller: Caller,
     pub(crate) time: u64,
+    /// The sender of the request is an NFS server, and the caller its client.
+    pub(crate) by_nfs: bool,
 }
 
 /// A file system that passes everything through to a directory, and records it.
@@ -73,10 +75,35 @@ impl RecordedTree {
 
     /// Begins an operation of the request's sender.
     pub(crate) fn call(&self, request: &Request) -> Call {
-        let caller = self.callers.identify(request.pid());
+        let sender = self.callers.identify(request.pid());
+        let caller = self.acted_for(request, sender);
         Call {
             caller,
             time: counter(),
+            by_nfs: caller != sender,
+        }
+    }
+
+    /// The caller that the sender of a request acts for: an NFS server acts for its clients.
+    fn acted_for(&self, request: &Request, sender: Caller) -> Caller {
+        match self.inodes.is_exported() {
+            true => self
+                .callers
+                .nfs_client(sender, request.uid(), request.gid()),
+            false => sender,
+        }
+    }
+
+    /// Records that a caller used the contents of an open file.
+    pub(crate) fn used(&self, opened: &OpenedFile, call: Call, by: ContentUse) {
+        let exported = self.inodes.is_exported();
+        if exported && by == ContentUse::Write {
+            self.callers.nfs_writes(call.caller);
+        }
+        opened.used(&self.log, call.caller, by);
+        // The record of the read precedes what others make of it.
+        if exported && by == ContentUse::Read {
+            self.callers.nfs_reads(call.caller);
         }
     }
 
@@ -84,7 +111,10 @@ impl RecordedTree {
     /// that, and holds the lock of the exec. So no observer looks at the program here.
     pub(crate) fn flush(&self, request: &Request, number: u64) -> Result<(), Errno> {
         let opened = self.files.get(number)?;
-        opened.flushed(&self.log, || self.callers.remembered(request.pid()));
+        opened.flushed(&self.log, || {
+            let sender = self.callers.remembered(request.pid())?;
+            Some(self.acted_for(request, sender))
+        });
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::metadata::XattrAnswer;
 use crate::names::FoundInode;
 use crate::recorded_tree::{answer, refusal};
-use fuser::{FopenFlags, Generation, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
+use fuser::{FopenFlags, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
 use rustix::io::Errno;
 
 /// Answers with a file, and counts a look-up of it.
@@ -11,7 +11,7 @@ pub(crate) fn entry(found: FoundInode, reply: ReplyEntry) {
     match found {
         Ok((inode, stat)) => {
             let (attributes, kept) = answer(&stat, inode.node());
-            reply.entry(&kept, &attributes, Generation(0));
+            reply.entry(&kept, &attributes, inode.generation());
         }
         Err(error) => reply.error(refusal(error)),
     }

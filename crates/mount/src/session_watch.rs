@@ -32,6 +32,8 @@ pub struct MountOptions {
     pub mountpoint: PathBuf,
     /// The kernel reads and writes without asking, where it can.
     pub passthrough: bool,
+    /// An NFS server exports the mount.
+    pub nfs: bool,
 }
 
 /// Reports of a mount to its user.
@@ -118,7 +120,10 @@ fn serve(
         mountpoint: mountpoint.as_os_str().as_bytes().to_vec(),
     };
     let callers = Arc::new(CallerTable::new(log.clone(), shown));
-    let inodes = InodeTable::new(root).map_err(Error::system("read the directory"))?;
+    if what.nfs {
+        callers.serve_nfs(rustix::process::geteuid().as_raw());
+    }
+    let inodes = InodeTable::new(root, what.nfs).map_err(Error::system("read the directory"))?;
     let tree = RecordedTree::new(inodes, log, Arc::clone(&callers), what.passthrough);
     let (device, attachment) = attach(directory, mountpoint)?;
     let served = start_session(tree, device);

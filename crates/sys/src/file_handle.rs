@@ -44,6 +44,20 @@ impl FileHandle {
 
     /// The handle of `path` below `directory`.
     pub fn of(directory: BorrowedFd<'_>, path: &CStr) -> io::Result<FileHandle> {
+        FileHandle::ask(directory, path, 0)
+    }
+
+    /// The handle of an open file, which may be open with `O_PATH`.
+    pub fn of_open(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
+        FileHandle::ask(file, c"", libc::AT_EMPTY_PATH)
+    }
+
+    /// The bytes, which are the file system's own.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn ask(directory: BorrowedFd<'_>, path: &CStr, flags: c_int) -> io::Result<FileHandle> {
         let mut raw = RawHandle {
             length: LONGEST as u32,
             kind: 0,
@@ -59,7 +73,7 @@ impl FileHandle {
                 path.as_ptr(),
                 &raw mut raw,
                 &raw mut mount,
-                0,
+                flags,
             )
         })?;
         let bytes = raw.bytes.get(..raw.length as usize).unwrap_or_default();

@@ -15,6 +15,7 @@ pub mod fixtures;
 pub mod http;
 pub mod mariadb;
 pub mod need;
+pub mod nfs_server;
 pub mod oracle;
 pub mod page;
 pub mod postgres;

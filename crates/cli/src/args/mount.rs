@@ -11,6 +11,7 @@ use backstory_vocabulary::PassthroughMode;
 pub const EXAMPLES: &str = "Examples:\n  \
     backstory mount data /mnt/data            record what happens below /mnt/data\n  \
     backstory mount /srv/www /srv/www         mount a directory over itself\n  \
+    backstory mount --nfs data /mnt/data      an NFS server exports /mnt/data\n  \
     backstory mount --name lab data /mnt/data & ... ; umount /mnt/data\n\n\
     The run ends when the directory is unmounted: by umount, by fusermount3 -u, or\n\
     by Ctrl-C here. Then `files`, `of`, `uses` and `who` know it. Root records all\n\
@@ -37,6 +38,11 @@ pub struct MountArgs {
     /// (`sort <a >b`) is surely counted for that program only with `off`
     #[arg(long, value_name = "MODE", value_parser = words::<PassthroughMode>(), default_value_t = PassthroughMode::Off)]
     pub passthrough: PassthroughMode,
+
+    /// Let an NFS server export the mount point (handles of files stay valid), and record what its
+    /// clients do as their doing
+    #[arg(long)]
+    pub nfs: bool,
 
     /// Also redact the values of environment variables and options with this name (`*` and `?`
     /// match; repeatable)

@@ -18,12 +18,19 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
     if let Some(name) = &args.name {
         check_name(name)?;
     }
+    let passthrough = args.passthrough == PassthroughMode::On;
+    if args.nfs && passthrough {
+        return Err(Failure::misuse(
+            "--nfs needs --passthrough off: what the kernel reads and writes itself has no client",
+        ));
+    }
     let home = Home::locate(store).map_err(Failure::not_found)?;
     let id = home.new_run_id();
     let what = MountOptions {
         directory: args.directory.clone(),
         mountpoint: args.mountpoint.clone(),
-        passthrough: args.passthrough == PassthroughMode::On,
+        passthrough,
+        nfs: args.nfs,
     };
     let after = index::in_background(&home);
     let run = source_options(&home, id.clone(), args.name, args.redact);

@@ -6,9 +6,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod ending;
+mod handles;
 mod locks;
 mod mapped;
 mod mounted;
+mod nfs_clients;
 mod operations;
 mod ordinary_users;
 mod programs;

@@ -38,23 +38,14 @@ pub fn mounted(what: &str, options: &[&str]) -> Option<MountedDirectory> {
         stage.directory("behind").unwrap(),
         stage.directory("at").unwrap(),
     );
-    let mut command = stage.backstory(&["mount"]);
-    let server = command
-        .args(options)
-        .args([&behind, &at])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let server = serving(&stage, options, [&behind, &at]);
     let mut mounted = MountedDirectory {
         stage,
         behind,
         at,
         server,
     };
-    let ready = eventually(PATIENCE, || {
-        mounted.is_mounted() || mounted.server.try_wait().unwrap().is_some()
-    });
-    if !ready || !mounted.is_mounted() {
+    if !mounted.comes_up() {
         let said = mounted.said();
         if said.contains("does not permit") || said.contains("has no FUSE") {
             skipped(what, &said);
@@ -65,7 +56,26 @@ pub fn mounted(what: &str, options: &[&str]) -> Option<MountedDirectory> {
     Some(mounted)
 }
 
+fn serving(stage: &Stage, options: &[&str], places: [&Path; 2]) -> Child {
+    let mut command = stage.backstory(&["mount"]);
+    let command = command.args(options).args(places);
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
 impl MountedDirectory {
+    /// Mounts the directory again, after its unmount.
+    pub fn mount_again(&mut self, options: &[&str]) {
+        self.server = serving(&self.stage, options, [&self.behind, &self.at]);
+        assert!(self.comes_up(), "{}", self.said());
+    }
+
+    fn comes_up(&mut self) -> bool {
+        eventually(PATIENCE, || {
+            self.is_mounted() || self.server.try_wait().unwrap().is_some()
+        });
+        self.is_mounted()
+    }
+
     pub fn is_mounted(&self) -> bool {
         let device = |path: &Path| std::fs::metadata(path).map(|of| of.dev()).ok();
         device(&self.at) != device(self.stage.path())
