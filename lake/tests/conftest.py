@@ -115,3 +115,13 @@ def machine(tmp_path: Path) -> Machine:
 def lake(tmp_path: Path) -> Path:
     """The directory of a lake that does not exist yet."""
     return tmp_path / "lake"
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with a few recorded runs."""
+    from backstory_fleet import corpus
+
+    directory = tmp_path_factory.mktemp("corpus")
+    corpus.record(directory / "work", directory / "lake", quick=True)
+    return directory / "lake"

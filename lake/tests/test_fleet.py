@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 from conftest import answer, answers
 
-from backstory_fleet import cli, corpus, distributions, templates
+from backstory_fleet import cli, distributions, templates
 from backstory_fleet.fleet import Parameters, Size
 from backstory_fleet.generate import generate
 from backstory_lake.lake import Lake
 
 TABLES = ("processes", "files", "edges", "steps", "derivations", "informs", "runs")
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with a few recorded runs."""
-    directory = tmp_path_factory.mktemp("corpus")
-    corpus.record(directory / "work", directory / "lake", quick=True)
-    return directory / "lake"
 
 
 @pytest.fixture(scope="module")

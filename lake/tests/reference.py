@@ -1,0 +1,227 @@
+"""Lineage in plain Python over the rows of a lake: what the engines' answers are compared with.
+
+`crates/query/src/neighbours.rs` is the definition, and the tests compare this with `backstory of`
+and `uses` first. It shares no text with the engines. Backwards, a node carries the latest moment at
+which its content can have flowed to the root, forwards the earliest one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from test_lineage import Compared, Link, Node
+
+Key = tuple[str, int]
+
+
+class Step(NamedTuple):
+    """A flow inside a run, from `source` to `target`."""
+
+    source: Key
+    target: Key
+    flow: str
+    how: str | None
+    certainty: str
+    since: int
+    until: int
+
+
+class Reference(Compared):
+    """A lake as a graph in memory."""
+
+    def __init__(self, lake: Path) -> None:
+        super().__init__(lake)
+        self._runs = {row["run"]: row for row in self._rows("runs")}
+        self._files = {row["file"]: row for row in self._rows("files")}
+        self._steps: dict[str, dict[Key, list[Step]]] = {"back": {}, "forth": {}}
+        self._made: set[int] = set()
+        for step in self._all_steps():
+            self._steps["back"].setdefault(step.target, []).append(step)
+            self._steps["forth"].setdefault(step.source, []).append(step)
+            kind, file = step.target
+            is_new = step.flow == "generated" or self._files.get(file, {}).get("version", 0) > 0
+            if kind == "file" and is_new:
+                self._made.add(file)
+        self._jumps: dict[str, dict[int, list[tuple[int, str | None, int]]]] = {
+            "back": defaultdict(list),
+            "forth": defaultdict(list),
+        }
+        self._join_runs()
+
+    def _rows(self, table: str) -> list[dict[str, Any]]:
+        with self.question.rows(f"FROM {table}") as rows:
+            names = [column[0] for column in rows.description or []]
+            return [dict(zip(names, row)) for row in rows.fetchall()]
+
+    def _all_steps(self) -> list[Step]:
+        steps = []
+        for row in self._rows("edges"):
+            process, file = ("process", row["process"]), ("file", row["file"])
+            facts = (row["how"], row["certainty"], row["started_ns"], row["ended_ns"])
+            if row["how"] in ("write", "rename", "make"):
+                steps.append(Step(process, file, "generated", *facts))
+            elif row["how"] in ("read", "exec"):
+                steps.append(Step(file, process, "used", *facts))
+        for row in self._rows("derivations"):
+            origin, file = ("file", row["origin"]), ("file", row["file"])
+            steps.append(
+                Step(origin, file, "derived", None, "seen", row["time_ns"], row["time_ns"])
+            )
+        for row in self._rows("informs"):
+            if row["how"] != "wait":
+                origin, process = ("process", row["origin"]), ("process", row["process"])
+                moment = row["time_ns"]
+                steps.append(Step(origin, process, "informed", row["how"], "seen", moment, moment))
+        return steps
+
+    def _join_runs(self) -> None:
+        by_inode, by_digest = defaultdict(list), defaultdict(list)
+        for file in self._made:
+            row = self._files[file]
+            if row["modified_ns"] is not None:
+                by_inode[row["device"], row["inode"]].append(row)
+                if row["digest"] is not None:
+                    by_digest[row["digest"]].append(row)
+        for copy in self._files.values():
+            if copy["file"] in self._made or copy["modified_ns"] is None:
+                continue
+            same = [
+                maker
+                for maker in by_inode[copy["device"], copy["inode"]]
+                if maker["run"] != copy["run"]
+                and is_same(copy, maker)
+                and self._may_be(copy, maker)
+            ]
+            for maker in same:
+                self._jump(maker, copy, None)
+            if copy["size"] >= 64 and all(self._runs[one["run"]]["undone"] for one in same):
+                alike = [one for one in by_digest[copy["digest"]] if self._is_alike(copy, one)]
+                if alike:
+                    self._jump(max(alike, key=self._age), copy, "content")
+
+    def _jump(self, maker: dict[str, Any], copy: dict[str, Any], how: str | None) -> None:
+        shift = self._shift(maker["run"], copy["run"])
+        if not self._runs[maker["run"]]["undone"]:
+            self._jumps["back"][copy["file"]].append((maker["file"], how, shift))
+        self._jumps["forth"][maker["file"]].append((copy["file"], how, shift))
+
+    def _may_be(self, copy: dict[str, Any], maker: dict[str, Any]) -> bool:
+        one, other = self._runs[copy["run"]], self._runs[maker["run"]]
+        digests = {copy["digest"], maker["digest"]}
+        return one["machine"] == other["machine"] or None in digests or len(digests) == 1
+
+    def _is_alike(self, copy: dict[str, Any], maker: dict[str, Any]) -> bool:
+        return (
+            maker["run"] != copy["run"]
+            and not self._runs[maker["run"]]["undone"]
+            and maker["modified_ns"] <= copy["modified_ns"]
+            and not is_same(copy, maker)
+        )
+
+    def _age(self, maker: dict[str, Any]) -> tuple[Any, ...]:
+        run = maker["run"]
+        started = self._runs[run]["started_ns"]
+        return maker["modified_ns"], maker["inode"], started, run, maker["file"]
+
+    def _shift(self, maker: str, copy: str) -> int:
+        """The ns between the clocks of two runs of one boot."""
+        one, other = self._runs[copy], self._runs[maker]
+        if (one["boot"], one["machine"]) != (other["boot"], other["machine"]) or not one["boot"]:
+            return 0
+        if not (one["since_boot_ns"] and other["since_boot_ns"]):
+            return 0
+        ahead = [run["started_ns"] - run["since_boot_ns"] for run in (one, other)]
+        return ahead[1] - ahead[0] if abs(ahead[1] - ahead[0]) >= 10**9 else 0
+
+    def links(
+        self, roots: list[Node], direction: str, bound: int | None, possible: bool
+    ) -> set[Link]:
+        """The links that a search of the graph finds."""
+        search = Search(self, direction, bound, possible)
+        found = search.links([("file", key) for key in self.keys(roots)])
+        return {self._named(step) for step in found}
+
+    def _named(self, step: Step) -> Link:
+        (source, one), (target, other) = step.source, step.target
+        ends = [one if source == "process" else None, one if source == "file" else None]
+        ends += [other if target == "process" else None, other if target == "file" else None]
+        return self._link((*ends, step.flow, step.how, step.certainty))
+
+    def stops(self, node: Key) -> bool:
+        """True for a device that passes nothing on."""
+        row = self._files.get(node[1]) if node[0] == "file" else None
+        if row is None or row["kind"] != "device":
+            return False
+        known = "null zero full random urandom kmsg console ptmx pts/ptmx tty".split()
+        beginnings = ("/dev/pts/", "/dev/tty", "/proc/self/", "/proc/thread-self/")
+        return row["path"] in {f"/dev/{name}" for name in known} or row["path"].startswith(
+            beginnings
+        )
+
+
+class Search:
+    """A search in one direction. Forwards, moments are negative, so a greater one is better."""
+
+    def __init__(self, graph: Reference, direction: str, bound: int | None, possible: bool) -> None:
+        self._graph, self._bound, self._possible = graph, bound, possible
+        self._back = direction == "back"
+        self._steps, self._jumps = graph._steps[direction], graph._jumps[direction]
+        self._best: dict[tuple[Key, int], int] = {}
+
+    def links(self, roots: list[Key]) -> set[Step]:
+        """All steps that information can have taken."""
+        waiting = [(root, 0) for root in roots]
+        first = float("inf")
+        best: dict[tuple[Key, int], Any] = {place: first for place in waiting}
+        links: set[Step] = set()
+        while waiting:
+            node, depth = waiting.pop()
+            moment = best[node, depth]
+            reached = []
+            if node in roots or not self._graph.stops(node):
+                for step in self._steps.get(node, []):
+                    found = self._taken(step, depth, moment)
+                    if found:
+                        links.add(step)
+                        reached.append(found)
+            jumps = self._jumps.get(node[1], []) if node[0] == "file" else []
+            for file, how, shift in jumps:
+                ends = (file, node[1]) if self._back else (node[1], file)
+                source, target = (("file", end) for end in ends)
+                links.add(Step(source, target, "same", how, "seen", 0, 0))
+                # Backwards the other run's clock is ahead by the shift, forwards behind.
+                reached.append(
+                    (("file", file), depth, moment + shift if moment != first else first)
+                )
+            for there, deep, new in reached:
+                if new > best.get((there, deep), -first):
+                    best[there, deep] = new
+                    waiting.append((there, deep))
+        return links
+
+    def _taken(self, step: Step, depth: int, moment: Any) -> tuple[Key, int, Any] | None:
+        """The node that a step leads to, its depth and its moment; `None` for a closed step."""
+        if not self._possible and step.certainty != "seen":
+            return None
+        there = step.source if self._back else step.target
+        low, high = (step.since, step.until) if self._back else (-step.until, -step.since)
+        # An informing process matters whenever it informed.
+        if low > moment and not (self._back and step.flow == "informed"):
+            return None
+        if self._bound is None:
+            depth = 0
+        else:
+            enters = there[0] == "process" or step.flow == "derived"
+            depth += enters
+            if depth > self._bound:
+                return None
+        return there, depth, min(high, moment)
+
+
+def is_same(copy: dict[str, Any], maker: dict[str, Any]) -> bool:
+    """True for versions with one identity."""
+    names = ("device", "inode", "size", "modified_ns")
+    births = {copy["born_ns"], maker["born_ns"]}
+    return all(copy[name] == maker[name] for name in names) and (len(births) == 1 or 0 in births)
