@@ -12,6 +12,7 @@ mod gaps;
 mod hostile;
 mod lifetime;
 mod literal;
+mod measured;
 mod nextflow;
 mod probe;
 mod repeated;
