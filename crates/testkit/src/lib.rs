@@ -22,6 +22,7 @@ pub mod postgres;
 pub mod private_mounts;
 pub mod procs;
 pub mod program;
+pub mod second_root;
 pub mod snapshot;
 pub mod ssh_server;
 pub mod stage;

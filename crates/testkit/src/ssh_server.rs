@@ -1,5 +1,6 @@
 //! A real `sshd` on the loopback interface, with keys of its own, for tests of commands that reach
-//! other machines. It serves the user of the suite: root, or the user that started it.
+//! other machines. It serves the user of the suite: root, or the user that started it. In a
+//! [`SecondRoot`], it serves the user of that root.
 
 use std::fs;
 use std::io;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::need::{find, skipped};
+use crate::second_root::{self, SecondRoot};
 use crate::stage::Stage;
 use crate::user::{User, suite_is_root};
 
@@ -22,6 +24,7 @@ pub struct SshServer {
     ends: Arc<AtomicBool>,
     port: u16,
     key: PathBuf,
+    user: String,
 }
 
 impl SshServer {
@@ -34,12 +37,7 @@ impl SshServer {
     /// The same, with further lines of sshd_config(5).
     pub fn start_with(what: &str, stage: &Stage, settings: &str) -> io::Result<Option<SshServer>> {
         let more = settings;
-        let clients = find("ssh").is_some() && find("ssh-keygen").is_some();
-        let Some(program) = program().filter(|_| clients) else {
-            skipped(
-                what,
-                "needs sshd and ssh (packages openssh-server, openssh-client)",
-            );
+        let Some(program) = installed(what) else {
             return Ok(None);
         };
         if suite_is_root() {
@@ -68,17 +66,49 @@ impl SshServer {
         let mut sshd = Command::new(program);
         sshd.args(["-i", "-f"]).arg(&settings);
         sshd.arg("-E").arg(dir.join("log"));
+        let user = Command::new("id").arg("-un").output()?;
+        let user = String::from_utf8_lossy(&user.stdout).trim().to_owned();
+        SshServer::serving(sshd, key, user).map(Some)
+    }
+
+    /// A server in another root directory. The stage's user has the key.
+    pub fn start_in(what: &str, stage: &Stage, root: &SecondRoot) -> io::Result<Option<SshServer>> {
+        let Some(program) = installed(what) else {
+            return Ok(None);
+        };
+        let dir = stage.path().join("sshd");
+        User::Myself.directory(&dir)?;
+        let key = dir.join("key");
+        make_key(&key)?;
+        let there = root.path().join("etc/ssh");
+        make_key(&there.join("host"))?;
+        fs::copy(key.with_extension("pub"), there.join("authorized"))?;
+        stage.user().owns(&key)?;
+        fs::write(
+            there.join("settings"),
+            "HostKey /etc/ssh/host\nAuthorizedKeysFile /etc/ssh/authorized\nUsePAM no\n\
+             StrictModes no\nPasswordAuthentication no\n\
+             Subsystem sftp /usr/lib/openssh/sftp-server\n",
+        )?;
+        let mut sshd = root.command(&program)?;
+        sshd.args(["-i", "-f", "/etc/ssh/settings", "-E", "/etc/ssh/log"]);
+        SshServer::serving(sshd, key, second_root::USER.to_owned()).map(Some)
+    }
+
+    /// Starts `sshd` for each connection.
+    fn serving(mut sshd: Command, key: PathBuf, user: String) -> io::Result<SshServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         let ends = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&ends);
         let connections = std::thread::spawn(move || serve(&listener, &mut sshd, &ended));
-        Ok(Some(SshServer {
+        Ok(SshServer {
             connections: Some(connections),
             ends,
             port,
             key,
-        }))
+            user,
+        })
     }
 
     /// The command line of an ssh client that reaches the server.
@@ -110,10 +140,21 @@ impl SshServer {
 
     /// `USER@HOST`
     pub fn host(&self) -> String {
-        let user = Command::new("id").arg("-un").output();
-        let user = user.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-        format!("{}@127.0.0.1", user.unwrap_or_default())
+        format!("{}@127.0.0.1", self.user)
     }
+}
+
+/// The server's program. Without it, or without the client, prints a notice.
+fn installed(what: &str) -> Option<PathBuf> {
+    let clients = find("ssh").is_some() && find("ssh-keygen").is_some();
+    let found = program().filter(|_| clients);
+    if found.is_none() {
+        skipped(
+            what,
+            "needs sshd and ssh (packages openssh-server, openssh-client)",
+        );
+    }
+    found
 }
 
 /// The installed server, or the one that `scripts/setup` unpacked.

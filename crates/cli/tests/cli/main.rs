@@ -72,6 +72,7 @@ mod remote_behaviour;
 mod remote_copies;
 mod remote_failures;
 mod remote_launchers;
+mod remote_root;
 mod replay;
 mod rerun;
 mod rerun_hazards;
