@@ -99,7 +99,8 @@ impl KnownPlaces {
 /// two byte strings that differ in 32 neighbouring bits only. A file system without handles has the
 /// time at which the file was made.
 pub(crate) fn generation(file: impl AsFd) -> u32 {
-    if let Ok(handle) = FileHandle::of_open(file.as_fd()) {
+    let handle = FileHandle::of_open(file.as_fd());
+    if let Ok(handle) = handle.or_else(|_| FileHandle::identifying(file.as_fd())) {
         return crc32fast::hash(handle.bytes());
     }
     let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME);

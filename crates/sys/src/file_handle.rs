@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// `MAX_HANDLE_SZ`
 const LONGEST: usize = 128;
+/// `AT_HANDLE_FID`
+const AT_HANDLE_FID: c_int = 0x200;
 /// Bytes of `handle_bytes` and `handle_type`.
 const HEAD: usize = 8;
 
@@ -50,6 +52,12 @@ impl FileHandle {
     /// The handle of an open file, which may be open with `O_PATH`.
     pub fn of_open(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
         FileHandle::ask(file, c"", libc::AT_EMPTY_PATH)
+    }
+
+    /// The same where the file system offers handles only to tell files apart (Linux 6.5). They
+    /// cannot be opened.
+    pub fn identifying(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
+        FileHandle::ask(file, c"", libc::AT_EMPTY_PATH | AT_HANDLE_FID)
     }
 
     /// The bytes, which are the file system's own.
