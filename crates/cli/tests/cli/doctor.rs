@@ -267,7 +267,7 @@ fn doctor_says_that_another_recording_has_the_listener() {
 }
 
 /// Refuses seccomp(2) and prctl(PR_SET_SECCOMP) to what it executes, as a container runtime does.
-const REFUSING: &str = r"
+pub(super) const REFUSING: &str = r"
 import ctypes, os, struct, sys
 def instruction(code, jt, jf, k): return struct.pack('HBBI', code, jt, jf, k)
 code = b''.join([

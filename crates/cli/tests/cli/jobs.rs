@@ -35,7 +35,7 @@ fn jobs(place: &Place, args: &[&str]) -> Vec<Value> {
 
 /// Launches a line twice. Each time `size` runs are one group, of another job than the first time.
 /// Returns the ranks of the second job.
-fn are_two_groups(place: &Place, line: &str, launcher: &str, size: usize) -> Vec<Value> {
+pub(super) fn are_two_groups(place: &Place, line: &str, launcher: &str, size: usize) -> Vec<Value> {
     launch(place, line);
     launch(place, line);
     place.run(&["index", "--wait"]);
@@ -56,7 +56,7 @@ fn are_two_groups(place: &Place, line: &str, launcher: &str, size: usize) -> Vec
 }
 
 /// The ranks of a group, which are the first numbers from `from` on.
-fn are_numbered(group: &[Value], from: u64) {
+pub(super) fn are_numbered(group: &[Value], from: u64) {
     let ranks: BTreeSet<u64> = group
         .iter()
         .map(|job| job["rank"].as_u64().unwrap())

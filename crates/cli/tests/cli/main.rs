@@ -52,6 +52,7 @@ mod hunt;
 mod hunt_live;
 mod inspect;
 mod jobs;
+mod jobs_slurm;
 mod kept;
 mod kinds;
 mod lake;

@@ -2,7 +2,9 @@
 //! name. Neither user is root.
 
 use super::Place;
+use super::doctor::REFUSING;
 use backstory_testkit::need::needs;
+use backstory_testkit::program;
 use backstory_testkit::second_root::{HOST, SecondRoot};
 use backstory_testkit::ssh_server::SshServer;
 use std::fs;
@@ -100,6 +102,35 @@ fn files_of_one_path_on_two_machines_are_two_files() {
     let run = shown.split(' ').next().unwrap();
     let files = both.here.run(&["files", run, "--all"]).out;
     assert!(files.contains(&path), "{files}");
+}
+
+#[test]
+#[ignore = "a server of its own"]
+fn on_a_machine_without_seccomp_the_run_says_what_is_missing() {
+    let what = "another machine without seccomp";
+    if !needs(what, &["python3"]) {
+        return;
+    }
+    let Some(both) = FarMachine::new(what) else {
+        return;
+    };
+    // The login shell forbids seccomp(2) to itself and all that it starts, as a container would.
+    let there = both.there.path();
+    fs::create_dir(there.join("opt")).unwrap();
+    fs::write(there.join("opt/refuse.py"), REFUSING).unwrap();
+    let shell = "#!/bin/sh\n[ \"$REFUSED\" ] && exec /bin/sh \"$@\"\n\
+                 REFUSED=1 exec /usr/bin/python3 /opt/refuse.py /bin/sh \"$@\"\n";
+    program::write(&there.join("opt/sh"), shell.as_bytes()).unwrap();
+    let users = fs::read_to_string(there.join("etc/passwd")).unwrap();
+    let users = users.replace("/home/far:/bin/sh", "/home/far:/opt/sh");
+    fs::write(there.join("etc/passwd"), users).unwrap();
+    both.keep("ssh -F CONFIG box 'echo text > out'");
+    let of = both.here.run(&["of", "/home/far/out"]).out;
+    assert!(of.contains("echo text > out"), "{of}");
+    let log = both.here.json(&["log", "--host", HOST, "--json"]);
+    assert_eq!(log[0]["complete"], false, "{log}");
+    let because = log[0]["incomplete_because"].to_string();
+    assert!(because.contains("the system call filter"), "{because}");
 }
 
 #[test]
