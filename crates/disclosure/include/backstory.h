@@ -294,6 +294,73 @@ BACKSTORY_FUNCTION void backstory_record_in(const char *handle, const char *type
         backstory_say(handle, NULL, "record", type, payload, 2);
 }
 
+/* ---- parts of things ------------------------------------------------------------------------- */
+
+/*
+ * A part of a thing is a kind and a value, as "row=42" or "bytes=0-4095". The kinds are row,
+ * column, cell, key, field, member, bytes, lines and pages. A statement with another kind, or with
+ * a value that does not fit the kind, is ignored.
+ */
+/* The present activity read a part. */
+BACKSTORY_FUNCTION void backstory_read_part(const char *name, const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(NULL, NULL, "read", name, part, 2);
+}
+
+/* The present activity made a part, or all of its content is new. */
+BACKSTORY_FUNCTION void backstory_write_part(const char *name, const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(NULL, NULL, "write", name, part, 2);
+}
+
+/* The present activity changed some of a part. */
+BACKSTORY_FUNCTION void backstory_change_part(const char *name, const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(NULL, NULL, "change", name, part, 2);
+}
+
+/* The present activity deleted a part. */
+BACKSTORY_FUNCTION void backstory_delete_part(const char *name, const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(NULL, NULL, "delete", name, part, 2);
+}
+
+/* The activity with this handle read a part. */
+BACKSTORY_FUNCTION void backstory_read_part_in(const char *handle, const char *name,
+                                               const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(handle, NULL, "read", name, part, 2);
+}
+
+/* The activity with this handle made a part, or all of its content is new. */
+BACKSTORY_FUNCTION void backstory_write_part_in(const char *handle, const char *name,
+                                                const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(handle, NULL, "write", name, part, 2);
+}
+
+/* The activity with this handle changed some of a part. */
+BACKSTORY_FUNCTION void backstory_change_part_in(const char *handle, const char *name,
+                                                 const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(handle, NULL, "change", name, part, 2);
+}
+
+/* The activity with this handle deleted a part. */
+BACKSTORY_FUNCTION void backstory_delete_part_in(const char *handle, const char *name,
+                                                 const char *part)
+{
+    if (backstory_is_recorded())
+        backstory_say(handle, NULL, "delete", name, part, 2);
+}
+
 #ifdef __cplusplus
 }
 #endif

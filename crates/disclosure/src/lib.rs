@@ -66,6 +66,26 @@ pub fn delete(name: &str) {
     say(|| MarkPath::new("delete").word(name));
 }
 
+/// The present activity read a part of a thing, as `row=42` or `bytes=0-4095`. Others are ignored.
+pub fn read_part(name: &str, part: &str) {
+    say(|| MarkPath::new("read").word(name).word(part));
+}
+
+/// The present activity made a part of a thing, or all of the part's content is new.
+pub fn write_part(name: &str, part: &str) {
+    say(|| MarkPath::new("write").word(name).word(part));
+}
+
+/// The present activity changed some of a part of a thing.
+pub fn change_part(name: &str, part: &str) {
+    say(|| MarkPath::new("change").word(name).word(part));
+}
+
+/// The present activity deleted a part of a thing.
+pub fn delete_part(name: &str, part: &str) {
+    say(|| MarkPath::new("delete").word(name).word(part));
+}
+
 /// The present activity made the thing `name` from the thing `from`.
 pub fn derive(name: &str, from: &str) {
     say(|| MarkPath::new("derive").word(name).word(from));
@@ -137,6 +157,26 @@ impl Span {
     /// The activity deleted a thing.
     pub fn delete(&self, name: &str) {
         say(|| self.mark("delete").word(name));
+    }
+
+    /// The activity read a part of a thing.
+    pub fn read_part(&self, name: &str, part: &str) {
+        say(|| self.mark("read").word(name).word(part));
+    }
+
+    /// The activity made a part of a thing, or all of the part's content is new.
+    pub fn write_part(&self, name: &str, part: &str) {
+        say(|| self.mark("write").word(name).word(part));
+    }
+
+    /// The activity changed some of a part of a thing.
+    pub fn change_part(&self, name: &str, part: &str) {
+        say(|| self.mark("change").word(name).word(part));
+    }
+
+    /// The activity deleted a part of a thing.
+    pub fn delete_part(&self, name: &str, part: &str) {
+        say(|| self.mark("delete").word(name).word(part));
     }
 
     /// The activity made the thing `name` from the thing `from`.

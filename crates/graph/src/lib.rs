@@ -14,6 +14,7 @@ pub mod marks;
 pub mod memory;
 pub mod model;
 pub mod nested;
+pub mod parts;
 pub mod processor_time;
 pub mod standard;
 pub mod words;

@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 use backstory_eventlog::event::{Bytes, Pid, ResourceAccess};
 use backstory_eventlog::percent::decoded;
 
+use crate::parts::Part;
+
 /// The schemes of names that backstory itself gives: to files, channels, and the things of sources
 /// that it watches.
 pub const RESERVED: &[&str] = &[
@@ -158,6 +160,8 @@ pub enum Statement {
     End,
     /// The activity uses a thing.
     Use(ResourceAccess, Bytes),
+    /// The activity uses a part of a thing: the name of the thing, and the part.
+    UsePart(ResourceAccess, Bytes, Part),
     /// The activity made one thing from another. The first is the new one.
     Derive(Bytes, Bytes),
     /// An attribute of the activity: its name and its value.
@@ -219,14 +223,22 @@ fn statement(verb: &[u8], words: Vec<Bytes>) -> Option<Statement> {
         b"next" => Some(Statement::Next(words)),
         b"end" => words.is_empty().then_some(Statement::End),
         b"read" | b"write" | b"change" | b"delete" => {
-            let [name] = <[Bytes; 1]>::try_from(words).ok()?;
+            let mut words = words.into_iter();
+            let (name, part) = (words.next()?, words.next());
+            if words.next().is_some() || !is_name(&name) {
+                return None;
+            }
             let access = match verb {
                 b"read" => ResourceAccess::Read,
                 b"write" => ResourceAccess::Write,
                 b"change" => ResourceAccess::Change,
                 _ => ResourceAccess::Delete,
             };
-            is_name(&name).then_some(Statement::Use(access, name))
+            let Some(part) = part else {
+                return Some(Statement::Use(access, name));
+            };
+            let part = std::str::from_utf8(&part).ok()?.parse().ok()?;
+            Some(Statement::UsePart(access, name, part))
         }
         b"derive" => {
             let [new, old] = pair(words)?;
@@ -332,6 +344,22 @@ mod tests {
             assert_eq!(said(other), None, "{other}");
         }
         assert_eq!(mark(b"/dev/null"), None);
+    }
+
+    #[test]
+    fn a_second_word_is_a_part_whose_value_fits_its_kind() {
+        let name: Bytes = b"bank:accounts".as_slice().into();
+        let part: Part = "row=42".parse().unwrap();
+        let used = Statement::UsePart(ResourceAccess::Write, name, part);
+        assert_eq!(said("write/bank:accounts/row=42"), Some(used));
+        for other in [
+            "write/bank:accounts/",
+            "write/bank:accounts/bytes=9-3",
+            "write/bank:accounts/row=42/row=43",
+            "write/tcp:1/row=42",
+        ] {
+            assert_eq!(said(other), None, "{other}");
+        }
     }
 
     #[test]

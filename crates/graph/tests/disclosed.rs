@@ -68,6 +68,63 @@ fn a_derived_thing_names_the_thing_that_it_was_made_from() {
     );
 }
 
+/// Of two processes, each with a file of its own.
+fn two_writers(first: &str, second: &str, reader: &str) -> MemorySink {
+    let mut s = python();
+    for (pid, file, mark) in [(3, "a.csv", first), (4, "b.csv", second)] {
+        s.runs(PYTHON, pid, &["load", file]);
+        s.reads(pid, file);
+        s.mark(pid, mark);
+        s.exits(pid, PYTHON);
+    }
+    s.runs(PYTHON, 5, &["report"]);
+    s.mark(5, reader);
+    s.mark(5, "write/report:1");
+    s.exits(5, PYTHON);
+    s.graph()
+}
+
+#[test]
+fn a_part_comes_from_what_wrote_it_and_the_thing_from_all_of_its_parts() {
+    let graph = two_writers(
+        "write/bank:accounts/row=1",
+        "write/bank:accounts/row=2",
+        "read/bank:accounts",
+    );
+    assert_eq!(from(&graph, "bank:accounts#row=1"), ["a.csv@0"]);
+    assert_eq!(from(&graph, "bank:accounts#row=2"), ["b.csv@0"]);
+    for thing in ["bank:accounts", "report:1"] {
+        let of = from(&graph, thing);
+        for file in ["a.csv@0", "b.csv@0"] {
+            assert!(of.contains(&file.to_owned()), "{thing}: {of:?}");
+        }
+    }
+}
+
+/// Ranges overlap, and a thing may be written as a whole.
+#[test]
+fn what_came_into_a_thing_in_any_way_reaches_each_part_that_is_read() {
+    for (first, second, reader) in [
+        (
+            "write/t:x/bytes=0-9",
+            "write/t:x/bytes=5-14",
+            "read/t:x/bytes=8-9",
+        ),
+        ("write/t:x/row=1", "change/t:x", "read/t:x/row=1"),
+        (
+            "write/t:x/row=1",
+            "write/t:x/column=name",
+            "read/t:x/cell=B7",
+        ),
+        ("change/t:x/key=a", "delete/t:x/key=a", "read/t:x/key=a"),
+    ] {
+        let of = from(&two_writers(first, second, reader), "report:1");
+        for file in ["a.csv@0", "b.csv@0"] {
+            assert!(of.contains(&file.to_owned()), "{first}: {of:?}");
+        }
+    }
+}
+
 #[test]
 fn requests_that_overlap_share_only_what_came_before() {
     let mut s = python();

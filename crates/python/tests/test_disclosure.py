@@ -17,6 +17,7 @@ with disclosure.activity("train", "epoch 3"):
     open("train.csv").read()
     disclosure.read("s3://bucket/é %")
     disclosure.write("model:3")
+    disclosure.change("bank:accounts", part="row=42")
     disclosure.note(loss=0.12)
 with disclosure.Span("GET", "/a") as outer, disclosure.Span("db", parent=outer) as inner:
     inner.read("table:a")
@@ -58,6 +59,8 @@ def test_a_thing_comes_from_the_files_of_its_activity(workspace: Any) -> None:
     bs.run([sys.executable, "program.py"])
     origin = paths(workspace, "model:3")
     assert any(path.endswith("/train.csv") for path in origin), origin
+    row = paths(workspace, "bank:accounts#row=42")
+    assert any(path.endswith("/train.csv") for path in row), row
     assert "s3://bucket/é %" in origin
     assert "table:a" in paths(workspace, "reply:1")
     assert ["train", "epoch 3"] in commands(workspace)

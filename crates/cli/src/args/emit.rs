@@ -1,5 +1,6 @@
 //! Arguments of `emit`.
 
+use backstory_graph::parts::Part;
 use clap::{Args, Subcommand};
 
 /// The text after the options in the help.
@@ -7,12 +8,14 @@ pub const EMIT: &str = "Examples:\n  \
     backstory emit begin train 'epoch 3'\n  \
     backstory emit read s3://bucket/images\n  \
     backstory emit write model:3\n  \
+    backstory emit change bank:accounts --part row=42\n  \
     backstory emit note loss 0.12\n  \
     backstory emit end\n\n\
     The statement is about the process that runs `backstory emit`, as a shell.\n\
     Outside of a recording it does nothing. The name of a thing is a URI with a\n\
     scheme of your own. `backstory of model:3` then answers what it came from.\n\
     Files need no statement: their uses are observed.\n\n\
+    Kinds of parts: row, column, cell, key, field, member, bytes, lines, pages.\n\
     With --handle, activities may overlap. The handle is any word.";
 
 /// `emit`
@@ -52,21 +55,33 @@ pub enum EmitStatement {
     Read {
         /// The name of the thing: a URI
         name: String,
+        /// A part of the thing, as row=42 or bytes=0-4095
+        #[arg(long, value_name = "KIND=VALUE")]
+        part: Option<Part>,
     },
     /// The activity made a thing, or all of its content is new
     Write {
         /// The name of the thing: a URI
         name: String,
+        /// A part of the thing, as row=42 or bytes=0-4095
+        #[arg(long, value_name = "KIND=VALUE")]
+        part: Option<Part>,
     },
     /// The activity changed a part of a thing
     Change {
         /// The name of the thing: a URI
         name: String,
+        /// A part of the thing, as row=42 or bytes=0-4095
+        #[arg(long, value_name = "KIND=VALUE")]
+        part: Option<Part>,
     },
     /// The activity deleted a thing
     Delete {
         /// The name of the thing: a URI
         name: String,
+        /// A part of the thing, as row=42 or bytes=0-4095
+        #[arg(long, value_name = "KIND=VALUE")]
+        part: Option<Part>,
     },
     /// The activity made a thing from another
     Derive {

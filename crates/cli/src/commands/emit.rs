@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use backstory_disclosure::MarkPath;
 use backstory_graph::marks;
+use backstory_graph::parts::Part;
 
 use super::Outcome;
 use crate::args::emit::{EmitArgs, EmitStatement};
@@ -40,10 +41,10 @@ fn said(statement: EmitStatement) -> Result<(&'static str, Vec<String>), Failure
         EmitStatement::Begin { words } => ("begin", words),
         EmitStatement::Next { words } => ("next", words),
         EmitStatement::End => ("end", Vec::new()),
-        EmitStatement::Read { name } => ("read", vec![name]),
-        EmitStatement::Write { name } => ("write", vec![name]),
-        EmitStatement::Change { name } => ("change", vec![name]),
-        EmitStatement::Delete { name } => ("delete", vec![name]),
+        EmitStatement::Read { name, part } => ("read", thing(name, part)),
+        EmitStatement::Write { name, part } => ("write", thing(name, part)),
+        EmitStatement::Change { name, part } => ("change", thing(name, part)),
+        EmitStatement::Delete { name, part } => ("delete", thing(name, part)),
         EmitStatement::Derive { name, from } => ("derive", vec![name, from]),
         EmitStatement::Note { key, value } => ("note", vec![key, value]),
         EmitStatement::Record { r#type, payload } if payload == "-" => {
@@ -51,6 +52,12 @@ fn said(statement: EmitStatement) -> Result<(&'static str, Vec<String>), Failure
         }
         EmitStatement::Record { r#type, payload } => ("record", vec![r#type, payload]),
     })
+}
+
+/// The words about a thing, or about a part of it.
+fn thing(name: String, part: Option<Part>) -> Vec<String> {
+    let part = part.map(|part| part.to_string());
+    [Some(name), part].into_iter().flatten().collect()
 }
 
 fn standard_input() -> Result<String, Failure> {

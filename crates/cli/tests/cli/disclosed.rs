@@ -47,6 +47,8 @@ fn a_thing_that_a_program_names_is_found_with_what_it_came_from() {
             has(&of, "/train.csv") && has(&of, "s3://bucket/a image%"),
             "{what}: {of:?}"
         );
+        let row = origin(&place, "bank:accounts#row=42");
+        assert!(has(&row, "/train.csv"), "{what}: {row:?}");
         let reply = origin(&place, "reply:17");
         assert!(
             has(&reply, "GET /report") && has(&reply, "/train.csv"),
@@ -96,6 +98,61 @@ fn the_account_of_a_thing_has_named_activities_as_steps() {
     let mut steps = json["steps"].as_array().unwrap().iter();
     let train = steps.find(|step| step["part"] == true).unwrap();
     assert_eq!(train["attributes"]["loss"], "0.12", "{train}");
+}
+
+#[test]
+fn parts_of_a_thing_have_origins_of_their_own_and_qualified_terms() {
+    let place = Place::new();
+    let emit = format!("{} emit", place.program());
+    let load = |file: &str, row: &str| {
+        format!("sh -c 'read x < {file}; {emit} write bank:accounts --part row={row}'")
+    };
+    place.write("a.csv", "1");
+    place.write("b.csv", "2");
+    place.keep(
+        &format!("{}; {}", load("a.csv", "1"), load("b.csv", "2")),
+        &[],
+    );
+    let row = origin(&place, "bank:accounts#row=1");
+    assert!(has(&row, "/a.csv") && !has(&row, "/b.csv"), "{row:?}");
+    let all = origin(&place, "bank:accounts");
+    assert!(has(&all, "/a.csv") && has(&all, "/b.csv"), "{all:?}");
+    let text = place.run(&["of", "bank:accounts#row=2"]).out;
+    assert!(text.contains("made 'bank:accounts#row=2'"), "{text}");
+    let options = [
+        "export",
+        "prov-n",
+        "bank:accounts#row=2",
+        "--level",
+        "process",
+    ];
+    let prov = place.run(&options).out;
+    for part in [
+        "backstory:partOf=\"bank:accounts\" %% xsd:anyURI",
+        "backstory:partKind='backstory:row'",
+        "backstory:partValue=\"2\"",
+    ] {
+        assert!(prov.contains(part), "no {part} in {prov}");
+    }
+}
+
+#[test]
+fn a_part_whose_value_does_not_fit_its_kind_is_misuse() {
+    let place = Place::new();
+    for (part, why) in [
+        (
+            "page=3",
+            "row, column, cell, key, field, member, bytes, lines, pages",
+        ),
+        (
+            "bytes=9-3",
+            "the first and the last with a dash between them, from 0",
+        ),
+    ] {
+        let refused = place.run(&["emit", "read", "bank:accounts", "--part", part]);
+        assert_eq!(refused.status, 2, "{}", refused.err);
+        assert!(refused.err.contains(why), "{}", refused.err);
+    }
 }
 
 #[test]

@@ -5,6 +5,9 @@
 //! are the program's own, and its activities are inside its process. A program may also flood: of
 //! a run, the first [`MOST`] statements count.
 //!
+//! A use of a part is a use of its thing, too. Parts may overlap, and a thing may be written as a
+//! whole. So content that came into the thing in any way can have reached every part.
+//!
 //! Activities with a handle may overlap. All of them share the memory of their process. An activity
 //! that reads a thing leaves it in the memory, and one that writes a thing may have used all that
 //! the memory had. So content that one activity read can have reached all that is written later.
@@ -105,8 +108,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 };
                 let process = call.epoch;
                 let (reads, writes) = match &other {
-                    Statement::Use(ResourceAccess::Read, _) => (true, false),
-                    Statement::Use(..) => (false, true),
+                    Statement::Use(ResourceAccess::Read, _)
+                    | Statement::UsePart(ResourceAccess::Read, ..) => (true, false),
+                    Statement::Use(..) | Statement::UsePart(..) => (false, true),
                     Statement::Derive(..) => (true, true),
                     _ => (false, false),
                 };
@@ -186,6 +190,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn stated(&mut self, call: CallContext, statement: Statement) -> Result<(), S::Error> {
         match statement {
             Statement::Use(access, name) => self.resource(call, 0, access, name),
+            Statement::UsePart(access, name, part) => {
+                let part = part.name(&name);
+                self.resource(call, 0, of_whole(access), name)?;
+                self.resource(call, 0, access, part.into())
+            }
             Statement::Derive(new, old) => {
                 self.resource(call, 0, ResourceAccess::Read, old.clone())?;
                 self.resource(call, 0, ResourceAccess::Write, new.clone())?;
@@ -212,5 +221,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn told(&mut self, call: CallContext, kind: &[u8], payload: &[u8]) -> Result<(), S::Error> {
         let activity = self.announce(call.epoch)?;
         self.sink.extended(activity, call.time, kind, payload)
+    }
+}
+
+/// The use of a thing of which a part was used: a new part changes the thing.
+fn of_whole(access: ResourceAccess) -> ResourceAccess {
+    match access {
+        ResourceAccess::Read => ResourceAccess::Read,
+        _ => ResourceAccess::Change,
     }
 }

@@ -7,7 +7,8 @@
 ...     disclosure.note(loss=0.12)
 
 ``backstory of model:3`` then answers what the model came from. The name of a thing is a URI with a
-scheme of the program's own. Files need no statement: their uses are observed.
+scheme of the program's own. A part of a thing is a kind and a value: ``part="row=42"`` or
+``part="bytes=0-4095"``. Files need no statement: their uses are observed.
 
 Outside of a recording, each function costs about a microsecond and does nothing. No function
 raises an error because of the recording.
@@ -50,6 +51,10 @@ def activity(what: str, *words: str) -> Iterator[None]:
         _marks.end()
 
 
+def _thing(name: str, part: str | None) -> tuple[str, ...]:
+    return (name,) if part is None else (name, part)
+
+
 class _Speaker:
     """Makes statements about one activity."""
 
@@ -58,21 +63,21 @@ class _Speaker:
     def _say(self, verb: bytes, *words: str) -> None:
         _marks._say(verb, words, self._handles)
 
-    def read(self, name: str) -> None:
+    def read(self, name: str, part: str | None = None) -> None:
         """The activity read a thing."""
-        self._say(b"read", name)
+        self._say(b"read", *_thing(name, part))
 
-    def write(self, name: str) -> None:
+    def write(self, name: str, part: str | None = None) -> None:
         """The activity made a thing, or all of its content is new."""
-        self._say(b"write", name)
+        self._say(b"write", *_thing(name, part))
 
-    def change(self, name: str) -> None:
+    def change(self, name: str, part: str | None = None) -> None:
         """The activity changed a part of a thing."""
-        self._say(b"change", name)
+        self._say(b"change", *_thing(name, part))
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, part: str | None = None) -> None:
         """The activity deleted a thing."""
-        self._say(b"delete", name)
+        self._say(b"delete", *_thing(name, part))
 
     def derive(self, name: str, source: str) -> None:
         """The activity made the thing ``name`` from the thing ``source``."""

@@ -12,6 +12,7 @@ mod statement;
 
 use backstory_graph::marks::SchemaState;
 use backstory_graph::model::EntityKind;
+use backstory_graph::parts;
 use serde_json::{Map, Value, json};
 
 use super::notation::{EVIDENCE, escaped, file_uri, moment, text};
@@ -158,6 +159,16 @@ fn of_entity(view: &View, entity: &ViewEntity) -> Statement {
         statement = statement.and("prov:location", Literal::Uri(file_uri(&entity.path)));
     } else if entity.kind == EntityKind::Resource {
         statement = statement.and("prov:location", Literal::Uri(text(&entity.path)));
+        if let Some((thing, part)) = parts::of_name(&entity.path) {
+            let kind = Literal::Name(format!("backstory:{}", part.kind()));
+            statement = statement
+                .and("backstory:partOf", Literal::Uri(text(thing)))
+                .and("backstory:partKind", kind)
+                .and(
+                    "backstory:partValue",
+                    Literal::Text(part.value().to_owned()),
+                );
+        }
     }
     if let Some(ident) = entity.ident {
         statement = statement.and("backstory:size", Literal::Number(ident.size));
