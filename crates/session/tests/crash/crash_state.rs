@@ -70,6 +70,8 @@ pub struct SurvivingFile {
     pub bytes: Vec<u8>,
     /// When it was changed, in ns since 1970.
     pub changed: i64,
+    /// When it was made. 0 if the file system does not say.
+    pub birth: i64,
 }
 
 /// The files that survived, by disk and path.

@@ -45,7 +45,7 @@ impl FinalState for SurvivingState<'_> {
             size: file.bytes.len() as i64,
             mtime: file.changed,
             ctime: file.changed,
-            birth: 0,
+            birth: file.birth,
             mode: 0o100_644,
             nlink: 1,
         }))
@@ -93,8 +93,18 @@ pub struct Comparison {
     pub unexplained: Vec<String>,
 }
 
+/// Which changes of names the log must explain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renames {
+    /// All that survived.
+    Explained,
+    /// The content must be explained, by its name before the rename at least. A flush by another
+    /// process commits the journal of the file system, and no mode promises an order for that.
+    MayBeMissing,
+}
+
 /// Compares what survived of a run's files with what the surviving log explains.
-pub fn compare(image: &DiskImage, data: &Path, device: u64) -> Comparison {
+pub fn compare(image: &DiskImage, data: &Path, device: u64, renames: Renames) -> Comparison {
     let mut comparison = Comparison::default();
     let claims: Vec<(&std::ffi::OsStr, BTreeSet<SectorOrigin>)> = image
         .iter()
@@ -133,21 +143,27 @@ pub fn compare(image: &DiskImage, data: &Path, device: u64) -> Comparison {
     }
     let path = |name: &std::ffi::OsStr| data.join(name).into_os_string().as_bytes().to_vec();
     for (name, origins) in claims {
-        let known = versions.get(&path(name));
         for (made_for, inputs) in origins {
             comparison.compared += 1;
+            let before = path(format!("{made_for}.").as_ref());
+            let is_known = |known: &&Vec<u8>| {
+                **known == path(name)
+                    || renames == Renames::MayBeMissing && known.starts_with(&before)
+            };
+            let known = versions.keys().filter(is_known);
+            let known: Vec<&BTreeSet<&[u8]>> = known.flat_map(|known| &versions[known]).collect();
             let inputs: Vec<Vec<u8>> = inputs.iter().map(|i| path(i.as_ref())).collect();
-            let explains = |sources: &BTreeSet<&[u8]>| {
+            let explains = |sources: &&BTreeSet<&[u8]>| {
                 inputs
                     .iter()
                     .all(|input| sources.contains(input.as_slice()))
             };
-            if !known.is_some_and(|versions| versions.iter().any(explains)) {
-                let (name, known) = (name.display(), known.map(Vec::len));
+            if !known.iter().any(explains) {
+                let (name, known) = (name.display(), known.len());
                 let inputs = inputs.iter().map(|i| i.escape_ascii().to_string());
                 let inputs = inputs.collect::<Vec<_>>().join(" ");
                 comparison.unexplained.push(format!(
-                    "{name} has a content made for {made_for} from {inputs}; known: {known:?}"
+                    "{name} has a content made for {made_for} from {inputs}; known versions: {known}"
                 ));
             }
         }
