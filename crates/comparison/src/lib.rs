@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod binary;
+mod excerpt;
 mod image;
 mod origins;
 mod parquet_table;
@@ -18,6 +19,7 @@ mod table;
 mod text;
 
 pub use binary::BinaryDifference;
+pub use excerpt::excerpts;
 pub use image::{ImageDifference, PixelBox};
 pub use origins::line_origins;
 use table::Table;
@@ -57,7 +59,7 @@ pub fn compare(name: &[u8], a: &[u8], b: &[u8]) -> ContentDifference {
         }
         if is_text(a) && is_text(b) {
             let tables =
-                separator(name).and_then(|by| Some((Table::read(a, by)?, Table::read(b, by)?)));
+                separator(name, b).and_then(|by| Some((Table::read(a, by)?, Table::read(b, by)?)));
             return match tables {
                 Some((a, b)) => ContentDifference::Table(table::compare(&a, &b)),
                 None => ContentDifference::Text(text::compare(a, b)),
@@ -67,10 +69,17 @@ pub fn compare(name: &[u8], a: &[u8], b: &[u8]) -> ContentDifference {
     ContentDifference::Binary(binary::compare(a, b))
 }
 
-/// The separator of the fields of a table with this name. `None` if the name is not a table's.
-fn separator(name: &[u8]) -> Option<u8> {
+/// The separator of the fields of a table with this name. `None` if the name is not a table's. A
+/// file `.csv` may have semicolons, as spreadsheets write it where the comma is in numbers.
+pub fn separator(name: &[u8], content: &[u8]) -> Option<u8> {
     let name = name.to_ascii_lowercase();
+    let heading = content
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or(content);
+    let has = |separator: u8| heading.contains(&separator);
     match () {
+        () if name.ends_with(b".csv") && has(b';') && !has(b',') => Some(b';'),
         () if name.ends_with(b".csv") => Some(b','),
         () if name.ends_with(b".tsv") || name.ends_with(b".tab") => Some(b'\t'),
         () => None,
@@ -98,6 +107,7 @@ mod tests {
         assert_eq!(kind("x", b"a", b"a"), "same");
         assert_eq!(kind("x.c", b"a\n", b"b\n"), "text");
         assert_eq!(kind("x.csv", b"a,b\n1,2\n", b"a,b\n1,3\n"), "table");
+        assert_eq!(kind("x.csv", b"a;b\n1;0,2\n", b"a;b\n1;0,3\n"), "table");
         assert_eq!(kind("X.TSV", b"a\tb\n1\t2\n", b"a\tb\n1\t3\n"), "table");
         assert_eq!(kind("x.o", b"\x7fELF\0", b"\x7fELF\0\0"), "binary");
         assert_eq!(kind("x.png", b"no image", b"none"), "text");

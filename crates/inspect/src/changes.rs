@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use backstory_comparison::{ContentDifference, LineMark, TextDifference, compare};
+use backstory_comparison::{ContentDifference, LineMark, TextDifference, compare, excerpts};
 use backstory_vocabulary::counted;
 use serde_json::{Map, Value, json};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -304,8 +304,35 @@ fn texts(
     let ContentDifference::Text(text) = compare(b"", &old, &new) else {
         return;
     };
-    settings.extend(assignment::changed(&text));
+    let assigned = assignment::changed(&text);
     text_changes(&text, after.words, changes);
+    if assigned.is_empty() {
+        for (old, new) in replaced(&text).into_iter().take(NAMED) {
+            let (old, new) = excerpts(old.trim(), new.trim());
+            changes.say(format!("{old} → {new}"));
+        }
+    }
+    settings.extend(assigned);
+}
+
+/// The lines that others took the place of.
+fn replaced(text: &TextDifference) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    for hunk in &text.hunks {
+        for run in hunk
+            .lines
+            .chunk_by(|(a, _), (b, _)| (*a == LineMark::Both) == (*b == LineMark::Both))
+        {
+            let of = |wanted: LineMark| {
+                let lines = run.iter().filter(move |(mark, _)| *mark == wanted);
+                lines.map(|(_, line)| String::from_utf8_lossy(line).into_owned())
+            };
+            if of(LineMark::Removed).count() == of(LineMark::Added).count() {
+                pairs.extend(of(LineMark::Removed).zip(of(LineMark::Added)));
+            }
+        }
+    }
+    pairs
 }
 
 /// The sentence and the details of a difference between texts.

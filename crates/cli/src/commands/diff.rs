@@ -38,6 +38,9 @@ use crate::version_contents::VersionContents;
 pub use changes::summary;
 use sides::{ComparedSide, ComparedVersion};
 
+/// Inspectors of formats that can be text without being for people.
+const UNREADABLE: [&str; 2] = ["pdf", "pickle"];
+
 /// The most differences whose contents are compared.
 const COMPARED: usize = 100;
 
@@ -168,6 +171,12 @@ impl ComparedContent {
             },
         ));
         Value::Object(fields)
+    }
+
+    /// True if the lines of the difference are for people: not those of a PDF file.
+    fn has_readable_lines(&self) -> bool {
+        let inside = self.inside.as_ref().and_then(|inside| inside.as_ref().ok());
+        !inside.is_some_and(|inside| UNREADABLE.contains(&&*inside.inspector))
     }
 
     /// The difference in one line: in the terms of the format, if its inspector knows.

@@ -1,6 +1,6 @@
 //! Tables of separated values (CSV, TSV): columns with statistics, rows, and changed cells.
 
-use backstory_comparison::{ContentDifference, TableDifference, compare};
+use backstory_comparison::{ContentDifference, TableDifference, compare, excerpts, separator};
 use serde_json::{Value, json};
 
 use super::plain_text::PlainText;
@@ -67,8 +67,7 @@ impl<'t> ColumnStatistics<'t> {
 
 impl Inspector for Delimited {
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
-        let is_comma = content.name.to_ascii_lowercase().ends_with(".csv");
-        let separator = if is_comma { b',' } else { b'\t' };
+        let separator = separator(content.name.as_bytes(), content.bytes).unwrap_or(b'\t');
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(separator)
             .has_headers(false)
@@ -109,6 +108,7 @@ pub(super) fn of_table(table: &TableDifference) -> FileChanges {
     for cell in table.cells.iter().take(SHOWN) {
         let [row, column, a, b] =
             [&cell.row, &cell.column, &cell.a, &cell.b].map(|part| text(part));
+        let (a, b) = excerpts(&a, &b);
         changes.say(format!("`{column}` of {row} {a} → {b}"));
     }
     let names = |names: &[Vec<u8>]| -> Value { names.iter().map(|name| text(name)).collect() };

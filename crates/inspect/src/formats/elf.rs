@@ -47,12 +47,12 @@ impl Inspector for ElfFile {
             ("producer", "producers"),
             producers.into_iter().map(|name| (name, Value::Null)),
         );
+        facts.parts(("symbol", "symbols"), symbols(&file));
         let sections = file.sections().filter_map(|section| {
             let name = section.name().ok()?.to_owned();
             (!name.is_empty()).then(|| (name, json!({"size": section.size()})))
         });
         facts.parts(("section", "sections"), sections.collect::<Vec<_>>());
-        facts.parts(("symbol", "symbols"), symbols(&file));
         Ok(facts)
     }
 }

@@ -1,5 +1,6 @@
 //! Workbooks (.xlsx, .ods): authors and other properties, sheets, and cells.
 
+use std::collections::HashMap;
 use std::io::Cursor;
 
 use calamine::{Data, Reader, open_workbook_auto_from_rs};
@@ -7,12 +8,20 @@ use serde_json::{Value, json};
 
 use super::markup::DocumentParts;
 use super::{opendocument, word};
+use crate::changes::{self, FileChanges};
+use crate::facts::FilePart;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct Workbook;
 
 /// The most cells of a workbook that are read.
 const CELLS: usize = 200_000;
+
+/// The most sheets that are looked at for another name.
+const RENAMED: usize = 50;
+
+const SHEETS: (&str, &str) = ("sheet", "sheets");
+const CELLS_OF_SHEETS: (&str, &str) = ("cell", "cells");
 
 impl Inspector for Workbook {
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
@@ -40,9 +49,88 @@ impl Inspector for Workbook {
                 cells.push((format!("{name}!{place}"), value(cell)));
             }
         }
-        facts.parts(("sheet", "sheets"), sheets);
-        facts.parts(("cell", "cells"), cells);
+        facts.parts(SHEETS, sheets);
+        facts.parts(CELLS_OF_SHEETS, cells);
         Ok(facts)
+    }
+
+    fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
+        let side = |which: &str, content| {
+            let facts = self.facts(content);
+            facts.map_err(|error| UnreadableContent(format!("the {which} content: {error}")))
+        };
+        let (mut before, after) = (side("first", old)?, side("second", new)?);
+        let mut changes = FileChanges::default();
+        for (from, to) in renamed_sheets(&before, &after) {
+            changes.say(format!("sheet `{from}` renamed to `{to}`"));
+            rename_sheet(&mut before, &from, &to);
+        }
+        changes.append(changes::between(&before, &after));
+        Ok(changes)
+    }
+}
+
+/// The parts with these words.
+fn parts<'f>(
+    facts: &'f FileFacts,
+    words: (&'static str, &'static str),
+) -> impl Iterator<Item = &'f FilePart> {
+    let lists = facts.lists.iter().filter(move |list| list.words == words);
+    lists.flat_map(|list| &list.parts)
+}
+
+/// The cells of a sheet by their places.
+fn cells<'f>(facts: &'f FileFacts, sheet: &str) -> HashMap<&'f str, &'f Value> {
+    let all = parts(facts, CELLS_OF_SHEETS);
+    let own = all.filter_map(|cell| {
+        let place = cell.name.strip_prefix(sheet)?.strip_prefix('!')?;
+        Some((place, &cell.value))
+    });
+    own.collect()
+}
+
+/// Sheets that have another name, and at least half of their cells.
+fn renamed_sheets(old: &FileFacts, new: &FileFacts) -> Vec<(String, String)> {
+    let only = |one: &FileFacts, other: &FileFacts| -> Vec<String> {
+        let is_there = |name: &str| parts(other, SHEETS).any(|sheet| sheet.name == name);
+        let names = parts(one, SHEETS).map(|sheet| sheet.name.clone());
+        names.filter(|name| !is_there(name)).take(RENAMED).collect()
+    };
+    let mut come = only(new, old);
+    let mut renamed = Vec::new();
+    for from in only(old, new) {
+        let before = cells(old, &from);
+        let alike = |to: &String| {
+            let after = cells(new, to);
+            let same = before
+                .iter()
+                .filter(|(place, value)| after.get(*place) == Some(*value));
+            let same = same.count();
+            (same > 0 && same * 2 >= before.len().max(after.len())).then_some(same)
+        };
+        let found = come.iter().filter_map(|to| Some((alike(to)?, to.clone())));
+        if let Some((_, to)) = found.max_by_key(|(same, _)| *same) {
+            come.retain(|other| *other != to);
+            renamed.push((from, to));
+        }
+    }
+    renamed
+}
+
+fn rename_sheet(facts: &mut FileFacts, from: &str, to: &str) {
+    for list in &mut facts.lists {
+        for part in &mut list.parts {
+            if list.words == SHEETS && part.name == from {
+                part.name = to.to_owned();
+            } else if list.words == CELLS_OF_SHEETS
+                && let Some(place) = part
+                    .name
+                    .strip_prefix(from)
+                    .and_then(|rest| rest.strip_prefix('!'))
+            {
+                part.name = format!("{to}!{place}");
+            }
+        }
     }
 }
 

@@ -46,7 +46,7 @@ fn a_worker_that_crashes_hangs_or_lies_is_an_error_that_names_inspector_and_file
         ("exit 0", "it is malformed"),
         ("echo '{\"inspector\":\"elf\",\"version\":1}'", "was asked"),
         (
-            "echo '{\"inspector\":\"csv\",\"version\":1,\"facts\":{\"a\":\"\\u001b[2J\"}}'",
+            "echo '{\"inspector\":\"csv\",\"version\":2,\"facts\":{\"a\":\"\\u001b[2J\"}}'",
             "control characters",
         ),
     ] {

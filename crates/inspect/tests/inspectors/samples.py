@@ -81,6 +81,13 @@ def table():
     ]
     sentences = ["1 row added, 1 cell changed in 1 of 3 rows", "`dose` of 2 1.5 → 2.5"]
     expect("csv", "old.csv", "new.csv", {"rows": len(read), "columns": columns}, sentences)
+    long = "x" * 100_000
+    for path, end, dose in [("semicolon-old.csv", "A", "0,1"), ("semicolon-new.csv", "B", "0,2")]:
+        with open(path, "w", newline="") as file:
+            csv.writer(file, delimiter=";").writerows([["id", "dose", "note"], ["1", dose, long + end]])
+    end = "x" * 20
+    sentences = ["`dose` of 1 0,1 → 0,2", f"`note` of 1 …{end}A → …{end}B"]
+    expect("csv with semicolons and huge cells", "semicolon-old.csv", "semicolon-new.csv", {"rows": 1}, sentences)
 
 
 def notebook():
@@ -125,7 +132,7 @@ def word():
         "title": read.core_properties.title,
         "paragraphs": [paragraph.text for paragraph in read.paragraphs],
     }
-    expect("docx", "old.docx", "new.docx", facts, ["1 of 3 paragraphs changed", "author Ada → Bob"])
+    expect("docx", "old.docx", "new.docx", facts, ["1 of 3 paragraphs changed", "The dose is small. → The dose is large.", "author Ada → Bob"])
 
 
 def workbook():
@@ -156,6 +163,12 @@ def workbook():
     times = ["created", "modified"]
     expect("xlsx", "old.xlsx", "new.xlsx", facts, ["1 cell changed: `Doses!B2` 0.1 → 0.01"])
     EXPECTED["xlsx"]["ignored"] = times
+    book = openpyxl.load_workbook("old.xlsx")
+    book["Doses"].title = "Doses of May"
+    book["Doses of May"]["B3"] = 3
+    book.save("renamed.xlsx")
+    sentences = ["sheet `Doses` renamed to `Doses of May`", "1 cell changed: `Doses of May!B3` 2.0 → 3.0"]
+    expect("xlsx with a renamed sheet", "old.xlsx", "renamed.xlsx", {}, sentences)
 
 
 def opendocument():

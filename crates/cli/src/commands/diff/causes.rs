@@ -152,7 +152,9 @@ impl Printer<'_> {
             let trouble = printable(trouble.to_string().as_bytes());
             writeln!(out, "      {}", self.style.paint(Role::Dim, &trouble))?;
         }
-        *left -= changes::body(&content.difference, *left, self.style, out)?.min(*left);
+        if content.has_readable_lines() {
+            *left -= changes::body(&content.difference, *left, self.style, out)?.min(*left);
+        }
         Ok(())
     }
 
@@ -312,7 +314,7 @@ impl Printer<'_> {
                 }
             }
         }
-        if let Some(content) = content {
+        if let Some(content) = content.filter(ComparedContent::has_readable_lines) {
             self.lines(&content.difference, left, out)?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use backstory_comparison::{ContentDifference, LineMark};
+use backstory_comparison::{ContentDifference, LineMark, excerpts};
 
 use crate::json::Value;
 use crate::text::line::{cut, printable};
@@ -48,6 +48,11 @@ pub fn body(
             for cell in &table.cells {
                 let [row, column, a, b] =
                     [&cell.row, &cell.column, &cell.a, &cell.b].map(|part| printable(part));
+                let (a, b) = if most == usize::MAX {
+                    (a, b)
+                } else {
+                    excerpts(&a, &b)
+                };
                 lines.push((None, format!("{row}, {column}: {a} → {b}")));
             }
         }

@@ -78,7 +78,7 @@ impl Printer<'_> {
             );
             let name = self.style.paint(Role::Subject, &self.name(&output.of));
             writeln!(out, "  {name}  {said}")?;
-            if let Some(content) = content {
+            if let Some(content) = content.filter(ComparedContent::has_readable_lines) {
                 self.lines(&content.difference, left, out)?;
             }
         }
