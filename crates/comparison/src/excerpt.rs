@@ -6,8 +6,8 @@ const WHOLE: usize = 60;
 /// Characters before and after the first difference.
 const AROUND: usize = 20;
 
-/// Two values for one line. If one of them is long, what both have in common at the beginning and
-/// the end is left out, and so is the rest of a long difference.
+/// Two values for one line. If one of them is long, the common beginning and end are left out. A
+/// long difference is cut.
 pub fn excerpts(a: &str, b: &str) -> (String, String) {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) <= WHOLE {

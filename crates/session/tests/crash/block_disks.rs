@@ -131,7 +131,7 @@ fn surviving_bytes(ops: &[ListedOp], disk: u64, dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// What ext4 finds on both disks after a crash at the end of `ops`.
+/// The files that ext4 finds on both disks after a crash at the end of `ops`.
 pub fn surviving_files(ops: &[ListedOp], dice: &mut Dice) -> DiskImage {
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut found = DiskImage::new();
