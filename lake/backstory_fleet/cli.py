@@ -14,7 +14,7 @@ from pathlib import Path
 from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
 
-from . import corpus, distributions, templates
+from . import asking, corpus, distributions, measure, page, templates
 from .fleet import Parameters, Size
 from .generate import generate
 
@@ -54,6 +54,26 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--corpus", required=True, metavar="LAKE")
     check.add_argument("--lake", required=True, metavar="LAKE")
     check.set_defaults(run=_check)
+
+    run = commands.add_parser("measure", help="make fleets, and measure questions about them")
+    run.add_argument("--out", required=True, metavar="CSV", type=Path)
+    run.add_argument("--sizes", default="1e5,3e5,1e6,3e6,1e7", help="numbers of edges")
+    run.add_argument("--engines", default="duckdb,spark")
+    run.add_argument("--most", type=float, default=1e6, help="the most edges for Spark")
+    run.add_argument("--workers", type=int, default=2, help="workers of Spark, of one core each")
+    run.add_argument("--corpus", metavar="LAKE", help="recorded runs; by default, record some")
+    run.set_defaults(run=_measure)
+
+    ask = commands.add_parser("ask", help="measure questions about one lake")
+    ask.add_argument("--lake", required=True, metavar="LAKE")
+    ask.add_argument("--out", required=True, metavar="CSV", type=Path)
+    ask.add_argument("--engine", choices=("duckdb", "spark"), required=True)
+    ask.add_argument("--workers", type=int, default=2)
+    ask.set_defaults(run=_ask)
+
+    write = commands.add_parser("page", help="write what was measured, and what follows from it")
+    write.add_argument("csv", metavar="CSV", type=Path)
+    write.set_defaults(run=_page)
     return parser
 
 
@@ -86,6 +106,23 @@ def _check(given: argparse.Namespace) -> int:
         verdict = "like the corpus" if one.holds else "NOT like the corpus"
         print(f"{one.quantity}: distance {one.distance:.3f}, bound {one.bound:.3f}: {verdict}")
     return 0 if all(one.holds for one in found) else 1
+
+
+def _measure(given: argparse.Namespace) -> int:
+    sizes = [float(size) for size in given.sizes.split(",")]
+    engines = [(name, given.most if name == "spark" else None) for name in given.engines.split(",")]
+    asking.measure_all(given.out, sizes, engines, given.workers, given.corpus)
+    return 0
+
+
+def _ask(given: argparse.Namespace) -> int:
+    asking.ask(Lake.open(given.lake), given.out, given.engine, given.workers)
+    return 0
+
+
+def _page(given: argparse.Namespace) -> int:
+    print(page.text(measure.read(given.csv)), end="")
+    return 0
 
 
 if __name__ == "__main__":

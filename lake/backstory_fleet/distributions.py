@@ -90,7 +90,7 @@ def compare(corpus: Lake, fleet: Lake) -> list[Comparison]:
         found.append(Comparison(quantity, distance(*values), bound))
     directory = templates.directory_of(one)
     shares = (templates.upstream(one, directory), templates.upstream(other, INSIDE))
-    found.append(Comparison("inputs that a run made", abs(shares[0] - shares[1]), 2 * bound))
+    found.append(Comparison("inputs that a run made", abs(shares[0] - shares[1]), bound))
     return found
 
 

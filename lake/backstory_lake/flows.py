@@ -7,6 +7,8 @@ definition. A node is the key of a file, or the complement (`~`) of the key of a
 
 from __future__ import annotations
 
+#: Nodes of a frontier that each worker of Spark gets as a whole.
+BROADCAST = 100_000
 #: The least and greatest moment.
 FIRST, LAST = -(1 << 63), (1 << 63) - 1
 

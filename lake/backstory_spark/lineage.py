@@ -13,15 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from backstory_lake.errors import MisuseError
-from backstory_lake.flows import FIRST, JUMPS, LAST, LINK, STEPS
+from backstory_lake.flows import BROADCAST, FIRST, JUMPS, LAST, LINK, STEPS
 from backstory_lake.lake import Lake
+from backstory_lake.tables import EDGES
 
 from .tables import open_views
 
-#: Nodes of a frontier that each worker gets as a whole.
-BROADCAST = 100_000
 #: Rounds between two checkpoints. A plan grows with each round, and a checkpoint cuts it.
 CHECKPOINT = 4
+#: Edges of a task.
+PART = 1_000_000
 
 _REACHED = "node BIGINT, depth INT, moment BIGINT, root BOOLEAN"
 
@@ -34,8 +35,11 @@ class Lineage:
         views = open_views(session, lake)
         self._forgetful = views["lake_forgetful"].persist()
         # Each round reads all steps. Workers keep them in memory, or else on their disks.
-        self._flows = {way: session.sql(text).persist() for way, text in STEPS.items()}
-        self._jumps = {way: session.sql(text).persist() for way, text in JUMPS.items()}
+        parts = _parts(session, lake)
+        self._flows = {way: _kept(session.sql(text), parts) for way, text in STEPS.items()}
+        self._jumps = {way: _kept(session.sql(text), parts) for way, text in JUMPS.items()}
+        #: The nodes that became better in each round of the last question.
+        self.rounds: list[int] = []
 
     def lineage(
         self, files: Iterable[int], direction: str, bound: int | None = None, possible: bool = True
@@ -60,6 +64,7 @@ class Lineage:
         roots = [(file, 0, LAST, True) for file in sorted(set(files))]
         frontier = self._session.createDataFrame(roots, _REACHED)
         reached, count, turn = frontier, len(roots), 0
+        self.rounds = []
         while count:
             turn += 1
             known = reached.select("node", "depth", f.col("moment").alias("known"))
@@ -68,15 +73,22 @@ class Lineage:
                 found.join(known, ["node", "depth"], "left")
                 .where("known IS NULL OR moment > known")
                 .select("node", "depth", "moment", f.lit(False).alias("root"))
-                .localCheckpoint(eager=False)
             )
+            frontier = self._cut(frontier)
             # This executes the round.
             count = frontier.count()
+            self.rounds.append(count)
             old = reached.join(_small(frontier, count), ["node", "depth"], "left_anti")
             reached = old.unionByName(frontier)
             if turn % CHECKPOINT == 0:
-                reached = reached.localCheckpoint(eager=False)
+                reached = self._cut(reached)
         return reached.persist()
+
+    def _cut(self, rows: DataFrame) -> DataFrame:
+        """Keeps the rows of a round. A worker that dies loses those that only it has."""
+        if self._session.sparkContext.getCheckpointDir():
+            return rows.checkpoint(eager=False)
+        return rows.localCheckpoint(eager=False)
 
     def _next(
         self, frontier: DataFrame, steps: DataFrame, jumps: DataFrame, bound: int | None
@@ -120,6 +132,18 @@ class Lineage:
             "greatest(modified, least(moment, changed)) AS until",
         )
         return inside.unionByName(between).selectExpr(*LINK)
+
+
+def _parts(session: SparkSession, lake: Lake) -> int:
+    """The tasks of a round: enough for all cores, and each with rows that fit into memory."""
+    snapshot = lake.table(EDGES).current_snapshot()
+    rows = int((snapshot and snapshot.summary and snapshot.summary["total-records"]) or 0)
+    return max(2 * session.sparkContext.defaultParallelism, -(-rows // PART))
+
+
+def _kept(rows: DataFrame, parts: int) -> DataFrame:
+    """Keeps rows on the workers. A lake has many small files, which are no good tasks."""
+    return rows.coalesce(parts).persist()
 
 
 def _small(frontier: DataFrame, count: int) -> DataFrame:

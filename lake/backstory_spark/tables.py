@@ -17,7 +17,7 @@ from backstory_lake.reading import tasks
 
 def configured(builder: SparkSession.Builder, jar: str) -> SparkSession.Builder:
     """Adds Iceberg's library to a session: the file `iceberg-spark-runtime-*.jar`."""
-    return builder.config("spark.jars", jar)
+    return builder.config("spark.jars", jar).config("spark.ui.showConsoleProgress", "false")
 
 
 def open_views(session: SparkSession, lake: Lake) -> dict[str, DataFrame]:
@@ -28,7 +28,7 @@ def open_views(session: SparkSession, lake: Lake) -> dict[str, DataFrame]:
     session.sql(
         "SELECT * FROM runs_table WHERE NOT coalesce(forgotten, false)"
     ).createOrReplaceTempView("runs")
-    for name in ("files", "edges", "derivations", "informs"):
+    for name in ("processes", "files", "edges", "derivations", "informs"):
         # Only rows of published runs count.
         session.sql(
             f"SELECT t.* FROM {name}_table t LEFT SEMI JOIN runs r "

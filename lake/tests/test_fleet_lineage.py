@@ -49,13 +49,19 @@ def subjects(compared: Compared, count: int) -> list[Node]:
     return chosen
 
 
-def agree(engine: Compared, reference: Reference, count: int, each: bool = True) -> int:
+def agree(
+    engine: Compared,
+    reference: Reference,
+    count: int,
+    each: bool = True,
+    options: tuple[tuple[int | None, bool], ...] = OPTIONS,
+) -> int:
     """Compares both for all subjects at once, and for each. Returns the number of links."""
     links = 0
     nodes = subjects(reference, count)
     for roots in [nodes, *([node] for node in nodes if each)]:
         for direction in ("back", "forth"):
-            for bound, possible in OPTIONS:
+            for bound, possible in options:
                 expected = reference.links(roots, direction, bound, possible)
                 found = engine.links(roots, direction, bound, possible)
                 question = f"{roots} {direction} {bound} {possible}"

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 from conftest import Machine, command
+from reference import Reference
+from test_fleet_lineage import agree, fleet_of
 from test_lineage import Compared, Link, Node, compare, recorded_fleet
 
+from backstory_fleet.fleet import Size
 from backstory_lake.errors import LakeError, MisuseError
 from backstory_lake.lake import Lake
 
@@ -69,6 +72,14 @@ def test_lineage_on_spark_has_the_links_of_of_and_uses(
 ) -> None:
     recorded_fleet(machine, seed, runs=4)
     assert compare(machine, lake, "a", lambda: ComparedSpark(lake, session)) > 50
+
+
+def test_lineage_on_spark_is_that_of_the_reference_for_a_fleet(
+    recorded: Path, lake: Path, session: object
+) -> None:
+    fleet_of(recorded, lake, seed=9, size=Size(machines=3, days=2))
+    engine, reference = ComparedSpark(lake, session), Reference(lake)
+    assert agree(engine, reference, 2, each=False, options=((None, True), (2, False))) > 200
 
 
 def test_a_wrong_direction_and_a_damaged_lake_are_clear_errors_on_spark(

@@ -1,0 +1,187 @@
+"""Writes the page `docs/scale.md` from measurements.
+
+All numbers of the page come from the measurements, or from the model that is fitted to them. The
+page says which of them are extrapolated.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import fields
+
+from .fleet import Parameters
+from .measure import Measurement
+from .model import Model, models
+from .plan import CORES, MEMORY, Plan
+
+WIDTH = 100
+
+_BEGIN = """# Scale, measured and planned
+
+<!-- Made by `scripts/scale`: change lake/backstory_fleet/page.py instead. -->
+
+This page is for administrators who plan a [lake](howto/lake.md) for many machines. It answers what
+a lake and its questions cost, what larger lakes would cost, and what would break first.
+
+"Measured" is what ran on one machine. "Extrapolated" is what a model of these measurements says,
+and no machine has run it.
+"""
+
+_METHOD = """
+## How it is measured
+
+`scripts/scale` records about 40 ordinary commands, makes fleets like them, asks both engines, and
+writes this page. A fleet repeats recorded runs on many machines and days. Its machines share
+directories, copies of files, and container layers.
+
+- `s` is wall time. `core s` is the time of all cores: other programs hardly change it. Without its
+  driver for Spark.
+- DuckDB runs in one process on all cores. Spark runs on a cluster of this machine: a master, and
+  workers of one core.
+- The wall times of this version are provisional: other programs used most of the two cores. The
+  largest lake has no core seconds of writing, because they were not counted yet.
+- Each question is asked once. For Spark, the first question is asked twice, because it also finds
+  where runs meet, and fills the workers' memory.
+"""
+
+
+def text(measured: list[Measurement]) -> str:
+    """The page."""
+    found = models(measured)
+    plan = Plan(measured, found)
+    parts = [_BEGIN, _METHOD, _fleet(measured), _lakes(measured), _questions(measured)]
+    parts += [_model(found), plan.text()]
+    return "".join(map(_wrapped, "".join(parts).splitlines()))
+
+
+def _wrapped(line: str) -> str:
+    """A line of at most 100 columns; tables stay as they are."""
+    if len(line) <= WIDTH or line.startswith("|"):
+        return line + "\n"
+    indent = "  " if line.startswith("- ") else ""
+    lines = textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(lines) + "\n"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def number(value: float) -> str:
+    """A number with three digits that matter."""
+    if value == 0:
+        return "0"
+    if value >= 1e6:
+        digits = f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
+        mantissa, exponent = digits.split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')} × 10^{exponent}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _fleet(measured: list[Measurement]) -> str:
+    checks = [one for one in measured if one.engine == "check"]
+    sizes = sorted({one.edges for one in checks})
+    names = list(dict.fromkeys(one.question for one in checks))
+    cells = {(one.question, one.edges): one for one in checks}
+    rows = []
+    for name in names:
+        row = [name]
+        for size in sizes:
+            one = cells[name, size]
+            mark = "" if one.distance <= one.bound else " (too far)"
+            row.append(f"{one.distance:.3f} of {one.bound:.3f}{mark}")
+        rows.append(row)
+    given = Parameters()
+    assumed = ", ".join(f"`{one.name}` {getattr(given, one.name)}" for one in fields(Parameters))
+    return f"""
+## The fleets and their corpus
+
+The distance of Kolmogorov and Smirnov between a fleet and the recorded runs, and its bound. The
+last row compares two shares.
+{table(["quantity", *(f"{number(size)} edges" for size in sizes)], rows)}
+Nothing recorded decides about these parameters of a fleet; they are assumptions: {assumed}.
+"""
+
+
+def _lakes(measured: list[Measurement]) -> str:
+    rows = []
+    for one in measured:
+        if (one.engine, one.question) != ("lake", "all tables"):
+            continue
+        same = {
+            other.question: other
+            for other in measured
+            if other.engine == "lake" and other.edges == one.edges
+        }
+        written = same["write"]
+        rows.append(
+            [
+                number(one.edges),
+                number(one.runs),
+                f"{same['make'].bytes} × {same['make'].rounds}",
+                number(one.files),
+                f"{one.bytes / one.edges:.1f}",
+                f"{same['the table edges'].bytes / one.edges:.1f}",
+                number(one.edges / max(written.seconds, 1e-9)),
+                number(written.cpu / one.edges * 1e6) if written.cpu else "",
+            ]
+        )
+    head = ["edges", "runs", "machines × days", "data files", "bytes an edge"]
+    head += ["in `edges` alone", "edges written a second", "core s for 10^6 edges"]
+    return f"""
+## Lakes, measured
+
+"Bytes an edge" are those of all tables over the number of edges. The goal is at most 16. Small
+lakes have small files, which compress less. Writing is that of `ship`,
+without its questions to a store.
+{table(head, rows)}"""
+
+
+def _questions(measured: list[Measurement]) -> str:
+    rows = []
+    for one in measured:
+        if one.engine not in ("duckdb", "spark"):
+            continue
+        rows.append(
+            [
+                {"duckdb": "DuckDB", "spark": f"Spark, {one.workers} workers"}[one.engine],
+                number(one.edges),
+                one.question,
+                number(one.seconds),
+                number(one.cpu) if one.cpu else "",
+                number(one.links) if one.links else "",
+                str(one.rounds or ""),
+                number(one.shuffled / 1e6) if one.engine == "spark" and one.cpu else "",
+                f"{one.skew:.1f}" if one.skew else "",
+            ]
+        )
+    head = ["engine", "edges", "question", "s", "core s", "rows", "rounds", "MB shuffled", "skew"]
+    return f"""
+## Questions, measured
+
+`of` is the ancestry of files, and `uses` what came from one. A lineage has a row for each link.
+"Skew" is the most bytes that a task of the largest shuffle reads, over the mean.
+{table(head, rows)}"""
+
+
+def _model(found: list[Model]) -> str:
+    rows = []
+    for one in found:
+        terms = " + ".join(
+            f"{factor:.2g} for each {name}" for name, factor in one.factors.items() if factor
+        )
+        beyond = "" if one.beyond is None else f"{one.beyond:.0%}"
+        counts = f"{one.fitted}, {one.checked}"
+        rows.append([one.kind.name, terms, counts, f"{one.median:.0%}", f"{one.worst:.0%}", beyond])
+    head = ["kind", "core s", "fitted, checked", "median error", "worst error", "error beyond"]
+    return f"""
+## The model, fitted
+
+Every second measurement decided about the factors, and the others checked them. "Error beyond" is
+the worst error for the largest lake if only smaller lakes decide: this is the error that an
+extrapolation has at least.
+{table(head, rows)}
+The plan below has workers with {CORES} cores and {MEMORY / 1e9:.0f} GB of memory.
+"""

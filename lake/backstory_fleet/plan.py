@@ -1,0 +1,191 @@
+"""Extrapolates the model to lakes that were not measured, and finds the limits that they meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backstory_lake.batches import NUMBERS
+from backstory_lake.flows import BROADCAST
+
+from .measure import Measurement
+from .model import Model
+
+#: A worker of the plan: its cores, and its bytes of memory.
+CORES, MEMORY = 16, 64e9
+WORKERS = (10, 100, 1000)
+EDGES = (1e9, 1e10, 1e11, 1e12)
+#: The question of the plan: an ancestry with so many rounds and links.
+ROUNDS, LINKS = 20, 1_000_000
+#: Bytes of a data file after `compact`, and seconds that are too long.
+DATA_FILE, LONG = 128e6, 3600
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit, and the edges at which a lake meets it."""
+
+    edges: float
+    name: str
+    remedy: str
+
+
+class Plan:
+    """Extrapolates measurements."""
+
+    def __init__(self, measured: list[Measurement], models: list[Model]) -> None:
+        self._models = {one.kind.name: one for one in models}
+        self._lake = {}
+        for one in measured:
+            if one.engine == "lake":
+                # The largest lake is the last.
+                self._lake[one.question] = one
+        kept = [one for one in measured if one.engine == "spark" and one.bytes]
+        self._kept = kept[-1].bytes / kept[-1].edges if kept else 0.0
+        shuffles = [one for one in measured if one.question.startswith("uses") and one.shuffled]
+        self._shuffled = max((one.shuffled / one.edges for one in shuffles), default=0.0)
+
+    def text(self) -> str:
+        """The sections about what is not measured."""
+        return self._table() + self._one_machine() + self._limits() + self._refuted()
+
+    def _seconds(self, kind: str, edges: float, workers: int) -> float | None:
+        model = self._models.get(kind)
+        if model is None:
+            return None
+        one = Measurement("", "", int(edges), rounds=ROUNDS, links=LINKS, files=LINKS)
+        return model.predict(one) / (workers * CORES)
+
+    def _table(self) -> str:
+        from .page import number, table
+
+        rows = []
+        per_edge = self._lake["all tables"].bytes / self._lake["all tables"].edges
+        for edges in EDGES:
+            for workers in WORKERS:
+                times = [
+                    self._seconds(kind, edges, workers)
+                    for kind in ("Spark: first", "Spark: lineage", "Spark: fleet")
+                ]
+                rows.append(
+                    [
+                        number(edges),
+                        number(edges * per_edge / 1e12),
+                        str(workers),
+                        *("not measured" if one is None else number(one) for one in times),
+                        number(self._kept * edges / workers / 1e9),
+                    ]
+                )
+        head = ["edges", "TB in the lake", "workers", "s, first question", "s, ancestry"]
+        head += ["s, fleet question", "GB kept a worker"]
+        return f"""
+## Larger lakes, extrapolated
+
+The ancestry has {ROUNDS} rounds and {number(LINKS)} links. The model divides the work by all cores,
+and knows no network and no delay of a round. So these are lower bounds: with even work, on cores
+like those that were measured.
+{table(head, rows)}"""
+
+    def _one_machine(self) -> str:
+        from .page import number, table
+
+        lake = self._lake["all tables"]
+        rows = []
+        for edges in (1e8, 1e9, 1e10):
+            files = edges * lake.bytes / lake.edges / DATA_FILE
+            times = []
+            for kind in ("DuckDB: open", "DuckDB: lineage", "DuckDB: fleet"):
+                model = self._models.get(kind)
+                one = Measurement("", "", int(edges), links=LINKS, files=int(files))
+                times.append(number(model.predict(one) / CORES) if model else "not measured")
+            rows.append([number(edges), number(files), *times])
+        head = ["edges", "data files", "s, open", "s, ancestry", "s, fleet question"]
+        return f"""
+DuckDB on one such machine, if memory suffices:
+{table(head, rows)}"""
+
+    def _limits(self) -> str:
+        from .page import number, table
+
+        rows = [[number(one.edges), one.name, one.remedy] for one in self.limits()]
+        return f"""
+## What breaks first, extrapolated
+
+The edges at which a lake with {WORKERS[-1]} workers meets each limit, the nearest first.
+{table(["edges", "limit", "remedy"], rows)}"""
+
+    def limits(self) -> list[Limit]:
+        """The limits, the nearest first."""
+        from .page import number
+
+        lake, hub = self._lake["all tables"], self._lake.get("hub")
+        found = [
+            Limit(
+                NUMBERS * lake.edges / lake.runs,
+                f"a run's number in the lake has 31 bits: {number(NUMBERS)} runs",
+                "a new form of the lake, with wider keys",
+            )
+        ]
+        if self._kept:
+            found.append(
+                Limit(
+                    WORKERS[-1] * MEMORY / self._kept,
+                    "the steps that Spark keeps fill the workers' memory: each round reads disks",
+                    "more workers; ask about some days only",
+                )
+            )
+        first = self._models.get("Spark: first")
+        if hub and first and first.factors["edge"]:
+            # One task has all rows of a content. Its cost for a row is that of an edge at most.
+            share = (hub.links + hub.files) / lake.edges
+            found.append(
+                Limit(
+                    LONG / (share * first.factors["edge"]),
+                    "the content with the most copies takes one task an hour",
+                    "split the rows of such contents over several tasks",
+                )
+            )
+        if hub and hub.links:
+            found.append(
+                Limit(
+                    BROADCAST * lake.edges / hub.links,
+                    "a frontier forth from a layer is too large to be sent to each worker, "
+                    f"and each round shuffles ({self._shuffled:.0f} bytes an edge were measured)",
+                    "a bound, or a summary of hubs",
+                )
+            )
+        opened = self._models.get("DuckDB: open")
+        per_file = opened.factors["data file"] if opened else 0
+        if per_file:
+            files = LONG / 6 / per_file
+            found.append(
+                Limit(
+                    files * DATA_FILE * lake.edges / lake.bytes,
+                    "the list of data files takes the driver ten minutes",
+                    "conditions on the day in the list of files",
+                )
+            )
+        return sorted(found, key=lambda one: one.edges)
+
+    def _refuted(self) -> str:
+        lines = []
+        for model in self._models.values():
+            error = max(model.worst, model.beyond or 0)
+            lines.append(
+                f"- {model.kind.name}: a lake ten times as large as the largest one above, whose "
+                f"core seconds differ from the model's by more than {2 * error:.0%}."
+            )
+        lake = self._lake["all tables"]
+        lines.append(
+            f"- The lake: a lake of 10^8 edges, after `compact`, with more than "
+            f"{1.25 * lake.bytes / lake.edges:.0f} bytes an edge."
+        )
+        lines.append(
+            "- The division by cores: a cluster of ten workers whose ancestry takes more than "
+            "twice the core seconds of two workers."
+        )
+        listed = "\n".join(lines)
+        return f"""
+## Numbers that would refute this
+
+{listed}
+"""
