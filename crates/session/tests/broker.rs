@@ -46,8 +46,13 @@ fn run() -> Option<Run> {
 
 /// The output of a script of the ordinary user in a recording with a broker.
 fn printed(run: &Run, script: &str) -> String {
+    printed_by(run, "sh", script)
+}
+
+/// The same by another shell.
+fn printed_by(run: &Run, shell: &str, script: &str) -> String {
     let mut command = Command::new(run.path("backstory-session"));
-    command.args(run.command(&["sh", "-c", script]).get_args());
+    command.args(run.command(&[shell, "-c", script]).get_args());
     command.current_dir(run.dir.path());
     output(User::ordinary().runs(&mut command))
 }
@@ -93,6 +98,33 @@ fn a_signal_reaches_the_program_once_and_alone() {
     let script = "./gain count 2 & until test -e ready; do sleep 0.1; done; \
                   kill -USR1 $!; kill -USR2 $!; wait";
     assert_eq!(printed(&run, script), "signals 2\n");
+}
+
+#[test]
+fn a_program_stops_with_its_group_however_early_the_signal_comes() {
+    let Some(run) = run() else { return };
+    if !needs("job control", &["bash"]) {
+        return;
+    }
+    // Each job has a process group of its own, and the delay before the signal grows.
+    let script = r"for try in $(seq 60); do
+            set -m
+            ./gain wait &
+            set +m
+            for ((i = 0; i < try * 40; i++)); do :; done
+            kill -TSTP -$!
+            state=
+            for ((i = 0; i < 3000; i++)); do
+                read -r _ _ state _ </proc/$!/stat
+                [ $state = T ] && break
+                sleep 0.01
+            done
+            echo $state
+            kill -KILL -$!
+            wait $!
+        done 2>/dev/null";
+    let printed = printed_by(&run, "bash", script);
+    assert_eq!(printed, "T\n".repeat(60));
 }
 
 /// As in a container whose first process began no session: both ids are 0 there.

@@ -5,6 +5,7 @@
 use crate::drain::privileges::privilege;
 use backstory_abi::{ENV_ARENA, ENV_PRELOAD, ENV_PROGRAM, PRELOAD_NAME};
 use backstory_sys::{self as sys, Likeness, Pid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::{CStr, CString, OsStr};
@@ -12,6 +13,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// How often a child that has not executed the program yet is looked at.
+const WATCH: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
 
 /// Descriptors by their number in the program.
 pub(super) type ProgramFiles = Vec<(RawFd, OwnedFd)>;
@@ -78,9 +85,15 @@ impl Program {
                 drop((end, files));
                 // A directory that this process kept busy could not be unmounted.
                 let _ = rustix::process::chdir("/");
+                let stopped = continue_until_executed(pid, &ended);
                 let mut errno = [0; 4];
                 match rustix::io::read(&ended, &mut errno) {
-                    Ok(0) => Ok(pid),
+                    Ok(0) => {
+                        if let Some(signal) = stopped {
+                            let _ = sys::kill(pid, signal);
+                        }
+                        Ok(pid)
+                    }
                     _ => {
                         sys::wait_for(pid);
                         Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
@@ -126,6 +139,23 @@ impl Program {
         self.likeness.apply()?;
         sys::set_blocked(self.blocked);
         Ok(())
+    }
+}
+
+/// Waits until the child has executed the program, or has failed. A signal such as that of Ctrl-Z
+/// may stop it before, when its parent does not watch it yet: it is continued. Returns this signal,
+/// which the program should have got.
+fn continue_until_executed(pid: Pid, ended: &OwnedFd) -> Option<i32> {
+    let mut stopped = None;
+    loop {
+        let mut fds = [PollFd::new(ended, PollFlags::IN)];
+        if poll(&mut fds, Some(&WATCH)).is_ok_and(|ready| ready > 0) {
+            return stopped;
+        }
+        if let Ok(Some(change)) = sys::child_change(Some(pid), libc::WSTOPPED) {
+            stopped = Some(change.status);
+            let _ = sys::kill(pid, libc::SIGCONT);
+        }
     }
 }
 
