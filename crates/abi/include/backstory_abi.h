@@ -641,6 +641,7 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 #define BS_OPAQUE_DESCRIPTOR "pidfd_getfd"
 #define BS_OPAQUE_FANOTIFY "fanotify with descriptors"
 #define BS_OPAQUE_RING "io_uring without the guard"
+#define BS_OPAQUE_FILTERED "exec below a seccomp filter without the guard"
 
 _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");

@@ -299,3 +299,6 @@ pub const OPAQUE_DESCRIPTOR: &str = "pidfd_getfd";
 pub const OPAQUE_FANOTIFY: &str = "fanotify with descriptors";
 /// `OPAQUE`: an io_uring ring in a run without the guard, so that its requests are not read.
 pub const OPAQUE_RING: &str = "io_uring without the guard";
+/// `OPAQUE`: a program executed by a process that limits its own calls, in a run without the guard.
+/// Such a program gets no recorder.
+pub const OPAQUE_FILTERED: &str = "exec below a seccomp filter without the guard";

@@ -324,6 +324,8 @@ pub mod undecoded {
     pub const OUTSIDE: &str = backstory_abi::OPAQUE_OUTSIDE;
     /// No guard reads the submitted operations.
     pub const RING_UNSEEN: &str = backstory_abi::OPAQUE_RING;
+    /// A program without the recorder.
+    pub const FILTERED_UNSEEN: &str = backstory_abi::OPAQUE_FILTERED;
     /// A kernel thread takes the submitted operations.
     pub const RING_POLLED: &str = "io_uring with kernel-side polling";
     /// The ring is not mapped where the guard could read it.
@@ -394,6 +396,10 @@ pub const UNDECODED: &[(&str, &str)] = &[
     (
         undecoded::RING_UNSEEN,
         "what was submitted through a ring with `--guard=off`: only the guard reads rings",
+    ),
+    (
+        undecoded::FILTERED_UNSEEN,
+        "what a program did with `--guard=off` that a process with its own seccomp filter executed: the recorder does not enter it",
     ),
     (
         undecoded::RING_POLLED,

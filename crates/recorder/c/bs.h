@@ -342,7 +342,8 @@ void bs_log_received(int fd, bool first, const void *address, u32 size);
 void bs_log_sent(u64 time, int fd, bool first, const void *address, u32 size);
 
 /* opaque.c */
-void bs_log_opaque(const char *what); /* BS_OPAQUE_*, unless the guard reports it */
+void bs_log_opaque(const char *what);        /* BS_OPAQUE_*, unless the guard reports it */
+struct bs_reservation bs_begin_unseen(void); /* ended by the failure of the exec that follows */
 void bs_log_opaque_trace(int request);
 void bs_log_opaque_events(u32 flags);
 

@@ -48,12 +48,14 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     static char *const none[] = {0};
     struct bs_reservation rec = {0};
     char variable[sizeof BS_ENV_PROGRAM + BS_BROKERED_PATH];
+    struct bs_reservation unseen = {0};
     bool outside = env != shown && bs_leaves_recording(dir, path, flags);
     if (BS_UNLIKELY(outside)) {
         bs_name_program(variable, path);
         bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, variable), 0);
     }
     if (!(bs_modes & BS_MODE_STRICT)) {
+        unseen = bs_begin_unseen();
         bs_is_ready(BS_OP_EXEC);
         bs_log_strings(BS_OP_ARGS, 0, 0, argv ? argv : none, 0);
         log_environment(shown);
@@ -72,6 +74,7 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     /* Without the recorder's variables the environment may be small enough. */
     if (result == -BS_E2BIG && env != shown)
         result = attempt(rec, dir, path, argv, shown, flags, at);
+    bs_end(unseen, result);
     return bs_end(rec, result);
 }
 

@@ -14,6 +14,19 @@ void bs_log_opaque(const char *what)
 }
 
 /*
+ * Reports that the next program gets no recorder, and that no guard sees it. The record is ended if
+ * that program is not executed. Nothing if the program is observed.
+ */
+struct bs_reservation bs_begin_unseen(void)
+{
+    struct bs_reservation none = {0};
+    bool filtered = bs_modes & BS_MODE_SANDBOX && !bs_only_dispatches();
+    if (!filtered || !bs_is_ready(BS_OP_OPAQUE) || bs_arena->flags & BS_ARENA_GUARDED)
+        return none;
+    return bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_FILTERED);
+}
+
+/*
  * Reports only requests that change the tracee. The guard has the same list in tracer.rs, with the
  * reasons.
  */

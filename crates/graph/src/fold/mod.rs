@@ -372,6 +372,8 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Traffic { fd, sent, received } => self.traffic(call, fd, sent, received),
             Op::Resolve { name, address } => self.looked_up(call, &name, &address),
             Op::Load { path } => self.load(call, &path),
+            // The call failed, so nothing is unknown.
+            Op::Opaque { .. } if call.outcome.value().is_some_and(|value| value < 0) => Ok(()),
             Op::Opaque { name } => self.opaque(call.pid, name),
             Op::Extended { kind, payload } => {
                 let activity = self.announce(call.epoch)?;

@@ -52,7 +52,7 @@ impl Undecoded {
         while let Some((found, record)) = view.next(at, skipped) {
             at = found + usize::from(record.size);
             let failed = record.state == abi::DONE && record.result < 0;
-            if record.op != op::OPAQUE && (record.op != op::OPEN || failed) {
+            if !matches!(record.op, op::OPAQUE | op::OPEN) || failed {
                 continue;
             }
             let Some(raw) = RawRecord::parse(view.from(found)) else {

@@ -49,10 +49,32 @@ const USES: &[(&str, &str, &str)] = &[
 pub(super) fn names() -> Vec<&'static str> {
     let otherwise = [
         undecoded::RING_UNSEEN,
+        undecoded::FILTERED_UNSEEN,
         undecoded::PROTECTED,
         undecoded::FANOTIFY,
     ];
     USES.iter().map(|of| of.0).chain(otherwise).collect()
+}
+
+#[test]
+fn without_the_guard_a_program_that_a_limited_process_executes_is_reported_and_a_missing_one_not() {
+    if !need::needs(undecoded::FILTERED_UNSEEN, &["/usr/bin/python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("refuse.py", crate::doctor::REFUSING);
+    let line = "/usr/bin/python3 refuse.py";
+    place.summarized(&format!("$B record --guard=off -- {line} sh -c 'echo >f'"));
+    let reason = format!(
+        "{} was used, which cannot be decoded",
+        undecoded::FILTERED_UNSEEN
+    );
+    place.is_reported(&reason);
+    place.shell(&format!("$B record --guard=off -- {line} ./missing"));
+    place.is_complete_without_reasons();
+    place.summarized(&format!("$B record -- {line} sh -c 'echo >f'"));
+    let told = place.json(&["show", "--json"]).to_string();
+    assert!(!told.contains(undecoded::FILTERED_UNSEEN), "{told}");
 }
 
 #[test]
