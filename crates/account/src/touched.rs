@@ -27,6 +27,8 @@ pub struct CommandTouch {
     pub line: Line,
     /// The acts of all its processes.
     pub access: BTreeSet<Access>,
+    /// Those of `access` that none of the processes was observed to do.
+    pub possible: BTreeSet<Access>,
     /// `Possible` if none of the acts was observed.
     pub certainty: Certainty,
     /// From the first act to the last.
@@ -89,6 +91,7 @@ impl CommandTouch {
             run_name: touch.run_name.clone(),
             line,
             access: touch.access.iter().copied().collect(),
+            possible: touch.possible.iter().copied().collect(),
             certainty: touch.certainty,
             interval: touch.interval,
             to: touch.to.iter().cloned().collect(),
@@ -98,7 +101,14 @@ impl CommandTouch {
     }
 
     fn add(&mut self, touch: &FileTouch) {
-        self.access.extend(&touch.access);
+        for access in &touch.access {
+            let is_new = self.access.insert(*access);
+            match touch.possible.contains(access) {
+                true if is_new => drop(self.possible.insert(*access)),
+                true => (),
+                false => drop(self.possible.remove(access)),
+            }
+        }
         self.certainty = self.certainty.max(touch.certainty);
         self.interval.start = self.interval.start.min(touch.interval.start);
         self.interval.end = self.interval.end.max(touch.interval.end);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use backstory_eventlog::Reason;
+use backstory_eventlog::calendar::utc_second;
 
 /// The gaps in the record of a database. Each is reported once.
 #[derive(Debug, Default)]
@@ -18,14 +19,13 @@ impl DatabaseGaps {
 
     /// Something is unknown from one time to another, in ns since 1970. `None`: to the end.
     pub fn between(&mut self, what: &str, from: i64, to: Option<i64>, why: &str) {
-        let seconds = |time: i64| time / 1_000_000_000;
         let until = match to {
-            Some(to) => format!("until {}", seconds(to)),
+            Some(to) => format!("until {}", utc_second(to)),
             None => "on".to_owned(),
         };
+        let from = utc_second(from);
         self.note(format!(
-            "{what} from second {} of the calendar {until} are unknown, because {why}",
-            seconds(from)
+            "{what} from {from} {until} are unknown, because {why}"
         ));
     }
 

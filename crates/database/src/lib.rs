@@ -19,7 +19,6 @@
 //!
 //! Absent: how a committed transaction finds its statements, which differs from server to server.
 
-pub mod calendar;
 pub mod catalog;
 pub mod channel;
 pub mod client_process;

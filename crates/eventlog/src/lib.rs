@@ -10,6 +10,7 @@
 //! Absent: the meaning of events, which belongs to the graph.
 
 mod births;
+pub mod calendar;
 mod causes;
 pub mod chunk;
 mod clock;

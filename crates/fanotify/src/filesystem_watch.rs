@@ -6,6 +6,7 @@ use crate::event_batch::EventBatch;
 use crate::event_recorder::{EventRecorder, MissingEvents, WANTED};
 use backstory_callers::{CallerTable, OperationLog, PathShown, raise_descriptor_limit};
 use backstory_eventlog::Reason;
+use backstory_eventlog::calendar::utc_second;
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -110,13 +111,11 @@ fn marked_queue(directory: &Path) -> Result<OwnedFd, Error> {
 
 /// The sentences about what is missing.
 fn reasons(missing: &MissingEvents) -> Vec<Reason> {
-    let second = |time: i64| time / 1_000_000_000;
     let dropped = missing.dropped.iter().map(|(from, to)| {
         format!(
-            "the kernel's queue was full, so operations from second {} to {} of the calendar are \
-             unknown",
-            second(*from),
-            second(*to)
+            "the kernel's queue was full, so operations from {} to {} are unknown",
+            utc_second(*from),
+            utc_second(*to)
         )
     });
     let unplaced = (missing.unplaced > 0).then(|| {

@@ -7,7 +7,7 @@
 //! Invariant: a line that has another form is refused. Names of users are not escaped, so a line
 //! with an unusual one may be refused.
 
-use backstory_database::calendar::days_since_1970;
+use backstory_eventlog::calendar::days_since_1970;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use backstory_database::row_change::ColumnValue;
 
 use crate::byte_reader::ByteReader;
 use crate::compression::{inflated, raw};
-use backstory_database::calendar::date_of_days;
+use backstory_eventlog::calendar::date_of_days;
 
 /// The packed form of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! One line of the server's log, in JSON or as comma-separated values.
 
-use backstory_database::calendar::days_since_1970;
+use backstory_eventlog::calendar::days_since_1970;
 use serde::Deserialize;
 
 use crate::csv_records::fields;

@@ -122,6 +122,9 @@ pub struct FileTouch {
     /// The name of the file in the run.
     pub path: Bytes,
     pub access: Vec<Access>,
+    /// Those of `access` that were not observed.
+    pub possible: Vec<Access>,
+    /// `Possible` if none of the acts was observed.
     pub certainty: Certainty,
     /// From the first act to the last.
     pub interval: Interval,

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_eventlog::event::Bytes;
+use backstory_graph::lineage::generates;
 use backstory_graph::model::{
     ActivityId, Certainty, Entity, EntityId, EntityKind, Interval, Relation,
 };
@@ -214,7 +215,8 @@ fn in_run(
                 id: key.0,
                 activity: store.activity(key)?,
                 path: names.get(touch.entity)?.path.clone(),
-                access: touch.access.into_iter().collect(),
+                possible: touch.possible(),
+                access: touch.access.into_keys().collect(),
                 certainty: touch.certainty,
                 interval: touch.interval,
                 to: touch.to.into_iter().collect(),
@@ -228,7 +230,7 @@ fn in_run(
 /// The acts of one process on the file.
 struct Acts {
     entity: EntityId,
-    access: BTreeSet<Access>,
+    access: BTreeMap<Access, Certainty>,
     certainty: Certainty,
     interval: Interval,
     to: BTreeSet<(Derivation, Bytes)>,
@@ -246,7 +248,9 @@ impl Acts {
         let mut acts: Option<Acts> = None;
         for edge in stream.edges.iter().filter(|edge| is_it(edge.entity)) {
             let acts = acts.get_or_insert_with(|| Acts::begun(edge.entity, edge.interval));
-            acts.access.insert(word(edge.relation));
+            let access = acts.access.entry(word(edge.relation));
+            let access = access.or_insert(edge.certainty);
+            *access = (*access).max(edge.certainty);
             acts.certainty = acts.certainty.max(edge.certainty);
             acts.extend(edge.interval);
             if edge.relation == Relation::Make {
@@ -271,7 +275,7 @@ impl Acts {
             };
             let own = if is_new { derived.entity } else { derived.from };
             let acts = acts.get_or_insert_with(|| Acts::begun(own, interval));
-            acts.certainty = Certainty::Seen;
+            acts.certainty = acts.certainty.max(made_for_certain(stream, derived.entity));
             acts.extend(interval);
             let own_path = names.get(own)?.path.clone();
             let (list, other) = match is_new {
@@ -290,7 +294,7 @@ impl Acts {
     fn begun(entity: EntityId, interval: Interval) -> Acts {
         Acts {
             entity,
-            access: BTreeSet::new(),
+            access: BTreeMap::new(),
             certainty: Certainty::Possible,
             interval,
             to: BTreeSet::new(),
@@ -298,10 +302,26 @@ impl Acts {
         }
     }
 
+    /// The acts that were not observed.
+    fn possible(&self) -> Vec<Access> {
+        let acts = self.access.iter();
+        let possible = acts.filter(|(_, certainty)| **certainty == Certainty::Possible);
+        possible.map(|(access, _)| *access).collect()
+    }
+
     fn extend(&mut self, by: Interval) {
         self.interval.start = self.interval.start.min(by.start);
         self.interval.end = self.interval.end.max(by.end);
     }
+}
+
+/// The certainty that a process made a derived version. A version that it possibly wrote comes from
+/// the version before.
+fn made_for_certain(stream: &Stream, entity: EntityId) -> Certainty {
+    let edges = stream.edges.iter();
+    let made = edges.filter(|edge| edge.entity == entity && generates(edge.relation));
+    let certainty = made.map(|edge| edge.certainty).max();
+    certainty.unwrap_or(Certainty::Seen)
 }
 
 /// How a process derived a version: by what else it did to that version.

@@ -218,6 +218,10 @@ fn json(touch: &FileTouch) -> Value {
             "access",
             Value::array(touch.access.iter().map(|access| access.word())),
         ),
+        (
+            "possible",
+            Value::array(touch.possible.iter().map(|access| access.word())),
+        ),
         ("certainty", touch.certainty.word().into()),
         ("start", Value::Time(touch.interval.start)),
         ("end", Value::Time(touch.interval.end)),
@@ -246,6 +250,7 @@ struct Acts<'t> {
     run: &'t str,
     run_name: Option<&'t String>,
     access: Vec<Access>,
+    possible: Vec<Access>,
     certainty: Certainty,
     end: Time,
     to: Vec<&'t (Derivation, Bytes)>,
@@ -258,6 +263,7 @@ impl<'t> Acts<'t> {
             run: &touch.run,
             run_name: touch.run_name.as_ref(),
             access: touch.access.clone(),
+            possible: touch.possible.clone(),
             certainty: touch.certainty,
             end: touch.interval.end,
             to: touch.to.iter().collect(),
@@ -270,6 +276,7 @@ impl<'t> Acts<'t> {
             run: &command.run,
             run_name: command.run_name.as_ref(),
             access: command.access.iter().copied().collect(),
+            possible: command.possible.iter().copied().collect(),
             certainty: command.certainty,
             end: command.interval.end,
             to: command.to.iter().collect(),
@@ -309,7 +316,11 @@ fn words(acts: &Acts<'_>, here: &[u8]) -> String {
     let is_linked = is(Derivation::Linked, &acts.from) || is(Derivation::Linked, &acts.to);
     let mut words: Vec<String> = Vec::new();
     for access in &acts.access {
-        words.push(
+        // Where nothing was observed, one word says so for all.
+        let is_doubtful = acts.certainty == Certainty::Seen && acts.possible.contains(access);
+        let maybe = if is_doubtful { "possibly " } else { "" };
+        words.push(format!(
+            "{maybe}{}",
             match access {
                 // A rename takes the old name away, and gives the new one: it is said below.
                 Access::Delete if is(Derivation::Renamed, &acts.to) => continue,
@@ -327,8 +338,7 @@ fn words(acts: &Acts<'_>, here: &[u8]) -> String {
                 Access::Missing => "did not find",
                 Access::Link => "followed",
             }
-            .to_owned(),
-        );
+        ));
     }
     // Look-ups say nothing beside an act.
     let looks = ["looked at", "listed", "did not find", "followed"];

@@ -26,7 +26,7 @@ fn a_full_queue_makes_a_gap_with_its_times_and_stops_no_program() {
     let show = watched.answer(&["show", "--json"]);
     assert!(show.contains("\"complete\": false"), "{show}");
     assert!(
-        show.contains("the kernel's queue was full, so operations from second"),
+        show.contains("the kernel's queue was full, so operations from 20"),
         "{show}"
     );
     let who = watched.answer(&["who", &watched.path("f0")]);

@@ -1,4 +1,4 @@
-//! Days of the Gregorian calendar.
+//! Days and times of the Gregorian calendar.
 
 /// Days from 1970-01-01 to a date.
 pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
@@ -25,9 +25,27 @@ pub fn date_of_days(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
+/// A time in ns since 1970, to the second: `2026-11-25 11:46:03 UTC`.
+pub fn utc_second(time: i64) -> String {
+    let seconds = time.div_euclid(1_000_000_000);
+    let (year, month, day) = date_of_days(seconds.div_euclid(86_400));
+    let of_day = seconds.rem_euclid(86_400);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_written_as_a_person_reads_it() {
+        assert_eq!(
+            utc_second(1_795_607_163_999_999_999),
+            "2026-11-25 11:46:03 UTC"
+        );
+        assert_eq!(utc_second(-1), "1969-12-31 23:59:59 UTC");
+    }
 
     #[test]
     fn a_date_and_its_days_are_each_others_inverse() {
