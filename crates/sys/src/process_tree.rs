@@ -30,7 +30,9 @@ pub fn descendants_of(process: u32) -> Vec<u32> {
     found
 }
 
-fn parent(pid: u32) -> Option<u32> {
+/// The present parent of a process. 0 if it is outside of the pid namespace; `None` if the process
+/// is gone.
+pub fn parent(pid: u32) -> Option<u32> {
     field(pid, 1)?.parse().ok()
 }
 

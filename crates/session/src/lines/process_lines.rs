@@ -6,12 +6,14 @@
 //! Invariants:
 //!
 //! - The shell itself belongs to the line that was active at the time of a record.
-//! - Any other process belongs to the line of its parent at its birth, for its whole life.
+//! - Any other process belongs to the line of its parent at its birth, for its whole life. If the
+//!   parent is unknown, its nearest known ancestor decides.
 //! - The kernel gives a process number again. The newest birth before a time counts.
 //!
 //! Absent: reading chunks, and the processes' lives.
 
 use backstory_abi::Chunk;
+use backstory_sys::process_tree as tree;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The number of a line in its session, from 1.
@@ -27,6 +29,9 @@ pub(crate) const EDITING: LineNumber = LineNumber::MAX;
 /// Most changes of the active line that are remembered. Older records of the shell are in the log
 /// already, unless one of its threads has not filled a chunk for so many lines.
 const CHANGES: usize = 1024;
+
+/// Most generations of ancestors that are searched.
+const GENERATIONS: usize = 16;
 
 /// The birth of a process.
 #[derive(Debug)]
@@ -104,8 +109,16 @@ impl ProcessLines {
 
     /// A process was met for the first time. Its parent's own record is more exact about the time.
     pub(crate) fn met(&mut self, pid: u32, parent: u32, time: u64) {
-        let line = self.line_of(parent, time).unwrap_or(SESSION);
+        let line = self.line_at_or_above(parent, time).unwrap_or(SESSION);
         self.add(pid, time, line, false);
+    }
+
+    /// The line of a process, or else that of its nearest ancestor with a known one. A parent that
+    /// executed nothing is unknown as long as its own parent's records are not read. It may live.
+    fn line_at_or_above(&self, pid: u32, time: u64) -> Option<LineNumber> {
+        let above = |pid: &u32| tree::parent(*pid).filter(|parent| *parent > 1);
+        let mut chain = std::iter::successors(Some(pid), above).take(GENERATIONS);
+        chain.find_map(|pid| self.line_of(pid, time))
     }
 
     /// Adds a birth, unless it is known. `exact` says that the time is that of the fork.
@@ -273,6 +286,16 @@ mod tests {
         lines.forked(7, SHELL, 15);
         lines.forked(8, 7, 16);
         assert_eq!(lines.line_of_chunk(&chunk(8, 1, 33, 5), false), 1);
+    }
+
+    #[test]
+    fn a_child_of_an_unknown_process_below_the_shell_belongs_to_the_shells_line() {
+        // This process stands for the parent, and its own parent for the shell.
+        let (unknown, shell) = (std::process::id(), std::os::unix::process::parent_id());
+        let mut lines = session();
+        lines.set_shell(shell);
+        lines.met(u32::MAX, unknown, 33);
+        assert_eq!(lines.line_of(u32::MAX, 33), Some(2));
     }
 
     #[test]
