@@ -127,6 +127,7 @@ fn serve(successor: &[OsString]) {
         }
         if before.shows_starvation(now) {
             start(successor);
+            backstory_inspection::end_workers();
             sys::exit_now(0);
         }
         since = Some(now);

@@ -43,6 +43,7 @@ pub use catalogue::{Catalogue, InspectorEntry};
 pub use question::Question;
 pub use trouble::Trouble;
 pub use worker::InspectionWorker;
+pub use worker_process::end_workers;
 
 /// The name of the worker's executable.
 pub const WORKER: &str = "backstory-inspect";

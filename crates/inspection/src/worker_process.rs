@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -72,6 +73,27 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
+/// The process groups of the workers that run. A worker without a group ends by its own limits.
+static GROUPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+fn groups() -> MutexGuard<'static, Vec<u32>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn kill_group(leader: u32) {
+    if let Some(group) = rustix::process::Pid::from_raw(leader as i32) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+}
+
+/// Kills the workers with their children, because this process is about to end without unwinding.
+/// No worker can be started after that.
+pub fn end_workers() {
+    let groups = groups();
+    groups.iter().copied().for_each(kill_group);
+    std::mem::forget(groups);
+}
+
 /// A worker that is killed when its caller stops waiting for it.
 pub(crate) struct WorkerProcess {
     child: Child,
@@ -81,10 +103,11 @@ pub(crate) struct WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        let group = rustix::process::Pid::from_raw(self.child.id() as i32);
-        if let Some(group) = group.filter(|_| self.leads_group) {
-            let kill = rustix::process::Signal::KILL;
-            let _ = rustix::process::kill_process_group(group, kill);
+        if self.leads_group {
+            let own = self.child.id();
+            let mut groups = groups();
+            groups.retain(|group| *group != own);
+            kill_group(own);
         }
         // A process that has ended is not harmed.
         let _ = self.child.kill();
@@ -124,6 +147,8 @@ impl WorkerProcess {
         if leads_group {
             command.process_group(0);
         }
+        // A worker that starts is in the list before another thread may read it.
+        let mut groups = groups();
         let child = command
             .stdin(Stdio::from(input))
             .stdout(Stdio::piped())
@@ -132,6 +157,7 @@ impl WorkerProcess {
             .env_remove("LD_PRELOAD")
             .env_remove("RUST_BACKTRACE")
             .spawn()?;
+        groups.extend(leads_group.then(|| child.id()));
         Ok(WorkerProcess { child, leads_group })
     }
 
