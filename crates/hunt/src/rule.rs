@@ -6,7 +6,7 @@
 
 use crate::condition::Condition;
 use crate::correlation::Correlation;
-use crate::fact::{Fact, Operation};
+use crate::fact::{Fact, Field, Operation};
 use crate::run_graph::RunGraph;
 use crate::selection::Selection;
 use crate::yaml::{Mistake, Node, NodeValue};
@@ -139,6 +139,12 @@ impl Rule {
             selections,
             shape,
         })
+    }
+
+    /// Whether the rule asks for what only other runs tell: see [`RunGraph::compare_with`].
+    pub fn compares_runs(&self) -> bool {
+        let mut selections = self.selections.iter();
+        selections.any(|selection| selection.asks_for(Field::Unexplained))
     }
 
     /// Whether a fact meets a condition over the rule's selections.

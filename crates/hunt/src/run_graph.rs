@@ -61,9 +61,22 @@ impl RunGraph {
                 return Ok(None);
             }
         }
-        graph.unexplained = Some(unexplained::versions(store, run, &graph.entities)?);
         graph.complete();
         Ok(Some(graph))
+    }
+
+    /// Compares the versions with those of the store's other runs, for rules that ask for it (see
+    /// [`Rule::compares_runs`]). `run` is the run of this graph.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    ///
+    /// [`Rule::compares_runs`]: crate::Rule::compares_runs
+    pub fn compare_with(&mut self, store: &dyn Store, run: RunKey) -> backstory_store::Result<()> {
+        let _one_state = store.reading()?;
+        self.unexplained = Some(unexplained::versions(store, run, &self.entities)?);
+        Ok(())
     }
 
     /// Derives what the rules need beside nodes and edges. To be called once all of them are here.

@@ -77,6 +77,12 @@ impl Selection {
         }
     }
 
+    /// Whether a field of the selection is `field`.
+    pub(crate) fn asks_for(&self, field: Field) -> bool {
+        let mut tests = self.alternatives.iter().flatten();
+        tests.any(|test| test.field == field)
+    }
+
     /// Whether a fact is selected.
     pub(crate) fn matches(&self, graph: &RunGraph, fact: &Fact) -> bool {
         let mut alternatives = self.alternatives.iter();

@@ -26,6 +26,11 @@ pub(crate) fn is_file(block: &[u8; BLOCK]) -> bool {
     matches!(block[156], b'0' | 0)
 }
 
+/// The bytes that a content of `size` bytes takes: whole blocks.
+pub(crate) fn padded(size: u64) -> u64 {
+    size.div_ceil(BLOCK as u64).saturating_mul(BLOCK as u64)
+}
+
 /// The size in a header: octal, or binary if the first bit is set. `None` at the end.
 pub(crate) fn size(block: &[u8; BLOCK]) -> Option<u64> {
     if block.iter().all(|byte| *byte == 0) {

@@ -18,6 +18,7 @@ pub mod need;
 pub mod nfs_server;
 pub mod oracle;
 pub mod page;
+pub mod ports;
 pub mod postgres;
 pub mod private_mounts;
 pub mod procs;

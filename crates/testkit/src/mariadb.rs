@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::database_server::{DatabaseServer, checked};
 use crate::database_watcher::DatabaseWatcher;
 use crate::need::{find, needs, skipped};
+use crate::ports::free_port;
 use crate::procs::eventually;
 use crate::stage::Stage;
 
@@ -72,7 +72,7 @@ impl MariadbServer {
         }
         let mut server = MariadbServer {
             data,
-            port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
+            port: free_port()?,
             settings: settings.iter().map(|one| (*one).to_owned()).collect(),
             child: None,
         };

@@ -6,12 +6,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::need::{find, needs, skipped};
+use crate::ports::free_port;
 use crate::procs::eventually;
 
 /// Longest wait for the server to start or to end.
@@ -120,11 +121,6 @@ impl NfsServer {
         let _ = self.process.kill();
         self.process.wait().map(drop)
     }
-}
-
-fn free_port() -> io::Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    Ok(listener.local_addr()?.port())
 }
 
 /// The installed server, or the one that `scripts/setup` unpacked.

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::database_server::{DatabaseServer, checked};
 use crate::database_watcher::DatabaseWatcher;
 use crate::need::{find, skipped};
+use crate::ports::free_port;
 use crate::stage::Stage;
 
 const SETTINGS: &str = "listen_addresses = '127.0.0.1'\nwal_level = logical\n\
@@ -59,7 +59,7 @@ impl PostgresServer {
             "--encoding=UTF8",
         ]);
         succeeds(command.arg("-D").arg(&data))?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let sockets = stage.path().join("sockets");
         let file = data.join("postgresql.conf");
         let text = fs::read_to_string(&file)?;

@@ -105,3 +105,18 @@ pub enum EmitStatement {
         payload: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use backstory_graph::parts::PartKind;
+    use backstory_vocabulary::Word;
+
+    use super::EMIT;
+
+    #[test]
+    fn the_help_lists_all_kinds_of_parts() {
+        let words: Vec<&str> = PartKind::ALL.iter().map(|kind| kind.word()).collect();
+        let line = format!("Kinds of parts: {}.", words.join(", "));
+        assert!(EMIT.contains(&line), "expected `{line}`");
+    }
+}

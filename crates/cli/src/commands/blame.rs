@@ -14,7 +14,7 @@ use backstory_query as query;
 use backstory_query::{PathChange, PathEvent};
 use backstory_store::GraphStore;
 
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::path_log::{run_of, word};
 use super::{Outcome, answer};
 use crate::args::lineage::BlameArgs;

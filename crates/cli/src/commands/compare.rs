@@ -10,7 +10,7 @@ use backstory_query::{self as query, RunResult};
 use backstory_store::{AnnotationKind, RunAnnotations};
 use backstory_workflow::paths::relative;
 
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::file_choice::OwnFilter;
 use super::run_summary::{ending, number_or_text};
 use super::{Outcome, answer, log};

@@ -13,12 +13,23 @@ use backstory_store::facts::Availability;
 use backstory_store::{ContentFacts, EntityKey, GraphStore};
 
 use super::Outcome;
-use super::diff::store_contents;
 use crate::args::export::ContentsArgs;
+use crate::contents_writer;
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, chain};
+use crate::error::{Failure, chain, complain};
+use crate::index::Busy;
 use crate::subject::{self, PathNotation};
 use crate::text::paths::shown;
+
+/// Stores pending contents now. A comparison or a replay needs them, and they are otherwise stored
+/// in the background.
+pub fn store_contents(current: &mut CurrentStore) {
+    if let Err(error) =
+        contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
+    {
+        complain(&format!("cannot store all contents: {}", chain(&error)));
+    }
+}
 
 /// Writes a content to a file or to standard output.
 pub fn run(args: ContentsArgs, store: Option<&Path>) -> Outcome {

@@ -23,13 +23,12 @@ use backstory_inspection::{Answer, Trouble};
 use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{self, Diff, Difference};
 
+use super::contents::store_contents;
 use super::{Outcome, answer, here};
 use crate::args::lineage::{DiffArgs, Level};
-use crate::contents_writer;
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, chain, complain};
+use crate::error::Failure;
 use crate::file_inspector::{self, FileInspector};
-use crate::index::Busy;
 use crate::json::{self, Value};
 use crate::text::line::printable;
 use crate::text::style::Style;
@@ -119,16 +118,6 @@ struct ComparedContent {
     difference: ContentDifference,
     /// In the terms of the file's format. `None` if no inspector was asked.
     inside: Option<Result<Answer, Trouble>>,
-}
-
-/// Stores pending contents now. A comparison or a replay needs them, and they are otherwise stored
-/// in the background.
-pub fn store_contents(current: &mut CurrentStore) {
-    if let Err(error) =
-        contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
-    {
-        complain(&format!("cannot store all contents: {}", chain(&error)));
-    }
 }
 
 impl ComparedContent {

@@ -8,7 +8,7 @@ use backstory_export::inventory::Inventory;
 use backstory_export::{self as export, Error, Format, Request, Shape, Subject, View};
 
 use super::Outcome;
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::store::sealing;
 use crate::args::export::{ExportArgs, Level};
 use crate::current_store::CurrentStore;

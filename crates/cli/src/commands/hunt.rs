@@ -51,9 +51,15 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
     current.tell_left_running();
     let mut all = Vec::new();
     let runs = runs(&current, &args)?;
+    let compares = rules.iter().any(Rule::compares_runs);
     for (key, id) in &runs {
         match RunGraph::of_store(&current.store, *key, args.most)? {
-            Some(graph) => look(&graph, id, &rules, &args, &mut all),
+            Some(mut graph) => {
+                if compares {
+                    graph.compare_with(&current.store, *key)?;
+                }
+                look(&graph, id, &rules, &args, &mut all);
+            }
             None => complain(&format!(
                 "run {id} is left out: it has more than {} edges (--most)",
                 args.most

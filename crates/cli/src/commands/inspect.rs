@@ -10,7 +10,7 @@ use backstory_query::subject as versions;
 use backstory_store::Home;
 use serde_json::{Map, Value as Fact};
 
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::{Outcome, answer};
 use crate::args::inspect::InspectArgs;
 use crate::current_store::CurrentStore;

@@ -20,7 +20,7 @@ use backstory_store::annotations::{self, AnnotationRecord};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::Outcome;
-use super::diff::store_contents;
+use super::contents::store_contents;
 use crate::args::record::RecordArgs;
 use crate::byte_engine::ByteEngine;
 use crate::current_store::CurrentStore;

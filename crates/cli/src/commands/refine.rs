@@ -15,7 +15,7 @@ use backstory_replay::root::OWN;
 use backstory_replay::verdict::{self, OutputState, OutputVerdict};
 use backstory_vocabulary::counted;
 
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::{Outcome, byte_origins, replay};
 use crate::args::refine::RefineArgs;
 use crate::byte_engine::ByteEngine;

@@ -36,7 +36,7 @@ pub use inside::{enter, inside};
 use directory::{PLAN, RESULT, STORE, clear, directory};
 
 use super::Outcome;
-use super::diff::store_contents;
+use super::contents::store_contents;
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork, Workers};

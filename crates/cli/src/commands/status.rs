@@ -5,7 +5,7 @@ use std::path::Path;
 
 use backstory_currency::{self as currency, FileState, FileStatus, KeptResults, kept_results};
 
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::{Outcome, answer, near};
 use crate::args::lineage::StatusArgs;
 use crate::current_store::CurrentStore;

@@ -18,7 +18,7 @@ use backstory_query as query;
 use backstory_store::EntityKey;
 
 use super::contents::digest_of_version;
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::path_log::run_of;
 use super::{Outcome, answer};
 use crate::args::inspect::UndoArgs;

@@ -3,13 +3,17 @@
 use super::Place;
 use super::jobs::{are_numbered, are_two_groups};
 use backstory_testkit::need::needs;
+use backstory_testkit::ports::free_port;
+use backstory_testkit::procs::eventually;
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::{User, suite_is_root};
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// How long the daemons of Slurm may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A cluster of this machine alone. Its daemons end when it is dropped.
 struct SlurmCluster {
@@ -38,8 +42,8 @@ impl SlurmCluster {
         let text = CONFIGURATION
             .replace("AT", &at.display().to_string())
             .replace("HOST", host.trim())
-            .replace("PORT1", &free_port())
-            .replace("PORT2", &free_port());
+            .replace("PORT1", &free_port().unwrap().to_string())
+            .replace("PORT2", &free_port().unwrap().to_string());
         fs::write(&configuration, text).unwrap();
         let mut cluster = SlurmCluster {
             daemons: Vec::new(),
@@ -58,15 +62,20 @@ impl SlurmCluster {
                 file("log-file", "munged.log"),
             ],
         );
-        wait_for("the socket of munged", || at.join("socket").exists());
+        let is_open = || at.join("socket").exists();
+        assert!(eventually(PATIENCE, is_open), "no socket of munged");
         cluster.daemon("slurmctld", &["-D".to_owned()]);
         cluster.daemon("slurmd", &["-D".to_owned()]);
-        wait_for("a machine that Slurm can use", || {
+        let is_idle = || {
             let mut sinfo = Command::new("sinfo");
             sinfo.env("SLURM_CONF", &cluster.configuration);
             let shown = sinfo.args(["-h", "-o", "%t"]).output().unwrap();
             shown.stdout.starts_with(b"idle")
-        });
+        };
+        assert!(
+            eventually(PATIENCE, is_idle),
+            "no machine that Slurm can use"
+        );
         Some(cluster)
     }
 
@@ -117,19 +126,6 @@ SelectType=select/cons_tres
 NodeName=HOST NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
 PartitionName=all Nodes=HOST Default=YES State=UP OverSubscribe=FORCE:4
 ";
-
-fn free_port() -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port().to_string()
-}
-
-fn wait_for(what: &str, is: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !is() {
-        assert!(Instant::now() < until, "no {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// Each line makes two ranks that record, in one group.
 fn groups(what: &str, line: &str, launcher: &str, first: u64) {

@@ -5,7 +5,7 @@
 //! Invariant: memory is bounded by one operation.
 
 use super::operation::{Operation, OperationList};
-use crate::tar::{BLOCK, is_file, is_header, name, size};
+use crate::tar::{BLOCK, is_file, is_header, name, padded, size};
 use crate::{Error, LogFile};
 use flate2::read::MultiGzDecoder;
 use serde::de::DeserializeSeed;
@@ -74,7 +74,7 @@ pub(super) fn read_operations(
             damage.is_cut |= block.iter().any(|byte| *byte != 0);
             return Ok(damage);
         };
-        let mut member = (&mut source).take(size.next_multiple_of(BLOCK as u64));
+        let mut member = (&mut source).take(padded(size));
         let mut goes_on = true;
         if let Some(epoch) = epoch(name(&block)).filter(|_| is_file(&block)) {
             let decoded = read_thread((&mut member).take(size), |operation| {

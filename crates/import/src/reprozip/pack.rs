@@ -5,7 +5,7 @@
 //! Invariant: memory does not grow with the pack.
 
 use crate::LogFile;
-use crate::tar::{BLOCK, is_file, is_header, name, size};
+use crate::tar::{BLOCK, is_file, is_header, name, padded, size};
 use std::io::{self, Read, Seek, SeekFrom};
 use tempfile::NamedTempFile;
 
@@ -67,8 +67,7 @@ pub(super) fn trace(file: &LogFile) -> io::Result<Trace> {
             }
             return Ok(Trace::Packed(copy));
         }
-        let padded = size.div_ceil(BLOCK as u64).saturating_mul(BLOCK as u64);
-        let skipped = i64::try_from(padded).map_err(io::Error::other)?;
+        let skipped = i64::try_from(padded(size)).map_err(io::Error::other)?;
         source.seek(SeekFrom::Current(skipped))?;
         if source.read_exact(&mut block).is_err() {
             return Err(io::Error::other(
@@ -102,11 +101,8 @@ fn compressed(source: impl Read) -> io::Result<Trace> {
             ));
         }
         see_file(&mut first, &block);
-        let padded = size(&block)
-            .unwrap_or(0)
-            .div_ceil(BLOCK as u64)
-            .saturating_mul(BLOCK as u64);
-        io::copy(&mut (&mut source).take(padded), &mut io::sink())?;
+        let size = padded(size(&block).unwrap_or(0));
+        io::copy(&mut (&mut source).take(size), &mut io::sink())?;
     }
     match is_archive {
         true => Ok(Trace::Missing(first.unwrap_or_default())),

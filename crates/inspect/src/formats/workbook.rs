@@ -96,22 +96,22 @@ fn renamed_sheets(old: &FileFacts, new: &FileFacts) -> Vec<(String, String)> {
         let names = parts(one, SHEETS).map(|sheet| sheet.name.clone());
         names.filter(|name| !is_there(name)).take(RENAMED).collect()
     };
-    let mut come = only(new, old);
+    let come = only(new, old).into_iter();
+    let mut come: Vec<_> = come.map(|to| (cells(new, &to), to)).collect();
     let mut renamed = Vec::new();
     for from in only(old, new) {
         let before = cells(old, &from);
-        let alike = |to: &String| {
-            let after = cells(new, to);
+        let alike = |after: &HashMap<_, _>| {
             let same = before
                 .iter()
                 .filter(|(place, value)| after.get(*place) == Some(*value));
             let same = same.count();
             (same > 0 && same * 2 >= before.len().max(after.len())).then_some(same)
         };
-        let found = come.iter().filter_map(|to| Some((alike(to)?, to.clone())));
-        if let Some((_, to)) = found.max_by_key(|(same, _)| *same) {
-            come.retain(|other| *other != to);
-            renamed.push((from, to));
+        let found = come.iter().enumerate();
+        let found = found.filter_map(|(number, (after, _))| Some((alike(after)?, number)));
+        if let Some((_, number)) = found.max_by_key(|(same, _)| *same) {
+            renamed.push((from, come.remove(number).1));
         }
     }
     renamed

@@ -242,12 +242,25 @@ impl RecordedWorkload {
 /// Crashes runs of this mode at so many points in all, which must all be explained.
 #[track_caller]
 fn is_explained(mode: &str, write_back: WriteBack, runs: u64, points: usize, steps: usize) {
+    all_explained(mode, runs, points, |seed, points| {
+        Some(record(mode, seed, steps)?.crash(points, write_back, seed))
+    });
+}
+
+/// Crashes as many runs at so many points in all, and checks that all contents are explained.
+/// `crash` records and crashes one run at so many points: `None` if the machine cannot do it.
+#[track_caller]
+fn all_explained(
+    mode: &str,
+    runs: u64,
+    points: usize,
+    crash: impl Fn(u64, usize) -> Option<Comparison>,
+) {
     let mut compared = 0;
     for seed in 0..runs {
-        let Some(run) = record(mode, seed, steps) else {
+        let Some(found) = crash(seed, points / runs as usize) else {
             return;
         };
-        let found = run.crash(points / runs as usize, write_back, seed);
         let wrong = found.unexplained;
         let few = &wrong[..wrong.len().min(10)];
         assert!(wrong.is_empty(), "{} unexplained: {few:#?}", wrong.len());
@@ -279,19 +292,10 @@ fn with_after_a_crash_leaves_contents_that_no_log_explains() {
 /// explained.
 #[track_caller]
 fn is_explained_on_blocks(mode: &str, runs: u64, points: usize, steps: usize) {
-    let mut compared = 0;
-    for seed in 0..runs {
-        let Some(run) = record_on_blocks(mode, seed, steps) else {
-            return;
-        };
-        let found = run.crash_blocks(points / runs as usize, seed);
-        let wrong = found.unexplained;
-        let few = &wrong[..wrong.len().min(10)];
-        assert!(wrong.is_empty(), "{} unexplained: {few:#?}", wrong.len());
-        compared += found.compared;
-    }
-    eprintln!("{mode}, block writes of ext4: {points} crashes, {compared} contents");
-    assert!(compared > points, "hardly any content survives");
+    let about = format!("{mode}, block writes of ext4");
+    all_explained(&about, runs, points, |seed, points| {
+        Some(record_on_blocks(mode, seed, steps)?.crash_blocks(points, seed))
+    });
 }
 
 #[test]

@@ -18,7 +18,7 @@ use backstory_replay::rerun::{self, Reason};
 
 use super::plan_text::{file, words};
 use super::{Plan, absolute};
-use crate::commands::diff::store_contents;
+use crate::commands::contents::store_contents;
 use crate::commands::near;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;

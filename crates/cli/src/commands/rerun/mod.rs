@@ -27,7 +27,7 @@ use backstory_replay::rerun::work_list::{Standing, WorkList};
 use backstory_replay::rerun::{self, PlannedStep, set_aside};
 use backstory_store::Store;
 
-use super::diff::store_contents;
+use super::contents::store_contents;
 use super::{Outcome, answer};
 use crate::args::replay::RerunArgs;
 use crate::current_store::CurrentStore;
