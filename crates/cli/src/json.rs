@@ -238,6 +238,24 @@ impl Fields<'_> {
         fields(&mut Fields::begun(self.line));
         self.line.push(b'}');
     }
+
+    /// An array of objects.
+    pub fn objects<T>(
+        &mut self,
+        key: &'static str,
+        items: impl IntoIterator<Item = T>,
+        fields: impl Fn(T, &mut Fields<'_>),
+    ) {
+        self.key(key);
+        self.line.push(b'[');
+        for (n, item) in items.into_iter().enumerate() {
+            self.line
+                .extend_from_slice(if n == 0 { b"{" } else { b", {" });
+            fields(item, &mut Fields::begun(self.line));
+            self.line.push(b'}');
+        }
+        self.line.push(b']');
+    }
 }
 
 /// Writes an object with one field a line.

@@ -1,44 +1,94 @@
-//! The process at the other end of a session, by its socket.
+//! The processes at the other end of a session, by its socket.
 //!
-//! In: the client's address, as the server sees it, or the server's process. Out: the process of
-//! this machine that has the client's socket. `None` for a process of another machine or network
-//! namespace, of another user (unless root looks), and for one that is gone.
+//! In: the client's address, as the server sees it, the server's process, and a time at which the
+//! session existed. Out: the processes of this machine that have the client's end of the socket.
+//! None is found of another machine or network namespace, of another user (unless root looks), and
+//! none that has ended.
+//!
+//! Invariant: a process is certain only if no other one can have sent the statements. It is the
+//! only one with the socket, and it is not younger than the session. A process that is younger
+//! inherited the socket.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::ffi::OsStringExt;
 
-use crate::socket_diag::{self, UnixPeer};
+use crate::socket_diag::{self, UnixPeer, socket_inodes};
+use crate::socket_holders::{SocketHolder, birth, holders};
 
-/// Most bytes of arguments that are read.
-const ARGUMENTS: usize = 1 << 14;
+pub use crate::socket_holders::ClientProcess;
 
-/// A client of this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientProcess {
-    /// Its id.
-    pub pid: u32,
-    /// Start in clock ticks since boot. With the id, it identifies the process.
-    pub born: u64,
-    /// The executed file.
-    pub program: Option<Vec<u8>>,
-    /// Its arguments.
-    pub arguments: Vec<Vec<u8>>,
-    /// Its working directory.
-    pub directory: Option<Vec<u8>>,
+/// A process's birth is known in ticks of 10 ms, and the time of a session in ms, in ns.
+const COARSE: i64 = 12_000_000;
+
+/// The client of a session, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionClient {
+    /// The processes that had the socket when they were looked for. Empty: none was found.
+    pub processes: Vec<ClientProcess>,
+    /// The one process is certainly the client.
+    pub is_certain: bool,
     /// The names of the server's address, as the client may have used it: `tcp:HOST:PORT` or
     /// `unix:PATH`.
     pub server: Vec<String>,
+    /// The inode of the client's socket.
+    socket: u64,
 }
 
-/// Finds the client that a process of the server serves at a Unix socket.
-pub fn find_local(server_pid: u32) -> Option<ClientProcess> {
-    find_peer(&socket_diag::served_by(server_pid)?)
+impl SessionClient {
+    /// True if no process was found.
+    pub fn is_unknown(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// The certain process.
+    pub fn certain(&self) -> Option<&ClientProcess> {
+        self.processes.first().filter(|_| self.is_certain)
+    }
+
+    /// Looks whether the process still has the socket alone.
+    pub fn look_for_sharers(&mut self) {
+        let Some(own) = self.certain().map(|one| (one.pid, one.born)) else {
+            return;
+        };
+        let found = holders(self.socket, Some(own.0));
+        if found
+            .iter()
+            .any(|one| (one.process.pid, one.process.born) != own)
+        {
+            self.is_certain = false;
+            self.processes = found.into_iter().map(|one| one.process).collect();
+        }
+    }
+
+    /// The processes with the socket of this inode. `seen`: the session existed then, in ns since
+    /// 1970.
+    fn with_socket(socket: u64, server: Vec<String>, seen: i64) -> SessionClient {
+        let found = holders(socket, None);
+        let is_old = |one: &SocketHolder| one.birth <= seen + COARSE;
+        SessionClient {
+            is_certain: matches!(&found[..], [only] if is_old(only)),
+            processes: found.into_iter().map(|one| one.process).collect(),
+            server,
+            socket,
+        }
+    }
 }
 
-/// Finds the process at this end of a Unix socket.
-pub fn find_peer(peer: &UnixPeer) -> Option<ClientProcess> {
-    client(peer.inode, socket_names(&peer.path))
+/// Finds the client that a process of the server serves at a Unix socket. `server_path`: the end of
+/// the path that the server bound. `seen`: the session existed then, in ns since 1970.
+pub fn find_local(server_pid: u32, server_path: &str, seen: i64) -> SessionClient {
+    // Another session's process may have got the number meanwhile.
+    if !is_as_old(server_pid, seen) {
+        return SessionClient::default();
+    }
+    let peer = socket_diag::served_by(server_pid, server_path);
+    peer.map(|peer| find_peer(&peer, seen)).unwrap_or_default()
+}
+
+/// Finds the processes at this end of a Unix socket. `seen`: the session existed then, in ns since
+/// 1970.
+pub fn find_peer(peer: &UnixPeer, seen: i64) -> SessionClient {
+    SessionClient::with_socket(peer.inode, socket_names(&peer.path), seen)
 }
 
 /// The names of a Unix socket: with the path that the server bound, and with the path without
@@ -54,56 +104,78 @@ pub fn socket_names(path: &str) -> Vec<String> {
     names
 }
 
-/// Finds the client that has this address and a connection to the server's port.
-pub fn find(host: &str, port: u16, server_port: u16) -> Option<ClientProcess> {
-    let host: IpAddr = host.parse().ok()?;
-    let local = SocketAddr::new(host, port);
+/// Finds the client that has this address and a connection to the server's port. `server_pid`: the
+/// server's process of the session, which has the other end. `seen`: the session existed then, in
+/// ns since 1970.
+///
+/// The kernel gives the port of a client that has ended to another client. So the answer holds only
+/// if the session's own end is open afterwards.
+pub fn find(
+    (host, port): (&str, u16),
+    server_port: u16,
+    server_pid: Option<u32>,
+    seen: i64,
+) -> SessionClient {
+    let found = || {
+        let local = SocketAddr::new(host.parse().ok()?, port);
+        let (server, inode) = connection_to(local, server_port)?;
+        let client = SessionClient::with_socket(inode, vec![format!("tcp:{server}")], seen);
+        let serves = |pid: u32| {
+            let own_end = tcp_inode(server, local);
+            is_as_old(pid, seen) && socket_inodes(pid).any(|one| Some(u64::from(one)) == own_end)
+        };
+        server_pid.is_none_or(serves).then_some(client)
+    };
+    found().unwrap_or_default()
+}
+
+/// True if a process is not younger than a session that existed at this time.
+fn is_as_old(pid: u32, seen: i64) -> bool {
+    birth(pid).is_some_and(|birth| birth <= seen + COARSE)
+}
+
+/// The server's address and the inode of the client's socket.
+fn connection_to(local: SocketAddr, server_port: u16) -> Option<(SocketAddr, u64)> {
     // A client that connects to an address of its own machine has that address, too.
-    let server = SocketAddr::new(host, server_port);
+    let server = SocketAddr::new(local.ip(), server_port);
     if let Some(inode) = socket_diag::tcp_inode(local, server) {
-        return client(inode, vec![format!("tcp:{server}")]);
+        return Some((server, inode));
     }
-    let (server, inode) = ["/proc/net/tcp", "/proc/net/tcp6"]
+    in_tables(local, &|other| other.port() == server_port)
+}
+
+/// The inode of the socket with these addresses.
+fn tcp_inode(own: SocketAddr, other: SocketAddr) -> Option<u64> {
+    let same = |one: SocketAddr| {
+        one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+    };
+    let known = socket_diag::tcp_inode(own, other);
+    known.or_else(|| Some(in_tables(own, &same)?.1))
+}
+
+/// The other address and the inode of a socket, by the kernel's tables of all sockets.
+fn in_tables(own: SocketAddr, is_other: &dyn Fn(SocketAddr) -> bool) -> Option<(SocketAddr, u64)> {
+    ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .find_map(|table| {
             let text = fs::read_to_string(table).ok()?;
             text.lines()
-                .find_map(|line| connection(line, local, server_port))
-        })?;
-    client(inode, vec![format!("tcp:{server}")])
+                .find_map(|line| connection(line, own, is_other))
+        })
 }
 
-/// The process that has the socket with this inode.
-fn client(inode: u64, server: Vec<String>) -> Option<ClientProcess> {
-    let pid = holder(inode)?;
-    let link = |name: &str| {
-        let target = fs::read_link(format!("/proc/{pid}/{name}")).ok()?;
-        Some(target.into_os_string().into_vec())
-    };
-    let mut arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    arguments.truncate(ARGUMENTS);
-    let arguments = arguments.strip_suffix(&[0]).unwrap_or(&arguments);
-    Some(ClientProcess {
-        pid,
-        born: born(pid)?,
-        program: link("exe"),
-        arguments: arguments
-            .split(|byte| *byte == 0)
-            .map(<[u8]>::to_vec)
-            .collect(),
-        directory: link("cwd"),
-        server,
-    })
-}
-
-/// The server's address and the inode of the socket, if a line of the table is this connection.
-fn connection(line: &str, local: SocketAddr, server_port: u16) -> Option<(SocketAddr, u64)> {
+/// The other address and the inode of the socket, if a line of the table is this connection.
+fn connection(
+    line: &str,
+    local: SocketAddr,
+    is_other: &dyn Fn(SocketAddr) -> bool,
+) -> Option<(SocketAddr, u64)> {
     let mut words = line.split_whitespace();
     let (own, other) = (words.nth(1)?, words.next()?);
     let (own, other) = (address(own)?, address(other)?);
     let inode: u64 = words.nth(6)?.parse().ok()?;
     let same = own.port() == local.port() && own.ip().to_canonical() == local.ip().to_canonical();
-    (same && other.port() == server_port && inode != 0).then_some((other, inode))
+    (same && is_other(other) && inode != 0).then_some((other, inode))
 }
 
 /// An address of the table: the bytes of each 32-bit word in the machine's order.
@@ -128,52 +200,147 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(host, port))
 }
 
-/// The newest process that has the socket with this inode.
-fn holder(inode: u64) -> Option<u32> {
-    let wanted = format!("socket:[{inode}]");
-    let has_it = |pid: &u32| {
-        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
-        descriptors.into_iter().flatten().flatten().any(|entry| {
-            fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == &*wanted)
-        })
-    };
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut ids: Vec<u32> = ids.collect();
-    ids.sort_unstable_by(|a, b| b.cmp(a));
-    ids.into_iter().find(has_it)
-}
-
-fn born(pid: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = backstory_sys::process_tree::stat_fields(&stat)?;
-    fields.nth(19)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
     use std::os::unix::net::{UnixListener, UnixStream};
+    use std::process::{Child, Command, id};
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn now() -> i64 {
+        backstory_sys::clock::machine()
+    }
+
+    /// A connection to a listener of this process.
+    fn connected() -> (TcpListener, TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        (listener, stream, accepted)
+    }
+
+    fn found(
+        listener: &TcpListener,
+        stream: &TcpStream,
+        server: Option<u32>,
+        seen: i64,
+    ) -> SessionClient {
+        let own = stream.local_addr().unwrap();
+        let host = own.ip().to_string();
+        let server_port = listener.local_addr().unwrap().port();
+        find((&host, own.port()), server_port, server, seen)
+    }
+
+    /// A process that is ended with the test.
+    struct Ended(Child);
+
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn child() -> Ended {
+        Ended(Command::new("sleep").arg("60").spawn().unwrap())
+    }
+
+    /// A child with the descriptor of the stream.
+    fn heir(stream: &TcpStream) -> Ended {
+        rustix::io::fcntl_setfd(stream.as_fd(), rustix::io::FdFlags::empty()).unwrap();
+        child()
+    }
+
+    /// True if the client is possibly each of these processes. Children of other tests have
+    /// inherited the socket, too.
+    fn is_possibly(client: &SessionClient, wanted: &[u32]) -> bool {
+        let has = |pid: &u32| client.processes.iter().any(|one| one.pid == *pid);
+        client.certain().is_none() && wanted.iter().all(has)
+    }
+
+    /// The same client, unless a child of another test is about to execute its program.
+    fn certain(mut find: impl FnMut() -> SessionClient) -> SessionClient {
+        let mut client = find();
+        for _ in 0..100 {
+            if client.is_certain {
+                break;
+            }
+            client = find();
+        }
+        client
+    }
 
     #[test]
-    fn the_process_behind_a_connection_is_found_by_its_port() {
+    fn the_process_behind_a_connection_is_certain_by_its_port() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(host) else {
                 continue;
             };
             let server = listener.local_addr().unwrap();
             let stream = TcpStream::connect(server).unwrap();
-            let own = stream.local_addr().unwrap();
-            let found = find(&own.ip().to_string(), own.port(), server.port()).unwrap();
-            assert_eq!(found.pid, std::process::id());
-            assert_eq!(found.server, [format!("tcp:{server}")]);
-            drop(stream);
+            let _accepted = listener.accept().unwrap();
+            let client = certain(|| found(&listener, &stream, Some(id()), now()));
+            assert_eq!(client.certain().unwrap().pid, id());
+            assert_eq!(client.server, [format!("tcp:{server}")]);
         }
     }
 
     #[test]
-    fn the_process_behind_a_unix_socket_is_found_whatever_path_it_used() {
+    fn a_program_that_the_client_started_is_no_client() {
+        let (listener, stream, _accepted) = connected();
+        let _child = child();
+        let client = certain(|| found(&listener, &stream, Some(id()), now()));
+        assert_eq!(client.certain().unwrap().pid, id());
+    }
+
+    #[test]
+    fn a_socket_that_a_child_inherited_is_possibly_used_by_either_process() {
+        let (listener, stream, _accepted) = connected();
+        let mut client = certain(|| {
+            let mut client = found(&listener, &stream, Some(id()), now());
+            client.look_for_sharers();
+            client
+        });
+        assert!(client.is_certain);
+        let heir = heir(&stream);
+        let both = [id(), heir.0.id()];
+        assert!(is_possibly(
+            &found(&listener, &stream, Some(id()), now()),
+            &both
+        ));
+        client.look_for_sharers();
+        assert!(is_possibly(&client, &both), "{client:?}");
+    }
+
+    #[test]
+    fn a_process_that_is_younger_than_the_session_is_only_possibly_its_client() {
+        let (listener, stream, _accepted) = connected();
+        let heir = heir(&stream);
+        let (own, port) = (
+            stream.local_addr().unwrap(),
+            listener.local_addr().unwrap().port(),
+        );
+        drop(stream);
+        let host = own.ip().to_string();
+        let client = find((&host, own.port()), port, None, now() - SECOND);
+        assert!(is_possibly(&client, &[heir.0.id()]), "{client:?}");
+    }
+
+    #[test]
+    fn a_client_whose_session_has_ended_is_unknown_although_another_one_has_its_port() {
+        let (listener, stream, _accepted) = connected();
+        let other = child();
+        for (server, seen) in [(other.0.id(), now()), (id(), 0)] {
+            let client = found(&listener, &stream, Some(server), seen);
+            assert!(client.is_unknown(), "{client:?}");
+        }
+    }
+
+    #[test]
+    fn the_process_behind_a_unix_socket_is_certain_whatever_path_it_used() {
         let directory = tempfile::tempdir().unwrap();
         let real = directory.path().canonicalize().unwrap().join("real");
         fs::create_dir(&real).unwrap();
@@ -183,15 +350,19 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         let _client = UnixStream::connect(real.join("server")).unwrap();
         let _accepted = listener.accept().unwrap();
-        let found = find_local(std::process::id()).unwrap();
-        assert_eq!(found.pid, std::process::id());
+        let found = certain(|| find_local(id(), "/server", now()));
+        assert_eq!(found.certain().unwrap().pid, id());
         let names = [path, real.join("server")].map(|path| format!("unix:{}", path.display()));
         assert_eq!(found.server, names);
+        for (path, seen) in [("/another", now()), ("/server", 0)] {
+            assert!(find_local(id(), path, seen).is_unknown());
+        }
     }
 
     #[test]
     fn a_connection_that_is_not_there_has_no_process() {
-        assert_eq!(find("127.0.0.1", 1, 1), None);
-        assert_eq!(find("[local]", 0, 5432), None);
+        for host in ["127.0.0.1", "[local]"] {
+            assert!(find((host, 1), 1, None, now()).is_unknown());
+        }
     }
 }

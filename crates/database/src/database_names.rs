@@ -55,13 +55,13 @@ impl DatabaseNames {
 
     /// The names that a session's connection can have for its client.
     pub fn connection(&self, session: &ClientSession) -> Vec<String> {
-        match &session.client {
-            Some(client) => client.server.clone(),
-            None if session.host.parse::<IpAddr>().is_err() => self.sockets.clone(),
-            None if session.host.contains(':') => {
+        match session.client.is_unknown() {
+            false => session.client.server.clone(),
+            true if session.host.parse::<IpAddr>().is_err() => self.sockets.clone(),
+            true if session.host.contains(':') => {
                 vec![format!("tcp:[{}]:{}", session.host, self.port)]
             }
-            None => vec![format!("tcp:{}:{}", session.host, self.port)],
+            true => vec![format!("tcp:{}:{}", session.host, self.port)],
         }
     }
 

@@ -10,9 +10,9 @@
 //! | the server | `connection_target`, `connection_uri`, `channel` |
 //! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect` |
 //! | what the names mean | `catalog`, `routines`, `read_tables`, `written_tables` |
-//! | the client | `client_process`, `socket_diag` |
+//! | the client | `client_process`, `socket_holders`, `socket_diag` |
 //! | a log that the server writes | `log_lines`, `calendar` |
-//! | the records | `transaction_records`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
+//! | the records | `transaction_records`, `recorded_clients`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
 //!
 //! Invariant: nothing here knows a protocol, or asks a server: each server's crate implements
 //! [`database_watch::WatchedDatabase`].
@@ -35,9 +35,11 @@ pub mod log_lines;
 pub mod logged_transaction;
 pub mod percent;
 mod read_tables;
+mod recorded_clients;
 pub mod routines;
 pub mod row_change;
 pub mod socket_diag;
+mod socket_holders;
 pub mod sql_dialect;
 pub mod statement_cache;
 pub mod statement_secrets;

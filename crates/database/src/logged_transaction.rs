@@ -1,11 +1,14 @@
 //! Sessions and transactions, as the server's log tells of them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::client_process::ClientProcess;
+use crate::client_process::SessionClient;
 use crate::commit::TransactionNumber;
 use crate::sql_dialect::WrittenName;
 use crate::statement_tables::StatementTables;
+
+/// Interval between two looks at the processes that have a client's socket.
+const SHARERS: Duration = Duration::from_secs(1);
 
 /// A statement that was executed.
 #[derive(Debug, Clone)]
@@ -146,9 +149,13 @@ pub struct ClientSession {
     /// The client's TCP port. 0: a Unix socket.
     pub port: u16,
     /// The client's process.
-    pub client: Option<ClientProcess>,
+    pub client: SessionClient,
+    /// When it was looked for last.
+    pub looked: Option<Instant>,
     /// When it began, in ns since 1970.
     pub began: i64,
+    /// It certainly existed at this time, in ns since 1970.
+    pub seen: i64,
     /// When it ended, in ns since 1970.
     pub ended: Option<i64>,
     /// How often its client was looked for.
@@ -159,4 +166,14 @@ pub struct ClientSession {
     pub is_recorded: bool,
     /// The key of its open transaction.
     pub current: Option<u64>,
+}
+
+impl ClientSession {
+    /// Looks from time to time whether other processes have inherited the client's socket.
+    pub fn look_for_sharers(&mut self) {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= SHARERS) {
+            self.looked = Some(Instant::now());
+            self.client.look_for_sharers();
+        }
+    }
 }

@@ -35,9 +35,10 @@ pub struct UnixPeer {
     pub inode: u64,
 }
 
-/// Finds the client that a process serves at a socket with a path.
-pub fn served_by(server_pid: u32) -> Option<UnixPeer> {
-    socket_inodes(server_pid).find_map(peer)
+/// Finds the client that a process serves at a socket whose path ends so.
+pub fn served_by(server_pid: u32, path_end: &str) -> Option<UnixPeer> {
+    let mut peers = socket_inodes(server_pid).filter_map(peer);
+    peers.find(|peer| peer.path.ends_with(path_end))
 }
 
 /// The inodes of a process's sockets with a path, and the other ends.
@@ -183,12 +184,12 @@ mod tests {
     #[test]
     fn the_peer_of_a_servers_socket_is_the_clients_socket() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("server");
+        let path = directory.path().join("diagnosed");
         let listener = UnixListener::bind(&path).unwrap();
         let client = UnixStream::connect(&path).unwrap();
         let (_server, _) = listener.accept().unwrap();
         let link = fs::read_link(format!("/proc/self/fd/{}", client.as_raw_fd())).unwrap();
-        let found = served_by(std::process::id()).unwrap();
+        let found = served_by(std::process::id(), "/diagnosed").unwrap();
         assert_eq!(found.path, path.to_str().unwrap());
         assert_eq!(format!("socket:[{}]", found.inode), link.to_str().unwrap());
     }

@@ -20,7 +20,11 @@ pub(crate) fn client(session: &ClientSession) -> Value {
     json!({
         "address": session.host,
         "port": (session.port != 0).then_some(session.port),
-        "pid": session.client.as_ref().map(|client| client.pid),
+        "pid": session.client.certain().map(|client| client.pid),
+        "possible_pids": match session.client.is_certain {
+            true => Vec::new(),
+            false => session.client.processes.iter().map(|client| client.pid).collect(),
+        },
     })
 }
 

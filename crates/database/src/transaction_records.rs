@@ -9,7 +9,7 @@
 //! | connection | two things, one for each direction, named as those of recorded programs |
 //! | client | a process |
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStringExt;
 
 use backstory_session::SourceRun;
@@ -24,6 +24,7 @@ use crate::database_names::DatabaseNames;
 use crate::database_records::{DatabaseRecords, ResourceUse};
 use crate::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
 use crate::read_tables::{read_tables, resolved};
+use crate::recorded_clients::RecordedClients;
 use crate::row_change::{RowChange, RowOperation, StreamTable};
 use crate::transaction_facts::{client, row_fact, transaction_fact};
 use crate::written_tables::written_tables;
@@ -38,7 +39,7 @@ pub struct TransactionRecorder {
     /// Without rows, the changed tables are those of the statements.
     rows: RowsMode,
     next: u32,
-    clients: HashSet<(u32, u64)>,
+    clients: RecordedClients,
 }
 
 impl TransactionRecorder {
@@ -58,7 +59,7 @@ impl TransactionRecorder {
             names,
             rows,
             next: FIRST,
-            clients: HashSet::new(),
+            clients: RecordedClients::default(),
         }
     }
 
@@ -69,13 +70,9 @@ impl TransactionRecorder {
 
     /// Records that a transaction received its statements through the session's connection.
     fn receive(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
-        let client = session.client.as_ref().map(|client| client.pid);
         for to in self.names.connection(session) {
             let connection = (&*to, session.number);
-            if let Some(pid) = client {
-                self.writer
-                    .used(pid, connection, ResourceUse::Write, true, began);
-            }
+            self.use_by_client(session, connection, ResourceUse::Write, began);
             for time in [began, end] {
                 self.writer
                     .used(activity, connection, ResourceUse::Read, true, time);
@@ -85,7 +82,6 @@ impl TransactionRecorder {
 
     /// Records that a transaction sent its results through the session's connection.
     fn reply(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
-        let client = session.client.as_ref().map(|client| client.pid);
         for to in self.names.connection(session) {
             let from = format!("{to} (reply)");
             let connection = (&*from, session.number);
@@ -93,27 +89,33 @@ impl TransactionRecorder {
                 self.writer
                     .used(activity, connection, ResourceUse::Write, true, time);
             }
-            if let Some(pid) = client {
-                self.writer
-                    .used(pid, connection, ResourceUse::Read, true, end);
-            }
+            self.use_by_client(session, connection, ResourceUse::Read, end);
+        }
+    }
+
+    /// Records that the client of a session used its connection. One of several processes possibly
+    /// did.
+    fn use_by_client(
+        &mut self,
+        session: &ClientSession,
+        connection: (&str, i32),
+        how: ResourceUse,
+        time: i64,
+    ) {
+        let sure = session.client.is_certain;
+        for process in &session.client.processes {
+            self.writer.used(process.pid, connection, how, sure, time);
         }
     }
 
     /// Begins the records of a session, unless they are begun.
     fn begin_session(&mut self, session: &mut ClientSession) {
+        session.look_for_sharers();
+        self.clients.begin(session, &mut self.writer);
         if std::mem::replace(&mut session.is_recorded, true) {
             return;
         }
         let time = session.began;
-        if let Some(client) = &session.client
-            && self.clients.insert((client.pid, client.born))
-        {
-            let directory = client.directory.as_deref().unwrap_or_default();
-            let program = client.program.as_deref();
-            self.writer
-                .process(client.pid, program, &client.arguments, directory, time);
-        }
         if session.activity == 0 {
             self.next += 1;
             session.activity = self.next;
@@ -135,8 +137,15 @@ impl TransactionRecorder {
     /// Ends the records of a session.
     pub fn end_session(&mut self, session: &ClientSession, time: i64) {
         if session.is_recorded {
+            self.clients.end_session(session, time);
             self.writer.gone(session.activity, time);
         }
+    }
+
+    /// Ends the records of clients that are gone. `now`: their processes are looked at although
+    /// that was done a moment ago.
+    pub fn end_clients(&mut self, now: bool) {
+        self.clients.end_gone(&mut self.writer, now);
     }
 
     /// Records a transaction of the log, with its commits. It has none if it changed nothing, and

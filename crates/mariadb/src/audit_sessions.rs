@@ -14,6 +14,7 @@ use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, L
 use backstory_database::sql_dialect::{SqlDialect, WrittenName};
 use backstory_database::statement_secrets::without_secrets;
 use backstory_database::statement_tables::StatementTables;
+use backstory_sys::clock::machine;
 
 use crate::audit_file::TimedLine;
 use crate::audit_line::AuditEvent;
@@ -110,8 +111,25 @@ impl AuditSessions {
             .map(|one| &mut one.session)
     }
 
-    /// Begins a session, unless it is known.
-    pub(crate) fn begin(&mut self, connection: u64, user: &str, host: &str, time: i64) {
+    /// The connections whose clients are not known yet, and when each was seen.
+    pub(crate) fn sought_since(&self) -> BTreeMap<u64, i64> {
+        let seen = |id: &u64| {
+            self.sessions
+                .get(id)
+                .map_or(i64::MIN, |one| one.session.seen)
+        };
+        self.sought.iter().map(|id| (*id, seen(id))).collect()
+    }
+
+    /// Begins a session, unless it is known. It began after the first time, and it existed at the
+    /// second.
+    pub(crate) fn begin(
+        &mut self,
+        connection: u64,
+        user: &str,
+        host: &str,
+        (began, seen): (i64, i64),
+    ) {
         if self.own.contains(&connection) || self.sessions.contains_key(&connection) {
             return;
         }
@@ -120,7 +138,8 @@ impl AuditSessions {
             number: self.next_session,
             user: user.to_owned(),
             host: host.to_owned(),
-            began: time,
+            began,
+            seen,
             ..ClientSession::default()
         };
         let session = AuditSession {
@@ -134,7 +153,9 @@ impl AuditSessions {
 
     fn know_session(&mut self, timed: &TimedLine) {
         let line = &timed.line;
-        self.begin(line.connection, &line.user, &line.host, timed.after);
+        // The time of a line is known to the second, and the line was read a moment ago.
+        let times = (timed.after, machine());
+        self.begin(line.connection, &line.user, &line.host, times);
         if let Some(session) = self.session(line.connection)
             && !line.database.is_empty()
             && matches!(

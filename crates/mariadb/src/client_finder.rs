@@ -7,14 +7,16 @@
 //! all other connections are known.
 //!
 //! Invariant: a connection is never given another one's socket. The connection is in the server's
-//! list before and after the look at the sockets, so its own is among them.
+//! list before and after the look at the sockets, so its own is among them. The kernel gives its
+//! port to no other client meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use backstory_database::client_process::{self, ClientProcess};
+use backstory_database::client_process::{self, SessionClient};
 use backstory_database::socket_diag::{UnixPeer, all_served_by, socket_inodes};
+use backstory_sys::clock::machine;
 
 use crate::connection::Connection;
 use backstory_database::error::Error;
@@ -31,7 +33,7 @@ pub(crate) struct FoundClient {
     pub(crate) host: String,
     /// 0: a Unix socket.
     pub(crate) port: u16,
-    pub(crate) process: Option<ClientProcess>,
+    pub(crate) client: SessionClient,
 }
 
 /// Finds clients.
@@ -46,95 +48,150 @@ pub(crate) struct ClientFinder {
 }
 
 impl ClientFinder {
-    /// The clients of connections, or of all.
+    /// The clients of connections, or of all. With each connection comes a time at which it
+    /// existed, in ns since 1970.
     pub(crate) fn find(
         &mut self,
         session: &mut Connection,
-        connections: Option<&[u64]>,
+        connections: Option<&BTreeMap<u64, i64>>,
     ) -> Result<Vec<FoundClient>, Error> {
+        let now = machine();
+        let seen = |id: u64| connections.and_then(|all| all.get(&id)).copied();
+        let ids = connections.map(|all| all.keys().copied().collect::<Vec<u64>>());
         let mut found = Vec::new();
         let mut local = Vec::new();
-        for entry in list(session, connections)? {
+        for entry in list(session, ids.as_deref())? {
             let address = entry.host.rsplit_once(':');
             let address = address.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
             let (host, port) = match address {
                 Some((host, port)) => (host.to_owned(), port),
                 None => (entry.host, 0),
             };
-            let process = match port {
-                0 => None,
-                port => at_port(&host, port, self.server_port),
+            let seen = seen(entry.connection).unwrap_or(now);
+            let client = match port {
+                0 => SessionClient::default(),
+                port => self.at_port((&host, port), seen),
             };
             if port == 0 {
-                local.push((found.len(), entry.connection, entry.thread));
+                local.push(LocalConnection {
+                    at: found.len(),
+                    id: entry.connection,
+                    waits: self
+                        .server_pid
+                        .and_then(|server| waits_at(server, entry.thread)),
+                    seen,
+                });
             }
             found.push(FoundClient {
                 connection: entry.connection,
                 user: entry.user,
                 host,
                 port,
-                process,
+                client,
             });
         }
-        if !local.is_empty() {
-            self.find_local(session, &local, &mut found)?;
+        let sockets = match local.is_empty() {
+            true => BTreeMap::new(),
+            false => self.sockets(),
+        };
+        // The client of a connection is known if the connection was open all the time.
+        let ids: Vec<u64> = found.iter().map(|one| one.connection).collect();
+        let still: BTreeSet<u64> = match ids.is_empty() {
+            true => BTreeSet::new(),
+            false => list(session, Some(&ids))?
+                .into_iter()
+                .map(|entry| entry.connection)
+                .collect(),
+        };
+        for one in found
+            .iter_mut()
+            .filter(|one| !still.contains(&one.connection))
+        {
+            one.client = SessionClient::default();
         }
+        local.retain(|one| still.contains(&one.id));
+        self.find_local(sockets, &local, &mut found);
         Ok(found)
+    }
+
+    /// The server's sockets of clients through the socket file, without those of this watch.
+    fn sockets(&self) -> BTreeMap<u32, UnixPeer> {
+        let Some(server) = self.server_pid else {
+            return BTreeMap::new();
+        };
+        let own: BTreeSet<u64> = socket_inodes(std::process::id()).map(u64::from).collect();
+        let all = all_served_by(server).into_iter();
+        all.filter(|(_, peer)| !own.contains(&peer.inode)).collect()
     }
 
     /// Finds clients through the Unix socket.
     fn find_local(
         &mut self,
-        session: &mut Connection,
-        local: &[(usize, u64, u32)],
+        mut sockets: BTreeMap<u32, UnixPeer>,
+        local: &[LocalConnection],
         found: &mut [FoundClient],
-    ) -> Result<(), Error> {
-        let Some(server) = self.server_pid else {
-            return Ok(());
-        };
-        let own: BTreeSet<u64> = socket_inodes(std::process::id()).map(u64::from).collect();
-        let mut sockets: BTreeMap<u32, UnixPeer> = all_served_by(server)
-            .into_iter()
-            .filter(|(_, peer)| !own.contains(&peer.inode))
-            .collect();
+    ) {
+        if local.is_empty() {
+            return;
+        }
         self.known.retain(|inode, _| sockets.contains_key(inode));
-        let waits = local
-            .iter()
-            .map(|(at, id, thread)| (*at, *id, waits_at(server, *thread)));
-        let waits: Vec<(usize, u64, Option<u32>)> = waits.collect();
-        let ids: Vec<u64> = local.iter().map(|(_, id, _)| *id).collect();
-        let still: BTreeSet<u64> = list(session, Some(&ids))?
-            .into_iter()
-            .map(|entry| entry.connection)
-            .collect();
         let mut left = Vec::new();
-        for (at, id, inode) in waits.into_iter().filter(|(_, id, _)| still.contains(id)) {
-            match inode.and_then(|inode| Some((inode, sockets.get(&inode)?))) {
+        for one in local {
+            match one
+                .waits
+                .and_then(|inode| Some((inode, sockets.get(&inode)?)))
+            {
                 Some((inode, peer)) => {
-                    found[at].process = client_process::find_peer(peer);
-                    self.known.insert(inode, id);
+                    found[one.at].client = client_process::find_peer(peer, one.seen);
+                    self.known.insert(inode, one.id);
                 }
-                None => left.push((at, id)),
+                None => left.push(one),
             }
         }
         sockets.retain(|inode, _| !self.known.contains_key(inode));
         let Some((inode, first)) = sockets.first_key_value().filter(|_| !left.is_empty()) else {
-            return Ok(());
+            return;
         };
-        let process = client_process::find_peer(first);
-        let id = |peer: &UnixPeer| client_process::find_peer(peer).map(|one| (one.pid, one.born));
-        let is_one = sockets.len() == 1
-            || process.is_some() && sockets.values().all(|peer| id(peer) == id(first));
-        if is_one {
-            for (at, _) in &left {
-                found[*at].process.clone_from(&process);
+        // Which of several sockets a connection has is unknown, but one process may have all.
+        let seen = left.iter().map(|one| one.seen).min().unwrap_or_default();
+        let client = client_process::find_peer(first, seen);
+        let id = |client: &SessionClient| client.certain().map(|one| (one.pid, one.born));
+        let has_it = |peer: &UnixPeer| id(&client_process::find_peer(peer, seen)) == id(&client);
+        if sockets.len() == 1 || id(&client).is_some() && sockets.values().all(has_it) {
+            for one in &left {
+                found[one.at].client = client.clone();
             }
-            if let ([(_, connection)], 1) = (&left[..], sockets.len()) {
-                self.known.insert(*inode, *connection);
+            if let ([one], 1) = (&left[..], sockets.len()) {
+                self.known.insert(*inode, one.id);
             }
         }
-        Ok(())
     }
+
+    /// The client at a port. The server may show a name for this machine's addresses.
+    fn at_port(&self, (host, port): (&str, u16), seen: i64) -> SessionClient {
+        let hosts = match host.parse::<std::net::IpAddr>() {
+            Ok(_) => vec![host],
+            Err(_) => vec!["127.0.0.1", "::1"],
+        };
+        let clients = hosts.into_iter().map(|host| {
+            client_process::find((host, port), self.server_port, self.server_pid, seen)
+        });
+        clients
+            .into_iter()
+            .find(|one| !one.is_unknown())
+            .unwrap_or_default()
+    }
+}
+
+/// A connection through the Unix socket.
+struct LocalConnection {
+    /// Its place in the list of clients.
+    at: usize,
+    id: u64,
+    /// The inode of the socket at which its thread waits.
+    waits: Option<u32>,
+    /// It existed at this time, in ns since 1970.
+    seen: i64,
 }
 
 /// A line of the server's list of connections.
@@ -170,17 +227,6 @@ fn list(
         })
     });
     Ok(listed.collect())
-}
-
-/// The server may show a name for this machine's addresses.
-fn at_port(host: &str, port: u16, server_port: u16) -> Option<ClientProcess> {
-    let hosts = match host.parse::<std::net::IpAddr>() {
-        Ok(_) => vec![host],
-        Err(_) => vec!["127.0.0.1", "::1"],
-    };
-    hosts
-        .into_iter()
-        .find_map(|host| client_process::find(host, port, server_port))
 }
 
 /// The inode of the socket at which a thread of the server waits for its client.

@@ -251,6 +251,7 @@ impl WatchedDatabase for MariadbWatch {
             let time = session.ended.unwrap_or(session.began);
             self.recorder.end_session(&session, time);
         }
+        self.recorder.end_clients(all);
     }
 
     fn gaps(&mut self) -> &mut DatabaseGaps {
@@ -281,7 +282,7 @@ impl WatchedDatabase for MariadbWatch {
 impl MariadbWatch {
     /// Looks for the processes of clients that are not known.
     fn find_clients(&mut self) {
-        let sought: Vec<u64> = self.table.sought.iter().copied().collect();
+        let sought = self.table.sought_since();
         if sought.is_empty() {
             return;
         }
@@ -299,13 +300,13 @@ impl MariadbWatch {
                 _ => client.host,
             };
             session.port = client.port;
-            session.client = client.process;
+            session.client = client.client;
         }
-        for id in sought {
+        for id in sought.into_keys() {
             let session = self.table.session(id);
             let is_over = session.is_none_or(|session| {
                 session.looks += 1;
-                session.client.is_some() || session.looks >= LOOKS
+                !session.client.is_unknown() || session.looks >= LOOKS
             });
             if is_over {
                 self.table.sought.remove(&id);
@@ -318,8 +319,8 @@ impl MariadbWatch {
         let found = self.finder.find(&mut self.session, None);
         let time = sys::clock::machine();
         for client in found.unwrap_or_default() {
-            self.table
-                .begin(client.connection, &client.user, &client.host, time);
+            let (id, user, host) = (client.connection, &client.user, &client.host);
+            self.table.begin(id, user, host, (time, time));
         }
         self.find_clients();
     }

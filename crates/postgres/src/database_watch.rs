@@ -274,6 +274,7 @@ impl WatchedDatabase for PostgresWatch {
                 self.recorder.end_session(&session, time);
             }
         }
+        self.recorder.end_clients(all);
     }
 
     fn gaps(&mut self) -> &mut DatabaseGaps {

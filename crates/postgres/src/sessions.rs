@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use backstory_database::client_process;
+use backstory_database::client_process::{find, find_local};
 use backstory_database::commit::TransactionNumber;
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
 use backstory_database::statement_cache::StatementCache;
@@ -84,6 +84,7 @@ impl SessionTable {
             host: line.remote_host.clone(),
             port: line.remote_port,
             began: time,
+            seen: time + ROUNDING,
             ..ClientSession::default()
         });
         let set = |field: &mut String, value: &str| {
@@ -94,12 +95,15 @@ impl SessionTable {
         set(&mut session.user, &line.user);
         set(&mut session.database, &line.dbname);
         set(&mut session.application, &line.application_name);
-        if session.client.is_none() && session.looks < LOOKS {
+        if session.client.is_unknown() && session.looks < LOOKS {
             session.looks += 1;
+            let (server, seen) = (session.activity, session.seen);
             session.client = match session.port {
-                0 => client_process::find_local(session.activity),
-                port => client_process::find(&session.host, port, server_port),
+                0 => find_local(server, &format!(".s.PGSQL.{server_port}"), seen),
+                port => find((&session.host, port), server_port, Some(server), seen),
             };
+        } else {
+            session.look_for_sharers();
         }
     }
 

@@ -10,7 +10,7 @@ use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::{Bytes, Time, UNNUMBERED};
-use backstory_graph::model::{Activity, ActivityId, EntityKind};
+use backstory_graph::model::{Activity, ActivityId, Certainty, EntityKind};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use serde_json::Value;
 
@@ -30,8 +30,19 @@ pub struct RowEvent {
     pub change: Value,
     /// The facts about the transaction: `number`, `user`, `application`, `statements`.
     pub transaction: Value,
-    /// The process of the client, as the source knows it.
-    pub client: Option<Activity>,
+    /// The processes that are or can be the client, as the source knows them.
+    pub clients: Vec<(Activity, Certainty)>,
+}
+
+impl RowEvent {
+    /// The process that is certainly the client.
+    pub fn client(&self) -> Option<&Activity> {
+        let mut certain = self
+            .clients
+            .iter()
+            .filter(|(_, how)| *how == Certainty::Seen);
+        certain.next().map(|(client, _)| client)
+    }
 }
 
 /// The changes of a row, the newest first.
@@ -69,13 +80,13 @@ pub fn row_history(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<RowE
                 false => drop(transactions.insert(activity, fact)),
             }
         }
-        let mut clients: BTreeMap<ActivityId, Option<Activity>> = BTreeMap::new();
+        let mut known: BTreeMap<ActivityId, Vec<(Activity, Certainty)>> = BTreeMap::new();
         for (activity, time, change) in changes {
-            let client = match clients.get(&activity) {
-                Some(known) => known.clone(),
+            let clients = match known.get(&activity) {
+                Some(clients) => clients.clone(),
                 None => {
-                    let found = client_of(store, ActivityKey::new(run, activity))?;
-                    clients.insert(activity, found.clone());
+                    let found = clients_of(store, ActivityKey::new(run, activity))?;
+                    known.insert(activity, found.clone());
                     found
                 }
             };
@@ -84,7 +95,7 @@ pub fn row_history(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<RowE
                 time,
                 change,
                 transaction: transactions.get(&activity).cloned().unwrap_or(Value::Null),
-                client,
+                clients,
             });
         }
     }
@@ -102,23 +113,60 @@ fn is_about(fact: &Value, name: &Bytes) -> bool {
     is("row") || is("former")
 }
 
-/// The process at the other end of a transaction's connection. A database inside a program has no
-/// connection: the program itself made the transaction.
-fn client_of(store: &dyn Store, transaction: ActivityKey) -> Result<Option<Activity>> {
+/// The processes at the other end of a transaction's connection. A transaction whose session is
+/// unknown has several connections, of which each is only possible. A database inside a program has
+/// no connection: the program itself made the transaction.
+fn clients_of(store: &dyn Store, transaction: ActivityKey) -> Result<Vec<(Activity, Certainty)>> {
+    let mut sockets: BTreeMap<EntityKey, Certainty> = BTreeMap::new();
     for edge in store.stream(transaction)?.edges {
         let socket = EntityKey::new(transaction.run(), edge.entity);
-        if store.entity(socket)?.kind != EntityKind::Socket {
-            continue;
+        let known = sockets.get(&socket).copied();
+        if known.is_some() || store.entity(socket)?.kind == EntityKind::Socket {
+            sockets.insert(
+                socket,
+                known.max(Some(edge.certainty)).unwrap_or(edge.certainty),
+            );
         }
-        for (user, _) in store.touching(socket)? {
-            let user = store.activity(ActivityKey::new(transaction.run(), user))?;
-            // A source numbers its own activities above those of processes.
-            if user.pid < UNNUMBERED {
-                return Ok(Some(user));
-            }
+    }
+    let mut found: BTreeMap<ActivityId, (Activity, Certainty)> = BTreeMap::new();
+    for (socket, connected) in sockets {
+        for (activity, certainty) in processes_with(store, socket)? {
+            let certainty = certainty.min(connected);
+            let known = found.entry(activity.id).or_insert((activity, certainty));
+            known.1 = known.1.max(certainty);
         }
+    }
+    let run = store.run_by_key(transaction.run())?;
+    // The activity around the transaction of a server is its session.
+    if !found.is_empty() || run.is_some_and(|run| run.header.source.is_some()) {
+        return Ok(found.into_values().collect());
     }
     let around = store.activity(transaction)?.parent;
     let around = around.map(|id| store.activity(ActivityKey::new(transaction.run(), id)));
-    Ok(around.transpose()?.filter(|one| one.pid < UNNUMBERED))
+    let around = around.transpose()?.filter(|one| one.pid < UNNUMBERED);
+    Ok(around
+        .map(|one| (one, Certainty::Seen))
+        .into_iter()
+        .collect())
+}
+
+/// The processes that used a socket of a watched server, or can have used it.
+pub(crate) fn processes_with(
+    store: &dyn Store,
+    socket: EntityKey,
+) -> Result<Vec<(Activity, Certainty)>> {
+    let mut found: BTreeMap<ActivityId, (Activity, Certainty)> = BTreeMap::new();
+    for (user, _) in store.touching(socket)? {
+        let key = ActivityKey::new(socket.run(), user);
+        let activity = store.activity(key)?;
+        // A source numbers its own activities above those of processes.
+        if activity.pid >= UNNUMBERED || found.contains_key(&user) {
+            continue;
+        }
+        let edges = store.stream(key)?.edges.into_iter();
+        let own = edges.filter(|edge| EntityKey::new(socket.run(), edge.entity) == socket);
+        let certainty = own.map(|edge| edge.certainty).max();
+        found.insert(user, (activity, certainty.unwrap_or(Certainty::Possible)));
+    }
+    Ok(found.into_values().collect())
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_files::Ident;
-use backstory_graph::model::EntityKind;
+use backstory_graph::model::{Activity, Certainty, EntityKind};
 use backstory_query as query;
 use backstory_query::RowEvent;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
@@ -204,15 +204,22 @@ fn row_event(event: &RowEvent, fields: &mut Fields<'_>) {
     fields.time("time", event.time);
     fields.written("change", &event.change.to_string());
     fields.written("transaction", &event.transaction.to_string());
-    match &event.client {
-        Some(client) => fields.object("client", |fields| {
-            fields.number("pid", client.pid);
-            fields.bytes("exec_path", client.exec_path.as_ref());
-            fields.list("argv", &client.argv);
-            fields.bytes("cwd", Some(&client.cwd));
-        }),
+    match event.client() {
+        Some(client) => fields.object("client", |fields| process(client, fields)),
         None => fields.null("client"),
     }
+    let possible = event.clients.iter();
+    let possible = possible.filter(|(_, certainty)| *certainty == Certainty::Possible);
+    fields.objects("possible_clients", possible, |(client, _), fields| {
+        process(client, fields);
+    });
+}
+
+fn process(process: &Activity, fields: &mut Fields<'_>) {
+    fields.number("pid", process.pid);
+    fields.bytes("exec_path", process.exec_path.as_ref());
+    fields.list("argv", &process.argv);
+    fields.bytes("cwd", Some(&process.cwd));
 }
 
 fn node(node: &Node, fields: &mut Fields<'_>) {

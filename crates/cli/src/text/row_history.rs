@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 
+use backstory_graph::model::Activity;
 use backstory_query::RowEvent;
 use serde_json::{Map, Value};
 
@@ -40,11 +41,7 @@ pub fn write(
         for statement in statements(event).iter().take(STATEMENTS) {
             writeln!(out, "    {}", style.paint(Role::Command, statement))?;
         }
-        if let Some(client) = &event.client {
-            let (line, _) = Call::of(client).line(here, SHORT);
-            let line = format!("by {}", shortened(&line));
-            writeln!(out, "    {}", style.paint(Role::Dim, &line))?;
-        }
+        writeln!(out, "    {}", style.paint(Role::Dim, &by(event, here)))?;
         for column in columns(&event.change, older) {
             writeln!(out, "      {column}")?;
         }
@@ -55,6 +52,25 @@ pub fn write(
         writeln!(out, "{}", style.paint(Role::Dim, &note))?;
     }
     writeln!(out)
+}
+
+/// The client's command, or those of the processes that can be the client.
+fn by(event: &RowEvent, here: &[u8]) -> String {
+    let command = |client: &Activity| shortened(&Call::of(client).line(here, SHORT).0);
+    if let Some(client) = event.client() {
+        return format!("by {}", command(client));
+    }
+    let mut commands: Vec<String> = Vec::new();
+    for (client, _) in &event.clients {
+        let command = command(client);
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    match commands.is_empty() {
+        true => "by an unknown process".to_owned(),
+        false => format!("possibly by {}", commands.join(", or ")),
+    }
 }
 
 /// Time, operation, transaction, and the user of the database.
@@ -171,7 +187,7 @@ mod tests {
             time: 0,
             change,
             transaction: json!({"number": 7, "user": "ann", "statements": statements}),
-            client: None,
+            clients: Vec::new(),
         }
     }
 
@@ -192,9 +208,11 @@ mod tests {
 2 changes, the newest first:
   at an unknown time  update, transaction 7, user ann
     UPDATE s.a SET x = 2
+    by an unknown process
       x: 1 → 2
   at an unknown time  insert, transaction 7, user ann
     UPDATE s.a SET x = 2
+    by an unknown process
       id: 1
       x: 1
       y: NULL

@@ -4,6 +4,7 @@
 
 mod accuracy;
 mod busy;
+mod clients;
 mod gaps;
 mod lineage;
 mod mariadb;

@@ -4,7 +4,7 @@
 //! a source that watched the server has it in another run. The two are the same if one process had
 //! both. Both runs are of one boot of the machine, so a process id and a time identify the process.
 //! A source may not know the process. Its connection is then possibly that of each client at this
-//! time.
+//! time. It may know several processes, of which each can be the client.
 //!
 //! A thing, as a table, has the versions that a run saw it change to. The version from before a run
 //! is the last one of the newest older run that changed it. It may have changed unseen in between.
@@ -16,6 +16,7 @@ use backstory_store::{ActivityKey, EntityKey, Store};
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::answer::Flow;
+use crate::row_history::processes_with;
 use crate::{Result, remote_runs};
 
 /// The end of the name of a connection's direction towards the process that connected.
@@ -153,21 +154,30 @@ fn same_connection<H: AsRef<RunHeader>>(
         };
         let shift = there.to_clock_of(here);
         let theirs = users(store, other)?;
+        let (watched, socket) = match here.source.is_some() {
+            true => (own, key),
+            false => (&theirs, other),
+        };
         let pairs = || {
             own.iter()
                 .flat_map(|one| theirs.iter().map(move |two| (one, two)))
         };
         let mut overlapping =
             pairs().filter(|(one, two)| overlap(one.interval, two.interval, shift));
-        let watched = if here.source.is_some() { own } else { &theirs };
         // A number that no process has is that of a source's own activity.
-        let knows_client = watched.iter().any(|one| one.pid < UNNUMBERED);
-        match knows_client {
-            true if overlapping.any(|(one, two)| one.pid == two.pid) => {
-                found.push((other, Certainty::Seen));
-            }
-            false if overlapping.next().is_some() => found.push((other, Certainty::Possible)),
-            _ => (),
+        if !watched.iter().any(|one| one.pid < UNNUMBERED) {
+            let any = overlapping.next();
+            found.extend(any.map(|_| (other, Certainty::Possible)));
+            continue;
+        }
+        let same: Vec<u32> = overlapping
+            .filter_map(|(one, two)| (one.pid == two.pid).then_some(one.pid))
+            .collect();
+        if !same.is_empty() {
+            let clients = processes_with(store, socket)?.into_iter();
+            let known = clients.filter(|(client, _)| same.contains(&client.pid));
+            let certainty = known.map(|(_, certainty)| certainty).max();
+            found.push((other, certainty.unwrap_or(Certainty::Possible)));
         }
     }
     Ok(found)

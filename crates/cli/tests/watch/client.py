@@ -1,0 +1,59 @@
+"""A client of PostgreSQL that speaks the protocol itself.
+
+client.py ADDRESS STATEMENT [share]
+
+ADDRESS is a TCP port of this machine, or the path of the server's socket file. With `share`, a
+child process has the connection, too, until the client ends.
+"""
+
+import os
+import socket
+import struct
+import sys
+import time
+
+
+def connected(address):
+    if address.isdigit():
+        return socket.create_connection(("127.0.0.1", int(address)))
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    return connection
+
+
+def until_ready(messages):
+    while True:
+        kind = messages.read(1)
+        body = messages.read(struct.unpack("!i", messages.read(4))[0] - 4)
+        if kind == b"E":
+            sys.exit(body.decode())
+        if kind == b"Z":
+            return
+
+
+def main():
+    address, statement = sys.argv[1:3]
+    connection = connected(address)
+    messages = connection.makefile("rb")
+    parameters = b"user\0ann\0database\0bank\0\0"
+    connection.sendall(struct.pack("!ii", 8 + len(parameters), 196608) + parameters)
+    child = None
+    if "share" in sys.argv:
+        ends, others = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(others)
+            os.read(ends, 1)
+            os._exit(0)
+    until_ready(messages)
+    text = statement.encode() + b"\0"
+    connection.sendall(b"Q" + struct.pack("!i", 4 + len(text)) + text)
+    until_ready(messages)
+    # The watch has seen the processes by then, however busy the machine is.
+    time.sleep(1)
+    if child:
+        os.close(others)
+        os.waitpid(child, 0)
+
+
+main()
