@@ -619,6 +619,7 @@ enum {
     BS_DESCRIBED_INFORM = 5,
     BS_DESCRIBED_DERIVED = 6,
     BS_DESCRIBED_NOTE = 7,
+    BS_DESCRIBED_RANK = 8,
     BS_DESCRIBED_CERTAIN = 0x10000, /* EDGE: it happened; otherwise it can have happened */
     BS_DESCRIBED_LAST = 0x20000,    /* ENTITY: the last version of its name */
     BS_DESCRIBED_PART = 0x40000,    /* ACTIVITY: a part of a program's work */

@@ -229,6 +229,8 @@ pub const DESCRIBED_INFORM: u32 = 5;
 pub const DESCRIBED_DERIVED: u32 = 6;
 /// `DESCRIBED`: an attribute of an activity.
 pub const DESCRIBED_NOTE: u32 = 7;
+/// `DESCRIBED`: the place of an activity in a job of a launcher of parallel work.
+pub const DESCRIBED_RANK: u32 = 8;
 /// `DESCRIBED`: the relation happened. Otherwise it can have happened.
 pub const DESCRIBED_CERTAIN: u32 = 0x10000;
 /// `DESCRIBED`: the entity is the last version of its name.

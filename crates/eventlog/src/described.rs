@@ -115,4 +115,11 @@ pub enum Described {
         /// Its value.
         value: Bytes,
     },
+    /// The place of an activity in a job of a launcher of parallel work.
+    Rank {
+        /// The activity.
+        activity: u32,
+        /// A [`JobRank`](crate::job_rank::JobRank) as JSON.
+        place: Bytes,
+    },
 }

@@ -10,11 +10,15 @@
 //! assert_eq!((found.job.as_deref(), found.rank), (Some("71.0"), Some(3)));
 //! ```
 //!
+//! [`JobRank::terms`] is the only list of the names that documents have for the parts of a place.
+//! Exports write these names, and imports read them.
+//!
 //! Absent: jobs that no variable tells. `session` finds those of xargs.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The variables by which a launcher tells a process its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +135,22 @@ pub const LAUNCHERS: &[LauncherVariables] = &[
     },
 ];
 
+/// The beginning of the URIs of backstory's own terms in documents.
+pub const TERMS: &str = "urn:backstory:term:";
+/// The name of [`JobRank::launcher`] in documents.
+pub const LAUNCHER_TERM: &str = "launcher";
+/// The name of [`JobRank::job`] in documents.
+pub const JOB_TERM: &str = "job";
+/// The name of [`JobRank::rank`] in documents.
+pub const RANK_TERM: &str = "rank";
+/// The name of [`JobRank::size`] in documents.
+pub const RANKS_TERM: &str = "ranks";
+
+/// The facet of OpenLineage with the terms of a run that is a job.
+pub const JOB_FACET: &str = "backstory_job";
+/// The facet of OpenLineage with the terms of a run that is a rank. Its parent is the job.
+pub const RANK_FACET: &str = "backstory_rank";
+
 /// The launcher `xargs`, which sets no variable.
 pub const XARGS: &str = "xargs";
 
@@ -184,6 +204,54 @@ impl JobRank {
             };
             Some((row, found))
         })
+    }
+
+    /// The parts that are known, by their names in documents: attributes of PROV, members of facets
+    /// of OpenLineage, keys of SPADE.
+    pub fn terms(&self) -> Vec<(&'static str, Value)> {
+        let launcher = Some(Value::from(&*self.launcher));
+        let job = self.job.as_deref().map(Value::from);
+        let number = |part: Option<u64>| part.map(Value::from);
+        let all = [
+            (LAUNCHER_TERM, launcher),
+            (JOB_TERM, job),
+            (RANK_TERM, number(self.rank)),
+            (RANKS_TERM, number(self.size)),
+        ];
+        let known = |(name, part): (&'static str, Option<Value>)| Some((name, part?));
+        all.into_iter().filter_map(known).collect()
+    }
+
+    /// The place whose parts have these texts in a document. `None` without a launcher.
+    pub fn of_terms(mut text: impl FnMut(&str) -> Option<String>) -> Option<JobRank> {
+        let launcher = text(LAUNCHER_TERM).filter(|launcher| !launcher.is_empty())?;
+        let mut number = |name: &str| text(name)?.parse().ok();
+        let (rank, size) = (number(RANK_TERM), number(RANKS_TERM));
+        Some(JobRank {
+            launcher,
+            job: text(JOB_TERM),
+            rank,
+            size,
+        })
+    }
+
+    /// The place that a `DESCRIBED` record has.
+    pub fn of_record(payload: &[u8]) -> Option<JobRank> {
+        serde_json::from_slice(payload).ok()
+    }
+
+    /// The place as a `DESCRIBED` record has it.
+    pub fn record(&self) -> Vec<u8> {
+        // It has texts and numbers alone, so that writing cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The same without the number of one rank: the job itself.
+    pub fn whole(&self) -> JobRank {
+        JobRank {
+            rank: None,
+            ..self.clone()
+        }
     }
 
     /// The job in words: `Slurm job 71.0`.
@@ -252,6 +320,40 @@ mod tests {
         assert_eq!(
             text(&["JOB_ID=5", "SGE_TASK_ID=7"]),
             "rank 7 in Grid Engine array job 5"
+        );
+    }
+
+    #[test]
+    fn a_place_is_read_from_the_terms_that_it_is_written_in() {
+        let all = JobRank {
+            launcher: "Slurm".to_owned(),
+            job: Some("71.0".to_owned()),
+            rank: Some(3),
+            size: Some(4),
+        };
+        for place in [
+            &all,
+            &all.whole(),
+            &JobRank {
+                job: None,
+                size: None,
+                ..all.clone()
+            },
+        ] {
+            let terms = place.terms();
+            let read = JobRank::of_terms(|name| {
+                let (_, value) = terms.iter().find(|(term, _)| *term == name)?;
+                Some(
+                    value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned),
+                )
+            });
+            assert_eq!(read.as_ref(), Some(place));
+        }
+        assert_eq!(
+            JobRank::of_terms(|name| (name == "rank").then(|| "1".to_owned())),
+            None
         );
     }
 

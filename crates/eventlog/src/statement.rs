@@ -68,6 +68,10 @@ pub(crate) fn statement(raw: &RawRecord<'_>) -> Option<Described> {
             key: first.into(),
             value: second.into(),
         },
+        abi::DESCRIBED_RANK => Described::Rank {
+            activity: fd,
+            place: first.into(),
+        },
         _ => return None,
     })
 }

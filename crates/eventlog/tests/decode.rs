@@ -457,6 +457,16 @@ fn statements_of_a_description_keep_their_fields() {
         time: -3,
     };
     assert_eq!(statement(abi::DESCRIBED_INFORM | 3 << 8, times), inform);
+    let rank = Described::Rank {
+        activity: 7,
+        place: bytes("{}"),
+    };
+    assert_eq!(
+        statement(abi::DESCRIBED_RANK, |b| {
+            b.string(b"{}");
+        }),
+        rank
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::job_rank::JobRank;
 use backstory_query::{Content, ContentRole};
 use backstory_store::facts::Package;
 
@@ -66,6 +67,8 @@ pub struct InventoryStep {
     pub outputs: Vec<usize>,
     /// Numbers of packages that it used.
     pub packages: Vec<usize>,
+    /// Its place in a job of a launcher of parallel work.
+    pub job_rank: Option<JobRank>,
 }
 
 impl Inventory {
@@ -174,7 +177,8 @@ fn steps(
             .get(&(run, path.clone()))
             .map_or(&[][..], Vec::as_slice)
     };
-    let steps = view.workflow.steps.iter().map(|step| {
+    let steps = view.workflow.steps.iter().zip(&view.step_ranks);
+    let steps = steps.map(|(step, job_rank)| {
         let run = step.run;
         let outputs = step.outputs.iter().flat_map(|path| {
             let made = versions(run, path)
@@ -207,6 +211,7 @@ fn steps(
             inputs: inputs.collect(),
             outputs: outputs.collect(),
             packages: packages.into_iter().collect(),
+            job_rank: job_rank.clone(),
         }
     });
     steps.collect()

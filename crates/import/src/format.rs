@@ -3,6 +3,7 @@
 use crate::{Error, LogFile, LogFiles, ProcessIds, RecordLog};
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::JobRank;
 use std::path::PathBuf;
 
 /// A log format of another tool.
@@ -99,6 +100,8 @@ pub struct Findings {
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
+    /// Its place in a job of a launcher of parallel work, if the document states it.
+    pub job_rank: Option<JobRank>,
     /// The parts of the run that the log does not have.
     pub gaps: Vec<Reason>,
     /// Facts about the run that were concluded, and are not in the log.

@@ -193,6 +193,7 @@ fn header(
             ..Modes::default()
         },
         started: findings.started,
+        job_rank: findings.job_rank.clone(),
         version: options.version.clone(),
         ..RunHeader::default()
     }

@@ -219,6 +219,8 @@ pub struct ProcessLine {
     pub processor_time: Option<i64>,
     /// The statements of its program about it.
     pub notes: Notes,
+    /// The rank that it begins with, in a job of a launcher of parallel work.
+    pub job_rank: Option<JobRank>,
 }
 
 /// A node of a lineage.

@@ -7,7 +7,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::marks::Notes;
 use backstory_graph::model::{Activity, ActivityId, EntityKind};
-use backstory_graph::{nested, processor_time};
+use backstory_graph::{described_rank, nested, processor_time};
 use backstory_store::{
     ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store, records_newest_first,
 };
@@ -118,7 +118,7 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
         .into_iter()
         .partition(|peer| peer.starts_with(remote_runs::SSH));
     let remote = remote_runs::ends(store, &record, ssh)?;
-    let jobs = job_ranks::jobs(&activities);
+    let jobs = job_ranks::jobs(store, &record, &activities)?;
     let mut unknown = Vec::new();
     for activity in activities {
         // Between fork and exec a process is an image of its parent, and what is known of the
@@ -311,11 +311,14 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     let mut marked = HashSet::new();
     let mut processor_times = HashMap::new();
     let mut notes: HashMap<ActivityId, Notes> = HashMap::new();
+    let mut ranks = HashMap::new();
     for (activity, _, kind, payload) in store.extended(key)? {
         if *kind == *nested::KIND {
             marked.insert(activity);
         } else if let Some(time) = processor_time::decode(&kind, &payload) {
             processor_times.insert(activity, time);
+        } else if let Some(rank) = described_rank::decode(&kind, &payload) {
+            ranks.insert(activity, rank);
         } else {
             notes.entry(activity).or_default().add(&kind, &payload);
         }
@@ -331,6 +334,7 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
             marked: marked.contains(&activity.id),
             processor_time: processor_times.get(&activity.id).copied(),
             notes: notes.remove(&activity.id).unwrap_or_default(),
+            job_rank: job_ranks::rank_of(activity).or_else(|| ranks.remove(&activity.id)),
             activity: activity.clone(),
         })
         .collect();

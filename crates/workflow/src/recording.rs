@@ -7,6 +7,8 @@ use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::job_rank::JobRank;
+use backstory_graph::described_rank;
 use backstory_graph::marks::{self, Notes};
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform, Relation};
 use backstory_graph::nested;
@@ -54,6 +56,7 @@ pub struct MarkedActivities {
     all: HashMap<usize, bool>,
     functions: HashSet<usize>,
     notes: HashMap<usize, Notes>,
+    ranks: HashMap<usize, JobRank>,
 }
 
 impl MarkedActivities {
@@ -70,6 +73,8 @@ impl MarkedActivities {
             || marks::is_record_type(kind)
         {
             self.notes.entry(activity).or_default().add(kind, payload);
+        } else if let Some(rank) = described_rank::decode(kind, payload) {
+            self.ranks.insert(activity, rank);
         }
     }
 
@@ -250,6 +255,17 @@ impl Recording {
     /// The current directory of its command.
     pub fn cwd(&self) -> &[u8] {
         &self.details.summary.cwd
+    }
+
+    /// The place of an activity in a job of a launcher of parallel work. The activity, or the
+    /// nearest one above it, began with this place. Otherwise the place is that of the run.
+    pub fn job_rank(&self, at: usize) -> Option<JobRank> {
+        let mut line = std::iter::once(at).chain(self.ancestors(at));
+        let found = line.find_map(|at| {
+            let stated = self.marked.ranks.get(&at).cloned();
+            backstory_query::rank_of(&self.activities[at]).or(stated)
+        });
+        found.or_else(|| self.details.summary.job_rank.clone())
     }
 
     /// The difference between an activity's environment and the run's: `NAME=value` of variables

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_eventlog::event::UNNUMBERED;
+use backstory_query as query;
 use backstory_query::answer::{ProcessFiles, ProcessLine};
-use backstory_query::{self as query, rank_of};
 use backstory_vocabulary::Word;
 
 use super::file_choice::{self, Hiding, OwnFilter};
@@ -73,7 +73,7 @@ fn json(line: &ProcessLine) -> Value {
         ("cwd", (&activity.cwd).into()),
         ("env_set", Value::array(&activity.env_set)),
         ("env_unset", Value::array(&activity.env_unset)),
-        ("job", job(rank_of(activity).as_ref())),
+        ("job", job(line.job_rank.as_ref())),
         ("exit", activity.exit.into()),
         ("signal", activity.signal.into()),
         ("execed", activity.execed.into()),
@@ -267,7 +267,8 @@ impl Processes {
             true => format!("pid {}, ", activity.pid),
             false => String::new(),
         };
-        let rank = rank_of(activity).map_or_else(String::new, |rank| format!(", {rank}"));
+        let rank = line.job_rank.as_ref();
+        let rank = rank.map_or_else(String::new, |rank| format!(", {rank}"));
         format!("  [{process}{took}{ended}{rank}]{said}")
     }
 

@@ -1,6 +1,8 @@
 //! Exports into standards, each read by the standard's own library: `tests/standards/check.py`, in
 //! the Python that `scripts/setup test` made.
 
+use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,7 +31,7 @@ pub fn python(what: &str, module: &str) -> Option<PathBuf> {
 }
 
 /// The checker's report on an export.
-fn check(python: &Path, args: &[&str]) -> Value {
+fn check(python: &Path, args: &[impl AsRef<OsStr> + Debug]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standards/check.py");
     let output = Command::new(python)
         .arg(script)
@@ -41,12 +43,21 @@ fn check(python: &Path, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
 }
 
+/// The same steps. The first two are ranks of a job.
+const RANKS: &str = "export SLURM_JOB_ID=71 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2\n\
+    SLURM_PROCID=0 sort in1 > s1\nSLURM_PROCID=1 sort in2 > s2\n\
+    cat s1 s2 | tr a-z A-Z > out.txt\nwc -l < out.txt > count\n";
+
 /// Four steps, recorded with contents.
 fn recorded() -> Place {
+    recorded_as(SCRIPT)
+}
+
+fn recorded_as(script: &str) -> Place {
     let place = Place::new();
     place.write_aged("in1", "b\na\nb\n");
     place.write_aged("in2", "c\n");
-    place.write_aged("run.sh", SCRIPT);
+    place.write_aged("run.sh", script);
     let answer = place.run(&["record", "--contents=lazy", "--", "sh", "run.sh"]);
     assert_eq!((answer.status, answer.err.as_str()), (0, ""));
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
@@ -116,25 +127,144 @@ fn openlineage_has_a_start_and_an_end_of_each_step() {
     let Some(python) = python("export openlineage", "openlineage.client") else {
         return;
     };
-    // The checkout of the standard, with all its schemas. Otherwise the schemas that `scripts/setup
-    // test` found in a package.
-    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/openlineage");
-    let spec = std::env::var_os("OPENLINEAGE_SPEC").map_or(fetched, PathBuf::from);
     let place = recorded();
     let events = exported(&place, &["openlineage"], "events");
-    let mut args = vec!["openlineage", &events];
+    let args = check_of_events(&events);
+    let found = check(&python, &args);
+    assert_eq!(found["runs"], 4);
+    let outputs = ["count", "out.txt", "s1", "s2"].map(|name| place.path(name));
+    assert_eq!(found["outputs"], serde_json::json!(outputs));
+}
+
+/// An exported document.
+fn document(path: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn prov_names_the_ranks_of_a_job_among_the_activities() {
+    let Some(python) = python("export prov-json, prov-n", "prov") else {
+        return;
+    };
+    let place = recorded_as(RANKS);
+    for level in ["all", "process", "command"] {
+        let args = |format| [format, "--level", level];
+        let json = exported(&place, &args("prov-json"), "p.json");
+        let n = exported(&place, &args("prov-n"), "p.provn");
+        check(&python, &["prov", &json, &n, &place.path("out.txt")]);
+        let document = document(&json);
+        let activities = document["activity"].as_object().unwrap().values();
+        let ranks = activities.filter(|one| one["backstory:job"] == "71.0");
+        let mut ranks: Vec<String> = ranks
+            .map(|one| {
+                assert_eq!(one["backstory:launcher"], "Slurm");
+                assert_eq!(one["backstory:ranks"]["$"], "2");
+                let rank = one["backstory:rank"]["$"].as_str().unwrap();
+                let label = one["prov:label"].as_str().unwrap();
+                // The line of a step has the variables and the redirection, too.
+                let words = label.split(' ').skip_while(|word| *word != "sort");
+                let program: Vec<&str> = words.take(2).collect();
+                format!("{}: {rank}", program.join(" "))
+            })
+            .collect();
+        ranks.sort_unstable();
+        assert_eq!(ranks, ["sort in1: 0", "sort in2: 1"], "{level}");
+    }
+}
+
+#[test]
+fn openlineage_has_a_run_above_the_ranks_of_a_job() {
+    let Some(python) = python("export openlineage", "openlineage.client") else {
+        return;
+    };
+    let place = recorded_as(RANKS);
+    for level in ["command", "process"] {
+        let path = exported(&place, &["openlineage", "--level", level], "events");
+        check(&python, &check_of_events(&path));
+        let events = std::fs::read_to_string(&path).unwrap();
+        let events: Vec<Value> = events
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let of = |facet: &str| -> Vec<&Value> {
+            let runs = events.iter().map(|event| &event["run"]);
+            runs.filter(|run| run["facets"].get(facet).is_some())
+                .collect()
+        };
+        let (jobs, ranks) = (of("backstory_job"), of("backstory_rank"));
+        // A start and an end of each.
+        assert_eq!((jobs.len(), ranks.len()), (2, 4), "{level}");
+        assert_eq!(jobs[0]["facets"]["backstory_job"]["job"], "71.0");
+        for rank in ranks {
+            let parent = &rank["facets"]["parent"];
+            assert_eq!(parent["run"]["runId"], jobs[0]["runId"], "{rank}");
+            assert_eq!(parent["job"]["name"], "Slurm job 71.0");
+        }
+        // Its parent is the process of the launcher.
+        let launcher = &jobs[0]["facets"]["parent"]["run"]["runId"];
+        let known = events
+            .iter()
+            .any(|event| event["run"]["runId"] == *launcher);
+        assert_eq!(known, level == "process", "{level}");
+        let order = events
+            .iter()
+            .position(|event| event["run"]["runId"] == jobs[0]["runId"]);
+        let first = events
+            .iter()
+            .position(|event| !event["run"]["facets"]["backstory_rank"].is_null());
+        assert!(order < first, "{level}");
+    }
+}
+
+/// The arguments of the checker for a file with events. If it is here, the checkout of the standard
+/// is one of them, or the schemas that `scripts/setup test` found in a package.
+fn check_of_events(events: &str) -> Vec<String> {
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/openlineage");
+    let spec = std::env::var_os("OPENLINEAGE_SPEC").map_or(fetched, PathBuf::from);
+    let mut args = vec!["openlineage".to_owned(), events.to_owned()];
     if spec.join("OpenLineage.json").exists() {
-        args.push(spec.to_str().unwrap());
+        args.push(spec.to_str().unwrap().to_owned());
     } else {
         skipped(
             "OpenLineage's JSON schemas",
             "`scripts/setup test` brings them where it reaches crates.io",
         );
     }
-    let found = check(&python, &args);
-    assert_eq!(found["runs"], 4);
-    let outputs = ["count", "out.txt", "s1", "s2"].map(|name| place.path(name));
-    assert_eq!(found["outputs"], serde_json::json!(outputs));
+    args
+}
+
+#[test]
+fn a_crate_with_the_ranks_of_a_job_is_valid_and_names_them() {
+    let Some(python) = python("export ro-crate", "rocrate_validator, rocrate") else {
+        return;
+    };
+    let place = recorded_as(RANKS);
+    let into = exported(&place, &["ro-crate"], "crate");
+    check(&python, &["ro-crate", &into, &place.path("out.txt")]);
+    let document = document(&format!("{into}/ro-crate-metadata.json"));
+    let graph = document["@graph"].as_array().unwrap();
+    let node = |id: &Value| graph.iter().find(|node| node["@id"] == *id).unwrap();
+    let jobs = graph.iter().filter(|node| node["name"] == "Slurm job 71.0");
+    let jobs: Vec<&Value> = jobs.collect();
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(jobs[0]["@type"], "OrganizeAction");
+    let results = jobs[0]["result"].as_array().unwrap().iter();
+    let mut ranks: Vec<String> = results
+        .map(|result| {
+            let action = node(&result["@id"]);
+            let rank = node(&action["identifier"]["@id"]);
+            assert_eq!(rank["propertyID"], "urn:backstory:term:rank");
+            format!(
+                "{}: {}",
+                action["description"].as_str().unwrap(),
+                rank["value"]
+            )
+        })
+        .collect();
+    ranks.sort_unstable();
+    assert!(ranks[0].contains("sort in1 > s1: 0"), "{ranks:?}");
+    assert!(ranks[1].contains("sort in2 > s2: 1"), "{ranks:?}");
+    assert_eq!(ranks.len(), 2);
 }
 
 #[test]

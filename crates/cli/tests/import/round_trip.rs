@@ -276,6 +276,19 @@ const fn round_trip(
     }
 }
 
+/// Exports the run `own`, and imports it into another store.
+fn reimported(own: &Desk, format: &RoundTrip) -> Desk {
+    let out = format!("out-{}", format.export);
+    let export = ["export", format.export, "own", "-o", &out];
+    let exported = own.backstory(&[&export[..], format.options].concat());
+    assert!(exported.status.success(), "{exported:?}");
+    let document = format!("{}/{out}{}", own.work().display(), format.file);
+    let again = Desk::new();
+    let output = again.backstory(&["import", format.import, &document]);
+    assert!(output.status.success(), "{output:?}");
+    again
+}
+
 /// The programs behind a file. A step has a text with all of its commands.
 fn programs(desk: &Desk, path: &str, has_steps: bool) -> BTreeSet<String> {
     let answer = desk.json(&["of", "--json", "--level", "all", path]);
@@ -299,14 +312,7 @@ fn every_format_that_is_exported_and_imported_leads_to_the_same_files_and_progra
     let record = ["record", "--wait", "--contents=all", "--name", "own"];
     own.backstory(&[&record[..], &["--", "sh", "-c", LINE]].concat());
     for format in &ROUND_TRIPS {
-        let out = format!("out-{}", format.export);
-        let export = ["export", format.export, "own", "-o", &out];
-        let exported = own.backstory(&[&export[..], format.options].concat());
-        assert!(exported.status.success(), "{exported:?}");
-        let document = format!("{}/{out}{}", own.work().display(), format.file);
-        let again = Desk::new();
-        let output = again.backstory(&["import", format.import, &document]);
-        assert!(output.status.success(), "{output:?}");
+        let again = reimported(&own, format);
         for name in RESULTS {
             let what = format!("{}, {name}", format.export);
             let path = own.work().join(name);
@@ -341,4 +347,80 @@ fn the_formats_that_are_exported_and_imported_are_known() {
         .collect();
     let tested = ROUND_TRIPS.iter().filter(|one| one.export == one.import);
     assert_eq!(both, tested.map(|one| one.export).collect());
+}
+
+/// Two ranks of a job, which a launcher in the run started.
+const RANKS: &str = "launch() { for rank in 0 1; do SLURM_JOB_ID=71 SLURM_STEP_ID=0 \
+    SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=$rank sort in -o out.$rank; done; }; launch; \
+    cat out.0 out.1 > both";
+
+/// What `show` says about jobs: the place of the run, and the ranks among its processes.
+fn jobs(desk: &Desk) -> (Value, Value) {
+    let show = desk.json(&["show", "--json"]);
+    (show["job"].clone(), show["jobs"].clone())
+}
+
+/// The programs of ranks, with their ranks.
+fn rank_programs(desk: &Desk) -> BTreeSet<String> {
+    let processes = desk.json(&["processes", "--all", "--json"]);
+    let processes = processes.as_array().unwrap().iter();
+    let ranks = processes.filter(|one| !one["job"].is_null());
+    ranks
+        .map(|one| {
+            let words = one["argv"].as_array().unwrap();
+            let line: Vec<&str> = words.iter().map(|word| word.as_str().unwrap()).collect();
+            // The line of a step has the variables, too.
+            let line = line.join(" ");
+            let words = line.split(' ').filter(|word| !word.contains('='));
+            format!("{} {}", words.collect::<Vec<_>>().join(" "), one["job"])
+        })
+        .collect()
+}
+
+#[test]
+fn the_ranks_of_a_job_in_a_run_are_exported_and_imported() {
+    let own = Desk::new();
+    own.write("in", b"b\na\n");
+    let record = ["record", "--wait", "--contents=all", "--name", "own"];
+    own.backstory(&[&record[..], &["--", "sh", "-c", RANKS]].concat());
+    let wanted = jobs(&own);
+    let ranks =
+        serde_json::json!([{"launcher": "Slurm", "id": "71.0", "size": 3, "ranks": [0, 1]}]);
+    assert_eq!(wanted, (Value::Null, ranks));
+    let programs = rank_programs(&own);
+    assert_eq!(programs.len(), 2, "{programs:?}");
+    for format in with_ranks() {
+        let again = reimported(&own, format);
+        assert_eq!(jobs(&again), wanted, "{}", format.export);
+        assert_eq!(rank_programs(&again), programs, "{}", format.export);
+    }
+}
+
+#[test]
+fn a_run_that_is_a_rank_is_exported_and_imported_as_a_rank() {
+    let own = Desk::new();
+    own.write("in", b"b\na\n");
+    let record = ["record", "--wait", "--contents=all", "--name", "own", "--"];
+    let line = ["sh", "-c", "sort in > sorted; cat sorted sorted > both"];
+    let mut command = own.stage.backstory(&[&record[..], &line].concat());
+    for variable in ["JOB_ID", "STEP_ID", "PROCID"] {
+        command.env(format!("SLURM_{variable}"), "5");
+    }
+    let recorded = command.current_dir(own.work()).output().unwrap();
+    assert!(recorded.status.success(), "{recorded:?}");
+    let place = serde_json::json!({"launcher": "Slurm", "id": "5.5", "rank": 5, "size": null});
+    let wanted = (place, serde_json::json!([]));
+    assert_eq!(jobs(&own), wanted);
+    for format in with_ranks() {
+        let again = reimported(&own, format);
+        assert_eq!(jobs(&again), wanted, "{}", format.export);
+        let group = again.json(&["log", "--job", "5.*", "--json"]);
+        assert_eq!(group.as_array().unwrap().len(), 1, "{group}");
+    }
+}
+
+/// The formats that have a place for ranks. A trace of ReproZip has none.
+fn with_ranks() -> impl Iterator<Item = &'static RoundTrip> {
+    let all = ROUND_TRIPS.iter();
+    all.filter(|format| format.export != "reprozip")
 }

@@ -7,6 +7,7 @@ use super::server::{ServedPlace, encoded};
 #[test]
 fn every_route_answers_as_the_description_says() {
     let place = ServedPlace::new();
+    place.record_rank(1, "true");
     place.write("a", "one\n");
     place.record(&["sh", "-c", "sort a > b"]);
     place.write("a", "two\n");
@@ -36,6 +37,7 @@ fn every_route_answers_as_the_description_says() {
         ("/runs/{run}/marks", "/runs/latest/marks?own=false".into()),
         ("/runs/{run}/files", "/runs/latest/files".into()),
         ("/runs/{run}/peers", "/runs/latest/peers".into()),
+        ("/job", "/job?launcher=Slurm&id=71.0".into()),
         ("/file", format!("/file?path={path}")),
         ("/scene", format!("/scene?path={path}")),
         ("/versions/{version}", format!("/versions/{version}")),

@@ -109,3 +109,53 @@ fn the_verdict_of_a_replay_is_told_with_its_run() {
     );
     assert!(run["annotations"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn the_ranks_of_a_job_are_one_group_with_their_ends_and_hosts() {
+    let place = ServedPlace::new();
+    place.record(&["true"]);
+    for rank in [2, 0, 1] {
+        place.record_rank(rank, &format!("exit {rank}"));
+    }
+    let server = place.serve(&[]);
+    let job = server.get("/job?launcher=Slurm&id=71.0");
+    let ranks = job["ranks"].as_array().unwrap();
+    let shown: Vec<_> = ranks
+        .iter()
+        .map(|run| (&run["job"]["rank"], &run["exit"]))
+        .collect();
+    assert_eq!(
+        serde_json::json!(shown),
+        serde_json::json!([[0, 0], [1, 1], [2, 2]])
+    );
+    assert_eq!((&job["size"], &job["total"]), (&4.into(), &3.into()));
+    let states = serde_json::json!({"ok": 1, "failed": 2, "running": 0, "unknown": 0});
+    assert_eq!(job["states"], states);
+    assert_eq!(
+        (&job["missing"], &job["missing_count"]),
+        (&serde_json::json!([3]), &1.into())
+    );
+    assert_eq!(job["hosts"], serde_json::json!([ranks[0]["host"]]));
+    assert_eq!(server.get("/runs?job=71.*")["total"], 3);
+    assert_eq!(server.get("/runs?job=72.*")["total"], 0);
+    let absent = server.ask("GET", "/job?launcher=Slurm&id=7", &[]);
+    assert_eq!(absent.status, 404, "{}", absent.text());
+}
+
+#[test]
+fn the_ranks_among_the_processes_of_a_run_are_named() {
+    let place = ServedPlace::new();
+    let line = "for rank in 0 1; do SLURM_JOB_ID=71 SLURM_STEP_ID=0 SLURM_PROCID=$rank \
+                sh -c 'cat /dev/null; true'; done";
+    place.record(&["sh", "-c", line]);
+    let server = place.serve(&[]);
+    let run = server.get("/runs/latest");
+    let jobs =
+        serde_json::json!([{"launcher": "Slurm", "id": "71.0", "size": null, "ranks": [0, 1]}]);
+    assert_eq!(run["jobs"], jobs);
+    assert!(run["summary"]["job"].is_null(), "{run}");
+    let page = server.get("/runs/latest/processes");
+    let processes = page["processes"].as_array().unwrap().iter();
+    let ranks = processes.filter_map(|process| process["job"]["rank"].as_u64());
+    assert_eq!(ranks.collect::<Vec<_>>(), [0, 1]);
+}

@@ -58,6 +58,18 @@ impl ServedPlace {
         assert!(indexed.success(), "{indexed:?}");
     }
 
+    /// Records a line of a shell as one of the four ranks of Slurm's job 71.0.
+    pub fn record_rank(&self, rank: u32, line: &str) {
+        let mut command = self.backstory(&["record", "--wait", "--", "sh", "-c", line]);
+        let place = [("JOB_ID", 71), ("STEP_ID", 0), ("STEP_NUM_TASKS", 4)];
+        for (name, value) in place.into_iter().chain([("PROCID", rank)]) {
+            command.env(format!("SLURM_{name}"), value.to_string());
+        }
+        command.stderr(Stdio::null()).status().unwrap();
+        let indexed = self.backstory(&["index", "--wait"]).status().unwrap();
+        assert!(indexed.success(), "{indexed:?}");
+    }
+
     /// Starts a server.
     pub fn serve(&self, args: &[&str]) -> Server {
         let mut command = self.backstory(&["serve"]);

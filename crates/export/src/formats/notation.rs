@@ -9,6 +9,9 @@ use sha1::Digest;
 /// The name of the member that has the seals of the runs (`docs/formats/seal.md`).
 pub const EVIDENCE: &str = "backstory_evidence";
 
+/// The beginning of the URIs of backstory's own terms.
+pub use backstory_eventlog::job_rank::TERMS;
+
 /// The tool that made the documents.
 pub const TOOL: &str = "backstory";
 

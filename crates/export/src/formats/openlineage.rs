@@ -3,16 +3,21 @@
 //!
 //! A file is a dataset as the standard's naming page says: namespace `file`, name the absolute
 //! path. The file's version is in the `version` facet.
+//!
+//! A job of a launcher of parallel work is a run above its ranks.
 
 use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
-use backstory_graph::model::{Certainty, EntityKind, Relation};
+use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::{JOB_FACET, JobRank, RANK_FACET};
+use backstory_graph::model::{Certainty, EntityKind, Interval, Relation};
 use backstory_query::answer::Flow;
 use backstory_vocabulary::Word;
 use serde_json::{Value, json};
 
 use super::notation::{self, moment, text, uuid, with};
+use super::openlineage_jobs::{RankJob, job_name, rank_jobs};
 use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::view::{Endpoint, ViewActivity};
@@ -44,33 +49,22 @@ impl Format for OpenLineage {
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
         let mut events = Vec::new();
+        let jobs = rank_jobs(view);
+        events.extend(jobs.iter().map(|job| {
+            let start = job.interval.start;
+            (start, job_event(view, job, start, "START"))
+        }));
         for (at, activity) in view.activities.iter().enumerate() {
             let (inputs, outputs) = datasets(view, at);
-            events.push((
-                activity.interval.start,
-                event(
-                    view,
-                    activity,
-                    activity.interval.start,
-                    "START",
-                    &inputs,
-                    &[],
-                ),
-            ));
-            let failed = activity.exit.is_some_and(|exit| exit != 0) || activity.signal.is_some();
-            let end = if failed { "FAIL" } else { "COMPLETE" };
-            events.push((
-                activity.interval.end,
-                event(
-                    view,
-                    activity,
-                    activity.interval.end,
-                    end,
-                    &inputs,
-                    &outputs,
-                ),
-            ));
+            let Interval { start, end } = activity.interval;
+            events.push((start, event(view, activity, start, "START", &inputs, &[])));
+            let kind = last_event(activity.failed());
+            events.push((end, event(view, activity, end, kind, &inputs, &outputs)));
         }
+        events.extend(jobs.iter().map(|job| {
+            let end = job.interval.end;
+            (end, job_event(view, job, end, last_event(job.failed)))
+        }));
         events.sort_small_by_key(|(time, _)| *time);
         for (_, event) in events {
             writeln!(out, "{event}")?;
@@ -79,48 +73,94 @@ impl Format for OpenLineage {
     }
 }
 
+/// The type of the last event of a run.
+fn last_event(failed: bool) -> &'static str {
+    match failed {
+        true => "FAIL",
+        false => "COMPLETE",
+    }
+}
+
 fn facet(name: &str, fields: Value) -> Value {
     let facet = json!({"_producer": producer(), "_schemaURL": format!("{FACETS}/{name}")});
     with(facet, fields)
+}
+
+/// A facet of a run that the standard does not have.
+fn run_facet(fields: Value) -> Value {
+    let mut facet = facet("", fields);
+    facet["_schemaURL"] =
+        Value::from("https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet");
+    facet
+}
+
+/// The facet that names the run above. Its id is made of the name of its job.
+fn parent_facet(name: &str) -> Value {
+    facet(
+        "1-2-0/ParentRunFacet.json#/$defs/ParentRunFacet",
+        json!({"run": {"runId": uuid(name)}, "job": job(name)}),
+    )
+}
+
+fn job_type(kind: &str) -> Value {
+    facet(
+        "2-0-4/JobTypeJobFacet.json#/$defs/JobTypeJobFacet",
+        json!({"processingType": "BATCH", "integration": "BACKSTORY", "jobType": kind}),
+    )
 }
 
 fn producer() -> String {
     format!("urn:backstory:{}", notation::VERSION)
 }
 
-fn job(activity: &ViewActivity) -> Value {
-    json!({"namespace": "backstory", "name": activity.id})
+fn job(name: &str) -> Value {
+    json!({"namespace": "backstory", "name": name})
+}
+
+/// An event about a job of a launcher of parallel work.
+fn job_event(view: &View, of: &RankJob, time: Time, kind: &str) -> Value {
+    let mut facets = json!({JOB_FACET: run_facet(terms(&of.place))});
+    if let Some(parent) = of.parent {
+        facets["parent"] = parent_facet(&view.activities[parent].id);
+    }
+    let mut job = job(&of.name);
+    job["facets"] = json!({"jobType": job_type("PARALLEL_JOB")});
+    json!({
+        "eventType": kind, "eventTime": moment(time), "producer": producer(), "schemaURL": EVENT,
+        "run": {"runId": uuid(&of.name), "facets": facets}, "job": job, "inputs": [], "outputs": [],
+    })
+}
+
+fn terms(place: &JobRank) -> Value {
+    place.terms().into_iter().collect()
 }
 
 fn event(
     view: &View,
     activity: &ViewActivity,
-    time: i64,
+    time: Time,
     kind: &str,
     inputs: &[Value],
     outputs: &[Value],
 ) -> Value {
     let mut facets = json!({
-        "backstory_process": facet("../OpenLineage.json#/$defs/RunFacet", json!({
+        "backstory_process": run_facet(json!({
             "run": view.runs[activity.run].summary.id, "pid": activity.pid, "epoch": activity.epoch,
             "cwd": text(&activity.cwd), "exit": activity.exit, "signal": activity.signal,
             "argv": activity.argv.iter().map(|word| text(word)).collect::<Vec<_>>(),
         })),
     });
-    facets["backstory_process"]["_schemaURL"] =
-        Value::from("https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet");
-    if let Some(parent) = activity.parent.map(|parent| &view.activities[parent]) {
-        facets["parent"] = facet(
-            "1-2-0/ParentRunFacet.json#/$defs/ParentRunFacet",
-            json!({"run": {"runId": uuid(&parent.id)}, "job": job(parent)}),
-        );
+    if let Some(place) = &activity.job_rank {
+        facets[RANK_FACET] = run_facet(terms(place));
+        facets["parent"] = parent_facet(&job_name(view, activity, place));
+    } else if let Some(parent) = activity.parent {
+        facets["parent"] = parent_facet(&view.activities[parent].id);
     }
-    let mut job = job(activity);
+    let mut job = job(&activity.id);
     job["facets"] = json!({
         "sourceCode": facet("1-0-1/SourceCodeJobFacet.json#/$defs/SourceCodeJobFacet",
             json!({"language": "sh", "sourceCode": activity.label})),
-        "jobType": facet("2-0-4/JobTypeJobFacet.json#/$defs/JobTypeJobFacet",
-            json!({"processingType": "BATCH", "integration": "BACKSTORY", "jobType": "COMMAND"})),
+        "jobType": job_type("COMMAND"),
     });
     json!({
         "eventType": kind, "eventTime": moment(time), "producer": producer(), "schemaURL": EVENT,

@@ -3,6 +3,7 @@
 //!
 //! An edge leads from the effect to its cause.
 
+use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::Flow;
 
@@ -88,6 +89,10 @@ fn process(at: usize, activity: &ViewActivity, run: &str) -> OpmElement {
         .with("end time", seconds(activity.interval.end));
     if let Some(exit) = activity.exit {
         line = line.with("exit", exit.to_string());
+    }
+    for (name, value) in activity.job_rank.iter().flat_map(JobRank::terms) {
+        let text = value.as_str().map(str::to_owned);
+        line = line.with(name, text.unwrap_or_else(|| value.to_string()));
     }
     line.with("run", run)
 }

@@ -12,8 +12,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::notation::{self, escaped, file_uri, moment, purl, text};
+use super::notation::{self, escaped, file_uri, moment, purl, text, with};
 use super::ro_crate_ids::{action_id, references};
+use super::ro_crate_jobs::{job_ids, rank_id};
 use super::ro_crate_run::{PROFILES, WHOLE, WORKFLOW_CRATE, execution, put_workflow};
 use crate::family::Family;
 use crate::format::{Format, Shape, Target};
@@ -166,7 +167,7 @@ fn root(view: &View, bill: &Inventory, ids: &[String], workflow: &str) -> Value 
         "conformsTo": references(PROFILES.iter().map(|(id, ..)| *id)),
         "hasPart": references(files.chain([workflow]).chain(view.evidence.as_ref().map(|_| SEALS))),
         "mainEntity": {"@id": workflow},
-        "mentions": references(bill.steps.iter().map(action_id).chain([WHOLE.to_owned(), "#organisation".to_owned()])),
+        "mentions": references(bill.steps.iter().map(action_id).chain(job_ids(bill)).chain([WHOLE.to_owned(), "#organisation".to_owned()])),
     })
 }
 
@@ -190,7 +191,7 @@ fn file(item: &InventoryFile, id: &str) -> Value {
 
 fn action(step: &InventoryStep, ids: &[String], instrument: &str) -> Value {
     let line = step.lines.join(" && ");
-    json!({
+    let action = json!({
         "@id": action_id(step), "@type": "CreateAction",
         "name": step.name, "description": line,
         "instrument": {"@id": instrument},
@@ -198,7 +199,11 @@ fn action(step: &InventoryStep, ids: &[String], instrument: &str) -> Value {
         "result": references(step.outputs.iter().map(|&at| ids[at].as_str())),
         "startTime": moment(step.start), "endTime": moment(step.end),
         "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
-    })
+    });
+    match rank_id(step) {
+        Some(rank) => with(action, json!({"identifier": {"@id": rank}})),
+        None => action,
+    }
 }
 
 /// The program of a step, or the package that the program comes from.

@@ -9,8 +9,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::notation::moment;
+use super::notation::{moment, with};
 use super::ro_crate_ids::{action_id, references};
+use super::ro_crate_jobs::{common_rank_id, rank_jobs};
 use crate::format::{Format, Target};
 use crate::inventory::Inventory;
 use crate::{Error, Result, View};
@@ -96,6 +97,7 @@ pub fn execution(
         engine(view, all.clone().map(control_id).collect()),
     ];
     graph.extend(engines(view).into_values());
+    graph.extend(rank_jobs(bill, WHOLE, control_id));
     for at in all {
         let step = &bill.steps[at];
         graph.push(json!({
@@ -128,14 +130,18 @@ fn whole(view: &View, bill: &Inventory, ids: &[String], file: &str) -> Value {
         .map(|step| step.end)
         .max()
         .unwrap_or_default();
-    json!({
+    let whole = json!({
         "@id": WHOLE, "@type": "CreateAction", "name": format!("Execution of the steps of {}", view.subject),
         "instrument": {"@id": file},
         "object": references(inputs.map(|at| ids[at].as_str())),
         "result": references(results.map(|at| ids[at].as_str())),
         "startTime": moment(start), "endTime": moment(end),
         "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
-    })
+    });
+    match common_rank_id(bill, WHOLE) {
+        Some(rank) => with(whole, json!({"identifier": {"@id": rank}})),
+        None => whole,
+    }
 }
 
 /// The recorded commands, which started the steps.

@@ -107,6 +107,20 @@ impl<'b> GraphBuilder<'b> {
             self.view.activities[index].parent =
                 above.find_map(|above| self.activities.get(&(run, above)).copied());
         }
+        self.ranks_begin();
+    }
+
+    /// Leaves the place in a job to the first activity that has it.
+    fn ranks_begin(&mut self) {
+        let all = &self.view.activities;
+        let goes_on = |one: &ViewActivity| {
+            let parent = one.parent.map(|parent| &all[parent]);
+            parent.is_some_and(|parent| parent.job_rank == one.job_rank)
+        };
+        let going_on: Vec<bool> = all.iter().map(goes_on).collect();
+        for (one, goes_on) in self.view.activities.iter_mut().zip(going_on) {
+            one.job_rank.take_if(|_| goes_on);
+        }
     }
 
     /// True if the activity moved data of a file that belongs to no tool.
@@ -164,6 +178,7 @@ impl<'b> GraphBuilder<'b> {
             step: Some(at),
             is_part: false,
             notes,
+            job_rank: self.view.step_ranks[at].clone(),
         });
     }
 
@@ -360,5 +375,6 @@ fn activity(recording: &Recording, run: usize, at: usize, step: Option<usize>) -
         step,
         is_part: recording.marked.is_named(at),
         notes: recording.marked.notes(at),
+        job_rank: recording.job_rank(at),
     }
 }

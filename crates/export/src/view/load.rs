@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::model::{Certainty, Interval};
 use backstory_query::Globs;
 use backstory_query::answer::Flow;
 use backstory_store::{ActivityKey, Store, same_version};
+use backstory_workflow::recording::Recording;
+use backstory_workflow::steps::{Step, Workflow};
 use backstory_workflow::{Selection, Subject};
 
 use super::graph::GraphBuilder;
@@ -23,6 +26,7 @@ impl View {
         let selection = selection(store, request)?;
         let exclude = Globs::new(&request.exclude)?;
         let recordings = &selection.recordings;
+        let workflow = selection.workflow(&exclude);
         let mut view = View {
             subject: selection.description.clone(),
             requested: selection.path.clone(),
@@ -33,7 +37,8 @@ impl View {
             activities: Vec::new(),
             entities: Vec::new(),
             links: Vec::new(),
-            workflow: selection.workflow(&exclude),
+            step_ranks: step_ranks(recordings, &workflow),
+            workflow,
             programs: programs(&selection),
             generalise: request.generalise,
             files: request.files,
@@ -116,6 +121,25 @@ fn selection(store: &dyn Store, request: &Request) -> Result<Selection> {
             Ok(Selection::load(store, subject, &request.exclude, lookups)?)
         }
     }
+}
+
+fn step_ranks(recordings: &[Recording], workflow: &Workflow) -> Vec<Option<JobRank>> {
+    let of = |step: &Step| {
+        let members = step.members.iter();
+        let mut ranks = members.map(|&(run, at)| recordings[run].job_rank(at));
+        let first = ranks.next()??;
+        let job = first.whole();
+        let mut common = first;
+        for rank in ranks {
+            match rank {
+                Some(rank) if rank == common => {}
+                Some(rank) if rank.whole() == job => common = rank.whole(),
+                _ => return None,
+            }
+        }
+        Some(common)
+    };
+    workflow.steps.iter().map(of).collect()
 }
 
 fn programs(selection: &Selection) -> Vec<ProgramCall> {

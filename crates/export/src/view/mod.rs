@@ -11,6 +11,7 @@ mod request;
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::job_rank::JobRank;
 use backstory_files::Ident;
 use backstory_graph::marks::Notes;
 use backstory_graph::model::{Certainty, EntityKind, Interval};
@@ -61,6 +62,16 @@ pub struct ViewActivity {
     pub is_part: bool,
     /// Attributes and extended records that the program gave it.
     pub notes: Notes,
+    /// Its place in a job of a launcher of parallel work. `None` also for an activity whose parent
+    /// has the same place.
+    pub job_rank: Option<JobRank>,
+}
+
+impl ViewActivity {
+    /// True if it ended with another status than 0, or by a signal.
+    pub fn failed(&self) -> bool {
+        self.exit.is_some_and(|exit| exit != 0) || self.signal.is_some()
+    }
 }
 
 /// A version of a file, pipe, directory or other thing.
@@ -150,6 +161,9 @@ pub struct View {
     pub links: Vec<ViewLink>,
     /// The steps behind the subject.
     pub workflow: Workflow,
+    /// For each step of the workflow, its place in a job of a launcher of parallel work. A step of
+    /// several ranks has the job alone.
+    pub step_ranks: Vec<Option<JobRank>>,
     /// Every program that ran and belongs to the subject, at every level.
     pub programs: Vec<ProgramCall>,
     /// The directory that steps are written from: the newest run's current directory.

@@ -7,6 +7,7 @@
 //! as damaged, because no importer writes such a log.
 
 use super::{CallContext, Fold};
+use crate::described_rank;
 use crate::marks::ATTRIBUTE;
 use crate::model::{
     Activity, ActivityId, Certainty, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed,
@@ -64,6 +65,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 Some(id) => {
                     let payload = [&*key, b"\0", &*value].concat();
                     self.sink.extended(id, call.time, ATTRIBUTE, &payload)?;
+                    Some(())
+                }
+                None => None,
+            },
+            Described::Rank { activity, place } => match self.described.activity(activity) {
+                Some(id) => {
+                    let kind = described_rank::KIND;
+                    self.sink.extended(id, call.time, kind, &place)?;
                     Some(())
                 }
                 None => None,

@@ -125,6 +125,11 @@ impl Emission<'_> {
                 .string(times.as_bytes());
         });
         self.words(number, activity);
+        if let Some(rank) = &activity.job_rank {
+            self.statement(abi::DESCRIBED_RANK, 0, |record| {
+                record.fd(number).string(&rank.record());
+            });
+        }
         for (key, value) in &activity.notes {
             let (key, value) = (
                 &key[..key.len().min(LONGEST_NOTE)],

@@ -6,6 +6,7 @@ use super::statements::Description;
 use super::{Locations, derivations, emission};
 use crate::{Findings, ImportJob, RecordLog};
 use backstory_eventlog::Reason;
+use backstory_eventlog::job_rank::JobRank;
 use backstory_ordering::SmallSort;
 use backstory_vocabulary::counted;
 use std::collections::BTreeMap;
@@ -102,10 +103,20 @@ fn findings(
         signal: status
             .map(|status| status & 0x7f)
             .filter(|signal| *signal != 0),
+        job_rank: common_rank(&description, &roots),
         gaps: reasons(locations, gaps),
         warnings: warnings(&moments, &gaps.warnings),
         ..Findings::default()
     }
+}
+
+/// The place in a job of a run whose activities all have it: that of each of its roots.
+fn common_rank(description: &Description, roots: &[usize]) -> Option<JobRank> {
+    let mut ranks = roots
+        .iter()
+        .map(|at| description.activities[*at].job_rank.as_ref());
+    let first = ranks.next()??;
+    ranks.all(|rank| rank == Some(first)).then(|| first.clone())
 }
 
 /// The activities that no other one started, in words: the first of them, and how many more there

@@ -2,6 +2,7 @@
 
 use super::MOST;
 use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::model::{EntityKind, Informed, Relation};
 
 /// An activity of a description.
@@ -48,6 +49,8 @@ pub(crate) struct DescribedActivity {
     pub(crate) is_part: bool,
     /// Its attributes: names and values.
     pub(crate) notes: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Its place in a job of a launcher of parallel work.
+    pub(crate) job_rank: Option<JobRank>,
 }
 
 /// An entity.

@@ -5,9 +5,10 @@ use crate::description::{
     NamedStates, Span,
 };
 use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::{JOB_FACET, JobRank, RANK_FACET};
 use backstory_graph::model::{EntityKind, Informed, Relation};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The most bytes of a text of a facet that becomes an attribute.
 const LONGEST: usize = 4_000;
@@ -25,6 +26,10 @@ pub(super) struct EventReader {
     stated: std::collections::HashSet<(ActivityNumber, EntityNumber, bool)>,
     /// Runs that failed. Whether they wrote their outputs is not known.
     failed: std::collections::HashSet<ActivityNumber>,
+    /// Jobs of launchers of parallel work, with the run of the launcher if it is stated.
+    rank_jobs: HashMap<Box<str>, Option<Box<str>>>,
+    /// Their ranks, each with its job.
+    ranks: BTreeMap<ActivityNumber, Option<Box<str>>>,
     /// The name of the first job.
     name: Option<String>,
 }
@@ -40,6 +45,8 @@ impl EventReader {
             versions: HashMap::new(),
             stated: std::collections::HashSet::new(),
             failed: std::collections::HashSet::new(),
+            rank_jobs: HashMap::new(),
+            ranks: BTreeMap::new(),
             name: None,
         }
     }
@@ -72,6 +79,9 @@ impl EventReader {
             return Ok(());
         };
         let job = event.get("job").ok_or("an event has a \"job\"")?;
+        if self.rank_job(run, event) {
+            return Ok(());
+        }
         let activity = self.run(run, job.get("name").and_then(Value::as_str));
         let time = self.time(event);
         let kind = event.get("eventType").and_then(Value::as_str);
@@ -100,6 +110,19 @@ impl EventReader {
             }
         }
         Ok(())
+    }
+
+    /// Takes an event about a job of a launcher of parallel work, which backstory writes as a run
+    /// above its ranks. False for any other event.
+    fn rank_job(&mut self, run: &str, event: &Value) -> bool {
+        let facets = event.pointer("/run/facets");
+        if facets.and_then(|facets| facets.get(JOB_FACET)).is_none() {
+            return false;
+        }
+        let parent = event.pointer("/run/facets/parent/run/runId");
+        let parent = parent.and_then(Value::as_str).map(Box::from);
+        self.rank_jobs.insert(run.into(), parent);
+        true
     }
 
     /// The activity of a run.
@@ -134,7 +157,17 @@ impl EventReader {
         let facets = event.pointer("/run/facets");
         let parent = facets.and_then(|facets| facets.pointer("/parent"));
         let parent_run = parent.and_then(|one| one.pointer("/run/runId")?.as_str());
-        if let Some(id) = parent_run {
+        let rank = facets.and_then(|facets| facets.get(RANK_FACET));
+        if let Some(rank) = rank {
+            self.ranks.insert(activity, parent_run.map(Box::from));
+            self.description.activity_mut(activity).job_rank = JobRank::of_terms(|name| {
+                let part = rank.get(name)?;
+                Some(
+                    part.as_str()
+                        .map_or_else(|| part.to_string(), str::to_owned),
+                )
+            });
+        } else if let Some(id) = parent_run {
             let name = parent.and_then(|one| one.pointer("/job/name")?.as_str());
             let parent = self.run(id, name);
             self.description
@@ -246,8 +279,21 @@ impl EventReader {
         )
     }
 
+    /// The launcher started the ranks of its job.
+    fn start_ranks(&mut self) {
+        for (rank, job) in std::mem::take(&mut self.ranks) {
+            let launcher = job.and_then(|job| self.rank_jobs.get(&job).cloned().flatten());
+            if let Some(launcher) = launcher {
+                let launcher = self.run(&launcher, None);
+                self.description
+                    .inform(launcher, rank, Informed::Fork, None);
+            }
+        }
+    }
+
     /// All that was collected.
     pub(super) fn finish(mut self) -> (Description, Locations, DescriptionGaps) {
+        self.start_ranks();
         for (id, number) in &self.runs {
             // A parent whose own events are not in the log.
             let activity = self.description.activity_mut(*number);

@@ -7,6 +7,7 @@ use crate::description::{
 };
 use crate::json::Object;
 use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::model::EntityKind;
 use backstory_graph::words;
 use std::collections::HashMap;
@@ -165,6 +166,8 @@ impl ProvReader {
         let notes = notes(members, is_own);
         let cwd = terms::text(members, "backstory:cwd").and_then(|uri| file_path(uri.as_bytes()));
         let cwd = cwd.and_then(|cwd| self.locations.path(&cwd));
+        let term = |name: &str| Some(terms::text(members, &format!("{OWN}{name}"))?.to_owned());
+        let job_rank = JobRank::of_terms(term).filter(|_| is_own);
         let narrow = |name| terms::number(members, name).and_then(|one| i32::try_from(one).ok());
         let exit = narrow("backstory:exit").map(|exit| (exit & 0xff) << 8);
         let signal = narrow("backstory:signal").map(|signal| signal & 0x7f);
@@ -174,6 +177,7 @@ impl ProvReader {
         activity.status = signal.or(exit).or(activity.status);
         activity.pid = pid.and_then(|pid| u32::try_from(pid).ok()).or(activity.pid);
         activity.cwd = cwd.unwrap_or_default();
+        activity.job_rank = job_rank;
         if let Some(words) = words {
             activity.words = words;
         }

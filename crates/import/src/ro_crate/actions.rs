@@ -1,11 +1,12 @@
 //! Makes activities and relations of a crate's actions.
 
-use super::nodes::{CrateAction, CrateReader, CrateThing};
+use super::nodes::{CrateAction, CrateReader, CrateThing, OrganizingAction};
 use crate::description::{
     ActivityNumber, DescribedActivity, Description, DescriptionGaps, EntityNumber, Flow, Locations,
     Span,
 };
 use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::{JobRank, RANK_TERM};
 use backstory_graph::model::{EntityKind, Informed, Relation};
 use std::collections::{HashMap, HashSet};
 
@@ -24,6 +25,15 @@ impl CrateReader {
             numbers.insert(id, number);
         }
         let children = self.start_steps(&numbers, &mut description);
+        let jobs = self.jobs();
+        for (id, action) in &actions {
+            let rank = self.term(&action.identifiers, RANK_TERM);
+            let place = jobs.get(&**id).map(|job| JobRank {
+                rank: rank.and_then(|rank| rank.parse().ok()),
+                ..job.clone()
+            });
+            description.activity_mut(numbers[&**id]).job_rank = place;
+        }
         let mut entities = HashMap::new();
         for (id, action) in &actions {
             let activity = numbers[&**id];
@@ -115,9 +125,11 @@ impl CrateReader {
         description: &mut Description,
     ) -> HashMap<ActivityNumber, HashSet<ActivityNumber>> {
         let mut children: HashMap<ActivityNumber, HashSet<ActivityNumber>> = HashMap::new();
-        for (results, controls) in &self.organizing {
-            let whole = results.iter().find_map(|id| numbers.get(&**id));
-            let steps = controls
+        for organizing in self.organizing.iter().filter(|one| self.job(one).is_none()) {
+            let mut results = organizing.results.iter();
+            let whole = results.find_map(|id| numbers.get(&**id));
+            let steps = organizing
+                .controls
                 .iter()
                 .filter_map(|id| self.controls.get(id))
                 .flatten();
@@ -129,6 +141,30 @@ impl CrateReader {
             }
         }
         children
+    }
+
+    /// The value of one of backstory's terms among identifiers.
+    fn term(&self, identifiers: &[Box<str>], name: &str) -> Option<String> {
+        let mut stated = identifiers.iter().filter_map(|id| self.terms.get(id));
+        let (_, value) = stated.find(|(term, _)| **term == *name)?;
+        Some(value.clone())
+    }
+
+    /// The job of a launcher of parallel work that an action organizes, as backstory writes it.
+    fn job(&self, organizing: &OrganizingAction) -> Option<JobRank> {
+        JobRank::of_terms(|name| self.term(&organizing.identifiers, name))
+    }
+
+    /// The jobs of actions that such launchers started.
+    fn jobs(&self) -> HashMap<&str, JobRank> {
+        let mut jobs = HashMap::new();
+        for organizing in &self.organizing {
+            if let Some(job) = self.job(organizing) {
+                let results = organizing.results.iter();
+                jobs.extend(results.map(|id| (&**id, job.clone())));
+            }
+        }
+        jobs
     }
 
     /// Relates an activity and a node that it used or made. Of a collection, all parts count.

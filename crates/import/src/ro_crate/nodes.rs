@@ -2,6 +2,7 @@
 //! started its steps.
 
 use crate::description::{DescriptionGaps, Locations, MOST, file_path, unescaped};
+use backstory_eventlog::job_rank::TERMS;
 use backstory_graph::model::EntityKind;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -34,6 +35,16 @@ pub(super) struct CrateAction {
     pub(super) instruments: Vec<Box<str>>,
     pub(super) agents: Vec<Box<str>>,
     pub(super) notes: Vec<(&'static str, String)>,
+    pub(super) identifiers: NodeIds,
+}
+
+/// An action that organizes others: an engine or a launcher.
+#[derive(Debug, Default)]
+pub(super) struct OrganizingAction {
+    pub(super) results: NodeIds,
+    /// The actions that start a step.
+    pub(super) controls: NodeIds,
+    pub(super) identifiers: NodeIds,
 }
 
 /// Collects the nodes of crates.
@@ -47,8 +58,9 @@ pub(super) struct CrateReader {
     pub(super) names: HashMap<Box<str>, Box<str>>,
     /// Actions that made something, by their ids.
     pub(super) actions: Vec<(Box<str>, CrateAction)>,
-    /// For each action that organizes others: its results, and the actions that start a step.
-    pub(super) organizing: Vec<(NodeIds, NodeIds)>,
+    pub(super) organizing: Vec<OrganizingAction>,
+    /// Values of backstory's own terms, by their ids: the term and the value.
+    pub(super) terms: HashMap<Box<str>, (Box<str>, String)>,
     /// Actions that start a step: the step's action.
     pub(super) controls: HashMap<Box<str>, Vec<Box<str>>>,
     /// The crate is one that backstory exported.
@@ -67,6 +79,7 @@ impl CrateReader {
             names: HashMap::new(),
             actions: Vec::new(),
             organizing: Vec::new(),
+            terms: HashMap::new(),
             controls: HashMap::new(),
             is_own: false,
             name: "crate".to_owned(),
@@ -114,8 +127,11 @@ impl CrateReader {
         if &*id == "./" {
             self.name = name.unwrap_or("crate").to_owned();
         } else if is("OrganizeAction") {
-            self.organizing
-                .push((references(node, "result"), references(node, "object")));
+            self.organizing.push(OrganizingAction {
+                results: references(node, "result"),
+                controls: references(node, "object"),
+                identifiers: references(node, "identifier"),
+            });
         } else if is("ControlAction") {
             self.controls.insert(id, references(node, "object"));
         } else if is("CreateAction") || is("UpdateAction") || is("ActivateAction") {
@@ -128,6 +144,11 @@ impl CrateReader {
             } else {
                 value
             };
+            let term = texts(node, "propertyID");
+            let term = term.first().and_then(|term| term.strip_prefix(TERMS));
+            if let Some(term) = term {
+                self.terms.insert(id.clone(), (term.into(), value.clone()));
+            }
             let name = name.unwrap_or(&id).into();
             self.things
                 .insert(id, CrateThing::Value(name, value.into()));
@@ -207,6 +228,7 @@ fn action(node: &Value, name: Option<&str>) -> CrateAction {
         instruments: references(node, "instrument"),
         agents: references(node, "agent"),
         notes,
+        identifiers: references(node, "identifier"),
     }
 }
 

@@ -4,6 +4,7 @@ use super::line::Annotation;
 use crate::description::{ActivityNumber, DescriptionGaps, EntityNumber};
 use crate::prov_json::time;
 use backstory_eventlog::event::Time;
+use backstory_eventlog::job_rank::JobRank;
 
 /// The longest name of a thing, in bytes.
 const LONGEST_NAME: usize = 4096;
@@ -59,6 +60,19 @@ impl Statement {
     pub(super) fn number(&mut self, key: &[u8]) -> Option<u32> {
         let value = self.take(&[key])?;
         std::str::from_utf8(&value).ok()?.trim().parse().ok()
+    }
+
+    /// The place in a job that backstory's export wrote, which leaves the line.
+    pub(super) fn job_rank(&mut self) -> Option<JobRank> {
+        let rank = JobRank::of_terms(|name| {
+            let mut all = self.rest.iter();
+            let (_, value) = all.find(|(key, _)| key == name.as_bytes())?;
+            String::from_utf8(value.clone()).ok()
+        })?;
+        for (name, _) in rank.terms() {
+            self.take(&[name.as_bytes()]);
+        }
+        Some(rank)
     }
 
     /// The name of a thing that has no path: all that is said about it.

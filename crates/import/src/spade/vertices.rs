@@ -95,6 +95,7 @@ impl SpadeReader {
         let exit = stated
             .number(b"exit")
             .map(|exit| (exit & 0xff).cast_signed() << 8);
+        let job_rank = stated.job_rank();
         let number = match stated.id.as_deref().and_then(|id| self.vertices.get(id)) {
             Some(Vertex::Activity(number)) => *number,
             _ => {
@@ -117,6 +118,7 @@ impl SpadeReader {
         activity.program = program.or(activity.program.take());
         activity.cwd = cwd.unwrap_or(std::mem::take(&mut activity.cwd));
         activity.status = exit.or(activity.status);
+        activity.job_rank = job_rank.or(activity.job_rank.take());
         activity.span.join(span);
         activity.notes.extend(stated.rest);
         activity.notes.truncate(MOST_NOTES);

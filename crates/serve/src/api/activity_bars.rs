@@ -49,6 +49,7 @@ pub struct ActivityBar {
         ("text" = Option<String>, Query), ("command" = Option<String>, Query),
         ("file" = Option<String>, Query), ("name" = Option<String>, Query),
         ("note" = Option<String>, Query), ("host" = Option<String>, Query),
+        ("job" = Option<String>, Query),
         ("status" = Option<String>, Query), ("complete" = Option<bool>, Query),
         ("since" = Option<f64>, Query), ("until" = Option<f64>, Query),
         ("tag" = Option<Vec<String>>, Query), ("buckets" = Option<usize>, Query),

@@ -14,6 +14,8 @@ mod file_view;
 mod finder;
 mod ids;
 mod inside_view;
+mod job_row;
+mod job_view;
 mod lineage;
 mod live;
 mod marks;
@@ -63,6 +65,7 @@ use crate::site::Site;
         marks::mark_page,
         run_files::run_file_page,
         peers::peer_list,
+        job_view::job_view,
         scene::scene_view,
         file_view::file_view,
         version_view::version_view,
@@ -103,6 +106,7 @@ pub fn router() -> Router<Site> {
         .route("/runs/{run}/marks", get(marks::mark_page))
         .route("/runs/{run}/files", get(run_files::run_file_page))
         .route("/runs/{run}/peers", get(peers::peer_list))
+        .route("/job", get(job_view::job_view))
         .route("/scene", get(scene::scene_view))
         .route("/file", get(file_view::file_view))
         .route("/versions/{version}", get(version_view::version_view))

@@ -15,6 +15,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
+use super::job_row::JobRow;
 use super::row_stream::{self, RowRange};
 use super::run_row::seconds;
 use super::run_view::run_id;
@@ -85,6 +86,8 @@ pub struct ProcessRow {
     pub env_set: Vec<PathText>,
     /// Variables that its parent had and it did not.
     pub env_unset: Vec<PathText>,
+    /// The rank that it begins with, in a job of a launcher of parallel work.
+    pub job: Option<JobRow>,
 }
 
 /// An attribute that a program gave its work.
@@ -193,6 +196,7 @@ impl From<&ProcessLine> for ProcessRow {
             records: line.notes.records.iter().map(RecordRow::from).collect(),
             env_set: PathText::list(&activity.env_set),
             env_unset: PathText::list(&activity.env_unset),
+            job: line.job_rank.as_ref().map(JobRow::from),
         }
     }
 }

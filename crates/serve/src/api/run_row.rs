@@ -8,6 +8,7 @@ use backstory_workflow::shell;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::job_row::JobRow;
 use crate::path_text::PathText;
 
 /// How a run ended.
@@ -80,6 +81,8 @@ pub struct RunRow {
     pub files_written: u64,
     /// The machine.
     pub host: String,
+    /// Its place in a job of a launcher of parallel work.
+    pub job: Option<JobRow>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -107,6 +110,7 @@ impl From<&RunSummary> for RunRow {
             files_read: run.files_read,
             files_written: run.files_written,
             host: run.host.clone(),
+            job: run.job_rank.as_ref().map(JobRow::from),
             tags: run.tags.iter().cloned().collect(),
         }
     }

@@ -16,9 +16,9 @@ use crate::readers::Reading;
 use crate::site::Site;
 
 /// The parameters that select runs.
-pub const FILTERS: [&str; 11] = [
-    "text", "command", "file", "name", "note", "host", "status", "complete", "since", "until",
-    "tag",
+pub const FILTERS: [&str; 12] = [
+    "text", "command", "file", "name", "note", "host", "job", "status", "complete", "since",
+    "until", "tag",
 ];
 
 /// The orders of a list.
@@ -38,6 +38,7 @@ pub struct RunSearch {
     note: Option<WordPattern>,
     name: Option<WordPattern>,
     host: Option<WordPattern>,
+    job: Option<WordPattern>,
     command: Option<WordPattern>,
     status: Option<&'static str>,
     complete: Option<bool>,
@@ -69,6 +70,7 @@ impl RunSearch {
             note: pattern("note")?,
             name: pattern("name")?,
             host: pattern("host")?,
+            job: pattern("job")?,
             command: pattern("command")?,
             status: params.word("status", &["ok", "failed", "running", "unknown"])?,
             complete: params.flag("complete")?,
@@ -123,6 +125,10 @@ impl RunSearch {
             && is(&self.name, run.name.as_deref())
             && is(&self.note, run.note.as_deref())
             && is(&self.host, Some(&run.host))
+            && is(
+                &self.job,
+                run.job_rank.as_ref().and_then(|place| place.job.as_deref()),
+            )
             && self
                 .command
                 .as_ref()

@@ -13,6 +13,7 @@ use backstory_store::AnnotationKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::job_row::RunJobRow;
 use super::run_row::{RunRow, seconds};
 use crate::params::Params;
 use crate::path_text::PathText;
@@ -39,6 +40,8 @@ pub struct RunView {
     pub annotations: Vec<AnnotationRow>,
     /// Sockets of daemons that may have worked for it.
     pub peers: Vec<String>,
+    /// Jobs of launchers of parallel work whose ranks are processes of it.
+    pub jobs: Vec<RunJobRow>,
     /// Processes whose look-ups are not known.
     pub lookups_unknown: usize,
     /// Processor time and memory. `null` if unknown.
@@ -235,6 +238,7 @@ fn view(details: RunDetails, repeated_by: Vec<RunRow>) -> RunView {
             })
             .collect(),
         peers: details.peers,
+        jobs: details.jobs.iter().map(RunJobRow::from).collect(),
         lookups_unknown: details.lookups_unknown.len(),
         usage: details.usage.map(|usage| UsageRow {
             user: seconds(usage.user),

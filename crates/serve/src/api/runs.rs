@@ -30,9 +30,9 @@ pub struct RunPage {
 
 /// The runs that meet all conditions. With `Accept: application/x-ndjson` all of them, one a line.
 ///
-/// `command`, `name`, `note` and `host` are globs if they have `*`, `?` or `[`, else any part of
-/// the text. `text` is any part of command, name, note, host, directory or tag. `file` is a path, a
-/// base name or a glob.
+/// `command`, `name`, `note`, `host` and `job` are globs if they have `*`, `?` or `[`, else any
+/// part of the text. `text` is any part of command, name, note, host, directory or tag. `file` is a
+/// path, a base name or a glob.
 #[utoipa::path(
     get,
     path = "/runs",
@@ -40,6 +40,7 @@ pub struct RunPage {
         ("text" = Option<String>, Query), ("command" = Option<String>, Query),
         ("file" = Option<String>, Query), ("name" = Option<String>, Query),
         ("note" = Option<String>, Query), ("host" = Option<String>, Query),
+        ("job" = Option<String>, Query, description = "the id of a job of mpirun, srun, parallel or xargs"),
         ("status" = Option<String>, Query, description = "ok, failed, running or unknown"),
         ("complete" = Option<bool>, Query), ("since" = Option<f64>, Query),
         ("until" = Option<f64>, Query),

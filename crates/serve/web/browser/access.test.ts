@@ -1,19 +1,28 @@
 // Accessibility: axe-core finds nothing in any view, and the keyboard reaches every control.
+import { spawnSync } from "node:child_process";
 import type { Browser } from "playwright-core";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { axe, keep, launch, reader } from "./reader.ts";
-import { backstory } from "./stage.ts";
+import { backstory, environment } from "./stage.ts";
 
 const stage = inject("stage");
 let browser: Browser;
 beforeAll(async () => {
+  recordRank();
   browser = await launch();
 });
 afterAll(() => browser.close());
 
 const runOf = (name: string) => (JSON.parse(backstory(stage, "show", name, "--json")) as { run: string }).run;
 const file = (name: string) => encodeURI(join(stage.project, name));
+
+/** A run that is a rank of a job, whose other rank is missing. */
+function recordRank(): void {
+  const ranked = { ...environment(stage.store), SLURM_JOB_ID: "71", SLURM_STEP_ID: "0", SLURM_STEP_NUM_TASKS: "2", SLURM_PROCID: "0" };
+  spawnSync(stage.program, ["record", "--name", "rank", "--", "true"], { cwd: stage.project, env: ranked, stdio: "ignore" });
+  backstory(stage, "index", "--wait");
+}
 
 function addresses(): Record<string, string> {
   return {
@@ -35,6 +44,8 @@ function addresses(): Record<string, string> {
     "files of a run": `/run/${runOf("second")}?tab=files`,
     environment: `/run/${runOf("second")}?tab=environment`,
     repeats: `/run/${runOf("second")}?tab=repeats`,
+    "a rank of a job": `/run/${runOf("rank")}`,
+    "a job": "/job?launcher=Slurm&id=71.0",
     compare: `/compare?a=${runOf("first")}&b=${runOf("second")}`,
     status: "/status",
     live: "/live",

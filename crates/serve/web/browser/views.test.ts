@@ -1,6 +1,6 @@
 // Each view shows the facts of real runs, and links to the next view.
 import { appendFileSync } from "node:fs";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
@@ -90,8 +90,9 @@ test("each kind of content is shown in its own way", async () => {
   await page.getByRole("button", { name: "Bytes", exact: true }).click();
   await page.getByRole("region", { name: "Bytes of the file" }).getByText("89504e470d0a1a0a").waitFor();
   await page.goto(new URL(`/file?path=${file("picture.png")}&tab=difference`, stage.url).href);
-  await page.getByText("pixels differ").waitFor();
-  expect(await page.locator(".frame").count()).toBe(2);
+  // The page also has the change in the words of the file's format.
+  await page.getByText("pixels differ, within the frame").waitFor();
+  await page.locator(".frame").nth(1).waitFor();
   await keep(page, "images");
   await view.open(`/file?path=${file("notes.ipynb")}`);
   await page.getByText("354 <script>window.hacked=1</script>").waitFor();
@@ -152,4 +153,24 @@ test("a run in progress appears, grows and ends", async () => {
   await keep(page, "live");
   run.stdin.end("go\n");
   await page.getByText("Just ended").waitFor();
+});
+
+test("a job shows its ranks as one group, and each rank leads to its job", async () => {
+  const { page } = view;
+  for (const rank of ["0", "1"]) {
+    const ranked = { ...environment(stage.store), SLURM_JOB_ID: "71", SLURM_STEP_ID: "0", SLURM_STEP_NUM_TASKS: "3", SLURM_PROCID: rank };
+    spawnSync(stage.program, ["record", "--name", `rank-${rank}`, "--", "sh", "-c", `exit ${rank}`], { cwd: stage.project, env: ranked, stdio: "ignore" });
+  }
+  backstory(stage, "index", "--wait");
+  await view.open("/?job=71.*");
+  await page.getByText("2 runs found").waitFor();
+  await page.getByRole("link", { name: "rank 1 of 3" }).click();
+  await page.getByRole("heading", { level: 1, name: "Slurm job 71.0" }).waitFor();
+  const main = await page.locator("main").innerText();
+  for (const expected of ["2 runs of 3 ranks", "1 ended well", "1 failed", "1 rank without a run in this store"]) expect(main).toContain(expected);
+  const ranks = page.getByRole("grid", { name: "Ranks of the job" });
+  expect(await ranks.getByRole("row").count()).toBe(3);
+  await ranks.getByRole("link", { name: "sh -c 'exit 1'" }).click();
+  await page.getByRole("heading", { level: 1, name: "rank-1" }).waitFor();
+  await page.getByRole("link", { name: "rank 1 of 3 in Slurm job 71.0" }).waitFor();
 });

@@ -10,12 +10,13 @@
 mod flows;
 mod statement;
 
+use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::marks::SchemaState;
 use backstory_graph::model::EntityKind;
 use backstory_graph::parts;
 use serde_json::{Map, Value, json};
 
-use super::notation::{EVIDENCE, escaped, file_uri, moment, text};
+use super::notation::{EVIDENCE, TERMS, escaped, file_uri, moment, text};
 use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::view::{ViewActivity, ViewEntity};
@@ -32,7 +33,7 @@ pub struct ProvN;
 /// Prefixes of names, and the URIs they stand for.
 const PREFIXES: [(&str, &str); 4] = [
     ("run", "urn:backstory:run:"),
-    ("backstory", "urn:backstory:term:"),
+    ("backstory", TERMS),
     // Attributes and extended records, which programs named.
     ("note", "urn:backstory:note:"),
     ("record", "urn:backstory:record:"),
@@ -198,6 +199,13 @@ fn of_activity(activity: &ViewActivity) -> Statement {
     }
     if let Some(signal) = activity.signal {
         statement = statement.and("backstory:signal", Literal::Number(signal.into()));
+    }
+    for (name, value) in activity.job_rank.iter().flat_map(JobRank::terms) {
+        let value = match value.as_i64() {
+            Some(number) => Literal::Number(number),
+            None => Literal::Text(value.as_str().unwrap_or_default().to_owned()),
+        };
+        statement = statement.and(qualified("backstory", name.as_bytes()), value);
     }
     for (key, value) in &activity.notes.attributes {
         statement = statement.and(qualified("note", key), Literal::Text(text(value)));

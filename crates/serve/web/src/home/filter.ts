@@ -4,6 +4,7 @@ export const TEXT_FIELDS = [
   { name: "file", label: "File", hint: "/path/of/a/file, or *.csv" },
   { name: "name", label: "Name", hint: "nightly*" },
   { name: "note", label: "Note", hint: "words of a note" },
+  { name: "job", label: "Job", hint: "id of mpirun, srun, …" },
   { name: "tag", label: "Tag", hint: "key, or key=value" },
 ] as const;
 

@@ -9,7 +9,7 @@ const parse = (href: string) => {
 test("every view is found again by its address", () => {
   expect(parse(to.home({ status: "failed" }))).toEqual({ view: "home", id: "", query: new Map([["status", "failed"]]) });
   expect(parse(to.run("8sht36zx", { tab: "files" }))).toEqual({ view: "run", id: "8sht36zx", query: new Map([["tab", "files"]]) });
-  for (const href of [to.file("/a"), to.lineage({ path: "/a" }), to.scene({ path: "/a" }), to.compare("a", "b"), to.status(), to.live()]) {
+  for (const href of [to.file("/a"), to.lineage({ path: "/a" }), to.scene({ path: "/a" }), to.job("Open MPI", "71"), to.compare("a", "b"), to.status(), to.live()]) {
     expect(parse(href).view).toBe(href.slice(1).split("?")[0]);
   }
 });

@@ -4,7 +4,7 @@
 import { queryString, type Parameters } from "../api/client.ts";
 import { decodeBytes } from "../text/bytes.ts";
 
-export const VIEWS = ["home", "file", "lineage", "run", "scene", "compare", "status", "live"] as const;
+export const VIEWS = ["home", "file", "lineage", "run", "job", "scene", "compare", "status", "live"] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface Route {
@@ -43,6 +43,7 @@ export const to = {
   file: (path: string, more: Parameters = {}) => `/file${queryString({ path, ...more })}`,
   lineage: (subject: Parameters) => `/lineage${queryString(subject)}`,
   run: (id: string, more: Parameters = {}) => `/run/${encodeURIComponent(id)}${queryString(more)}`,
+  job: (launcher: string, id: string) => `/job${queryString({ launcher, id })}`,
   scene: (subject: Parameters) => `/scene${queryString(subject)}`,
   compare: (a?: string | null, b?: string | null) => `/compare${queryString({ a, b })}`,
   status: (more: Parameters = {}) => `/status${queryString(more)}`,
