@@ -1,6 +1,6 @@
 //! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, its
-//! empty 32-bit twin, and the client of the broker. The library is built three times: for ordinary
-//! recording, for deep recording, and to record calls of functions.
+//! empty 32-bit twin, and the client of the broker. The library is built four times: for ordinary
+//! recording, for deep recording, to record calls of functions, and for `--guard=auto`.
 //!
 //! Needs `$CC` (or `cc`) for x86-64 Linux, with binutils' linker. Warnings are errors.
 
@@ -52,6 +52,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "environ.c",
     "exec.c",
     "files.c",
+    "filter.c",
     "hash.c",
     "hooks.c",
     "line.c",
@@ -81,6 +82,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "symbols.c",
     "text.c",
     "values.c",
+    "verdicts.c",
 ];
 
 const LINK: &[&str] = &[
@@ -138,6 +140,10 @@ fn main() {
     let defined = ["-DBS_FUNCTIONS"];
     let to = out.join("functions.so");
     library(&to, &functions, &defined, &include, &script);
+    compress(&to);
+    let auto = [plain.clone(), sources(&source.join("auto"))].concat();
+    let to = out.join("auto.so");
+    library(&to, &auto, &["-DBS_AUTO"], &include, &script);
     compress(&to);
     let deep = [plain, sources(&source.join("deep"))].concat();
     let defined = ["-DBS_DEEP"];

@@ -107,6 +107,13 @@
 #define BS_ARENA_SHALLOW 256u /* the deep log has ended: write no more deep records */
 #define BS_ARENA_BROKER 512u  /* a broker executes set-user-id programs: use BS_MAGIC_BROKER */
 
+/*
+ * --guard=auto: the first chunk is no chunk but the table of verdicts (struct bs_verdicts). The
+ * socket of the supervisor has the arena's path with BS_SOCKET_SUFFIX.
+ */
+#define BS_ARENA_AUTO 1024u
+#define BS_SOCKET_SUFFIX ".guard"
+
 /* The arena's first page. */
 struct bs_arena {
     uint64_t magic;   /* S, once */
@@ -136,6 +143,33 @@ struct bs_arena {
     uint64_t reported;
     uint64_t filtered;
     uint64_t pad2[6];
+};
+
+/* ---- verdicts ---------------------------------------------------------------------------- */
+
+/*
+ * Whether a program or a library makes all its system calls through the C library
+ * (docs/design/guard-auto.md). An entry is about one content: size and times are as in bs_ident.
+ */
+struct bs_verdict {
+    uint64_t dev, ino;
+    int64_t size, mtime, ctime;
+    uint64_t verdict; /* BS_VERDICT_*; written last. 0: the entry is free */
+};
+#define BS_VERDICT_PROGRAM 1ull /* about a program, with the libraries that it needs */
+#define BS_VERDICT_LIBRARY 2ull /* about a library alone */
+#define BS_VERDICT_NOT 4ull     /* not plain */
+
+#define BS_VERDICTS_MAGIC 0x7374636964726576ull /* "verdicts" */
+#define BS_VERDICTS 1024u
+/* A content is at one of as many entries, from BS_READS_HASH(dev, ino) >> 40 on. */
+#define BS_VERDICT_TRIES 8u
+
+struct bs_verdicts {
+    uint64_t magic;
+    uint64_t pad;
+    struct bs_verdict cache; /* the loader's cache for which the verdicts about programs hold */
+    struct bs_verdict entry[BS_VERDICTS];
 };
 
 /* ---- requests to the supervisor ---------------------------------------------------------- */
@@ -181,6 +215,24 @@ struct bs_arena {
  * end the broker gets. -EPERM: the caller executes the program itself.
  */
 #define BS_MAGIC_BROKER 8
+
+/* Returns 0: the caller has the filter. Without it, the kernel returns EINVAL. */
+#define BS_MAGIC_FILTERED 9
+
+/*
+ * --guard=auto: a process without the filter sends a request by the supervisor's socket. Each
+ * connection has one request, and each message one of these.
+ */
+struct bs_guard_request {
+    uint32_t kind;  /* BS_GUARD_* */
+    int32_t result; /* of a response: 0, or -errno; about a program or library: 1 if it is plain */
+    uint32_t recorded; /* BS_GUARD_LISTENER: 1 if the program with the recorder goes on */
+    uint32_t pad;
+};
+#define BS_GUARD_PROGRAM 1u  /* a descriptor of a program follows: is it plain? */
+#define BS_GUARD_LIBRARY 2u  /* the same for a library */
+#define BS_GUARD_FILTER 3u   /* the response has the instructions of the filter after this struct */
+#define BS_GUARD_LISTENER 4u /* the caller's listener follows; the response: it is served */
 
 /*
  * The client that a recorder executes in the place of such a program. It lies in the directory of
@@ -496,7 +548,8 @@ struct bs_place {
     X(VFORK, 41, 0, "the child does what follows in this thread, up to VFORKED; arg BS_SPAWN_*") \
     X(VFORKED, 42, 0, "result child pid or -errno") \
     X(EXEC, 43, 1, \
-      "aux AT_* flags; arg argc; after its ARGS and ENV. If it succeeds it stays BS_RESERVED, " \
+      "aux AT_* flags, and BS_EXEC_ANNOUNCED; arg argc; after its ARGS and ENV. If it succeeds " \
+      "it stays BS_RESERVED, " \
       "and with BS_F_CHILD its result is the child's own pid") \
     X(ARGS, 44, 9, \
       "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)") \
@@ -582,6 +635,8 @@ enum bs_op {
 };
 
 /* Values of fields that BS_OPS names. */
+/* In the aux of EXEC: the recorder in the new program announces itself by a START. */
+#define BS_EXEC_ANNOUNCED 0x40000000u
 enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 };
 enum {
     BS_SPAWN_VFORK = 1,
@@ -642,10 +697,12 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 #define BS_OPAQUE_DESCRIPTOR "pidfd_getfd"
 #define BS_OPAQUE_FANOTIFY "fanotify with descriptors"
 #define BS_OPAQUE_RING "io_uring without the guard"
+#define BS_OPAQUE_UNGUARDED "a program outside of the guard's filter"
 #define BS_OPAQUE_FILTERED "exec below a seccomp filter without the guard"
 
 _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
+_Static_assert(sizeof(struct bs_verdicts) <= BS_CHUNK_SIZE, "table of verdicts");
 _Static_assert(sizeof(struct bs_deep_record) == 48, "deep record");
 _Static_assert(sizeof(struct bs_function_table) == 96, "table of functions");
 _Static_assert(sizeof(struct bs_signature) == 12, "parameters of a function");

@@ -45,9 +45,14 @@ pub const READS_CHANGED: u64 = 0x5bd1_e995_2545_f491;
 /// The same for a file that only its maker has read, once other processes may have its descriptor.
 pub const READS_SHARED: u64 = 0x3c6e_f372_fe94_f82b;
 
+/// The hash of a file. Only the low half of its device number counts.
+pub const fn reads_hash(device: u32, inode: u64) -> u64 {
+    ((device as u64) << 32 ^ inode).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// The two bits that a file has in the filter. Only the low half of its device number counts.
 pub const fn reads_bits(device: u32, inode: u64) -> [u32; 2] {
-    let hash = ((device as u64) << 32 ^ inode).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let hash = reads_hash(device, inode);
     [(hash >> 45) as u32, (hash >> 26) as u32 & (READS_BITS - 1)]
 }
 
@@ -78,6 +83,36 @@ pub const MAGIC_FUNCTIONS: i32 = 7;
 /// call returns 0 if the caller may use the broker. Argument 1: it returns the client's end of a
 /// socket.
 pub const MAGIC_BROKER: i32 = 8;
+/// Request: returns 0 in a process that has the filter.
+pub const MAGIC_FILTERED: i32 = 9;
+
+/// `EXEC`: the recorder in the new program announces itself by a `START`.
+pub const EXEC_ANNOUNCED: u32 = 0x4000_0000;
+/// Arena flag: the first chunk is the table of verdicts, and the supervisor has a socket.
+pub const ARENA_AUTO: u32 = 1024;
+/// The path of the supervisor's socket is the arena's path with this suffix.
+pub const SOCKET_SUFFIX: &str = ".guard";
+/// Verdict about a program, with the libraries that it needs.
+pub const VERDICT_PROGRAM: u64 = 1;
+/// Verdict about a library alone.
+pub const VERDICT_LIBRARY: u64 = 2;
+/// In a verdict: not plain.
+pub const VERDICT_NOT: u64 = 4;
+/// First word of the table of verdicts.
+pub const VERDICTS_MAGIC: u64 = 0x7374_6369_6472_6576;
+/// Entries of the table of verdicts.
+pub const VERDICTS: u32 = 1024;
+/// Entries at which one content can be.
+pub const VERDICT_TRIES: u32 = 8;
+/// Request by the socket: is the program plain whose descriptor follows?
+pub const GUARD_PROGRAM: u32 = 1;
+/// The same for a library.
+pub const GUARD_LIBRARY: u32 = 2;
+/// Request by the socket: the instructions of the filter.
+pub const GUARD_FILTER: u32 = 3;
+/// Request by the socket: the caller's listener follows.
+pub const GUARD_LISTENER: u32 = 4;
+
 /// The client's file in the directory of the recorder. Recorders execute it in the place of such a
 /// program.
 pub const CLIENT_NAME: &str = "client";
@@ -301,6 +336,8 @@ pub const OPAQUE_DESCRIPTOR: &str = "pidfd_getfd";
 pub const OPAQUE_FANOTIFY: &str = "fanotify with descriptors";
 /// `OPAQUE`: an io_uring ring in a run without the guard, so that its requests are not read.
 pub const OPAQUE_RING: &str = "io_uring without the guard";
+/// `OPAQUE`: a process without the filter needed it, and could not get it.
+pub const OPAQUE_UNGUARDED: &str = "a program outside of the guard's filter";
 /// `OPAQUE`: a program executed by a process that limits its own calls, in a run without the guard.
 /// Such a program gets no recorder.
 pub const OPAQUE_FILTERED: &str = "exec below a seccomp filter without the guard";

@@ -19,6 +19,6 @@ mod structs;
 pub use constants::*;
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
 pub use structs::{
-    Arena, BrokerMessage, CallerIds, Chunk, DeepRecord, DeepSection, FunctionTable, Place, Record,
-    Signature, Sled, Value,
+    Arena, BrokerMessage, CallerIds, Chunk, DeepRecord, DeepSection, FunctionTable, GuardRequest,
+    Place, Record, Signature, Sled, Value, Verdict, Verdicts,
 };

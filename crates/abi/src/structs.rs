@@ -155,6 +155,87 @@ pub struct CallerIds {
     pub arch: u32,
 }
 
+/// An entry of the table of verdicts (`bs_verdict`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// Device number.
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Size in bytes.
+    pub size: i64,
+    /// When the content changed, in ns since 1970.
+    pub mtime: i64,
+    /// When the inode changed, in ns since 1970.
+    pub ctime: i64,
+    /// `VERDICT_*`; 0 for a free entry.
+    pub verdict: u64,
+}
+
+/// The table of verdicts (`bs_verdicts`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Verdicts {
+    /// `VERDICTS_MAGIC`.
+    pub magic: u64,
+    /// Unused.
+    pub pad: u64,
+    /// The loader's cache for which the verdicts about programs hold.
+    pub cache: Verdict,
+    /// The entries.
+    pub entry: [Verdict; crate::VERDICTS as usize],
+}
+
+/// A message by the supervisor's socket (`bs_guard_request`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GuardRequest {
+    /// `GUARD_*`.
+    pub kind: u32,
+    /// The result, in a response.
+    pub result: i32,
+    /// 1 if the program with the recorder goes on.
+    pub recorded: u32,
+    /// Unused.
+    pub pad: u32,
+}
+
+impl GuardRequest {
+    /// Size in a message.
+    pub const SIZE: usize = size_of::<GuardRequest>();
+
+    /// The bytes of the message.
+    pub fn to_bytes(&self) -> [u8; GuardRequest::SIZE] {
+        let mut bytes = [0; GuardRequest::SIZE];
+        let words = [
+            self.kind,
+            self.result.cast_unsigned(),
+            self.recorded,
+            self.pad,
+        ];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The message in these bytes. `None` if they are too few.
+    pub fn read(bytes: &[u8]) -> Option<GuardRequest> {
+        let mut words = bytes.get(..GuardRequest::SIZE)?.chunks_exact(4);
+        let mut word = || {
+            let word = words.next()?.try_into().ok()?;
+            Some(u32::from_le_bytes(word))
+        };
+        Some(GuardRequest {
+            kind: word()?,
+            result: word()?.cast_signed(),
+            recorded: word()?,
+            pad: word()?,
+        })
+    }
+}
+
 /// A message between client and broker (`bs_broker_message`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -79,7 +79,14 @@ static void constants(void)
         TEXT(BS_OPAQUE_TRACER_EMULATION);
     TEXT(BS_OPAQUE_ACCT), TEXT(BS_OPAQUE_SWAPON), TEXT(BS_OPAQUE_QUEUE), TEXT(BS_OPAQUE_HANDLE);
     TEXT(BS_OPAQUE_MEMORY), TEXT(BS_OPAQUE_DESCRIPTOR), TEXT(BS_OPAQUE_FANOTIFY),
-        TEXT(BS_OPAQUE_RING), TEXT(BS_OPAQUE_FILTERED), TEXT(BS_OPAQUE_OUTSIDE);
+        TEXT(BS_OPAQUE_RING), TEXT(BS_OPAQUE_FILTERED), TEXT(BS_OPAQUE_OUTSIDE),
+        TEXT(BS_OPAQUE_UNGUARDED);
+    NUMBER(BS_EXEC_ANNOUNCED), NUMBER(BS_ARENA_AUTO), TEXT(BS_SOCKET_SUFFIX),
+        NUMBER(BS_VERDICT_PROGRAM), NUMBER(BS_VERDICT_LIBRARY), NUMBER(BS_VERDICT_NOT),
+        NUMBER(BS_VERDICTS_MAGIC);
+    NUMBER(BS_VERDICTS), NUMBER(BS_VERDICT_TRIES), NUMBER(BS_MAGIC_FILTERED);
+    NUMBER(BS_GUARD_PROGRAM), NUMBER(BS_GUARD_LIBRARY), NUMBER(BS_GUARD_FILTER),
+        NUMBER(BS_GUARD_LISTENER);
     NUMBER(BS_ARENA_BROKER), NUMBER(BS_MAGIC_BROKER), TEXT(BS_CLIENT_NAME), TEXT(BS_ENV_PROGRAM);
     NUMBER(BS_BROKER_HELLO), NUMBER(BS_BROKER_DESCRIPTORS), NUMBER(BS_BROKER_READY),
         NUMBER(BS_BROKER_SIGNAL), NUMBER(BS_BROKER_WANTED), NUMBER(BS_BROKER_STARTED);
@@ -110,6 +117,12 @@ static void structures(void)
     FIELD(bs_ident, dev), FIELD(bs_ident, ino), FIELD(bs_ident, size), FIELD(bs_ident, mtime);
     SIZE(bs_broker_message), FIELD(bs_broker_message, kind), FIELD(bs_broker_message, value),
         FIELD(bs_broker_message, word);
+    SIZE(bs_verdict), FIELD(bs_verdict, dev), FIELD(bs_verdict, ino), FIELD(bs_verdict, size),
+        FIELD(bs_verdict, mtime), FIELD(bs_verdict, ctime), FIELD(bs_verdict, verdict);
+    SIZE(bs_verdicts), FIELD(bs_verdicts, magic), FIELD(bs_verdicts, pad),
+        FIELD(bs_verdicts, cache), FIELD(bs_verdicts, entry);
+    SIZE(bs_guard_request), FIELD(bs_guard_request, kind), FIELD(bs_guard_request, result),
+        FIELD(bs_guard_request, recorded), FIELD(bs_guard_request, pad);
     SIZE(bs_function_table);
     FIELD(bs_function_table, magic), FIELD(bs_function_table, bytes), FIELD(bs_function_table, low),
         FIELD(bs_function_table, size), FIELD(bs_function_table, bits),

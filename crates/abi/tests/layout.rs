@@ -68,7 +68,9 @@ fn mirror() -> Facts {
         DESCRIBED_ACTIVITY DESCRIBED_WORD DESCRIBED_ENTITY DESCRIBED_EDGE DESCRIBED_INFORM DESCRIBED_DERIVED DESCRIBED_NOTE DESCRIBED_RANK
         DESCRIBED_CERTAIN DESCRIBED_LAST DESCRIBED_PART DESCRIBED_ENDED DESCRIBED_EXECED THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
         HOLD_UNKNOWN OPAQUE_TRACER_MEMORY OPAQUE_TRACER_REGISTERS OPAQUE_TRACER_EMULATION
-        OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING OPAQUE_FILTERED OPAQUE_OUTSIDE);
+        OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING OPAQUE_FILTERED OPAQUE_UNGUARDED OPAQUE_OUTSIDE);
+    constants!(facts: EXEC_ANNOUNCED ARENA_AUTO SOCKET_SUFFIX VERDICT_PROGRAM VERDICT_LIBRARY VERDICT_NOT VERDICTS_MAGIC VERDICTS VERDICT_TRIES
+        MAGIC_FILTERED GUARD_PROGRAM GUARD_LIBRARY GUARD_FILTER GUARD_LISTENER);
     for (name, value) in [
         ("MORE", u64::from(deep::MORE)),
         ("CUT", deep::CUT.into()),
@@ -102,6 +104,9 @@ fn mirror() -> Facts {
     structure!(facts: "bs_record" Record state op size flags time fd arg result aux);
     structure!(facts: "bs_caller" CallerIds pid tid nr arch);
     structure!(facts: "bs_ident" Ident dev ino size mtime ctime birth mode nlink);
+    structure!(facts: "bs_verdict" Verdict dev ino size mtime ctime verdict);
+    structure!(facts: "bs_verdicts" Verdicts magic pad cache entry);
+    structure!(facts: "bs_guard_request" GuardRequest kind result recorded pad);
     structure!(facts: "bs_broker_message" BrokerMessage kind value word);
     structure!(facts: "bs_function_table" FunctionTable magic bytes low size bits sleds count sled_count first signature_count signatures values places names);
     structure!(facts: "bs_signature" Signature number count result first);
@@ -153,6 +158,8 @@ fn nothing_in_the_header_is_left_out_of_the_comparison() {
         "BS_RESOURCE_",
         "BS_DESCRIBED_",
         "BS_READS_",
+        "BS_GUARD_",
+        "BS_VERDICT_",
     ];
     for word in words.filter(|w| w.starts_with("BS_")) {
         assert!(

@@ -104,6 +104,10 @@ impl Arena {
         if arena.chunks() < INITIAL {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
+        if flags & abi::ARENA_AUTO != 0 {
+            // From now on the first chunk is the table of verdicts.
+            arena.take();
+        }
         Ok(arena)
     }
 

@@ -122,6 +122,17 @@ impl ArenaMapping {
         }
     }
 
+    /// The memory of the first chunk as words. In a run with `--guard=auto`, it is no chunk but a
+    /// table. `None`: it does not exist.
+    pub fn table(&self) -> Option<&[AtomicU64]> {
+        let at = HEADER;
+        // SAFETY: the chunk exists, so it is mapped and allocated. It is aligned, and accessed as
+        // atomics only: it never becomes free, so it is no chunk of a recorder.
+        (self.chunks() > 0).then(|| unsafe {
+            std::slice::from_raw_parts(self.base.add(at).cast::<AtomicU64>(), CHUNK / 8)
+        })
+    }
+
     /// The number of chunks that exist. Every program of the run can write into the first page.
     /// Therefore the number there is only a hint to ask the file for its length again, because
     /// another process may have added chunks.
@@ -248,13 +259,24 @@ impl ArenaMapping {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base, length) };
     }
 
-    /// Removes the arena's name. The memory lives on while a process maps it.
+    /// Removes the arena's name, and that of the socket beside it. The memory lives on while a
+    /// process maps it.
     pub fn remove(&self) {
         if let Some(path) = &self.path {
-            // A failure has no remedy here; a later recovery removes the file.
+            // A failure has no remedy here; a later recovery removes the files.
             let _ = std::fs::remove_file(path);
+            if self.header().flags.load(Ordering::Acquire) & abi::ARENA_AUTO != 0 {
+                let _ = std::fs::remove_file(socket_path(path));
+            }
         }
     }
+}
+
+/// The path of the socket beside an arena.
+pub fn socket_path(arena: &Path) -> PathBuf {
+    let mut path = arena.as_os_str().to_owned();
+    path.push(abi::SOCKET_SUFFIX);
+    path.into()
 }
 
 impl Drop for ArenaMapping {

@@ -191,6 +191,16 @@ fn the_record_misses_and_invents_nothing() {
 }
 
 #[test]
+fn the_same_holds_without_a_filter_where_none_is_needed() {
+    if !needs("the oracle with --guard=auto", &["strace"]) {
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    let options = ["--guard=auto", "--contents=off"];
+    assert_holds("auto", &compare(&bench, corpus::all(), &options));
+}
+
+#[test]
 fn operations_through_a_ring_are_reported() {
     let bench = common::bench(User::ordinary());
     let wrong: Vec<String> = rings::RINGS

@@ -92,7 +92,7 @@ impl Pending {
         Op::Exec {
             dir: raw.head.fd,
             path: raw.strings()[0].into(),
-            flags: raw.head.aux,
+            flags: raw.head.aux & !backstory_abi::EXEC_ANNOUNCED,
             args,
             env,
         }

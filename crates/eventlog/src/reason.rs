@@ -324,6 +324,8 @@ pub mod undecoded {
     pub const OUTSIDE: &str = backstory_abi::OPAQUE_OUTSIDE;
     /// No guard reads the submitted operations.
     pub const RING_UNSEEN: &str = backstory_abi::OPAQUE_RING;
+    /// No filter could be installed, or a recorder stayed silent.
+    pub const UNGUARDED: &str = backstory_abi::OPAQUE_UNGUARDED;
     /// A program without the recorder.
     pub const FILTERED_UNSEEN: &str = backstory_abi::OPAQUE_FILTERED;
     /// A kernel thread takes the submitted operations.
@@ -396,6 +398,11 @@ pub const UNDECODED: &[(&str, &str)] = &[
     (
         undecoded::RING_UNSEEN,
         "what was submitted through a ring with `--guard=off`: only the guard reads rings",
+    ),
+    (
+        undecoded::UNGUARDED,
+        "what a program did with `--guard=auto` without the filter that it needed. Its file was replaced while it was executed, \
+         or no descriptor was left",
     ),
     (
         undecoded::FILTERED_UNSEEN,

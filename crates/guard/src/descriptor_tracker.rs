@@ -36,6 +36,8 @@ enum Tracking {
 /// How the descriptors of each process are known, and when that was written.
 #[derive(Debug)]
 pub struct DescriptorTracker {
+    /// The first process is the command, whose descriptors the run's header lists.
+    begins_with_command: bool,
     known: Mutex<ProcessMap<(Tracking, u64)>>,
     lister: DescriptorLister,
 }
@@ -55,12 +57,14 @@ pub struct TrackedCall<'a> {
 }
 
 impl DescriptorTracker {
-    /// A tracker that knows no process yet.
+    /// A tracker that knows no process yet. With `begins_with_command`, the run's header lists the
+    /// descriptors of the first process that it meets.
     ///
     /// # Errors
     /// As [`DescriptorLister::new`].
-    pub fn new() -> io::Result<DescriptorTracker> {
+    pub fn new(begins_with_command: bool) -> io::Result<DescriptorTracker> {
         Ok(DescriptorTracker {
+            begins_with_command,
             known: Mutex::default(),
             lister: DescriptorLister::new()?,
         })
@@ -185,7 +189,7 @@ impl DescriptorTracker {
     /// How the descriptors of a process are to be known at its first call. `None` if the run's
     /// header lists them.
     fn first_state(&self, caller: &Caller) -> Option<Tracking> {
-        if self.lock().is_empty() {
+        if self.begins_with_command && self.lock().is_empty() {
             return None;
         }
         let forked = self.state(caller.parent) == Some(Tracking::Recorded)

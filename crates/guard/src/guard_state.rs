@@ -55,13 +55,13 @@ impl GuardState {
         Ok(Arc::new(GuardState {
             exits: ExitWatcher::new(listener.as_fd())?,
             listener: Arc::new(listener),
+            descriptors: DescriptorTracker::new(!settings.joins_later)?,
             buffers,
             settings,
             hooks,
             callers: Callers::new()?,
             mounts_changed: Arc::default(),
             environments: SeenEnvironments::default(),
-            descriptors: DescriptorTracker::new()?,
             rings: Rings::default(),
             deferred: AtomicUsize::new(0),
         }))

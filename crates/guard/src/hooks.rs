@@ -15,6 +15,9 @@ pub struct GuardSettings {
     pub gate: Option<u64>,
     /// The gate is not trusted: calls from it are logged too.
     pub strict: bool,
+    /// The filter was installed by a process that had run without it. Several such filters can
+    /// exist in a run, each with receivers of its own.
+    pub joins_later: bool,
     /// Look-ups are watched, also those that a ring is given.
     pub lookups: bool,
     /// The arena's path as recorders open it. Such an open is notified only where the gate does not

@@ -6,9 +6,10 @@
 #![allow(unsafe_code)]
 
 use backstory_sys as sys;
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 use std::io;
 use std::ops::Deref;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -107,7 +108,7 @@ impl NotificationBuffers {
     }
 }
 
-/// [`NotificationBuffers`] in anonymous memory that stays shared over `fork`.
+/// [`NotificationBuffers`] in memory that several processes share.
 pub struct SharedBuffers(NonNull<NotificationBuffers>);
 
 // SAFETY: all fields of the buffers are atomics.
@@ -116,23 +117,46 @@ unsafe impl Send for SharedBuffers {}
 unsafe impl Sync for SharedBuffers {}
 
 impl SharedBuffers {
-    /// Maps the memory. To be called before supervisor and keeper are forked.
+    /// Maps memory that stays shared over `fork`. To be called before supervisor and keeper are
+    /// forked.
     ///
     /// # Errors
     /// Those of mmap(2).
     pub fn create() -> io::Result<SharedBuffers> {
-        let (protection, flags) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-        );
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+        SharedBuffers::map(libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+    }
+
+    /// Maps memory that a process without common ancestor shares by the descriptor.
+    ///
+    /// # Errors
+    /// Those of memfd_create(2), ftruncate(2) and mmap(2).
+    pub fn create_in_file() -> io::Result<(SharedBuffers, OwnedFd)> {
+        let file = memfd_create("backstory-guard", MemfdFlags::CLOEXEC)?;
+        ftruncate(&file, size_of::<NotificationBuffers>() as u64)?;
+        Ok((SharedBuffers::of_file(file.as_fd())?, file))
+    }
+
+    /// Maps the memory of a file of [`SharedBuffers::create_in_file`].
+    ///
+    /// # Errors
+    /// Those of mmap(2), and `InvalidInput` for a file that is too short.
+    pub fn of_file(file: BorrowedFd<'_>) -> io::Result<SharedBuffers> {
+        if (fstat(file)?.st_size as usize) < size_of::<NotificationBuffers>() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        SharedBuffers::map(libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    fn map(flags: i32, file: i32) -> io::Result<SharedBuffers> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let at = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 size_of::<NotificationBuffers>(),
                 protection,
                 flags,
-                -1,
+                file,
                 0,
             )
         };
@@ -150,14 +174,15 @@ impl Deref for SharedBuffers {
 
     fn deref(&self) -> &NotificationBuffers {
         // SAFETY: the mapping has the size of the type, is page-aligned, and lives as long as
-        // `self`. It is zeroed at first, which is valid for atomics.
+        // `self`. It is zeroed at first, which is valid for atomics. A file was checked to be long
+        // enough, and no process makes it shorter.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for SharedBuffers {
     fn drop(&mut self) {
-        // SAFETY: maps exactly what `create` mapped; no reference outlives `self`.
+        // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
         unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<NotificationBuffers>()) };
     }
 }
@@ -165,6 +190,20 @@ impl Drop for SharedBuffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buffers_of_a_file_are_shared_with_a_process_that_has_its_descriptor() {
+        let (shared, file) = SharedBuffers::create_in_file().unwrap();
+        let keepers = SharedBuffers::of_file(file.as_fd()).unwrap();
+        assert!(shared.park(7));
+        assert!(
+            keepers
+                .unanswered()
+                .any(|id| id.load(Ordering::Acquire) == 7)
+        );
+        let empty = std::fs::File::open("/dev/null").unwrap();
+        assert!(SharedBuffers::of_file(empty.as_fd()).is_err());
+    }
 
     #[test]
     fn no_more_calls_are_parked_than_the_keeper_can_respond_to() {

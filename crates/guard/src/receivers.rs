@@ -8,6 +8,9 @@
 //! | exits | awaits the exits of processes (`exit_watcher`) | at the first such process |
 //! | preserving | preserve contents for parked calls (`preserve_queue`) | at the first such call |
 //! | spare receiver | lets calls go on while all receivers are stuck (`stuck_receivers`) | then |
+//!
+//! A run can have several filters (`--guard=auto`). The processes below two of them are disjoint.
+//! So each filter has these threads of its own. The receivers of two filters share only the hooks.
 
 use crate::call_logger::CallLogger;
 use crate::deferred::{DeferredCall, run_deferred};
@@ -105,6 +108,18 @@ impl Receivers {
             deferred,
             deferred_done,
         })
+    }
+
+    /// The process that installed this filter later has a recorder, and was met before. To be
+    /// called before any of its calls is notified.
+    pub fn adopt(&self, pid: u32) {
+        self.state.callers.introduce(pid);
+        self.state.descriptors.set_recorded(pid);
+        let parent = self.state.callers.parent(pid);
+        if parent.is_ok_and(|parent| !self.state.hooks.collects_children_of(parent)) {
+            self.state.exits.follow(pid);
+            self.reserve.exits.begin();
+        }
     }
 
     /// A monitor of the receivers: a receiver that waits for a program's memory must not stop that

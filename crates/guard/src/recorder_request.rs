@@ -11,8 +11,8 @@ use crate::memory::ProcessMemory;
 use crate::notification_buffers::Notification;
 use crate::response::Response;
 use backstory_abi::{
-    MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_BROKER, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_FUNCTIONS,
-    MAGIC_LINE, MAGIC_PRESERVE,
+    MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_BROKER, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_FILTERED,
+    MAGIC_FUNCTIONS, MAGIC_LINE, MAGIC_PRESERVE,
 };
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
@@ -31,6 +31,7 @@ pub(crate) fn respond_to_recorder<S: RecordSink>(
             announce(state, logger, notification, argument as u32, time);
             Response::Value(0)
         }
+        MAGIC_FILTERED => Response::Value(0),
         MAGIC_ARENA => send_arena(state, notification.id),
         MAGIC_DRAIN => match state.park(notification.id) {
             Some(parked) => {

@@ -2,6 +2,7 @@
 
 use crate::cache::LibraryCache;
 use crate::elf::{Damaged, Object, is_wide};
+use crate::file_state::FileState;
 use crate::instructions::{Entry, find_entry};
 use crate::symbols::is_unseen;
 use backstory_files::{executable, regular};
@@ -9,7 +10,7 @@ use rustix::fs::fgetxattr;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub const KNOWN_RELEASES: &[&str] = &["2.36"];
 const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2";
 /// The name by which libraries need that loader.
 const LOADER_NAME: &[u8] = b"ld-linux-x86-64.so.2";
+/// The loader's cache.
+const LOADER_CACHE: &str = "/etc/ld.so.cache";
 const C_LIBRARY: &[u8] = b"libc.so.6";
 /// Libraries of glibc whose functions are chosen by the processor. The choice makes no call.
 const CHOOSES_BY_PROCESSOR: &[&[u8]] = &[b"libm.so.6", b"libmvec.so.1"];
@@ -69,6 +72,9 @@ pub enum NotPlain {
     /// Code of it runs before the recorder's constructor.
     #[error("{} runs code before any constructor", .0.display())]
     EarlyCode(PathBuf),
+    /// Memory of it can be written to and executed.
+    #[error("{} has code that can be changed", .0.display())]
+    WritableCode(PathBuf),
     /// The loader looks into directories for a library, or loads files that it does not need.
     #[error("the loader searches directories for {}", .0.display())]
     Search(PathBuf),
@@ -88,12 +94,23 @@ pub enum NotPlain {
 /// The names of the libraries that a file needs.
 type Needed = Vec<Vec<u8>>;
 
+/// A program with its verdict.
+#[derive(Debug)]
+pub struct Examined {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The content that was examined. `None`: it cannot be read, or changed meanwhile.
+    pub program: Option<FileState>,
+    /// If the program is plain, the libraries that it can load, and its loader.
+    pub libraries: Vec<FileState>,
+}
+
 /// Classifies programs, and remembers what it found out about their libraries.
 #[derive(Debug, Default)]
 pub struct Classifier {
     cache: LibraryCache,
-    libraries: HashMap<PathBuf, Result<Needed, NotPlain>>,
-    loader: Option<Verdict>,
+    cache_state: FileState,
+    libraries: HashMap<PathBuf, (FileState, Result<Needed, NotPlain>)>,
 }
 
 impl Classifier {
@@ -109,8 +126,18 @@ impl Classifier {
     /// loads further libraries into every program (`/etc/ld.so.preload`).
     pub fn of_machine() -> Option<Classifier> {
         let preloads = Path::new("/etc/ld.so.preload").symlink_metadata();
-        let cache = LibraryCache::parse(&regular::read("/etc/ld.so.cache").ok()?)?;
-        preloads.is_err().then(|| Classifier::new(cache))
+        let (cache_state, bytes) = read(Path::new(LOADER_CACHE)).ok()?;
+        let cache = LibraryCache::parse(&bytes)?;
+        (preloads.is_err() && cache_state.is_settled()).then(|| Classifier {
+            cache,
+            cache_state,
+            ..Classifier::default()
+        })
+    }
+
+    /// The state of the loader's cache for which the verdicts about programs hold.
+    pub fn cache_state(&self) -> FileState {
+        self.cache_state
     }
 
     /// Classifies the program that executing `path` would run: of a script, its interpreter.
@@ -120,9 +147,9 @@ impl Classifier {
     pub fn program(&mut self, path: &Path) -> Verdict {
         let mut path = path.to_owned();
         for _ in 0..DEEPEST_SCRIPT {
-            let file = read(&path)?;
+            let (_, file) = read(&path)?;
             if !file.starts_with(b"#!") {
-                return self.executable(&path, &file);
+                return self.executable(&path, &file, &mut Vec::new());
             }
             let head = &file[..file.len().min(executable::HEAD)];
             let name =
@@ -135,7 +162,29 @@ impl Classifier {
         Err(NotPlain::Foreign(path))
     }
 
-    fn executable(&mut self, path: &Path, file: &[u8]) -> Verdict {
+    /// Classifies an open program. A script is not plain here. `path` is its name in the verdict.
+    pub fn examine(&mut self, file: &mut File, path: &Path) -> Examined {
+        let (mut program, mut libraries) = (None, Vec::new());
+        let verdict = read_open(file, path).and_then(|(state, bytes)| {
+            program = Some(state);
+            self.executable(path, &bytes, &mut libraries)
+        });
+        Examined {
+            verdict,
+            program,
+            libraries,
+        }
+    }
+
+    /// Classifies an open library alone, without the libraries that it needs. Returns its content's
+    /// state if the library is plain.
+    pub fn examine_library(&mut self, file: &mut File, path: &Path) -> Option<FileState> {
+        let (state, bytes) = read_open(file, path).ok()?;
+        library_needs(path, &bytes).is_ok().then_some(state)
+    }
+
+    /// Classifies a program. The states of its libraries are appended to `states`.
+    fn executable(&mut self, path: &Path, file: &[u8], states: &mut Vec<FileState>) -> Verdict {
         let object = parse(path, file)?;
         if object.interpreter != Some(LOADER) {
             return Err(NotPlain::OtherLoader(path.to_owned()));
@@ -143,7 +192,7 @@ impl Classifier {
         if !begins_as_usual(&object) {
             return Err(NotPlain::EarlyCode(path.to_owned()));
         }
-        self.check_loader()?;
+        states.push(self.known(Path::new(OsStr::from_bytes(LOADER)))?.0);
         let mut queue = VecDeque::from(needed(path, &object)?);
         let mut met: BTreeSet<Vec<u8>> = queue.iter().cloned().collect();
         while let Some(name) = queue.pop_front() {
@@ -156,8 +205,9 @@ impl Classifier {
                 return Err(NotPlain::Search(name));
             }
             for path in paths {
-                let path = PathBuf::from(OsStr::from_bytes(&path));
-                for name in self.library(&path)? {
+                let (state, needs) = self.known(Path::new(OsStr::from_bytes(&path)))?;
+                states.push(state);
+                for name in needs {
                     if met.insert(name.clone()) {
                         queue.push_back(name);
                     }
@@ -172,46 +222,62 @@ impl Classifier {
     /// # Errors
     /// The first reason why it is not plain.
     pub fn library(&mut self, path: &Path) -> Result<Needed, NotPlain> {
-        if let Some(known) = self.libraries.get(path) {
-            return known.clone();
-        }
-        let found = read(path).and_then(|file| {
-            let object = parse(path, &file)?;
-            match object.soname {
-                Some(C_LIBRARY) => known_release(path, &file).map(|()| Vec::new()),
-                _ => needed(path, &object),
-            }
-        });
-        self.libraries.insert(path.to_owned(), found.clone());
-        found
+        self.known(path).map(|(_, needs)| needs)
     }
 
-    fn check_loader(&mut self) -> Verdict {
-        let check = || {
-            let path = Path::new(OsStr::from_bytes(LOADER));
-            known_release(path, &read(path)?)
-        };
-        self.loader.get_or_insert_with(check).clone()
+    /// The same, with the state of the content.
+    fn known(&mut self, path: &Path) -> Result<(FileState, Needed), NotPlain> {
+        let now = path.metadata().map(|meta| FileState::of(&meta));
+        if let (Ok(now), Some((state, found))) = (now, self.libraries.get(path))
+            && now == *state
+        {
+            return found.clone().map(|needs| (now, needs));
+        }
+        let (state, file) = read(path)?;
+        let found = library_needs(path, &file);
+        if state.is_settled() {
+            self.libraries
+                .insert(path.to_owned(), (state, found.clone()));
+        }
+        found.map(|needs| (state, needs))
     }
 }
 
-/// Reads a file that gives no privilege.
-fn read(path: &Path) -> Result<Vec<u8>, NotPlain> {
+/// The names that a library needs, if it is plain.
+fn library_needs(path: &Path, file: &[u8]) -> Result<Needed, NotPlain> {
+    let object = parse(path, file)?;
+    match object.soname {
+        Some(C_LIBRARY | LOADER_NAME) => known_release(path, file).map(|()| Vec::new()),
+        _ => needed(path, &object),
+    }
+}
+
+/// Reads a file that gives no privilege, with the state of its content.
+fn read(path: &Path) -> Result<(FileState, Vec<u8>), NotPlain> {
+    let mut file = regular::open(path).map_err(|_| NotPlain::Unreadable(path.to_owned()))?;
+    read_open(&mut file, path)
+}
+
+fn read_open(file: &mut File, path: &Path) -> Result<(FileState, Vec<u8>), NotPlain> {
     let unreadable = || NotPlain::Unreadable(path.to_owned());
-    let mut file = regular::open(path).map_err(|_| unreadable())?;
     let meta = file.metadata().map_err(|_| unreadable())?;
-    if meta.len() > LARGEST {
+    if !meta.is_file() || meta.len() > LARGEST {
         return Err(unreadable());
     }
-    if meta.mode() & 0o6000 != 0 || has_capabilities(&file) {
+    if meta.mode() & 0o6000 != 0 || has_capabilities(file) {
         return Err(NotPlain::Privileged(path.to_owned()));
     }
     let mut bytes = Vec::new();
-    let limit = file.by_ref().take(LARGEST);
-    { limit }
+    file.rewind().map_err(|_| unreadable())?;
+    file.take(LARGEST)
         .read_to_end(&mut bytes)
         .map_err(|_| unreadable())?;
-    Ok(bytes)
+    let state = FileState::of(&meta);
+    let after = file.metadata().map(|meta| FileState::of(&meta));
+    match after {
+        Ok(after) if after == state => Ok((state, bytes)),
+        _ => Err(unreadable()),
+    }
 }
 
 fn has_capabilities(file: &File) -> bool {
@@ -235,6 +301,9 @@ fn needed(path: &Path, object: &Object<'_>) -> Result<Needed, NotPlain> {
         .is_some_and(|name| CHOOSES_BY_PROCESSOR.contains(&name));
     if object.has_early_code && !chooses {
         return Err(NotPlain::EarlyCode(path.to_owned()));
+    }
+    if object.has_writable_code {
+        return Err(NotPlain::WritableCode(path.to_owned()));
     }
     if object.has_run_path || object.has_filter {
         return Err(NotPlain::Search(path.to_owned()));

@@ -44,6 +44,9 @@ pub struct Object<'a> {
     /// `DT_PREINIT_ARRAY`, or a function whose address a function chooses: code runs before any
     /// constructor.
     pub has_early_code: bool,
+    /// Memory is writable and executable at once: a segment, the stack, or code that relocations
+    /// change.
+    pub has_writable_code: bool,
     /// The names that other libraries must define.
     pub imports: Vec<&'a [u8]>,
     /// The names that it defines, with their addresses.
@@ -64,6 +67,8 @@ mod tag {
     pub const RPATH: u64 = 15;
     pub const JMPREL: u64 = 23;
     pub const RUNPATH: u64 = 29;
+    pub const TEXTREL: u64 = 22;
+    pub const FLAGS: u64 = 30;
     pub const PREINIT_ARRAY: u64 = 32;
     pub const GNU_HASH: u64 = 0x6fff_fef5;
     pub const DEPAUDIT: u64 = 0x6fff_fefb;
@@ -76,6 +81,12 @@ const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
 const PT_INTERP: u64 = 3;
 const PT_GNU_EH_FRAME: u64 = 0x6474_e550;
+const PT_GNU_STACK: u64 = 0x6474_e551;
+/// Bits of a segment's flags.
+const EXECUTABLE: u64 = 1;
+const WRITABLE: u64 = 2;
+/// `DF_TEXTREL`
+const CHANGES_CODE: u64 = 4;
 /// `R_X86_64_IRELATIVE`
 const IRELATIVE: u64 = 37;
 /// `STT_GNU_IFUNC`
@@ -127,8 +138,11 @@ impl<'a> Object<'a> {
         let (table, size, count) = (head(32, 8)?, head(54, 2)?, head(56, 2)?);
         let mut object = Object {
             entry: head(24, 8)?,
+            // Without a statement about the stack, the kernel and the loader make it executable.
+            has_writable_code: true,
             ..Object::default()
         };
+        let mut writable_segment = false;
         let (mut dynamic, mut frames) = (None, None);
         for n in 0..count {
             let at = table.checked_add(n * size).ok_or(Damaged("header"))?;
@@ -136,6 +150,10 @@ impl<'a> Object<'a> {
                 number(file, at.saturating_add(from), size).ok_or(Damaged("header"))
             };
             let (kind, flags) = (field(0, 4)?, field(4, 4)?);
+            writable_segment |= kind == PT_LOAD && flags & 3 == EXECUTABLE | WRITABLE;
+            if kind == PT_GNU_STACK {
+                object.has_writable_code = flags & EXECUTABLE != 0;
+            }
             let (offset, address, length) = (field(8, 8)?, field(16, 8)?, field(32, 8)?);
             if !matches!(kind, PT_LOAD | PT_DYNAMIC | PT_INTERP | PT_GNU_EH_FRAME) {
                 continue;
@@ -145,13 +163,14 @@ impl<'a> Object<'a> {
                 PT_LOAD => object.segments.push(Segment {
                     address,
                     bytes,
-                    executable: flags & 1 != 0,
+                    executable: flags & EXECUTABLE != 0,
                 }),
                 PT_DYNAMIC => dynamic = Some(bytes),
                 PT_INTERP => object.interpreter = Some(bytes.strip_suffix(b"\0").unwrap_or(bytes)),
                 _ => frames = Some((address, bytes)),
             }
         }
+        object.has_writable_code |= writable_segment;
         if let Some(bytes) = dynamic {
             object.read_dynamic(bytes)?;
         }
@@ -194,6 +213,8 @@ impl<'a> Object<'a> {
                 tag::RPATH | tag::RUNPATH => self.has_run_path = true,
                 tag::AUDIT | tag::DEPAUDIT | tag::FILTER | tag::AUXILIARY => self.has_filter = true,
                 tag::PREINIT_ARRAY => self.has_early_code = true,
+                tag::TEXTREL => self.has_writable_code = true,
+                tag::FLAGS => self.has_writable_code |= value & CHANGES_CODE != 0,
                 _ => {}
             }
         }

@@ -10,6 +10,7 @@
 //! - It and its libraries contain no instruction that enters the kernel.
 //! - The loader finds every library in its cache, so it looks for none in vain.
 //! - No code of it runs before the recorder's constructor.
+//! - None of its memory is writable and executable at once.
 //! - It imports no function that makes a watched call inside libc ([`symbols`]).
 //!
 //! Invariants:
@@ -22,9 +23,13 @@
 pub mod cache;
 mod classify;
 mod elf;
+mod file_state;
 mod instructions;
 pub mod symbols;
+mod verdicts;
 
-pub use classify::{Classifier, KNOWN_RELEASES, NotPlain, Verdict};
+pub use classify::{Classifier, Examined, KNOWN_RELEASES, NotPlain, Verdict};
 pub use elf::{Damaged, Object, Segment};
+pub use file_state::FileState;
 pub use instructions::{Entry, find_entry};
+pub use verdicts::{VerdictKind, VerdictTable};

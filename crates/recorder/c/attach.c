@@ -47,7 +47,7 @@ bool bs_is_flow(u32 op)
 void bs_lose(u32 op)
 {
     if (bs_arena && !bs_muted && !(bs_arena->flags & BS_ARENA_CLOSED) &&
-        !(bs_arena->flags & BS_ARENA_GUARDED && bs_is_flow(op))) {
+        !(bs_is_guarded() && bs_is_flow(op))) {
         __atomic_add_fetch(&bs_arena->lost, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&bs_arena->reported, 1, __ATOMIC_SEQ_CST);
     }

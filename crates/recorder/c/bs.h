@@ -109,6 +109,9 @@ struct bs_thread {
     bool taking;     /* the thread is taking a chunk while signals cannot be blocked */
     u32 clone_flags; /* flags of a clone by number that is in progress (clone.c) */
     u64 clone_time;  /* when that clone began */
+#ifdef BS_AUTO
+    bool reopens; /* libc's `freopen` is opening a file */
+#endif
 };
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
@@ -478,6 +481,7 @@ static inline bool bs_about_to_write(int fd)
 /* line.c */
 bool bs_mark_line(const char *mark);
 
+#include "auto.h"
 #include "deep.h"
 
 #ifdef BS_FUNCTIONS

@@ -90,7 +90,7 @@ static s32 wait_for_drain(void)
 static s32 claim_or_wait(void)
 {
     s32 index = bs_claim(BS_BITMAP_WORDS);
-    for (int tries = 0; index < 0 && tries < 8 && bs_arena->flags & BS_ARENA_GUARDED; tries++) {
+    for (int tries = 0; index < 0 && tries < 8 && bs_is_guarded(); tries++) {
         if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0)
             return -1;
         index = bs_claim(BS_BITMAP_WORDS);
@@ -166,7 +166,7 @@ static void map_all(const u8 *chunk)
  */
 static BS_COLD void announce(struct bs_chunk *chunk)
 {
-    if (bs_arena->flags & BS_ARENA_GUARDED) {
+    if (bs_is_guarded()) {
         bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_ANNOUNCE, chunk->index);
         bs_process->host_pid = chunk->host_pid;
         return;
@@ -291,7 +291,7 @@ BS_COLD bool bs_take(u32 op)
         if (taken && started) {
             bs_note(0, BS_OP_START, (s32)bs_process->pid, (s32)bs_process->ppid,
                     started == STARTED_BY_FORK, 0);
-            if (started == STARTED_BY_EXEC && !(bs_arena->flags & BS_ARENA_GUARDED))
+            if (started == STARTED_BY_EXEC && !bs_is_guarded())
                 bs_log_first_libraries();
             if (started == STARTED_BY_EXEC && bs_closes_are_seen)
                 bs_log_streams_used();

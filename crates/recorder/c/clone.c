@@ -6,6 +6,19 @@ enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_NEW
 typedef int child_function(void *);
 int clone(child_function *function, void *stack, int flags, void *argument, ...);
 
+#ifdef BS_AUTO
+/*
+ * True if the child may be unable to reach the supervisor, or if it runs beside its parent on one
+ * memory. A process notes in its memory whether it has the filter.
+ */
+static bool changes_view(u32 flags)
+{
+    const u32 namespaces = 0x7e020000; /* CLONE_NEWNS and its like */
+    bool beside = flags & CLONE_VM && !(flags & CLONE_VFORK) && !(flags & CLONE_SETTLS);
+    return flags & namespaces || beside;
+}
+#endif
+
 /*
  * A child that shares its parent's memory and has no thread pointer of its own shares its parent's
  * chunk. From then on every thread checks before it logs that it belongs to this process.
@@ -17,6 +30,7 @@ BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void 
     void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *),
          *child_tid = va_arg(args, void *);
     va_end(args);
+    BS_AUTO_DO(if (changes_view(flags)) bs_need_filter());
     bs_is_ready(BS_OP_FORK);
     if (flags & CLONE_NEWPID)
         bs_note_pid_namespace();
@@ -78,6 +92,7 @@ s64 bs_clone_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     u64 stack;
     u32 flags = clone_request(nr, a, b, &stack);
+    BS_AUTO_DO(if (changes_view(flags)) bs_need_filter());
     bs_is_ready(BS_OP_FORK);
     if (flags & CLONE_NEWPID)
         bs_note_pid_namespace();

@@ -40,7 +40,7 @@ static bool wait_for_a_look(void)
  */
 static void stock_up(void)
 {
-    bool guarded = bs_arena->flags & BS_ARENA_GUARDED;
+    bool guarded = bs_is_guarded();
     for (int asked = 0; asked < ASKED && free_chunks() < PLENTY && !bs_arena->dry; asked++) {
         __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
         if (guarded ? bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0

@@ -355,6 +355,7 @@ void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset)
 /* Only mappings of files are logged. A mapping of memory goes directly to the kernel. */
 BS_INTERCEPTED void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset)
 {
+    BS_AUTO_DO(if (protection & 4 /* PROT_EXEC */) bs_need_filter());
     if (fd < 0 || flags & MAP_ANON)
         return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));
     bs_share(fd); /* a child inherits the mapping */

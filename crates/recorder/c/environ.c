@@ -194,6 +194,7 @@ static void start(int argc, char **argv, char **env)
         hide(env);
     BS_DEEP_DO(bs_deep_begin(argv, env, gnu_get_libc_version ? auxiliary : 0));
     BS_FUNCTIONS_DO(bs_functions_begin());
+    BS_AUTO_DO(bs_auto_begin());
 }
 
 __attribute__((section(".init_array"), used)) static void (*const at_start)(int, char **,

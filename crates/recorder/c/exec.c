@@ -46,6 +46,9 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
                    char *const *env, int flags, bool at)
 {
     static char *const none[] = {0};
+    u32 announced = 0;
+    BS_AUTO_DO(if (env == shown) bs_need_filter_for_exec();
+               else announced = bs_before_exec(dir, path, shown, flags) ? BS_EXEC_ANNOUNCED : 0);
     struct bs_reservation rec = {0};
     char variable[sizeof BS_ENV_PROGRAM + BS_BROKERED_PATH];
     struct bs_reservation unseen = {0};
@@ -59,7 +62,7 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
         bs_is_ready(BS_OP_EXEC);
         bs_log_strings(BS_OP_ARGS, 0, 0, argv ? argv : none, 0);
         log_environment(shown);
-        rec = bs_begin_path(BS_OP_EXEC, dir, (s32)count(argv), (u32)flags, path);
+        rec = bs_begin_path(BS_OP_EXEC, dir, (s32)count(argv), (u32)flags | announced, path);
     }
     if (bs_me.borrowed) {
         bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
@@ -72,8 +75,10 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     }
     s64 result = attempt(rec, dir, path, argv, env, flags, at);
     /* Without the recorder's variables the environment may be small enough. */
-    if (result == -BS_E2BIG && env != shown)
+    if (result == -BS_E2BIG && env != shown) {
+        BS_AUTO_DO(bs_need_filter_for_exec());
         result = attempt(rec, dir, path, argv, shown, flags, at);
+    }
     bs_end(unseen, result);
     return bs_end(rec, result);
 }

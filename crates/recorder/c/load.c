@@ -23,6 +23,8 @@ static void log_library(const char *name)
 {
     if (name == bs_recorder_file)
         return;
+    /* The loader that every plain program names is known by its exec. */
+    BS_AUTO_DO(if (bs_same(name, "/lib64/ld-linux-x86-64.so.2")) return );
     for (const char *c = name; c && *c; c++)
         if (*c == '/') { /* the program itself and the kernel's library have no path */
             bs_note_path(bs_now(), BS_OP_LOAD, 0, 0, 0, name, 0);

@@ -72,6 +72,13 @@ static const char *interpreter(u8 *text, u64 size)
     return (const char *)text + from;
 }
 
+#ifdef BS_AUTO
+const char *bs_script_interpreter(u8 *text, u64 size)
+{
+    return interpreter(text, size);
+}
+#endif
+
 /*
  * Its calls go through the gate. Where the guard would still take them for the program's, this
  * function makes none.

@@ -18,9 +18,11 @@ int fchmodat(int dir, const char *path, u32 mode, int flags);
 
 BS_API int fchmodat(int dir, const char *path, u32 mode, int flags)
 {
-    if (flags)
+    if (flags) {
         /* libc emulates the call through /proc, and the guard sees that */
+        BS_AUTO_DO(bs_need_filter());
         return BS_NEXT(fchmodat)(dir, path, mode, flags);
+    }
     return (int)BS_SHAPED(fchmodat, META,
                           (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_MODE), dir, path,
                           mode);

@@ -213,6 +213,7 @@ BS_API int fchdir(int fd)
 
 BS_API int chroot(const char *path)
 {
+    BS_AUTO_DO(bs_need_filter());
     return (int)BS_BY(bs_shaped_moves, chroot, CHROOT, (.strings = 1, .path = 1), path);
 }
 
@@ -221,6 +222,7 @@ int pivot_root(const char *root, const char *old);
 
 BS_API int pivot_root(const char *root, const char *old)
 {
+    BS_AUTO_DO(bs_need_filter());
     return (int)BS_BY(bs_shaped_moves, pivot_root, PIVOT, (.strings = 2, .path = 1, .other = 2),
                       root, old);
 }
@@ -228,6 +230,7 @@ BS_API int pivot_root(const char *root, const char *old)
 BS_API int mount(const char *source, const char *target, const char *type, u64 flags,
                  const void *options)
 {
+    BS_AUTO_DO(bs_need_filter());
     return (int)BS_BY(bs_shaped_moves, mount, MOUNT,
                       (.strings = 2, .path = 1, .other = 2, .aux = 4), source, target, type, flags,
                       options);
@@ -235,6 +238,7 @@ BS_API int mount(const char *source, const char *target, const char *type, u64 f
 
 BS_API int umount2(const char *target, int flags)
 {
+    BS_AUTO_DO(bs_need_filter());
     return (int)BS_BY(bs_shaped_moves, umount2, MOUNT, (.strings = 2, .other = 1, .arg_is = 1),
                       target, flags);
 }
@@ -246,10 +250,12 @@ BS_API int umount(const char *target)
 
 BS_API int unshare(int flags)
 {
+    BS_AUTO_DO(bs_need_filter());
     return (int)BS_BY(bs_shaped_moves, unshare, NAMESPACE, (.aux = 1), flags);
 }
 
 BS_API int setns(int fd, int kind)
 {
+    BS_AUTO_DO(bs_need_filter());
     return (int)BS_BY(bs_shaped_moves, setns, NAMESPACE, (.fd = 1, .aux = 2), fd, kind);
 }

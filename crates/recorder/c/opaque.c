@@ -9,7 +9,7 @@ int mq_open(const char *name, int flags, ...);
 
 void bs_log_opaque(const char *what)
 {
-    if (bs_is_ready(BS_OP_OPAQUE) && !(bs_arena->flags & BS_ARENA_GUARDED))
+    if (bs_is_ready(BS_OP_OPAQUE) && !bs_is_guarded())
         bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, what), 0);
 }
 
@@ -21,7 +21,7 @@ struct bs_reservation bs_begin_unseen(void)
 {
     struct bs_reservation none = {0};
     bool filtered = bs_modes & BS_MODE_SANDBOX && !bs_only_dispatches();
-    if (!filtered || !bs_is_ready(BS_OP_OPAQUE) || bs_arena->flags & BS_ARENA_GUARDED)
+    if (!filtered || !bs_is_ready(BS_OP_OPAQUE) || bs_is_guarded())
         return none;
     return bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_FILTERED);
 }
@@ -81,6 +81,7 @@ BS_INTERCEPTED s64 ptrace(int request, ...)
     va_start(args, request);
     s64 pid = va_arg(args, s64), at = va_arg(args, s64), data = va_arg(args, s64);
     va_end(args);
+    BS_AUTO_DO(bs_need_filter()); /* tracees make calls that they would not make alone */
     bs_log_opaque_trace(request);
     return BS_NEXT(ptrace)(request, pid, at, data);
 }

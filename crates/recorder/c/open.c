@@ -61,8 +61,18 @@ static s64 opened(struct bs_reservation rec, int dir, const char *path, int flag
     return bs_end(rec, fd);
 }
 
+#ifdef BS_AUTO
+/* True if the path may be the memory of a process (/proc/PID/mem), whose code could be changed. */
+static bool names_memory(const char *path)
+{
+    u32 n;
+    return bs_measure(path, BS_PATH_MAX, &n) && n >= 3 && bs_same(path + n - 3, "mem");
+}
+#endif
+
 static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
 {
+    BS_AUTO_DO(if (names_memory(path)) bs_need_filter());
     u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin_open(dir, path, flags, mode);
     bool new = is_new(rec, flags);

@@ -22,6 +22,7 @@ static void request(struct bs_look look, u32 change, const struct bs_ident *iden
 {
     if (look.flags & AT_SYMLINK_NOFOLLOW)
         change |= BS_CHANGE_ITSELF;
+    BS_AUTO_DO(bs_need_filter());
     u64 where = (u32)look.dir | ident->dev << 32;
     for (u32 tries = 0; tries < TRIES; tries++)
         if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_PRESERVE, look.path, where, change,

@@ -20,6 +20,9 @@ static s64 (*real_read)(void *, void *, s64);
 static s64 (*real_write)(void *, const void *, s64);
 static int (*real_close)(void *);
 bool bs_closes_are_seen, bs_exec_is_redirected, bs_lists_are_seen;
+#ifdef BS_AUTO
+static bool opens_are_seen;
+#endif
 static bool internal_tried;
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -179,6 +182,88 @@ static int open_for_libc(const char *path, int flags, ...)
     return (int)bs_ret(fd);
 }
 
+#ifdef BS_AUTO
+int openat(int dir, const char *path, int flags, ...);
+int connect(int fd, const void *address, u32 size);
+int bind(int fd, const void *address, u32 size);
+
+/*
+ * `freopen` opens inside libc, and logs the open itself when libc has moved the new descriptor.
+ * This one is then gone.
+ */
+static int cancelled_open_for_libc(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    u32 mode = va_arg(args, u32);
+    va_end(args);
+    int fd = (int)bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, mode));
+    if (bs_me.reopens && fd >= 0)
+        bs_note(0, BS_OP_CLOSE, fd, 0, 0, 0);
+    return fd;
+}
+
+/* The loader's function behind `dlopen`, the name service and the converters of characters. */
+typedef void *load_function(const char *name, int mode, const void *caller, s64 space, int argc,
+                            char **argv, char **env);
+static load_function *real_load;
+
+/* The loader's calls have a `syscall` instruction of its own, so the guard must see them. */
+static void *load_for_libc(const char *name, int mode, const void *caller, s64 space, int argc,
+                           char **argv, char **env)
+{
+    if (name && *name)
+        bs_need_filter();
+    return real_load(name, mode, caller, space, argc, argv, env);
+}
+
+/* True if the address is in the same object as `end`, before it. */
+static bool is_before(u64 at, u64 end)
+{
+    enum { BEHIND = 0x10000 }; /* bytes at most between the description of an object and its end */
+    for (const struct bs_link_map *l = bs_first_library; l; l = l->next) {
+        u64 described = (u64)l->dynamic;
+        if (l->base <= at && at < end && described > l->base && end < described + BEHIND)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Finds the entry of the loader's table that `dlopen` calls through. `dlopen` loads the address of
+ * its inner function into rdi. The inner function loads the entry. Null if the code is another.
+ */
+static load_function **load_entry(void)
+{
+    enum { SOON = 128 };
+    const u8 *outer = bs_next_or_null("dlopen"), *inner = 0;
+    u8 *table = bs_next_or_null("_rtld_global_ro");
+    for (const u8 *c = outer; outer && !inner && c < outer + SOON; c++)
+        if (c[0] == 0x48 && c[1] == 0x8d && c[2] == 0x3d) /* lea inner(%rip),%rdi */
+            inner = c + 7 + *(const s32 *)(c + 3);
+    for (const u8 *c = inner; inner && table && c < inner + SOON; c++)
+        if (c[0] == 0x48 && c[1] == 0x8b && c[2] == 0x80) { /* mov offset(%rax),%rax */
+            u32 offset = *(const u32 *)(c + 3);
+            load_function **entry = (load_function **)(table + offset);
+            if (offset < 0x800 && offset % 8 == 0 && is_before((u64)*entry, (u64)table))
+                return entry;
+        }
+    return 0;
+}
+
+static bool redirect_load(void)
+{
+    load_function **entry = load_entry();
+    u64 page = (u64)entry & ~(u64)(BS_PAGE - 1);
+    if (!entry || bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_WRITE) < 0)
+        return false;
+    real_load = *entry;
+    __atomic_store_n(entry, load_for_libc, __ATOMIC_RELEASE);
+    bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ);
+    return true;
+}
+#endif
+
 static int exec_for_libc(const char *path, char *const *argv, char *const *env)
 {
     if (bs_me.actions)
@@ -232,8 +317,11 @@ void bs_redirect_internal(void)
     bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
     if (execute && is_plain_call(execute, __NR_execve))
         bs_exec_is_redirected = jump_to(execute, (void *)exec_for_libc);
-    if (open_file && asks_soon(open_file, JUMP_SIZE, __NR_openat))
-        jump_to(open_file, (void *)open_for_libc);
+    if (open_file && asks_soon(open_file, JUMP_SIZE, __NR_openat)) {
+        bool seen = jump_to(open_file, (void *)open_for_libc);
+        (void)seen;
+        BS_AUTO_DO(opens_are_seen = seen);
+    }
     if (close_file && is_plain_call(close_file, __NR_close))
         jump_to(close_file, (void *)close_for_libc);
     if (list && asks_soon(list, 0, __NR_getdents64))
@@ -241,10 +329,49 @@ void bs_redirect_internal(void)
     bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
 }
 
-/* walks.S: returns libc's function of this name. */
-__attribute__((used)) void *bs_begin_walk(const char *name)
+#ifdef BS_AUTO
+/* True if libc's function of this name begins as expected, and leads to the recorder now. */
+static bool redirect(const char *name, u32 nr, void *to)
+{
+    u8 *function = bs_next_or_null(name);
+    bool expected = function && (is_plain_call(function, nr) || asks_soon(function, 0, nr));
+    return expected && jump_to(function, to);
+}
+
+/* After this, the changed pages of libc are the process's own, as after each redirection. */
+bool bs_redirect_all(void)
+{
+    bs_redirect_internal();
+    u64 all = ~0ull, before = 0;
+    bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
+    bool seen = bs_exec_is_redirected && bs_lists_are_seen && opens_are_seen;
+    seen = seen && redirect("open", __NR_openat, (void *)cancelled_open_for_libc);
+    seen = seen && redirect("openat", __NR_openat, (void *)openat);
+    seen = seen && redirect("connect", __NR_connect, (void *)connect);
+    seen = seen && redirect("bind", __NR_bind, (void *)bind);
+    seen = seen && redirect_load();
+    bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
+    return seen;
+}
+
+/* True if libc makes calls that no redirection sees, or looks for the directory of a user. */
+static bool walks_unseen(const char *name, u64 second)
+{
+    enum { TILDE = 1 << 12, TILDE_CHECK = 1 << 14 };
+    if (bs_starts(name, "glob"))
+        return second & (TILDE | TILDE_CHECK);
+    return !bs_same(name, "scandir");
+}
+#endif
+
+/*
+ * walks.S: returns libc's function of this name. `second` is the second argument of its caller.
+ */
+__attribute__((used)) void *bs_begin_walk(const char *name, u64 second)
 {
     void *function = 0;
+    (void)second;
+    BS_AUTO_DO(if (walks_unseen(name, second)) bs_need_filter());
     bs_redirect_internal();
     return bs_find(&function, name);
 }

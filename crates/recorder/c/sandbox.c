@@ -39,6 +39,7 @@ static bool holds(void)
  */
 static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
+    BS_AUTO_DO(bs_need_filter());
     bs_prepare_for_sandbox();
     if (strict)
         bs_stop_clock();

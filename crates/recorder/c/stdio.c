@@ -75,7 +75,9 @@ BS_INTERCEPTED void *freopen(const char *path, const char *mode, void *stream)
         bs_end(bs_begin_close(before), 0);
         bs_fd_closed((u32)before);
     }
+    BS_AUTO_DO(bs_me.reopens = true);
     void *result = BS_NEXT(freopen)(path, mode, stream);
+    BS_AUTO_DO(bs_me.reopens = false);
     if (!path)
         return result;
     int flags = open_flags(mode), fd = result ? BS_NEXT(fileno)(result) : -1;
@@ -172,7 +174,9 @@ BS_ALIAS(mkstemp64, mkstemp);
 
 BS_API char *mkdtemp(char *pattern)
 {
-    if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_NO_TSC))
+    if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_NO_TSC)) {
+        BS_AUTO_DO(bs_need_filter());
         return BS_NEXT(mkdtemp)(pattern);
+    }
     return bs_ret(with_unique_name(pattern, 0, 0, make_directory)) < 0 ? 0 : pattern;
 }

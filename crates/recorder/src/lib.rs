@@ -18,6 +18,10 @@ pub const DEEP_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/deep.s
 /// address.
 pub const FUNCTIONS_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/functions.so.gz"));
 
+/// The 64-bit shared object for processes that may run without the guard's filter, as gzip. Its
+/// gate is at the same address.
+pub const AUTO_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/auto.so.gz"));
+
 /// An empty 32-bit shared object, for the other value of `$LIB`. Without it a 32-bit program's
 /// loader would print an error.
 pub const TWIN32: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/twin32.so"));

@@ -11,6 +11,7 @@ mod logged_pieces;
 mod other_roots;
 pub(crate) mod privileges;
 mod shared_chunk;
+mod silent_programs;
 pub(crate) mod undecoded;
 mod unwatched;
 
@@ -27,6 +28,7 @@ use backstory_sys::{self as sys, Pid};
 use deep::DeepDrain;
 use logged_pieces::LoggedPieces;
 use privileges::Privileges;
+use silent_programs::SilentPrograms;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -73,6 +75,8 @@ pub(crate) struct Drainer {
     privileges: Privileges,
     /// Programs that neither recorder nor guard observed.
     unwatched: Unwatched,
+    /// Programs of which no recorder announced itself (`--guard=auto`).
+    silent: SilentPrograms,
     /// Gaps that the records themselves report.
     undecoded: Undecoded,
     /// The logs of a shell's lines. `None` for every other recording.
@@ -104,6 +108,7 @@ impl Drainer {
             secrets,
             privileges: Privileges::default(),
             unwatched: Unwatched::new(),
+            silent: SilentPrograms::default(),
             undecoded: Undecoded::default(),
             lines: None,
             lost: 0,
@@ -157,7 +162,7 @@ impl Drainer {
 
     /// The programs that neither recorder nor guard observed, in a sentence.
     pub(crate) fn unwatched(&self) -> Option<String> {
-        self.unwatched.reason()
+        self.unwatched.reason().or_else(|| self.silent.reason())
     }
 
     /// Gaps that the drained records report, in sentences.
@@ -274,8 +279,11 @@ impl Drainer {
     /// Notes programs that lost a privilege, or that no component observed.
     fn look_for_programs(&mut self, bytes: &[u8]) {
         self.privileges.look(bytes);
-        if self.stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED == 0 {
+        let flags = self.stock.arena.header().flags.load(Ordering::Relaxed);
+        if flags & abi::ARENA_GUARDED == 0 {
             self.unwatched.look(bytes);
+        } else if flags & abi::ARENA_AUTO != 0 {
+            self.silent.look(bytes);
         }
     }
 
@@ -473,7 +481,8 @@ fn records(bytes: &[u8]) -> u64 {
 pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
     // The first chunks are added while the command starts, but only where that does not delay it.
     let mut pause = SCARCE;
-    let guarded = stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED != 0;
+    let flags = stock.arena.header().flags.load(Ordering::Relaxed);
+    let guarded = flags & (abi::ARENA_GUARDED | abi::ARENA_AUTO) == abi::ARENA_GUARDED;
     let mut longest = if guarded { IDLE } else { UNASKED };
     while stock.pause(pause) {
         let (drained, waited_for, behind) = {

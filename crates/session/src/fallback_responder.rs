@@ -65,15 +65,6 @@ impl FallbackResponder {
         }
     }
 
-    /// Returns when no process with the filter is left.
-    pub(crate) fn until_over(self) {
-        match self.thread {
-            // it does not panic, and nothing could be done if it had
-            Some(thread) => _ = thread.join(),
-            None => _ = continue_all(self.listener.as_fd(), &self.shared),
-        }
-    }
-
     /// Goes on in a copy of this process after the process has ended. Until then the buffers belong
     /// to its thread.
     pub(crate) fn in_a_copy(self, ended: impl Fn() -> bool) {
@@ -82,6 +73,26 @@ impl FallbackResponder {
         }
         continue_received(self.listener.as_fd(), &self.shared);
         continue_all(self.listener.as_fd(), &self.shared);
+    }
+}
+
+/// Returns when no process with one of the filters is left.
+pub(crate) fn until_over(mut all: Vec<FallbackResponder>) {
+    loop {
+        let waiting = all.iter().filter_map(FallbackResponder::waits_for);
+        let mut fds: Vec<_> = waiting
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        if fds.is_empty() {
+            break;
+        }
+        let _ = poll(&mut fds, None);
+        drop(fds);
+        all.iter_mut().for_each(FallbackResponder::answer);
+    }
+    for one in all {
+        // It does not panic, and nothing could be done if it had.
+        let _ = one.thread.map(JoinHandle::join);
     }
 }
 

@@ -11,28 +11,32 @@ use crate::committer::Committer;
 use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
 use crate::function_tables::FunctionTables;
+use crate::guard_filters::GuardFilters;
+use crate::guard_socket::GuardSocket;
 use crate::header::Inherited;
 use crate::launch::Launch;
 use crate::lines::mark::{LineMark, MarkQueue};
+use crate::plain_programs::PlainPrograms;
 use backstory_abi as abi;
-use backstory_arena::{ChunkSupply, ChunkWriter};
+use backstory_arena::{ChunkSupply, socket_path};
 use backstory_eventlog::Reason;
 use backstory_guard::{
     ContentPreserver, Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall,
-    Receivers, SharedBuffers,
+    SharedBuffers,
 };
+use backstory_plain::Classifier;
 use backstory_preserve::Preserver;
 use backstory_sys::Pid;
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode};
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-
-/// Message to the keeper: respond from now on.
-pub(crate) const SERVE: u8 = b'S';
 
 /// Stack of the child that becomes the command.
 const START_STACK: usize = 256 << 10;
@@ -46,6 +50,7 @@ pub(crate) struct RecorderPaths {
 }
 
 /// Services for a command that is a shell.
+#[derive(Default)]
 pub(crate) struct ShellServices {
     /// The queue for its marks.
     pub marks: Option<(Arc<MarkQueue>, &'static Control)>,
@@ -74,14 +79,7 @@ pub(crate) fn start(
     stock: &Arc<ChunkSupply>,
     done: [OwnedFd; 2],
 ) -> io::Result<PendingStart> {
-    let filter = Filter::build(&FilterSpec {
-        gate: Some(backstory_recorder::GATE),
-        strict: options.guard == GuardMode::Strict,
-        lookups: options.lookups == LookupsMode::All,
-        refuse_io_uring: options.io_uring == IoUringMode::Refuse,
-        restrictions: broker::is_wanted(options),
-        durability: options.durability,
-    });
+    let filter = filter(options);
     let (tell, installed) = sync_channel(1);
     let (go, may_go) = sync_channel(1);
     let (stock, launch) = (Arc::clone(stock), Arc::clone(launch));
@@ -103,6 +101,18 @@ pub(crate) fn start(
         done.iter().for_each(ring);
     })?;
     Ok(PendingStart { installed, go })
+}
+
+/// The filter of a run.
+fn filter(options: &Options) -> Filter {
+    Filter::build(&FilterSpec {
+        gate: Some(backstory_recorder::GATE),
+        strict: options.guard == GuardMode::Strict,
+        lookups: options.lookups == LookupsMode::All,
+        refuse_io_uring: options.io_uring == IoUringMode::Refuse,
+        restrictions: broker::is_wanted(options),
+        durability: options.durability,
+    })
 }
 
 /// Starts the command on this thread and publishes the result.
@@ -127,11 +137,12 @@ fn ring(bell: &OwnedFd) {
 
 /// The running guard.
 pub(crate) struct GuardSession {
-    receivers: Option<Receivers>,
+    filters: Arc<GuardFilters>,
+    /// For processes that install a filter later.
+    socket: Option<GuardSocket>,
     bridge: Arc<SupervisorHooks>,
     /// The threads that make the log durable.
     committing: Vec<JoinHandle<()>>,
-    to_keeper: OwnedFd,
     trouble: Option<Reason>,
 }
 
@@ -142,12 +153,53 @@ impl GuardSession {
     pub(crate) fn begin(
         listener: OwnedFd,
         shared: Arc<SharedBuffers>,
+        run: (&Options, &[Inherited]),
+        shell: ShellServices,
+        ways: RecorderPaths,
+        stock: (&Arc<ChunkSupply>, Arc<Mutex<Drainer>>),
+        to_keeper: OwnedFd,
+        sent: io::Result<()>,
+    ) -> GuardSession {
+        let mut session = GuardSession::prepare(run, shell, ways, stock, to_keeper);
+        session.trouble = sent.err().map(|error| Reason::KeeperWithoutListener {
+            error: error.to_string(),
+        });
+        if let Err(error) = session.filters.begin(listener, shared) {
+            session.trouble = Some(Reason::GuardSilent {
+                error: error.to_string(),
+            });
+        }
+        session
+    }
+
+    /// Makes the socket for a command that starts without a filter.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub(crate) fn begin_without_filter(
+        classifier: Classifier,
+        run: (&Options, &[Inherited]),
+        shell: ShellServices,
+        ways: RecorderPaths,
+        stock: (&Arc<ChunkSupply>, Arc<Mutex<Drainer>>),
+        to_keeper: OwnedFd,
+    ) -> io::Result<GuardSession> {
+        let path = socket_path(Path::new(OsStr::from_bytes(&ways.arena)));
+        let programs = PlainPrograms::begin(classifier, stock.0);
+        let instructions = filter(run.0).to_bytes();
+        let mut session = GuardSession::prepare(run, shell, ways, stock, to_keeper);
+        let filters = Arc::clone(&session.filters);
+        session.socket = Some(GuardSocket::begin(path, filters, programs, instructions)?);
+        Ok(session)
+    }
+
+    /// Prepares the services for the receivers. No filter exists yet.
+    fn prepare(
         (options, inherited): (&Options, &[Inherited]),
         shell: ShellServices,
         ways: RecorderPaths,
         (stock, drainer): (&Arc<ChunkSupply>, Arc<Mutex<Drainer>>),
         to_keeper: OwnedFd,
-        sent: io::Result<()>,
     ) -> GuardSession {
         let notes = Arc::new(GuardNotes::default());
         let commits = (options.durability != DurabilityMode::After).then(|| {
@@ -167,56 +219,25 @@ impl GuardSession {
             shell,
             functions,
         });
-        let watch = GuardSettings {
-            gate: Some(backstory_recorder::GATE),
-            strict: options.guard == GuardMode::Strict,
-            lookups: options.lookups == LookupsMode::All,
-            durability: options.durability,
-            arena_path: ways.arena,
-            arena: stock.arena.fd().try_clone_to_owned().ok(),
-            hidden: vec![ways.library],
-        };
-        let for_sinks = Arc::clone(stock);
         let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
-        let make_sink = move || ChunkWriter::new(Arc::clone(&for_sinks));
-        let started = Receivers::start(listener, shared, watch, make_sink, hooks);
-        let mut trouble = sent.err().map(|error| Reason::KeeperWithoutListener {
-            error: error.to_string(),
-        });
-        let receivers = started
-            .map_err(|error| {
-                trouble = Some(Reason::GuardSilent {
-                    error: error.to_string(),
-                });
-                // The keeper has the listener, too, and no other duty.
-                let _ = rustix::io::write(&to_keeper, &[SERVE]);
-            })
-            .ok();
-        if let Some(receivers) = &receivers {
-            let monitor = receivers.monitor();
-            stock.look_regularly(Box::new(move || monitor.check()));
-        }
+        let settings = settings(options, ways, stock);
         GuardSession {
-            receivers,
+            filters: Arc::new(GuardFilters::new(hooks, stock, settings, to_keeper)),
+            socket: None,
             bridge,
             committing: committing.unwrap_or_default(),
-            to_keeper,
-            trouble,
+            trouble: None,
         }
     }
 
     /// Ends the guard.
     pub(crate) fn end(self) -> GuardReport {
         let mut told: Vec<Reason> = self.trouble.into_iter().collect();
-        if let Some(receivers) = self.receivers {
-            let ended = receivers.ended();
-            if !receivers.stop() {
-                told.push(Reason::SlowFileSystem {});
-            }
-            if !ended {
-                // Processes that outlive the guard must not wait for a response.
-                let _ = rustix::io::write(&self.to_keeper, &[SERVE]);
-            }
+        if let Some(socket) = self.socket {
+            socket.end();
+        }
+        if !self.filters.end() {
+            told.push(Reason::SlowFileSystem {});
         }
         if let Some(committer) = &self.bridge.committer {
             committer.end(self.committing);
@@ -230,6 +251,30 @@ impl GuardSession {
             warnings: sentences(warnings),
         }
     }
+}
+
+/// Makes the settings of a filter: of the one that the command starts with, or of one that joins
+/// later (true).
+fn settings(
+    options: &Options,
+    ways: RecorderPaths,
+    stock: &Arc<ChunkSupply>,
+) -> Box<dyn Fn(bool) -> GuardSettings + Send + Sync> {
+    let (strict, lookups) = (
+        options.guard == GuardMode::Strict,
+        options.lookups == LookupsMode::All,
+    );
+    let (durability, stock) = (options.durability, Arc::clone(stock));
+    Box::new(move |joins_later| GuardSettings {
+        gate: Some(backstory_recorder::GATE),
+        strict,
+        joins_later,
+        lookups,
+        durability,
+        arena_path: ways.arena.clone(),
+        arena: stock.arena.fd().try_clone_to_owned().ok(),
+        hidden: vec![ways.library.clone()],
+    })
 }
 
 /// The guard's report after its end, in sentences.

@@ -10,10 +10,10 @@
 //!   left.
 
 use crate::control::SEALED;
-use crate::fallback_responder::{FallbackResponder, nobody_is_left};
+use crate::fallback_responder::{self, FallbackResponder, nobody_is_left};
 use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::supervisor;
-use crate::{background, guarding};
+use crate::{background, keeper_messages};
 use backstory_eventlog::Reason;
 use backstory_guard::SharedBuffers;
 use backstory_sys::{self as sys, Pid};
@@ -67,8 +67,9 @@ fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
         shared,
         spare,
         broker,
+        classifier,
     } = setting;
-    drop((spare, broker));
+    drop((spare, broker, classifier));
     job.let_go(&[0, 1, 2]);
     job.launcher_fd = None;
     let _ = rustix::process::chdir("/"); // for the reason given in the supervisor
@@ -76,8 +77,9 @@ fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
     let mut keeper = KeeperState {
         from_supervisor,
         shared,
-        listener: None,
-        answering: None,
+        joining: None,
+        filters: Vec::new(),
+        answering: Vec::new(),
         in_group: true,
     };
     keeper.wait_for_supervisor(&tools, supervisor);
@@ -93,9 +95,14 @@ fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
 /// The state of the keeper.
 struct KeeperState {
     from_supervisor: OwnedFd,
+    /// The buffers of the filter that the command starts with.
     shared: Option<Arc<SharedBuffers>>,
-    listener: Option<OwnedFd>,
-    answering: Option<FallbackResponder>,
+    /// The buffers of the filter whose listener arrives next.
+    joining: Option<Arc<SharedBuffers>>,
+    /// The filters that the supervisor serves.
+    filters: Vec<(OwnedFd, Arc<SharedBuffers>)>,
+    /// The filters that this process serves.
+    answering: Vec<FallbackResponder>,
     /// True while the keeper is in the launcher's process group.
     in_group: bool,
 }
@@ -106,10 +113,8 @@ impl KeeperState {
     /// the very call that waits for a response from the keeper.
     fn wait_for_supervisor(&mut self, tools: &WatchResources, supervisor: Pid) {
         loop {
-            let calls = self
-                .answering
-                .as_ref()
-                .and_then(FallbackResponder::waits_for);
+            let calls = self.answering.iter();
+            let calls = calls.filter_map(FallbackResponder::waits_for);
             let mut fds = vec![
                 PollFd::new(&tools.signals, PollFlags::IN),
                 PollFd::new(&self.from_supervisor, PollFlags::IN),
@@ -119,6 +124,7 @@ impl KeeperState {
                 continue;
             }
             let news = fds[1].revents();
+            drop(fds);
             self.answer();
             count_signals(tools);
             self.leave_group_without_launcher(tools);
@@ -134,13 +140,25 @@ impl KeeperState {
         }
     }
 
-    /// Receives messages of the supervisor: the listener, and the request to respond in its place.
+    /// Receives messages of the supervisor.
     fn hear(&mut self) {
         while let Some((byte, descriptor)) = sys::receive_fd(self.from_supervisor.as_fd()) {
-            if let Some(listener) = descriptor {
-                self.listener = Some(listener);
-            } else if byte == guarding::SERVE {
-                self.serve();
+            match (byte, descriptor) {
+                (keeper_messages::LISTENER, Some(listener)) => {
+                    let buffers = self.joining.take().or_else(|| self.shared.clone());
+                    self.filters.retain(|(one, _)| !nobody_is_left(one));
+                    self.filters
+                        .extend(buffers.map(|buffers| (listener, buffers)));
+                }
+                (keeper_messages::BUFFERS, Some(file)) => {
+                    self.joining = SharedBuffers::of_file(file.as_fd()).ok().map(Arc::new);
+                }
+                (keeper_messages::SERVE_LAST, _) => {
+                    let last = self.filters.pop();
+                    self.answering.extend(last.map(begin));
+                }
+                (keeper_messages::SERVE, _) => self.serve(),
+                _ => {}
             }
         }
     }
@@ -153,36 +171,28 @@ impl KeeperState {
         }
     }
 
-    /// The listener and its buffers, once.
-    fn take_listener(&mut self) -> Option<(OwnedFd, Arc<SharedBuffers>)> {
-        let shared = Arc::clone(self.shared.as_ref()?);
-        Some((self.listener.take()?, shared))
-    }
-
-    /// Responds to notifications from now on, until no process with the filter is left.
+    /// Responds to notifications from now on, until no process with a filter is left.
     fn serve(&mut self) {
-        if let Some((listener, shared)) = self.take_listener() {
-            self.answering = Some(FallbackResponder::begin(listener, shared));
-        }
+        let filters = std::mem::take(&mut self.filters);
+        self.answering.extend(filters.into_iter().map(begin));
     }
 
-    /// Responds to the notifications that wait now, unless a thread does so in the background.
+    /// Responds to the notifications that wait now, unless threads do so in the background.
     fn answer(&mut self) {
-        if let Some(answering) = &mut self.answering {
-            answering.answer();
-        }
+        self.answering
+            .iter_mut()
+            .for_each(FallbackResponder::answer);
     }
 
-    /// Serves the processes that still have the filter after the log is finalized.
+    /// Serves the processes that still have a filter after the log is finalized.
     fn serve_to_the_end(mut self) {
-        if self.answering.is_none() && self.listener.as_ref().is_none_or(nobody_is_left) {
+        let over = |(listener, _): &(OwnedFd, _)| nobody_is_left(listener);
+        if self.answering.is_empty() && self.filters.iter().all(over) {
             return;
         }
         sys::forget_children(); // zombies of the daemons
         self.serve();
-        if let Some(answering) = self.answering.take() {
-            answering.until_over();
-        }
+        fallback_responder::until_over(self.answering);
     }
 
     /// Takes over from a supervisor that died before the log was finalized.
@@ -191,21 +201,23 @@ impl KeeperState {
         let (mut watch, _stock) = tools.into_watch(None);
         watch.add_reason(&Reason::SupervisorDied {});
         while !watch.step() {
-            let calls = self
-                .answering
-                .as_ref()
-                .and_then(FallbackResponder::waits_for);
-            watch.wait(calls.as_slice());
+            let calls = self.answering.iter();
+            let calls: Vec<_> = calls.filter_map(FallbackResponder::waits_for).collect();
+            watch.wait(&calls);
             self.answer();
         }
         watch.sync();
-        if self.answering.as_ref().is_some_and(|a| !a.is_over()) {
+        if self.answering.iter().any(|a| !a.is_over()) {
             background::spawn(&job.options.after);
             self.serve_to_the_end();
         } else {
             background::become_it(&job.options.after);
         }
     }
+}
+
+fn begin((listener, buffers): (OwnedFd, Arc<SharedBuffers>)) -> FallbackResponder {
+    FallbackResponder::begin(listener, buffers)
 }
 
 /// Counts the signals that a process sent to the whole group. Signals of the terminal and of the

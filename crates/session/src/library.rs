@@ -73,6 +73,12 @@ pub(crate) static FUNCTIONS: RecorderForm = RecorderForm {
     digest: FUNCTIONS_DIGEST,
 };
 
+/// The recorder of runs whose processes may run without the filter.
+pub(crate) static AUTO: RecorderForm = RecorderForm {
+    library: EmbeddedLibrary::Gzip(backstory_recorder::AUTO_LIBRARY),
+    digest: AUTO_DIGEST,
+};
+
 /// Extracts a form of the recorder library, unless it exists already. Returns the entry for
 /// `LD_PRELOAD`.
 pub(crate) fn extract(directory: &Path, form: &RecorderForm) -> Result<OsString, Error> {
@@ -242,6 +248,7 @@ fn plain_lib_is_narrow() -> bool {
 const DIGEST: u64 = digest(BESIDE, backstory_recorder::LIBRARY);
 const DEEP_DIGEST: u64 = digest(BESIDE, backstory_recorder::DEEP_LIBRARY);
 const FUNCTIONS_DIGEST: u64 = digest(BESIDE, backstory_recorder::FUNCTIONS_LIBRARY);
+const AUTO_DIGEST: u64 = digest(BESIDE, backstory_recorder::AUTO_LIBRARY);
 
 /// Names the files beside the library.
 const BESIDE: u64 = digest(

@@ -13,12 +13,14 @@ use crate::redact::Secrets;
 use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::watch::WatchPlan;
 use crate::{
-    Error, Options, RecordingResult, background, clock, clock_tick, header, keeper, launch, library,
+    Error, Options, RecordingResult, background, clock, clock_tick, header, keeper, launch,
+    library, plain_start,
 };
 use backstory_abi as abi;
 use backstory_arena::Arena;
 use backstory_eventlog::run::RunEnd;
 use backstory_guard::SharedBuffers;
+use backstory_plain::Classifier;
 use backstory_sys::{self as sys, address_space};
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, OutputsMode, SuppressMode};
 use std::ffi::OsStr;
@@ -67,12 +69,22 @@ fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
 }
 
 fn start(
-    options: Options,
+    mut options: Options,
     program: std::ffi::CString,
     inherited_state: InheritedState,
 ) -> Result<CommandEnd, Error> {
+    let mut environment = launch::environment();
+    launch::set_variables(&mut environment, &options.variables);
+    let classifier = plain_start::classifier(&options, &program, &environment, &inherited_state);
+    if classifier.is_none() && options.guard == GuardMode::Auto {
+        options.guard = GuardMode::On;
+    }
     let preload = library::extract(&options.library_dir, form(&options))?;
     let arena = Arena::create(&options.id, flags(&options))?;
+    if arena.path().is_none() && options.guard == GuardMode::Auto {
+        // Processes would not find the socket. The form of the library works with a filter, too.
+        options.guard = GuardMode::On;
+    }
     if !address_space::is_left() {
         arena.remove();
         return Err(Error::Room {
@@ -81,7 +93,12 @@ fn start(
     }
     let name = arena.path().map(Path::to_owned);
     let part = options.part.clone();
-    let result = set(options, program, preload, arena, inherited_state).and_then(play);
+    let prepared = Prepared {
+        preload,
+        environment,
+        classifier,
+    };
+    let result = set(options, program, prepared, arena, inherited_state).and_then(play);
     if result.is_err() {
         // The command never ran, so no log is kept.
         let _ = name.map(std::fs::remove_file);
@@ -90,11 +107,20 @@ fn start(
     result
 }
 
+/// Parts of the run that are prepared before the arena.
+struct Prepared {
+    preload: std::ffi::OsString,
+    environment: Vec<Vec<u8>>,
+    /// For a run that starts without a filter.
+    classifier: Option<Classifier>,
+}
+
 /// The form of the recorder. A run that is recorded deeply records no functions.
 fn form(options: &Options) -> &'static library::RecorderForm {
     match (&options.deep, &options.functions) {
         (Some(_), _) => &library::DEEP,
         (None, Some(_)) => &library::FUNCTIONS,
+        (None, None) if options.guard == GuardMode::Auto => &library::AUTO,
         (None, None) => &library::PLAIN,
     }
 }
@@ -104,6 +130,7 @@ fn flags(options: &Options) -> u32 {
         GuardMode::Off => 0,
         GuardMode::On => abi::ARENA_GUARDED,
         GuardMode::Strict => abi::ARENA_GUARDED | abi::ARENA_STRICT,
+        GuardMode::Auto => abi::ARENA_GUARDED | abi::ARENA_AUTO,
     };
     let suppress = if options.suppress == SuppressMode::On {
         0
@@ -132,12 +159,15 @@ fn flags(options: &Options) -> u32 {
 fn set(
     options: Options,
     program: std::ffi::CString,
-    preload: std::ffi::OsString,
+    prepared: Prepared,
     arena: Arena,
     mut inherited_state: InheritedState,
 ) -> Result<RunSetup, Error> {
-    let mut environment = launch::environment();
-    launch::set_variables(&mut environment, &options.variables);
+    let Prepared {
+        preload,
+        environment,
+        classifier,
+    } = prepared;
     let mut inherited = header::inherited();
     inherited.retain(|d| d.fd > 2 || inherited_state.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
@@ -156,7 +186,8 @@ fn set(
     );
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let control = Control::map().map_err(Error::system("map shared memory"))?;
-    let shared = (options.guard != GuardMode::Off)
+    let from_start = matches!(options.guard, GuardMode::On | GuardMode::Strict);
+    let shared = from_start
         .then(SharedBuffers::create)
         .transpose()
         .map_err(Error::system("map shared memory"))?;
@@ -213,6 +244,7 @@ fn set(
         shared: shared.map(Arc::new),
         spare,
         broker: None,
+        classifier,
     })
 }
 

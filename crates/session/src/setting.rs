@@ -19,6 +19,7 @@ use backstory_arena::Arena;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Writer;
 use backstory_guard::SharedBuffers;
+use backstory_plain::Classifier;
 use backstory_sys::{self as sys, Pid};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -38,6 +39,8 @@ pub(crate) struct RunSetup {
     pub spare: Option<(OwnedFd, OwnedFd)>,
     /// The supervisor's connection to the broker of set-user-id programs.
     pub broker: Option<BrokerLink>,
+    /// Classifies the programs of a run that starts without a filter (`--guard=auto`).
+    pub classifier: Option<Classifier>,
 }
 
 /// The means of watching the run.

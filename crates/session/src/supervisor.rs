@@ -7,6 +7,7 @@
 use crate::broker::BrokerLink;
 use crate::control::Control;
 use crate::guarding::{self, GuardSession, RecorderPaths, ShellServices};
+use crate::keeper_messages::LISTENER;
 use crate::launch::Launch;
 use crate::lines::mark::MarkQueue;
 use crate::setting::{CommandSetup, RunSetup};
@@ -14,8 +15,9 @@ use crate::watch::CommandWatch;
 use crate::{background, drain};
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
+use backstory_plain::Classifier;
 use backstory_sys as sys;
-use backstory_vocabulary::{DurabilityMode, GuardMode};
+use backstory_vocabulary::DurabilityMode;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,6 +43,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
         shared,
         spare,
         broker,
+        classifier,
     } = setting;
     let control = tools.control;
     let after = std::mem::take(&mut job.options.after);
@@ -54,7 +57,6 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
         .launch(&arena, control)
         .map_err(|_| libc::EINVAL)
         .and_then(|launch| {
-            let guarded = shared.filter(|_| job.options.guard != GuardMode::Off);
             let start = Start {
                 launcher: spare.map(|(_, give)| give),
                 job: &job,
@@ -64,9 +66,12 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
                 marks,
                 broker,
             };
-            match guarded {
-                Some(shared) => start.guarded(launch, shared, arena.as_bytes(), to_keeper),
-                None => start.plain(&launch),
+            match (shared, classifier) {
+                (Some(shared), _) => start.guarded(launch, shared, arena.as_bytes(), to_keeper),
+                (None, Some(classifier)) => {
+                    start.without_filter(&launch, classifier, arena.as_bytes(), to_keeper)
+                }
+                (None, None) => start.plain(&launch),
             }
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
         });
@@ -118,6 +123,38 @@ impl Start<'_> {
         Ok((None, true))
     }
 
+    /// Starts the command without a filter. Its processes install one when they need it.
+    fn without_filter(
+        self,
+        launch: &Launch,
+        classifier: Classifier,
+        arena: &[u8],
+        to_keeper: &OwnedFd,
+    ) -> io::Result<Started> {
+        let ways = self.paths(arena);
+        let session = to_keeper.try_clone().and_then(|to_keeper| {
+            let run = (&self.job.options, &self.job.inherited[..]);
+            let stock = (self.stock, self.watch.drainer());
+            let shell = ShellServices::default();
+            GuardSession::begin_without_filter(classifier, run, shell, ways, stock, to_keeper)
+        });
+        match session {
+            Ok(session) => self.watch.at_end(Box::new(|| session.end())),
+            Err(error) => {
+                let error = error.to_string();
+                self.watch.add_reason(&Reason::NoGuard { error });
+            }
+        }
+        self.plain(launch)
+    }
+
+    fn paths(&self, arena: &[u8]) -> RecorderPaths {
+        RecorderPaths {
+            arena: arena.to_vec(),
+            library: crate::library::home(&self.job.preload),
+        }
+    }
+
     fn guarded(
         self,
         launch: Launch,
@@ -147,16 +184,13 @@ impl Start<'_> {
         };
         match begun.installed.recv() {
             Ok(Ok(listener)) => {
-                let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
+                let sent = sys::send_fd(to_keeper.as_fd(), LISTENER, listener.as_fd());
                 if let Some(launcher) = &self.launcher {
                     // A failure matters only if keeper and supervisor both die.
-                    let _ = sys::send_fd(launcher.as_fd(), listener.as_fd());
+                    let _ = sys::send_fd(launcher.as_fd(), LISTENER, listener.as_fd());
                 }
                 let _ = begun.go.send(());
-                let ways = RecorderPaths {
-                    arena: arena.to_vec(),
-                    library: crate::library::home(&self.job.preload),
-                };
+                let ways = self.paths(arena);
                 if options.durability != DurabilityMode::After {
                     self.watch.append_pieces();
                 }

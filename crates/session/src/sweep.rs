@@ -6,6 +6,7 @@
 
 use crate::part_lock::PartLock;
 use crate::recover::finish;
+use backstory_abi::SOCKET_SUFFIX;
 use backstory_arena::Arena;
 use rustix::fs::FlockOperation;
 use std::fs;
@@ -28,6 +29,19 @@ pub fn sweep() {
         if name.starts_with(b"backstory-") && name.ends_with(b".arena") {
             look_after(&entry.path());
         }
+        let socket = [b".arena", SOCKET_SUFFIX.as_bytes()].concat();
+        if name.starts_with(b"backstory-") && name.ends_with(&socket) {
+            remove_abandoned_socket(&entry.path());
+        }
+    }
+}
+
+/// Removes a socket whose arena is gone: the socket is made after the arena.
+fn remove_abandoned_socket(path: &Path) {
+    let own = fs::symlink_metadata(path);
+    let own = own.is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
+    if own && !path.with_extension("").exists() {
+        let _ = fs::remove_file(path);
     }
 }
 
@@ -68,6 +82,19 @@ fn left_behind(path: &Path) -> Option<(PathBuf, Duration)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_is_removed_once_its_arena_is_gone() {
+        let id = format!("sweep-{}-socket", std::process::id());
+        let arena = Arena::create(&id, 0).unwrap();
+        let socket = backstory_arena::socket_path(arena.path().unwrap());
+        fs::write(&socket, "").unwrap();
+        remove_abandoned_socket(&socket);
+        assert!(socket.exists());
+        arena.remove();
+        remove_abandoned_socket(&socket);
+        assert!(!socket.exists());
+    }
 
     /// An arena that names a log and has this age.
     fn arena(name: &str, part: &Path, age: Duration) -> Arena {

@@ -76,30 +76,40 @@ const CONTROL: usize = 32; // >= CMSG_SPACE(size of one descriptor)
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 
-/// Sends a descriptor over a socket of [`socket_pair`].
-pub fn send_fd(socket: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
-    let mut byte = [b'L'];
+/// Sends a byte and a descriptor over a socket of [`socket_pair`].
+pub fn send_fd(socket: BorrowedFd<'_>, byte: u8, fd: BorrowedFd<'_>) -> io::Result<()> {
+    send_message(socket, &[byte], Some(fd))
+}
+
+/// Sends bytes over a socket, with a descriptor if there is one.
+pub fn send_message(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fd: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     let mut control = Control([0; CONTROL]);
     let mut iov = libc::iovec {
-        iov_base: byte.as_mut_ptr().cast(),
-        iov_len: 1,
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
     };
-    // SAFETY: all pointers are to locals that outlive the call; the control buffer holds one
-    // descriptor.
+    // SAFETY: all pointers are to locals and to bytes that outlive the call, and sendmsg(2) only
+    // reads them. The control buffer holds one descriptor.
     unsafe {
         let mut message: libc::msghdr = zeroed();
         message.msg_iov = &mut iov;
         message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        // The C libraries differ in the type of both lengths.
-        message.msg_controllen = libc::CMSG_SPACE(4) as _;
-        let header = libc::CMSG_FIRSTHDR(&message);
-        (*header).cmsg_level = libc::SOL_SOCKET;
-        (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(4) as _;
-        libc::CMSG_DATA(header)
-            .cast::<RawFd>()
-            .write_unaligned(fd.as_raw_fd());
+        if let Some(fd) = fd {
+            message.msg_control = control.0.as_mut_ptr().cast();
+            // The C libraries differ in the type of both lengths.
+            message.msg_controllen = libc::CMSG_SPACE(4) as _;
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(4) as _;
+            libc::CMSG_DATA(header)
+                .cast::<RawFd>()
+                .write_unaligned(fd.as_raw_fd());
+        }
         let sent = libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL);
         check(sent as c_int).map(drop)
     }
@@ -108,27 +118,48 @@ pub fn send_fd(socket: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
 /// Receives a byte, and the descriptor that came with it. `None` if no message is waiting.
 pub fn receive_fd(socket: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
     let mut byte = [0];
+    let (_, fd) = receive(socket, &mut byte, libc::MSG_DONTWAIT)?;
+    Some((byte[0], fd))
+}
+
+/// Waits for a message. Returns the number of bytes, and the descriptor that came with it. `None`
+/// at the end of the connection, or after an error.
+pub fn receive_message(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+) -> Option<(usize, Option<OwnedFd>)> {
+    receive(socket, bytes, 0)
+}
+
+fn receive(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    flags: c_int,
+) -> Option<(usize, Option<OwnedFd>)> {
     let mut control = Control([0; CONTROL]);
     let mut iov = libc::iovec {
-        iov_base: byte.as_mut_ptr().cast(),
-        iov_len: 1,
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
     };
-    // SAFETY: as in `send_fd`; a descriptor that arrives is new and has no other owner.
+    // SAFETY: all pointers are to locals and to bytes that outlive the call; a descriptor that
+    // arrives is new and has no other owner. The control buffer has room for one.
     unsafe {
         let mut message: libc::msghdr = zeroed();
         message.msg_iov = &mut iov;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = CONTROL as _;
-        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-        if libc::recvmsg(socket.as_raw_fd(), &mut message, flags) <= 0 {
-            return None;
-        }
+        let got = libc::recvmsg(
+            socket.as_raw_fd(),
+            &mut message,
+            flags | libc::MSG_CMSG_CLOEXEC,
+        );
+        let count = usize::try_from(got).ok().filter(|count| *count > 0)?;
         let header = libc::CMSG_FIRSTHDR(&message);
         if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
-            return Some((byte[0], None));
+            return Some((count, None));
         }
         let fd = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
-        Some((byte[0], Some(OwnedFd::from_raw_fd(fd))))
+        Some((count, Some(OwnedFd::from_raw_fd(fd))))
     }
 }

@@ -49,6 +49,13 @@ pub fn has_x32() -> bool {
     })
 }
 
+/// True if `getpriority` returns a result for this magic `which`: a filter of another recording is
+/// in force.
+pub fn answers_request(which: i32, request: i32) -> bool {
+    // SAFETY: takes no pointers, and has no effect without such a filter.
+    unsafe { libc::syscall(libc::SYS_getpriority, which, request, 0) >= 0 }
+}
+
 /// Sets `no_new_privs` for this thread and its children: an `execve` then grants no privileges.
 pub fn set_no_new_privs() -> io::Result<()> {
     // SAFETY: takes no pointers.

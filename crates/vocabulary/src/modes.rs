@@ -26,6 +26,8 @@ vocabulary! {
         Off = "off",
         /// The guard logs every watched call, and does not trust the recorder's gate.
         Strict = "strict",
+        /// A process gets the guard's filter before something that the recorder would not see.
+        Auto = "auto",
     }
 }
 
@@ -169,7 +171,10 @@ mod tests {
             words::<ContentsMode>(),
             [r#""off""#, r#""lazy""#, r#""all""#]
         );
-        assert_eq!(words::<GuardMode>(), [r#""on""#, r#""off""#, r#""strict""#]);
+        assert_eq!(
+            words::<GuardMode>(),
+            [r#""on""#, r#""off""#, r#""strict""#, r#""auto""#]
+        );
         assert_eq!(words::<LookupsMode>(), [r#""library""#, r#""all""#]);
         assert_eq!(words::<IoUringMode>(), [r#""decode""#, r#""refuse""#]);
         assert_eq!(words::<SuppressMode>(), ["true", "false"]);

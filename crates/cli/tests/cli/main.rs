@@ -47,6 +47,7 @@ mod function_values;
 mod functions;
 mod generated;
 mod git_note;
+mod guard_auto;
 mod history;
 mod hunt;
 mod hunt_live;

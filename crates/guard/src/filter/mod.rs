@@ -124,6 +124,18 @@ impl Filter {
         }
     }
 
+    /// The instructions, as another process installs them: an array of `struct sock_filter`.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let bytes = |one: &sock_filter| {
+            let [code, k] = [
+                one.code.to_ne_bytes().to_vec(),
+                one.k.to_ne_bytes().to_vec(),
+            ];
+            [code, vec![one.jt, one.jf], k].concat()
+        };
+        self.program.iter().flat_map(bytes).collect()
+    }
+
     /// The number of instructions.
     pub fn len(&self) -> usize {
         self.program.len()

@@ -9,6 +9,7 @@ mod first;
 mod handover;
 mod held;
 mod holds;
+mod listeners;
 mod recorder;
 mod slow_memory;
 mod stage;

@@ -116,7 +116,7 @@ fn become_program(
         let argv = pointers(&launch.arguments);
         let envp = pointers(&launch.environment);
         let listener = filter::install(filter)?;
-        sys::send_fd(channel.as_fd(), listener.as_fd())?;
+        sys::send_fd(channel.as_fd(), b'L', listener.as_fd())?;
         Ok(sys::exec_with(&launch.path, &argv, &envp))
     };
     steps().unwrap_or_else(|error| error)

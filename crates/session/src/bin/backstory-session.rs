@@ -1,7 +1,7 @@
 //! Records one command into a log, without a store. Serves the tests of this crate, and debugging.
 //!
 //! ```text
-//! backstory-session DIR ID [--guard on|off|strict] [--lookups library|all]
+//! backstory-session DIR ID [--guard on|off|strict|auto] [--lookups library|all]
 //!     [--contents off|lazy|all] [--durability after|ordered|sync] [--detach-after SECONDS] [--after COMMAND]
 //!     [--library DIR] [--broker] -- CMD ARGS...
 //! ```

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Guard modes.
-pub const MODES: [&str; 3] = ["off", "on", "strict"];
+pub const MODES: [&str; 4] = ["off", "on", "strict", "auto"];
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
@@ -92,6 +92,8 @@ impl Run {
     /// Asserts that the run left nothing but its log.
     pub fn assert_tidy(&self) {
         eventually("the arena is gone", || !self.arena_path().exists());
+        let socket = backstory_arena::socket_path(&self.arena_path());
+        eventually("the socket is gone", || !socket.exists());
         assert!(!self.part_path().exists(), "the part log is still there");
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn names() -> Vec<&'static str> {
     let otherwise = [
         undecoded::RING_UNSEEN,
         undecoded::FILTERED_UNSEEN,
+        undecoded::UNGUARDED,
         undecoded::PROTECTED,
         undecoded::FANOTIFY,
     ];

@@ -1,0 +1,319 @@
+//! `record --guard=auto`: a process gets the guard's filter before something that its recorder
+//! would not see, and no sooner.
+
+use super::Place;
+use backstory_testkit::busybox::busybox;
+use backstory_testkit::need;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+const AUTO: [&str; 4] = ["record", "--guard=auto", "--contents=off", "--"];
+
+/// Records a command, and returns its output. The run must be complete.
+fn recorded(place: &Place, command: &[&str]) -> String {
+    let answer = place.run(&[&AUTO[..], command].concat());
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{command:?}");
+    place.finalized();
+    let shown = place.json(&["show", "--json"]);
+    assert_eq!(shown["complete"], true, "{command:?}: {shown}");
+    answer.out
+}
+
+/// A place for these tests. `None`, with a line that says so, if programs of this machine are not
+/// plain, or have another filter already.
+fn place(test: &str) -> Option<Place> {
+    let place = Place::new();
+    let out = recorded(
+        &place,
+        &["sed", "-n", "s/^Seccomp:.//p", "/proc/self/status"],
+    );
+    if out != "0\n" {
+        need::skipped(test, "the programs of this machine need the filter");
+        return None;
+    }
+    Some(place)
+}
+
+#[test]
+fn a_plain_command_runs_without_the_filter_and_is_recorded_completely() {
+    let Some(place) = place("a plain command") else {
+        return;
+    };
+    place.write("a", "1\n");
+    let line = "cat a >b; (cd /; ls >/dev/null); sed -n 's/^Seccomp:.//p' /proc/self/status; cat none 2>/dev/null; exit 0";
+    assert_eq!(recorded(&place, &["sh", "-c", line]), "0\n");
+    let files = accesses(&place);
+    let has = |path: &str, access: &str| files.get(path).is_some_and(|all| all.contains(access));
+    assert!(
+        has(&place.path("a"), "read") && has(&place.path("b"), "write"),
+        "{files:?}"
+    );
+    assert!(
+        has("/etc/ld.so.cache", "read") && has(&place.path("none"), "missing"),
+        "{files:?}"
+    );
+    assert!(has("/", "dir"), "{files:?}");
+    let libc = |path: &&String| path.contains("/libc.so.6");
+    assert!(files.keys().any(|path| libc(&path)), "{files:?}");
+    let programs = processes(&place);
+    for program in ["cat a", "ls", "cat none"] {
+        assert!(
+            programs.keys().any(|one| one.starts_with(program)),
+            "{programs:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_is_not_plain_gets_the_filter_and_its_caller_does_not() {
+    let Some(place) = place("a static program") else {
+        return;
+    };
+    let Some(busybox) = busybox().and_then(std::path::Path::to_str) else {
+        return need::skipped("a static program", "needs a static busybox");
+    };
+    place.write("a", "1\n");
+    let look = "-n 's/^Seccomp:.//p' /proc/self/status";
+    let line = format!(
+        "sed {look}; {busybox} sed {look}; {busybox} cp a b; {busybox} sh -c 'sed {look}; cat b >c'; sed {look}"
+    );
+    assert_eq!(recorded(&place, &["sh", "-c", &line]), "0\n2\n2\n0\n");
+    let files = accesses(&place);
+    for (path, access) in [("a", "read"), ("b", "write"), ("b", "read"), ("c", "write")] {
+        assert!(
+            files[&place.path(path)].contains(access),
+            "{path} {access}: {files:?}"
+        );
+    }
+    let line = format!("LD_BIND_NOW=1 sed {look}; exec {busybox} sed {look}");
+    assert_eq!(recorded(&place, &["sh", "-c", &line]), "2\n2\n");
+}
+
+#[test]
+fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
+    let Some(place) = place("ways to need the filter") else {
+        return;
+    };
+    let Some(program) = place.fixture("needs_filter") else {
+        return;
+    };
+    place.write_program("not-a-program", "text");
+    for what in ["nothing", "gettid", "vfork", "vfork-static"] {
+        assert_eq!(recorded(&place, &[&program, what]), "00\n", "{what}");
+    }
+    for what in [
+        "mprotect",
+        "mmap",
+        "dlopen",
+        "dlsym",
+        "thread",
+        "setrlimit",
+        "tmpfile",
+        "ftw",
+        "syscall",
+        "unshare",
+        "clone",
+        "setuid",
+    ] {
+        assert_eq!(recorded(&place, &[&program, what]), "02\n", "{what}");
+    }
+}
+
+/// How each file was accessed, by path.
+fn accesses(place: &Place) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found = BTreeMap::<String, BTreeSet<String>>::new();
+    let files = place.json(&["files", "--json"]);
+    for file in files.as_array().unwrap() {
+        let words = file["access"].as_array().unwrap().iter();
+        let words = words.map(|word| word.as_str().unwrap().to_owned());
+        let path = file["path"].as_str().unwrap().to_owned();
+        found.entry(path).or_default().extend(words);
+    }
+    found
+}
+
+/// The programs that ran, by arguments and ends, and how often.
+fn processes(place: &Place) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    let processes = place.json(&["processes", "--json"]);
+    for process in processes.as_array().unwrap() {
+        let words = process["argv"].as_array().cloned().unwrap_or_default();
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        let end = (&process["exit"], &process["signal"]);
+        *found
+            .entry(format!("{} -> {end:?}", words.join(" ")))
+            .or_default() += 1;
+    }
+    found
+}
+
+/// A generator of numbers.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+}
+
+/// Steps of the generated programs. `@` and `%` stand for files, `~` for a static program.
+const STEPS: &[&str] = &[
+    "cat @ >%",
+    "cp @ %",
+    "cp -p @ %",
+    "mv @ %",
+    "ln -sf @ %",
+    "ln -f @ %",
+    "rm -f @",
+    "touch %",
+    "mkdir -p d/@; cat @ >d/@/x",
+    "sort @ | uniq -c >%",
+    "sed -i s/1/2/ @",
+    "awk '{ print $1 >>\"%\" }' @",
+    "head -c 3 @ | tee % >/dev/null",
+    "(cd d && ls -l >../%)",
+    "find . -name @ -newer %",
+    "grep -r 1 . >/dev/null",
+    "tar cf % @ d; tar tf % >/dev/null",
+    "test -e @ && chmod 600 @",
+    "perl -e 'open F, \">>\", \"%\"; print F 1; close F; unlink \"@\"'",
+    "perl -e 'exec \"cp\", \"@\", \"%\"'",
+    "perl -MPOSIX -e 'mkfifo \"p\", 0600; unlink \"p\"'",
+    "python3 -c 'import os; open(\"%\", \"w\").write(open(\"@\").read())'",
+    "python3 -c 'import subprocess; subprocess.run([\"cat\", \"@\"])'",
+    "~ cat @ >%",
+    "~ cp @ %",
+    "~ sh -c 'cat @; ~ touch %'",
+    "env -i /bin/cat @",
+    "env -i ~ cat @",
+    "env -u LD_PRELOAD cp @ %",
+    "LD_BIND_NOW=1 cp @ %",
+    "LC_ALL=C sort @ %",
+    "timeout 9 cat @",
+    "echo @ % | xargs cat",
+    "printf '%: @\\n\\tcp @ %\\n' | make -s -f -",
+    "nice cat @",
+    "./script @ %",
+    "./nothing @",
+    "sh -c 'exec cat @'",
+    "cat @ & wait",
+    "(trap '' TERM; cat @) | cat",
+    "bash -c 'shopt -s nullglob; for f in *; do [ -f $f ] && read x <$f; done; :'",
+    "id -un; ls -l @",
+    "exec 5>%; echo 1 >&5; exec 5>&-",
+    "ulimit -c 0; cat @",
+    "install -m 600 @ %",
+    "diff @ %",
+    "split -l 1 @ part",
+];
+
+/// A program of up to ten steps, as a script of a shell.
+fn program(chance: &mut Chance, busybox: &str) -> String {
+    const FILES: [&str; 4] = ["a", "b", "c", "e"];
+    let mut text = String::new();
+    for _ in 0..=chance.below(9) {
+        let step = chance.of(STEPS).replace('~', busybox);
+        let (first, second) = (chance.of(&FILES), chance.of(&FILES));
+        let mut words = String::new();
+        for letter in step.chars() {
+            match letter {
+                '@' => words.push_str(first),
+                '%' => words.push_str(second),
+                other => words.push(other),
+            }
+        }
+        let around = match chance.below(6) {
+            0 => format!("( {words} )"),
+            1 => format!("sh -c '{}'", words.replace('\'', "'\\''")),
+            _ => words,
+        };
+        writeln!(text, "{around} >>out 2>&1").unwrap();
+    }
+    text
+}
+
+/// The end, the files and the processes of a program that runs in a fresh directory.
+fn outcome(
+    text: &str,
+    guard: &str,
+) -> (
+    String,
+    BTreeMap<String, BTreeSet<String>>,
+    BTreeMap<String, usize>,
+) {
+    let place = Place::new();
+    for (name, text) in [
+        ("a", "1 x\n2 y\n"),
+        ("b", "3\n1\n"),
+        ("c", "1\n"),
+        ("e", ""),
+    ] {
+        place.write_aged(name, text);
+    }
+    place.write_program("script", "#!/bin/sh\ncat \"$1\" >\"$2\"\n");
+    place.write("program", text);
+    let answer = place.run(&["record", guard, "--contents=off", "--", "sh", "program"]);
+    place.finalized();
+    let shown = place.json(&["show", "--json"]);
+    let end = format!(
+        "{} {} {}",
+        answer.status, shown["complete"], shown["incomplete_because"]
+    );
+    let work = place.path("");
+    let general = |text: &str| text.replace(work.trim_end_matches('/'), "WORK");
+    let files = accesses(&place)
+        .into_iter()
+        .map(|(path, words)| (general(&path), words));
+    let files = files.filter(|(path, _)| !is_of_one_run(path)).collect();
+    let processes = processes(&place);
+    (end, files, processes)
+}
+
+/// True for a path that names a process, or is another one in each run.
+fn is_of_one_run(path: &str) -> bool {
+    let random = ["/proc/", "/tmp/", "WORK/sed", "WORK/C", "WORK/d/C"];
+    random.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// Compares `programs` generated programs, from this seed on.
+fn compare(seed: u64, programs: u64) {
+    if place("generated programs").is_none() {
+        return;
+    }
+    let busybox = busybox()
+        .and_then(std::path::Path::to_str)
+        .unwrap_or("cat /dev/null; :");
+    for seed in seed..seed + programs {
+        let text = program(
+            &mut Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            busybox,
+        );
+        let (on, auto) = (outcome(&text, "--guard=on"), outcome(&text, "--guard=auto"));
+        assert_eq!(auto, on, "seed {seed}:\n{text}");
+    }
+}
+
+#[test]
+fn generated_programs_are_recorded_as_with_the_filter() {
+    compare(1, 12);
+}
+
+/// `BACKSTORY_SEED` is the first seed, and `BACKSTORY_PROGRAMS` the number of programs.
+#[test]
+#[ignore = "takes hours"]
+fn thousands_of_generated_programs_are_recorded_as_with_the_filter() {
+    let number = |name, usual| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+    compare(
+        number("BACKSTORY_SEED", 1000),
+        number("BACKSTORY_PROGRAMS", 10_000),
+    );
+}

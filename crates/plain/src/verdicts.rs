@@ -1,0 +1,183 @@
+//! The table of verdicts: shared memory in which recorders look programs and libraries up.
+//!
+//! In: verdicts of the classifier. Out: a table in the form of `struct bs_verdicts`
+//! (`backstory_abi.h`).
+//!
+//! Invariants:
+//!
+//! - A verdict is about one content: another content has another state, so it is not found.
+//! - Recorders read while the supervisor writes. The verdict of an entry is written last, and an
+//!   entry is never changed.
+//! - The verdicts about programs hold for one state of the loader's cache, which the table names.
+//!
+//! Absent on purpose: the removal of an entry. A full table takes no more, and what is not found is
+//! asked for.
+
+use crate::file_state::FileState;
+use backstory_abi::{
+    VERDICT_LIBRARY, VERDICT_NOT, VERDICT_PROGRAM, VERDICT_TRIES, VERDICTS, VERDICTS_MAGIC,
+    reads_hash,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Words of an entry.
+const ENTRY: usize = 6;
+/// Words before the first entry: the magic number and padding, then the entry of the cache.
+const HEAD: usize = 2 + ENTRY;
+
+/// The two kinds of verdicts. A file can have both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VerdictKind {
+    /// A program with the libraries that it needs.
+    Program,
+    /// A library alone.
+    Library,
+}
+
+impl VerdictKind {
+    fn bits(self) -> u64 {
+        match self {
+            VerdictKind::Program => VERDICT_PROGRAM,
+            VerdictKind::Library => VERDICT_LIBRARY,
+        }
+    }
+}
+
+/// The table, in memory that may be shared.
+#[derive(Debug, Clone, Copy)]
+pub struct VerdictTable<'a>(&'a [AtomicU64]);
+
+impl<'a> VerdictTable<'a> {
+    /// Words of memory that a table takes.
+    pub const WORDS: usize = HEAD + ENTRY * VERDICTS as usize;
+
+    /// Begins a table in memory that is zero. `None`: there is too little memory.
+    pub fn begin(words: &'a [AtomicU64], cache: FileState) -> Option<VerdictTable<'a>> {
+        let words = words.get(..Self::WORDS)?;
+        put(&words[2..HEAD], cache, VERDICT_LIBRARY);
+        words[0].store(VERDICTS_MAGIC, Ordering::Release);
+        Some(VerdictTable(words))
+    }
+
+    /// A table that was begun. `None`: this memory has no table.
+    pub fn of(words: &'a [AtomicU64]) -> Option<VerdictTable<'a>> {
+        let words = words.get(..Self::WORDS)?;
+        let begun = words[0].load(Ordering::Acquire) == VERDICTS_MAGIC;
+        begun.then_some(VerdictTable(words))
+    }
+
+    /// The entries at which a content may be, in order.
+    fn slots(self, state: FileState) -> impl Iterator<Item = &'a [AtomicU64]> {
+        let first = reads_hash(state.device as u32, state.inode) >> 40;
+        (0..u64::from(VERDICT_TRIES)).map(move |n| {
+            let index = (first + n) % u64::from(VERDICTS);
+            &self.0[HEAD + ENTRY * index as usize..][..ENTRY]
+        })
+    }
+
+    /// Adds a verdict. False: there is no room. Of one table, only one thread may add verdicts.
+    pub fn insert(self, state: FileState, kind: VerdictKind, plain: bool) -> bool {
+        if self.get(state, kind).is_some() {
+            return true;
+        }
+        let verdict = kind.bits() | if plain { 0 } else { VERDICT_NOT };
+        let free = self
+            .slots(state)
+            .find(|slot| slot[ENTRY - 1].load(Ordering::Acquire) == 0);
+        free.inspect(|slot| put(slot, state, verdict)).is_some()
+    }
+
+    /// Whether a content is plain. `None`: unknown.
+    pub fn get(self, state: FileState, kind: VerdictKind) -> Option<bool> {
+        for slot in self.slots(state) {
+            let verdict = slot[ENTRY - 1].load(Ordering::Acquire);
+            if verdict == 0 {
+                return None;
+            }
+            let found: [u64; ENTRY - 1] = std::array::from_fn(|n| slot[n].load(Ordering::Relaxed));
+            if found == numbers(state) && verdict & !VERDICT_NOT == kind.bits() {
+                return Some(verdict & VERDICT_NOT == 0);
+            }
+        }
+        None
+    }
+}
+
+fn numbers(state: FileState) -> [u64; ENTRY - 1] {
+    [
+        state.device,
+        state.inode,
+        state.size,
+        state.modified.cast_unsigned(),
+        state.changed.cast_unsigned(),
+    ]
+}
+
+fn put(slot: &[AtomicU64], state: FileState, verdict: u64) {
+    for (word, number) in slot.iter().zip(numbers(state)) {
+        word.store(number, Ordering::Relaxed);
+    }
+    slot[ENTRY - 1].store(verdict, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Vec<AtomicU64> {
+        (0..VerdictTable::WORDS)
+            .map(|_| AtomicU64::new(0))
+            .collect()
+    }
+
+    fn file(inode: u64, changed: i64) -> FileState {
+        FileState {
+            device: 0xfe01,
+            inode,
+            size: 7,
+            modified: 1,
+            changed,
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_about_one_content_and_one_kind() {
+        let memory = memory();
+        assert!(VerdictTable::of(&memory).is_none());
+        VerdictTable::begin(&memory, file(1, 1)).unwrap();
+        let table = VerdictTable::of(&memory).unwrap();
+        assert!(table.insert(file(2, 5), VerdictKind::Program, true));
+        assert!(table.insert(file(2, 5), VerdictKind::Library, false));
+        assert_eq!(table.get(file(2, 5), VerdictKind::Program), Some(true));
+        assert_eq!(table.get(file(2, 5), VerdictKind::Library), Some(false));
+        assert_eq!(table.get(file(2, 6), VerdictKind::Program), None, "changed");
+        let larger = FileState {
+            size: 8,
+            ..file(2, 5)
+        };
+        assert_eq!(table.get(larger, VerdictKind::Program), None);
+        assert_eq!(table.get(file(3, 5), VerdictKind::Program), None);
+    }
+
+    #[test]
+    fn a_full_table_takes_no_more_and_forgets_nothing() {
+        let memory = memory();
+        let table = VerdictTable::begin(&memory, file(1, 1)).unwrap();
+        let files = (2..20_000).map(|inode| file(inode, 1));
+        let taken: Vec<FileState> = files
+            .filter(|file| table.insert(*file, VerdictKind::Program, file.inode % 2 == 0))
+            .collect();
+        assert!(
+            taken.len() > 900 && taken.len() <= VERDICTS as usize,
+            "{}",
+            taken.len()
+        );
+        for file in taken {
+            assert_eq!(
+                table.get(file, VerdictKind::Program),
+                Some(file.inode % 2 == 0)
+            );
+        }
+        assert!(VerdictTable::begin(&memory[1..], file(1, 1)).is_none());
+    }
+}

@@ -1,0 +1,47 @@
+/*
+ * The hooks of `--guard=auto` in the shared files. Part of bs.h, which includes it.
+ *
+ * A process starts without the guard's filter, and gets it before something that the recorder alone
+ * would not see (docs/design/guard-auto.md). Without BS_AUTO, the library for other runs, the hooks
+ * are empty and their arguments are not evaluated.
+ */
+#ifndef BS_AUTO_H
+#define BS_AUTO_H
+
+#ifdef BS_AUTO
+/* True if the process is known to have the filter. */
+extern bool bs_filtered;
+#define bs_is_guarded() bs_filtered
+
+/* auto/filter.c: asks the guard whether the process has the filter. */
+bool bs_has_filter(void);
+/* Makes sure that the process has the filter. */
+void bs_need_filter(void);
+/* The same before the process executes a program that is not plain. */
+void bs_need_filter_for_exec(void);
+/* Sends a file to the supervisor, which says whether it is plain. */
+bool bs_ask_verdict(u32 request, s64 fd);
+
+/*
+ * auto/verdicts.c: the process is about to execute a program, with this environment. True if it has
+ * no filter then: the recorder in the new program announces itself at once.
+ */
+bool bs_before_exec(int dir, const char *path, char *const *env, int flags);
+/* True if the program and the libraries that the loader took are plain. */
+bool bs_has_plain_files(void);
+
+/* auto/begin.c: the program begins. */
+void bs_auto_begin(void);
+
+/* redirect.c: true if all redirections of libc that such a process needs are in place. */
+bool bs_redirect_all(void);
+/* loader.c: returns the interpreter that a script names; null if it names none. */
+const char *bs_script_interpreter(u8 *text, u64 size);
+
+#define BS_AUTO_DO(statement) statement
+#else
+#define bs_is_guarded() (bs_arena->flags & BS_ARENA_GUARDED)
+#define BS_AUTO_DO(statement) ((void)0)
+#endif
+
+#endif

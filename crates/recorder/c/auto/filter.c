@@ -1,0 +1,243 @@
+/*
+ * Installs the guard's filter in a process that has run without it, for all of its threads. The
+ * supervisor has a socket beside the arena: it passes the instructions, and takes the listener.
+ *
+ * Invariants:
+ *
+ * - The process goes on only when a receiver serves the listener, or without a filter. In the
+ *   second case the run says that it may lack something.
+ * - The descriptors used here are closed before the wrapper returns. So the program's next
+ *   descriptor has the number that it has without the recorder.
+ * - A child on its parent's memory has a filter of its own. It must not note that in this memory.
+ */
+#include "../bs.h"
+
+enum {
+    AF_UNIX = 1,
+    SEQPACKET = 5,
+    CLOEXEC = 02000000,
+    NO_SIGPIPE = 0x4000,
+    CLOEXEC_MESSAGE = 0x40000000,
+    SOL_SOCKET = 1,
+    SCM_RIGHTS = 1,
+    SET_MODE_FILTER = 1,
+    /* TSYNC, SPEC_ALLOW, NEW_LISTENER, TSYNC_ESRCH, WAIT_KILLABLE_RECV */
+    FILTER_FLAGS = 1 | 4 | 8 | 16 | 32,
+    NO_NEW_PRIVS = 38,
+    SIG_SETMASK = 2,
+    INSTRUCTION = 8,
+    MESSAGE_MAX = 32768,
+    TRIES = 64
+};
+
+bool bs_filtered;
+
+/* ---- the socket ------------------------------------------------------------------------------ */
+
+struct part {
+    void *at;
+    u64 size;
+};
+
+/* The kernel's `struct msghdr`, with room for one descriptor. */
+struct message {
+    void *name;
+    u64 name_size;
+    struct part *parts;
+    u64 part_count;
+    void *control;
+    u64 control_size;
+    u64 flags;
+};
+
+struct control {
+    u64 size;
+    s32 level, type;
+    s32 descriptor, padding;
+};
+
+/* Returns a connection with the supervisor, or a negative error. */
+static s64 connection(void)
+{
+    struct {
+        uint16_t family;
+        char path[108];
+    } address = {.family = AF_UNIX};
+    const char *arena = bs_arena_path + sizeof BS_ENV_ARENA; /* after the "=" */
+    u32 n = bs_length(arena, sizeof address.path);
+    if (!bs_arena_path[0] || n + sizeof BS_SOCKET_SUFFIX > sizeof address.path)
+        return -BS_ENOENT;
+    bs_copy(address.path, arena, n);
+    bs_copy(address.path + n, BS_SOCKET_SUFFIX, sizeof BS_SOCKET_SUFFIX);
+    s64 fd = bs_raw(__NR_socket, AF_UNIX, SEQPACKET | CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    s64 error = bs_gated(__NR_connect, fd, &address, sizeof address);
+    if (error < 0)
+        bs_raw(__NR_close, fd);
+    return error < 0 ? error : fd;
+}
+
+/* Sends a request, with a descriptor unless it is -1. */
+static bool ask(s64 socket, struct bs_guard_request *request, s64 descriptor)
+{
+    struct part part = {request, sizeof *request};
+    struct control control = {20, SOL_SOCKET, SCM_RIGHTS, (s32)descriptor, 0};
+    struct message message = {.parts = &part, .part_count = 1};
+    if (descriptor >= 0) {
+        message.control = &control;
+        message.control_size = sizeof control;
+    }
+    return bs_raw(__NR_sendmsg, socket, &message, NO_SIGPIPE) == sizeof *request;
+}
+
+/* Receives a response and up to `size` bytes after it. Returns their number, or an error. */
+static s64 answer(s64 socket, struct bs_guard_request *response, void *to, u64 size)
+{
+    struct part parts[2] = {{response, sizeof *response}, {to, size}};
+    struct message message = {.parts = parts, .part_count = size ? 2 : 1};
+    s64 n = bs_raw(__NR_recvmsg, socket, &message, CLOEXEC_MESSAGE);
+    if (n < (s64)sizeof *response)
+        return -BS_EINVAL;
+    return response->result < 0 ? response->result : n - (s64)sizeof *response;
+}
+
+static u64 block_signals(void)
+{
+    u64 all = ~0ull, before = 0;
+    bs_raw(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    return before;
+}
+
+static void restore_signals(u64 before)
+{
+    bs_raw(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+}
+
+bool bs_ask_verdict(u32 kind, s64 fd)
+{
+    u64 mask = block_signals();
+    struct bs_guard_request request = {.kind = kind}, response = {0};
+    s64 socket = connection();
+    bool plain = socket >= 0 && ask(socket, &request, fd) && answer(socket, &response, 0, 0) == 0 &&
+                 response.result == 1;
+    if (socket >= 0)
+        bs_raw(__NR_close, socket);
+    restore_signals(mask);
+    return plain;
+}
+
+/* ---- the filter ------------------------------------------------------------------------------ */
+
+/* A signal that arrives before the supervisor has received the call interrupts the call. */
+bool bs_has_filter(void)
+{
+    s64 answered = -BS_EINTR;
+    for (int tries = 0; tries < TRIES && answered == -BS_EINTR; tries++)
+        answered = bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_FILTERED, 0);
+    return answered == 0;
+}
+
+/* Installs the instructions. Returns the listener, or a negative error. */
+static s64 install(void *instructions, u64 size)
+{
+    struct {
+        uint16_t count;
+        void *at;
+    } program = {(uint16_t)(size / INSTRUCTION), instructions};
+    s64 listener = bs_raw(__NR_seccomp, SET_MODE_FILTER, FILTER_FLAGS, &program);
+    if (listener != -BS_EACCES)
+        return listener;
+    bs_raw(__NR_prctl, NO_NEW_PRIVS, 1, 0, 0, 0);
+    return bs_raw(__NR_seccomp, SET_MODE_FILTER, FILTER_FLAGS, &program);
+}
+
+/*
+ * Between the installation and the response, another thread may wait for a receiver. This thread
+ * makes no call that the filter watches.
+ */
+static s64 get_filter_by(s64 socket, void *memory, bool goes_on)
+{
+    struct bs_guard_request request = {.kind = BS_GUARD_FILTER}, response = {0};
+    if (!ask(socket, &request, -1))
+        return -BS_EINVAL;
+    s64 size = answer(socket, &response, memory, MESSAGE_MAX);
+    if (size <= 0)
+        return size < 0 ? size : -BS_EINVAL;
+    s64 listener = install(memory, (u64)size);
+    if (listener < 0)
+        return listener;
+    request = (struct bs_guard_request){.kind = BS_GUARD_LISTENER, .recorded = goes_on};
+    s64 served = ask(socket, &request, listener) ? answer(socket, &response, 0, 0) : -BS_EINVAL;
+    bs_raw(__NR_close, listener);
+    return served;
+}
+
+static s64 get_filter(bool goes_on)
+{
+    s64 socket = connection();
+    if (socket < 0)
+        return socket;
+    s64 memory = bs_raw(__NR_mmap, 0, MESSAGE_MAX, 3, 0x22, -1, 0), error = memory;
+    if ((u64)memory < -4096ull) {
+        error = get_filter_by(socket, (void *)memory, goes_on);
+        bs_raw(__NR_munmap, memory, MESSAGE_MAX);
+    }
+    bs_raw(__NR_close, socket);
+    return error;
+}
+
+/* True if this is a child on its parent's memory. */
+static bool is_borrower(void)
+{
+    return bs_me.borrowed && (u32)bs_raw(__NR_gettid, 0) != bs_me.tid;
+}
+
+static BS_COLD void need_filter(bool goes_on)
+{
+    if (bs_filtered || bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || !bs_arena_path[0] ||
+        (bs_arena && bs_arena->flags & BS_ARENA_CLOSED))
+        return;
+    u64 mask = block_signals();
+    bool borrower = is_borrower(), filtered = bs_has_filter();
+    if (!filtered)
+        filtered = get_filter(goes_on && !borrower) >= 0 || bs_has_filter();
+    if (filtered && !borrower)
+        __atomic_store_n(&bs_filtered, true, __ATOMIC_RELEASE);
+    restore_signals(mask);
+    if (!filtered && bs_is_ready(BS_OP_OPAQUE))
+        bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);
+}
+
+void bs_need_filter(void)
+{
+    need_filter(true);
+}
+
+void bs_need_filter_for_exec(void)
+{
+    need_filter(false);
+}
+
+/* The loader has read its cache. The number is one that no descriptor has. */
+static void log_loader_cache(void)
+{
+    enum { LOADERS = 1 << 20 };
+    bs_note_path(bs_now(), BS_OP_OPEN, BS_AT_FDCWD, O_RDONLY | O_CLOEXEC, 0, "/etc/ld.so.cache",
+                 LOADERS);
+    bs_note(0, BS_OP_CLOSE, LOADERS, 0, 0, 0);
+}
+
+void bs_auto_begin(void)
+{
+    if (!bs_arena_path[0] || (bs_filtered = bs_has_filter()) || !bs_is_ready(BS_OP_START))
+        return;
+    log_loader_cache();
+    if (!bs_redirect_all())
+        bs_need_filter();
+    if (bs_has_plain_files())
+        return;
+    /* The caller had looked at the program. A file was replaced meanwhile, and its code ran. */
+    bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);
+    bs_need_filter();
+}
