@@ -67,7 +67,9 @@ pub use printed_files::{emptied_files, printed_files};
 pub use remote_runs::{RemoteEnd, RemoteRun, starter};
 pub use replaced::replaced;
 pub use replay_verdicts::ReplayVerdict;
-pub use resources::{is_of_database, runs_that_changed_unrecorded_rows, table_versions};
+pub use resources::{
+    is_of_database, is_of_server, runs_that_changed_unrecorded_rows, table_versions,
+};
 pub use results::{RunResult, callers_files, results};
 pub use root::{Asked, RealDirectories};
 pub use row_history::{RowEvent, row_history};

@@ -199,7 +199,11 @@ impl<'s> Search<'s> {
             Node::Activity { .. } => None,
         };
         for neighbour in self.neighbours.around(key, seen, time)? {
-            self.take(node, label.depth.0, neighbour)?;
+            let other = neighbour
+                .from
+                .and_then(|from| self.index.get(&from).copied());
+            let from = other.flatten().unwrap_or(node);
+            self.take(from, label.depth.0, neighbour)?;
         }
         Ok(true)
     }

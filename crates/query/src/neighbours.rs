@@ -17,12 +17,13 @@
 //! memory.
 
 mod by_name;
+mod client_sockets;
 mod other_runs;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use backstory_eventlog::event::Time;
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
@@ -32,6 +33,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::answer::{Flow, Scope};
+use client_sockets::{ClientSocket, SocketUsers};
 
 /// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +69,8 @@ const MOST_INDEXED: usize = 1 << 18;
 /// A neighbour, and the link to it.
 #[derive(Debug, Clone)]
 pub struct Neighbour {
+    /// The node that the step begins at, if it is another one than that around which it was found.
+    pub from: Option<Key>,
     pub to: Key,
     pub flow: Flow,
     pub certainty: Certainty,
@@ -117,6 +121,12 @@ pub struct NeighbourFinder<'s> {
     headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
     /// Whether the outputs of a run were put back.
     undone: RefCell<FxHashMap<RunKey, bool>>,
+    /// The activities around which steps were looked for, and the time that mattered there.
+    visited: RefCell<FxHashMap<ActivityKey, Time>>,
+    /// The connections behind the things that the processes of a run share.
+    shared: RefCell<FxHashMap<EntityKey, Rc<Vec<ClientSocket>>>>,
+    /// The recorded processes that used connections, by the server's run and the connection's name.
+    socket_users: RefCell<FxHashMap<(String, Bytes), Rc<Vec<SocketUsers>>>>,
 }
 
 impl<'s> NeighbourFinder<'s> {
@@ -140,6 +150,9 @@ impl<'s> NeighbourFinder<'s> {
             made_there: RefCell::default(),
             headers: RefCell::default(),
             undone: RefCell::default(),
+            visited: RefCell::default(),
+            shared: RefCell::default(),
+            socket_users: RefCell::default(),
         }
     }
 
@@ -251,6 +264,7 @@ impl<'s> NeighbourFinder<'s> {
         };
         let to = Key::Entity(EntityKey::new(run, to));
         Some(Neighbour {
+            from: None,
             to,
             flow: Flow::Derived,
             certainty: Certainty::Seen,
@@ -289,6 +303,7 @@ impl<'s> NeighbourFinder<'s> {
                 ));
             }
         }
+        self.to_own_connections(key, &index.stream.edges, time, &mut steps)?;
         let informs = match self.direction {
             Direction::Back => &index.stream.informed_by,
             Direction::Forth => &index.stream.informs,
@@ -308,6 +323,7 @@ impl<'s> NeighbourFinder<'s> {
                     end: inform.time,
                 };
                 steps.push(Neighbour {
+                    from: None,
                     to,
                     flow,
                     certainty: Certainty::Seen,
@@ -383,6 +399,7 @@ fn step(to: Key, edge: &Edge, time: Time) -> Neighbour {
         Flow::Generated(edge.relation)
     };
     Neighbour {
+        from: None,
         to,
         flow,
         certainty: edge.certainty,

@@ -18,15 +18,18 @@ const SCHEMES: [Scheme; 3] = [
     Scheme {
         begin: "postgres://",
         has_schemas: true,
+        is_server: true,
     },
     Scheme {
         begin: "mariadb://",
         has_schemas: false,
+        is_server: true,
     },
     // The program that uses the database names its tables, by the extension of SQLite.
     Scheme {
         begin: "sqlite://",
         has_schemas: false,
+        is_server: false,
     },
 ];
 
@@ -36,12 +39,23 @@ struct Scheme {
     begin: &'static str,
     /// A table is in a schema of its database.
     has_schemas: bool,
+    /// A server has it, and clients connect to it.
+    is_server: bool,
 }
 
 /// True for the full name of a table or a row of a database.
 pub fn is_of_database(name: &[u8]) -> bool {
     let begins = |scheme: &Scheme| name.starts_with(scheme.begin.as_bytes());
     SCHEMES.iter().any(begins)
+}
+
+/// True for the full name of a table or a row of a watched server. A database inside a program has
+/// no server.
+pub fn is_of_server(name: &[u8]) -> bool {
+    let begins = |scheme: &&Scheme| name.starts_with(scheme.begin.as_bytes());
+    SCHEMES
+        .iter()
+        .any(|scheme| scheme.is_server && begins(&scheme))
 }
 
 /// The versions of a table, or of one of its rows, the newest first.

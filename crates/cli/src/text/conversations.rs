@@ -4,57 +4,111 @@
 //! nearer to the subject.
 //!
 //! A run of a watched server names its clients, too, by their processes. A client that was recorded
-//! itself is in two runs then. A client sends statements and receives results, so each end receives
-//! from the other. A reader wants to know only the end that is farther from the subject.
+//! itself is in two runs then, and both activities used the connection. A client sends statements
+//! and receives results, so each end receives from the other. A reader wants to know only the end
+//! that is farther from the subject.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use backstory_eventlog::event::UNNUMBERED;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::{Flow, Lineage, Node};
+use backstory_query::is_of_server;
 
-/// The activities that a watched server's run knows as its clients, with the same activities of the
-/// runs that recorded them.
-pub fn same_clients(lineage: &Lineage) -> HashMap<usize, usize> {
-    let is_socket = |node: usize| matches!(&lineage.nodes[node], Node::Entity { kind, .. } if *kind == EntityKind::Socket);
-    let mut users: HashMap<usize, HashSet<usize>> = HashMap::new();
-    for link in &lineage.links {
-        let (activity, thing) = match link.flow {
-            Flow::Used(_) => (link.to, link.from),
-            Flow::Generated(_) => (link.from, link.to),
-            _ => continue,
-        };
-        if is_socket(thing) {
-            users.entry(thing).or_default().insert(activity);
-        }
-    }
-    let activity = |node: usize| match &lineage.nodes[node] {
-        Node::Activity { pid, run, .. } => Some((*pid, run)),
-        Node::Entity { .. } => None,
-    };
-    // A source numbers its own activities above those of processes.
-    let watched: HashSet<&String> = (0..lineage.nodes.len())
-        .filter_map(activity)
-        .filter_map(|(pid, run)| (pid >= UNNUMBERED).then_some(run))
-        .collect();
-    let mut same = HashMap::new();
-    for link in lineage.links.iter().filter(|link| link.flow == Flow::Same) {
-        let at = |node: usize| users.get(&node).into_iter().flatten().copied();
-        for (one, two) in at(link.from).flat_map(|one| at(link.to).map(move |two| (one, two))) {
-            let (Some((one_pid, one_run)), Some((two_pid, two_run))) =
-                (activity(one), activity(two))
-            else {
-                continue;
+/// The connections to watched servers in a lineage.
+#[derive(Debug, Default)]
+pub struct Conversations {
+    /// The clients that a server's run names, with the same activities of the runs that recorded
+    /// them.
+    pub same_clients: HashMap<usize, usize>,
+    /// The things that the runs of watched servers have, and the processes that they name.
+    pub watched: HashSet<usize>,
+    /// The names of the servers' connections.
+    pub names: HashSet<Vec<u8>>,
+}
+
+impl Conversations {
+    /// The conversations in a lineage.
+    pub fn of(lineage: &Lineage) -> Conversations {
+        let mut users: HashMap<usize, HashSet<usize>> = HashMap::new();
+        for link in &lineage.links {
+            let (activity, thing) = match link.flow {
+                Flow::Used(_) => (link.to, link.from),
+                Flow::Generated(_) => (link.from, link.to),
+                _ => continue,
             };
-            match (watched.contains(one_run), watched.contains(two_run)) {
-                _ if one_pid != two_pid => (),
-                (false, true) => drop(same.insert(two, one)),
-                (true, false) => drop(same.insert(one, two)),
-                _ => (),
+            if socket(&lineage.nodes[thing]).is_some() {
+                users.entry(thing).or_default().insert(activity);
             }
         }
+        let runs = watched_runs(lineage, &users);
+        let is_watched = |node: usize| runs.contains(run(&lineage.nodes[node]));
+        let mut found = Conversations {
+            watched: (0..lineage.nodes.len())
+                .filter(|node| is_watched(*node))
+                .collect(),
+            ..Conversations::default()
+        };
+        for (thing, together) in &users {
+            let name = socket(&lineage.nodes[*thing]).filter(|_| is_watched(*thing));
+            found.names.extend(name.map(<[u8]>::to_vec));
+            let recorded = together.iter().filter(|one| !is_watched(**one));
+            for (&one, &two) in recorded.flat_map(|one| together.iter().map(move |two| (one, two)))
+            {
+                let pids = [one, two].map(|node| pid(&lineage.nodes[node]));
+                if is_watched(two) && pids[0].is_some() && pids[0] == pids[1] {
+                    found.same_clients.insert(two, one);
+                }
+            }
+        }
+        found
     }
-    same
+}
+
+/// The runs of watched servers: an activity that is no process used a connection, and there are
+/// tables.
+fn watched_runs<'l>(
+    lineage: &'l Lineage,
+    users: &HashMap<usize, HashSet<usize>>,
+) -> HashSet<&'l str> {
+    let nodes = || lineage.nodes.iter();
+    let tables = nodes().filter(|node| match node {
+        Node::Entity { kind, path, .. } => *kind == EntityKind::Resource && is_of_server(path),
+        Node::Activity { .. } => false,
+    });
+    let with_tables: HashSet<&str> = tables.map(run).collect();
+    // A source numbers its own activities above those of processes.
+    let activities = users.values().flatten().map(|one| &lineage.nodes[*one]);
+    let numbered = activities.filter(|node| pid(node).is_some_and(|pid| pid >= UNNUMBERED));
+    numbered
+        .map(run)
+        .filter(|run| with_tables.contains(run))
+        .collect()
+}
+
+fn run(node: &Node) -> &str {
+    match node {
+        Node::Entity { run, .. } | Node::Activity { run, .. } => run,
+    }
+}
+
+fn pid(node: &Node) -> Option<u32> {
+    match node {
+        Node::Activity { pid, .. } => Some(*pid),
+        Node::Entity { .. } => None,
+    }
+}
+
+/// The name of a connection.
+fn socket(node: &Node) -> Option<&[u8]> {
+    match node {
+        Node::Entity {
+            kind: EntityKind::Socket,
+            path,
+            ..
+        } => Some(path),
+        _ => None,
+    }
 }
 
 /// The number of links from the nearest root to each node. `around` gives the nodes that are one

@@ -7,12 +7,15 @@
 //!   (`received from`).
 //! - The same version in two runs is one node.
 //! - The epoch of a shell between fork and exec belongs to the command that it starts.
+//! - A program that only starts another one under its own name belongs to it, as Debian's `psql`.
 //! - A client that a watched server's run names is the recorded command.
 //! - Of two commands that received from each other, only the one nearer to the root has a branch to
 //!   the other.
 //! - The former versions of a table are passed through, to those that wrote them.
 //! - A possible link is left out if an observed link explains the same. Only an observed writer
 //!   hides the possible writers of a file.
+//! - Of a watched database, possible links are left out: those between clients, connections,
+//!   transactions and tables.
 //!
 //! Possible links that are left out are counted. With `possible`, none is left out.
 
@@ -22,7 +25,9 @@ use std::collections::{HashMap, HashSet};
 use backstory_graph::model::{Certainty, EntityKind, Informed, Relation};
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 
-use super::conversations::{distances, same_clients};
+use backstory_workflow::paths::base_name;
+
+use super::conversations::{Conversations, distances};
 use super::paths::is_system;
 use super::words::{Direction, step as word};
 
@@ -70,6 +75,9 @@ pub struct Outline<'a> {
     possible: bool,
     /// For each node the command that it belongs to: itself, or the program that it executed.
     whole: Vec<usize>,
+    /// The programs that only started another one under their names, by that one.
+    starters: HashMap<usize, usize>,
+    conversations: Conversations,
     /// Indexes of links by the node that they start from in reading direction, in order of time.
     links: Vec<Vec<usize>>,
     /// The number of links from the nearest root to each node.
@@ -80,16 +88,25 @@ impl<'a> Outline<'a> {
     /// Prepares a lineage. With `possible`, possible links are not left out.
     pub fn new(lineage: &'a Lineage, direction: Direction, possible: bool) -> Outline<'a> {
         let mut whole: Vec<usize> = (0..lineage.nodes.len()).collect();
-        let execs = lineage
-            .links
-            .iter()
-            .filter(|link| link.flow == Flow::Informed(Informed::Exec));
-        for link in
-            execs.filter(|link| is_forked(&lineage.nodes[link.from]) && link.from >= lineage.roots)
-        {
-            whole[link.from] = link.to;
+        let mut starters = HashMap::new();
+        let execs = lineage.links.iter().filter(|link| {
+            link.flow == Flow::Informed(Informed::Exec) && link.from >= lineage.roots
+        });
+        for link in execs {
+            let nodes = [link.from, link.to].map(|node| &lineage.nodes[node]);
+            if is_forked(nodes[0]) {
+                whole[link.from] = link.to;
+            } else if is_starter(nodes) {
+                whole[link.from] = link.to;
+                starters.insert(link.to, link.from);
+            }
         }
-        for (client, recorded) in same_clients(lineage) {
+        for node in 0..whole.len() {
+            // A forked process executed a program that starts another one.
+            whole[node] = whole[whole[node]];
+        }
+        let conversations = Conversations::of(lineage);
+        for (&client, &recorded) in &conversations.same_clients {
             whole[client] = whole[recorded];
         }
         let mut links = vec![Vec::new(); lineage.nodes.len()];
@@ -107,6 +124,8 @@ impl<'a> Outline<'a> {
             direction,
             possible,
             whole,
+            starters,
+            conversations,
             links,
             far: Vec::new(),
         };
@@ -129,6 +148,12 @@ impl<'a> Outline<'a> {
                 }],
             )
         })
+    }
+
+    /// The node with the command as it was given: of a program that another one started under its
+    /// own name, that other one.
+    pub fn given(&self, node: usize) -> usize {
+        self.starters.get(&node).copied().unwrap_or(node)
     }
 
     /// True if no link starts at the node.
@@ -256,6 +281,10 @@ impl<'a> Outline<'a> {
         }
         let file = |node: usize| matches!(&self.lineage.nodes[node], Node::Entity { kind, .. } if !matches!(kind, EntityKind::Pipe | EntityKind::Socket));
         let dead_end = other != root && self.around(other).all(|(_, next)| next == root);
+        let watched = &self.conversations.watched;
+        if watched.contains(&link.from) || watched.contains(&link.to) {
+            return true;
+        }
         match link.flow {
             Flow::Used(_) => self.execs(link.to) || file(link.from) || dead_end,
             Flow::Generated(_) if self.direction == Direction::Uses => {
@@ -295,6 +324,7 @@ impl<'a> Outline<'a> {
         match (&link.flow, self.direction) {
             _ if self.possible => false,
             (Flow::Used(Relation::Execute), Direction::Of) if self.is_leaf(other) => true,
+            (Flow::Used(_) | Flow::Generated(_), _) if self.is_shared_connection(other) => true,
             (Flow::Used(_), Direction::Of) => self
                 .around(other)
                 .any(|(made, by)| by == node && generated(&made.flow)),
@@ -307,6 +337,21 @@ impl<'a> Outline<'a> {
             }),
             _ => false,
         }
+    }
+
+    /// True for the thing that all connections to a watched server share. The answer has the
+    /// connections themselves.
+    fn is_shared_connection(&self, node: usize) -> bool {
+        let name = match &self.lineage.nodes[node] {
+            Node::Entity {
+                kind: EntityKind::Socket,
+                path,
+                ..
+            } => path,
+            _ => return false,
+        };
+        let is_watched = self.conversations.watched.contains(&node);
+        self.is_leaf(node) && !is_watched && self.conversations.names.contains(&**name)
     }
 
     /// Possible writers of a file are left out if a writer was observed.
@@ -374,6 +419,30 @@ fn is_found(node: &Node) -> bool {
 /// True if the epoch has executed no program yet.
 fn is_forked(node: &Node) -> bool {
     matches!(node, Node::Activity { epoch: 0, .. })
+}
+
+/// True if the first program executed the second one under its own name, with its own arguments. A
+/// script that finds the right version of a program is an example.
+fn is_starter(nodes: [&Node; 2]) -> bool {
+    let [
+        Node::Activity {
+            pid: one_pid,
+            argv: one,
+            ..
+        },
+        Node::Activity {
+            pid: two_pid,
+            argv: two,
+            ..
+        },
+    ] = nodes
+    else {
+        return false;
+    };
+    let (Some((one, first)), Some((two, second))) = (one.split_first(), two.split_first()) else {
+        return false;
+    };
+    one_pid == two_pid && base_name(one) == base_name(two) && one != two && first == second
 }
 
 /// Joins branches to the same node. Observed links come first in the words, and the rest is called

@@ -345,7 +345,7 @@ impl<'l> Tree<'l, '_> {
     /// The name of a node, and the notes beside it. The run is named where it differs from the run
     /// of the command above.
     fn name(&self, node: usize, above: Option<&str>) -> (String, String) {
-        let (name, beside) = match &self.outline.lineage.nodes[node] {
+        let (name, beside) = match &self.outline.lineage.nodes[self.outline.given(node)] {
             Node::Entity { path, kind, .. } => {
                 let kind = match kind {
                     EntityKind::Directory => " (directory)",

@@ -33,6 +33,37 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
     assert_eq!(place.query(left), "0\n");
 }
 
+#[test]
+fn each_client_of_one_run_has_its_own_transactions() {
+    let Some(place) = PostgresPlace::new("clients of one run", &[]) else {
+        return;
+    };
+    place.query(
+        "CREATE TABLE accounts (id int PRIMARY KEY, sum int); CREATE TABLE other (id int PRIMARY KEY)",
+    );
+    let watch = place.watched();
+    write_scripts(&place);
+    // Each client lasts until the watch has seen it, however busy the machine is.
+    let lines = ["-f fill.sql", "-f elsewhere.sql", "-f raise.sql"];
+    let lines = lines.map(|line| format!("$SQL {line} -c 'SELECT pg_sleep(1)'\n"));
+    let export = "$SQL -c 'COPY accounts TO STDOUT' -c 'SELECT pg_sleep(1)' >report.csv";
+    place.record(&(lines.concat() + export));
+    watch.end().unwrap();
+    let row = ["--table", "accounts", "--key", "42"];
+    for question in [&row[..], &["report.csv"]] {
+        let nodes = place.lineage(question);
+        let scripts = ["fill.sql", "raise.sql", "elsewhere.sql"].map(|name| has(&nodes, name));
+        assert_eq!(scripts, [true, true, false], "{nodes:?}");
+        let other = nodes.iter().filter(|node| node.contains("INTO other"));
+        assert_eq!(other.count(), 0, "{nodes:?}");
+        let text = place.text(&[&["of"][..], question].concat());
+        assert!(
+            text.contains("raise.sql") && !text.contains("tcp:"),
+            "{text}"
+        );
+    }
+}
+
 /// Files with statements that change rows 41 and 42 of `accounts`, and another table.
 pub fn write_scripts<S: DatabaseServer>(place: &DatabasePlace<S>) {
     place.write("fill.sql", "INSERT INTO accounts VALUES (41, 1), (42, 2);");

@@ -1,10 +1,9 @@
 //! Joins runs by names: the connections and things that a source of records named, and not a file.
 //!
 //! All connections to one address share a name. A recorded client has a connection in its run, and
-//! a source that watched the server has it in another run. The two are the same if one process had
-//! both. Both runs are of one boot of the machine, so a process id and a time identify the process.
-//! A source may not know the process. Its connection is then possibly that of each client at this
-//! time. It may know several processes, of which each can be the client.
+//! a source that watched the server has it in another run. `client_sockets` joins the two by the
+//! client's process. A source may not know the process. Its connection is then possibly that of
+//! each client at this time.
 //!
 //! A thing, as a table, has the versions that a run saw it change to. The version from before a run
 //! is the last one of the newest older run that changed it. It may have changed unseen in between.
@@ -14,16 +13,13 @@ use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, Certainty, EntityKind, Interval};
 use backstory_store::{ActivityKey, EntityKey, Store};
 
+use super::client_sockets::overlap;
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::answer::Flow;
-use crate::row_history::processes_with;
 use crate::{Result, remote_runs};
 
 /// The end of the name of a connection's direction towards the process that connected.
 const REPLY: &[u8] = b" (reply)";
-
-/// Clocks of one boot differ by less than this between runs, in ns.
-const DRIFT: i64 = 10_000_000;
 
 impl NeighbourFinder<'_> {
     /// Adds the steps to other runs that lead by a name: of a connection, or of a source's own
@@ -43,7 +39,9 @@ impl NeighbourFinder<'_> {
                 return self.to_other_machine(key, time, steps);
             }
             (EntityKind::Socket, _) => {
-                same_connection(self.store, key, |of| self.header(of.run()))?
+                self.to_recorded_clients(key, time, steps)?;
+                let is_known = self.on_behalf_of_users(key, steps)?;
+                same_connection(self.store, key, is_known, |of| self.header(of.run()))?
             }
             (EntityKind::Resource, Direction::Back) if seen.version == 0 => {
                 let former = former_version(self.store, key)?;
@@ -63,6 +61,7 @@ impl NeighbourFinder<'_> {
                 .header(key.run())?
                 .to_clock_of(&*self.header(other.run())?);
             steps.push(Neighbour {
+                from: None,
                 to: Key::Entity(other),
                 flow: Flow::Same,
                 certainty,
@@ -103,6 +102,7 @@ impl NeighbourFinder<'_> {
             let there = self.header(other.run())?;
             let one_clock = !here.boot_id.is_empty() && here.boot_id == there.boot_id;
             steps.push(Neighbour {
+                from: None,
                 to: Key::Entity(other),
                 flow: Flow::Same,
                 certainty: Certainty::Seen,
@@ -129,10 +129,12 @@ fn surely(key: EntityKey) -> (EntityKey, Certainty) {
     (key, Certainty::Seen)
 }
 
-/// The same connection in other runs. `header` gives the header of a run.
+/// The same connection in other runs. If the clients are known, only those of which no client is
+/// known. `header` gives the header of a run.
 fn same_connection<H: AsRef<RunHeader>>(
     store: &dyn Store,
     key: EntityKey,
+    is_known: bool,
     header: impl Fn(EntityKey) -> Result<H>,
 ) -> Result<Vec<(EntityKey, Certainty)>> {
     let path = store.entity(key)?.path;
@@ -154,31 +156,21 @@ fn same_connection<H: AsRef<RunHeader>>(
         };
         let shift = there.to_clock_of(here);
         let theirs = users(store, other)?;
-        let (watched, socket) = match here.source.is_some() {
-            true => (own, key),
-            false => (&theirs, other),
-        };
-        let pairs = || {
-            own.iter()
-                .flat_map(|one| theirs.iter().map(move |two| (one, two)))
-        };
-        let mut overlapping =
-            pairs().filter(|(one, two)| overlap(one.interval, two.interval, shift));
+        let is_watched = here.source.is_some();
+        let watched = if is_watched { own } else { &theirs };
+        let mut pairs = own
+            .iter()
+            .flat_map(|one| theirs.iter().map(move |two| (one, two)))
+            .filter(|(one, two)| overlap(one.interval, two.interval, shift));
         // A number that no process has is that of a source's own activity.
-        if !watched.iter().any(|one| one.pid < UNNUMBERED) {
-            let any = overlapping.next();
-            found.extend(any.map(|_| (other, Certainty::Possible)));
-            continue;
-        }
-        let same: Vec<u32> = overlapping
-            .filter_map(|(one, two)| (one.pid == two.pid).then_some(one.pid))
-            .collect();
-        if !same.is_empty() {
-            let clients = processes_with(store, socket)?.into_iter();
-            let known = clients.filter(|(client, _)| same.contains(&client.pid));
-            let certainty = known.map(|(_, certainty)| certainty).max();
-            found.push((other, certainty.unwrap_or(Certainty::Possible)));
-        }
+        let certainty = match watched.iter().any(|one| one.pid < UNNUMBERED) {
+            true if is_watched || is_known => None,
+            true => pairs
+                .any(|(one, two)| one.pid == two.pid)
+                .then_some(Certainty::Seen),
+            false => pairs.next().map(|_| Certainty::Possible),
+        };
+        found.extend(certainty.map(|certainty| (other, certainty)));
     }
     Ok(found)
 }
@@ -188,14 +180,6 @@ fn users(store: &dyn Store, key: EntityKey) -> Result<Vec<Activity>> {
     let touching = store.touching(key)?.into_iter();
     let found = touching.map(|(one, _)| store.activity(ActivityKey::new(key.run(), one)));
     Ok(found.collect::<backstory_store::Result<_>>()?)
-}
-
-fn overlap(one: Interval, two: Interval, shift: i64) -> bool {
-    let (start, end) = (
-        two.start.saturating_add(shift),
-        two.end.saturating_add(shift),
-    );
-    one.start <= end.saturating_add(DRIFT) && start <= one.end.saturating_add(DRIFT)
 }
 
 /// The version of another run that a thing had before its run.

@@ -56,6 +56,7 @@ impl NeighbourFinder<'_> {
                 end: ident.mtime.max(time.min(ident.ctime)),
             };
             steps.push(Neighbour {
+                from: None,
                 to: Key::Entity(other),
                 flow,
                 certainty: Certainty::Seen,

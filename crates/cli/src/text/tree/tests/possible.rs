@@ -153,3 +153,36 @@ fn the_crowd_behind_a_shared_pipe_is_counted() {
         "{text}"
     );
 }
+
+#[test]
+fn a_possible_client_of_a_watched_database_is_counted() {
+    let mut nodes = vec![
+        file("/w/report", 1),
+        command("psql", 1),
+        of_kind(EntityKind::Socket, "tcp:127.0.0.1:5432 (reply)"),
+        command("transaction", 0),
+        of_kind(EntityKind::Resource, "postgres://h:5432/bank/public.a"),
+    ];
+    for node in &mut nodes[2..] {
+        match node {
+            Node::Activity { run, pid, .. } => {
+                *pid = backstory_eventlog::event::UNNUMBERED + 1;
+                "watch".clone_into(run);
+            }
+            Node::Entity { run, .. } => "watch".clone_into(run),
+        }
+    }
+    let links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 2, Flow::Generated(Relation::Write)),
+        link(4, 3, Flow::Used(Relation::Read)),
+    ];
+    let mut lineage = lineage(nodes, links);
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(text.contains("received from transaction"), "{text}");
+    lineage.links[1].certainty = Certainty::Possible;
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(!text.contains("transaction"), "{text}");
+    assert!(text.contains("(--possible shows 1 more link,"), "{text}");
+}
