@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::routines::Routines;
+use crate::sql_dialect::WrittenName;
 
 /// Schema and name of a table or view.
 pub type TableName = (String, String);
@@ -22,11 +23,13 @@ pub struct CatalogTable {
 }
 
 /// The tables and views of the database.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Catalog {
     tables: HashMap<TableName, CatalogTable>,
     /// The tables and views that a view reads.
     views: HashMap<TableName, BTreeSet<TableName>>,
+    /// The functions that a view calls.
+    view_calls: HashMap<TableName, BTreeSet<WrittenName>>,
     /// The routines and triggers.
     pub routines: Routines,
     /// A name without a schema may mean a table of a schema that is not looked in at first.
@@ -52,6 +55,13 @@ impl Catalog {
     /// Adds a table or view that a view reads.
     pub fn add_part(&mut self, view: TableName, table: TableName) {
         self.views.entry(view).or_default().insert(table);
+    }
+
+    /// Adds a function that a view calls.
+    pub fn add_call(&mut self, view: TableName, function: TableName) {
+        let (schema, name) = function;
+        let calls = self.view_calls.entry(view).or_default();
+        calls.insert(vec![schema, name]);
     }
 
     /// A table or view.
@@ -88,18 +98,31 @@ impl Catalog {
 
     /// The tables that a table or view consists of.
     pub fn behind(&self, name: &TableName) -> BTreeSet<TableName> {
-        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut found = self.with_parts(name);
+        found.retain(|part| !self.views.contains_key(part));
+        found
+    }
+
+    /// The functions that a view and its views call.
+    pub fn calls_behind(&self, name: &TableName) -> BTreeSet<WrittenName> {
+        if self.view_calls.is_empty() {
+            return BTreeSet::new();
+        }
+        let parts = self.with_parts(name).into_iter();
+        let calls = parts.filter_map(|part| self.view_calls.get(&part));
+        calls.flatten().cloned().collect()
+    }
+
+    /// A table or view, and the tables and views in it.
+    fn with_parts(&self, name: &TableName) -> BTreeSet<TableName> {
+        let mut seen = BTreeSet::new();
         let mut open = vec![name.clone()];
         while let Some(next) = open.pop() {
-            if !seen.insert(next.clone()) {
-                continue;
-            }
-            match self.views.get(&next) {
-                Some(parts) => open.extend(parts.iter().cloned()),
-                None => drop(found.insert(next)),
+            if seen.insert(next.clone()) {
+                open.extend(self.views.get(&next).into_iter().flatten().cloned());
             }
         }
-        found
+        seen
     }
 }
 

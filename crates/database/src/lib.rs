@@ -9,7 +9,7 @@
 //! | a watch, from its beginning to its end | `database_watch`, `database_gaps`, `error` |
 //! | the server | `connection_target`, `connection_uri`, `channel` |
 //! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect` |
-//! | what the names mean | `catalog`, `routines`, `read_tables`, `written_tables` |
+//! | what the names mean | `catalog`, `routines`, `built_in_functions`, `read_tables`, `written_tables` |
 //! | the client | `client_process`, `socket_holders`, `socket_diag` |
 //! | a log that the server writes | `log_lines`, `calendar` |
 //! | the records | `transaction_records`, `recorded_clients`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
@@ -19,6 +19,7 @@
 //!
 //! Absent: how a committed transaction finds its statements, which differs from server to server.
 
+pub mod built_in_functions;
 pub mod catalog;
 pub mod channel;
 pub mod client_process;

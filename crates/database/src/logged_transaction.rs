@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::catalog::Catalog;
 use crate::client_process::SessionClient;
 use crate::commit::TransactionNumber;
 use crate::sql_dialect::WrittenName;
@@ -35,18 +36,21 @@ pub struct ExecutedStatement {
     pub error: Option<String>,
 }
 
-#[cfg(test)]
 impl ExecutedStatement {
-    /// A statement of tests, at the time 0.
-    pub(crate) fn of(text: &str, dialect: crate::sql_dialect::SqlDialect, schema: &str) -> Self {
+    /// A statement of which no more is known than its text. Its time is 0.
+    pub fn new(
+        text: String,
+        tables: Result<StatementTables, String>,
+        path: Vec<String>,
+    ) -> ExecutedStatement {
         ExecutedStatement {
             time: 0,
             until: 0,
             is_rounded: false,
-            text: text.to_owned(),
+            text,
             parameters: None,
-            path: vec![schema.to_owned()],
-            tables: StatementTables::of(text, dialect),
+            path,
+            tables,
             opened: None,
             opened_to_write: Vec::new(),
             error: None,
@@ -76,6 +80,20 @@ pub struct LoggedTransaction {
 }
 
 impl LoggedTransaction {
+    /// A transaction of a session, without statements.
+    pub fn begin(session: String, virtual_id: String, began: i64) -> LoggedTransaction {
+        LoggedTransaction {
+            session,
+            virtual_id,
+            id: None,
+            began,
+            ended: None,
+            statements: Vec::new(),
+            error_undoes_all: false,
+            undone: false,
+        }
+    }
+
     /// True if it was undone as a whole. Where an error undoes all, a transaction cannot commit
     /// after it unless it goes back to a savepoint.
     pub fn is_rolled_back(&self) -> bool {
@@ -117,15 +135,19 @@ impl LoggedTransaction {
         parts.filter_map(|part| Some(part.split_whitespace().next()?.to_lowercase()))
     }
 
-    /// True if it may have changed rows.
-    pub fn may_write(&self) -> bool {
+    /// True if it may have changed rows. A function may change some, unless the catalog knows that
+    /// it does not.
+    pub fn may_write(&self, catalog: &Catalog) -> bool {
         if self.is_rolled_back() {
             return false;
         }
         self.statements
             .iter()
             .any(|statement| match &statement.tables {
-                Ok(tables) => !tables.writes.is_empty() || tables.calls || tables.defines,
+                Ok(tables) => {
+                    let calls = || catalog.routines.tables_of_calls(&tables.functions);
+                    !tables.writes.is_empty() || tables.defines || calls().may_write()
+                }
                 Err(_) => true,
             })
     }

@@ -13,6 +13,7 @@ use backstory_vocabulary::RowsMode;
 use crate::catalog::{Catalog, TableName};
 use crate::logged_transaction::ExecutedStatement;
 use crate::routines::RoutineReads;
+use crate::sql_dialect::WrittenName;
 
 /// Schemas of the servers themselves.
 const SYSTEM: [&str; 5] = [
@@ -33,7 +34,7 @@ pub(crate) fn read_tables(
     let tables = statement.tables.as_ref().ok();
     let mut reads = RoutineReads::new();
     if let Some(tables) = tables {
-        reads = catalog.routines.reads_of_calls(&tables.functions);
+        reads = catalog.routines.tables_of_calls(&tables.functions).reads;
         let named = match rows {
             RowsMode::On => &tables.scanned,
             RowsMode::Off => &tables.reads,
@@ -64,7 +65,7 @@ pub(crate) fn read_tables(
     found
 }
 
-/// The tables behind names.
+/// The tables behind names: those of views, and those that the functions in views read.
 pub(crate) fn resolved(
     reads: RoutineReads,
     path: &[String],
@@ -75,13 +76,38 @@ pub(crate) fn resolved(
         let Some(table) = catalog.resolve(&name, path) else {
             continue;
         };
-        // A function in a view reads, too, but its name is not in the catalog's rules.
-        let behind = catalog.behind(&table).into_iter();
-        for table in behind.filter(|table| !is_system(table)) {
-            *found.entry(table).or_default() |= sure;
+        let calls = catalog.calls_behind(&table);
+        let called = catalog.routines.tables_of_calls(&calls).reads.into_iter();
+        let called = called
+            .filter_map(|(name, is_read)| Some((catalog.resolve(&name, path)?, sure && is_read)));
+        for (table, sure) in std::iter::once((table, sure)).chain(called) {
+            let behind = catalog.behind(&table).into_iter();
+            for table in behind.filter(|table| !is_system(table)) {
+                *found.entry(table).or_default() |= sure;
+            }
         }
     }
     found
+}
+
+/// The functions of a statement, also of views in it, that may read any table. A server that tells
+/// which tables it opened tells of these, too.
+pub(crate) fn unknown_functions(
+    statement: &ExecutedStatement,
+    catalog: &Catalog,
+) -> BTreeSet<WrittenName> {
+    let Ok(tables) = &statement.tables else {
+        return BTreeSet::new();
+    };
+    if statement.opened.is_some() {
+        return BTreeSet::new();
+    }
+    let named = tables.reads.iter();
+    let views = named.filter_map(|name| catalog.resolve(name, &statement.path));
+    let mut calls: BTreeSet<WrittenName> =
+        views.flat_map(|view| catalog.calls_behind(&view)).collect();
+    calls.extend(tables.functions.iter().cloned());
+    catalog.routines.tables_of_calls(&calls).unknown
 }
 
 fn is_system((schema, _): &TableName) -> bool {
@@ -92,15 +118,17 @@ fn is_system((schema, _): &TableName) -> bool {
 mod tests {
     use super::*;
     use crate::catalog::CatalogTable;
-    use crate::routines::Routines;
+    use crate::routines::{RoutineBody, Routines};
     use crate::sql_dialect::SqlDialect;
+    use crate::statement_tables::StatementTables;
+    use std::sync::Arc;
 
     const DIALECT: SqlDialect = SqlDialect::MariaDb { lower_case: false };
 
     fn catalog() -> Catalog {
-        let mut routines = Routines::new(DIALECT);
+        let mut routines = Routines::new(DIALECT, Arc::default());
         let body = "BEGIN IF x THEN RETURN (SELECT 1 FROM a); END IF; RETURN 2; END";
-        routines.add(name("f"), false, body.to_owned());
+        routines.add(name("f"), RoutineBody::Branching(body.to_owned()));
         let mut catalog = Catalog::new(routines, false);
         for table in ["a", "b", "c", "v"] {
             catalog.add(name(table), CatalogTable::default());
@@ -120,7 +148,11 @@ mod tests {
         let written = |table: &&str| vec!["bank".to_owned(), (*table).to_owned()];
         let statement = ExecutedStatement {
             opened: opened.map(|opened| opened.iter().map(written).collect()),
-            ..ExecutedStatement::of(text, DIALECT, "bank")
+            ..ExecutedStatement::new(
+                text.to_owned(),
+                StatementTables::of(text, DIALECT),
+                vec!["bank".to_owned()],
+            )
         };
         let found = read_tables(&statement, &catalog(), rows).into_iter();
         found.map(|((_, table), sure)| (table, sure)).collect()
@@ -137,6 +169,23 @@ mod tests {
             [of("a", false), of("b", true)]
         );
         assert_eq!(reads("SELECT f() FROM b", Some(&["b"])), [of("b", true)]);
+    }
+
+    #[test]
+    fn a_view_that_calls_a_function_reads_the_tables_of_the_function() {
+        let mut catalog = catalog();
+        catalog.add_part(name("v"), name("b"));
+        catalog.add_call(name("v"), name("f"));
+        let statement = ExecutedStatement::new(
+            "SELECT * FROM v".to_owned(),
+            StatementTables::of("SELECT * FROM v", DIALECT),
+            vec!["bank".to_owned()],
+        );
+        let found = read_tables(&statement, &catalog, RowsMode::On);
+        assert_eq!(
+            found,
+            BTreeMap::from([(name("a"), false), (name("b"), true)])
+        );
     }
 
     #[test]

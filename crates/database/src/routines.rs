@@ -1,36 +1,60 @@
 //! The functions, procedures and triggers of the database, and the tables that they use.
 //!
-//! In: the catalog's texts of routines. Out: the names of tables that a call reads and changes. The
-//! statements of a plain routine are all executed, so its reads are sure. Another one, as in
-//! PL/pgSQL, has branches, and its text is a language of its own. Each name after `FROM` and `JOIN`
-//! is possibly read. Each name after `INSERT INTO`, `UPDATE` and `DELETE FROM` possibly changes.
+//! In: the catalog's texts of routines, and the names of the server's own functions. Out: the names
+//! of tables that a call reads and changes. The statements of a plain routine are all executed, so
+//! its reads are sure. Another one, as in PL/pgSQL, has branches, and its text is a language of its
+//! own. Each name after `FROM` and `JOIN` is possibly read. Each name after `INSERT INTO`, `UPDATE`
+//! and `DELETE FROM` possibly changes.
 //!
-//! Absent: routines in other languages, and statements that a routine builds as text.
+//! Invariant: a function of the server itself uses no table. Other functions are in
+//! `unknown`: those in other languages, those that build statements as text, and those that are
+//! newer than the catalog.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, Tokenizer, Word};
 
+use crate::built_in_functions::BuiltInFunctions;
 use crate::sql_dialect::{SqlDialect, WrittenName};
 use crate::statement_tables::StatementTables;
 
 /// Schema and name of a routine or table.
 type QualifiedName = (String, String);
 
-/// A function or procedure. Several may share a name.
+/// The text of a routine, as the catalog shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoutineBody {
+    /// Statements that are all executed.
+    Plain(String),
+    /// Statements with branches.
+    Branching(String),
+    /// Another language, or a text that is too long.
+    Opaque {
+        /// It may change tables.
+        changes: bool,
+    },
+}
+
+/// A function or procedure. Several may share a name.
+#[derive(Debug)]
 struct Routine {
-    /// All statements of its body are executed.
-    is_plain: bool,
-    body: String,
+    body: RoutineBody,
+    /// The names in the body, once they are needed.
+    names: OnceLock<RoutineNames>,
 }
 
 /// All functions, procedures and triggers.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Routines {
     dialect: SqlDialect,
+    /// The functions of the server itself.
+    built_in: Arc<BuiltInFunctions>,
     /// By schema and name.
     by_name: HashMap<QualifiedName, Vec<Routine>>,
+    /// The schemas of routines with a name.
+    schemas: HashMap<String, BTreeSet<String>>,
     /// The functions that changes of a table call.
     triggers: HashMap<QualifiedName, BTreeSet<QualifiedName>>,
     /// The tables whose foreign keys change their rows when rows of a table change.
@@ -40,27 +64,59 @@ pub struct Routines {
 /// Names of tables, and whether they are certainly read.
 pub type RoutineReads = BTreeMap<WrittenName, bool>;
 
-/// The names in a routine, or in all that a call leads to.
-#[derive(Debug, Default)]
+/// The tables that calls use, and the functions whose tables are unknown.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CalledTables {
+    /// The tables that are read.
+    pub reads: RoutineReads,
+    /// The tables that possibly change.
+    pub writes: BTreeSet<WrittenName>,
+    /// The functions that may read any table.
+    pub unknown: BTreeSet<WrittenName>,
+    /// One of them may change any table.
+    pub changes_any: bool,
+}
+
+impl CalledTables {
+    /// True if a table may change.
+    pub fn may_write(&self) -> bool {
+        !self.writes.is_empty() || self.changes_any
+    }
+}
+
+/// The names in a routine.
+#[derive(Debug, Clone, Default)]
 struct RoutineNames {
     reads: BTreeSet<WrittenName>,
     writes: BTreeSet<WrittenName>,
     calls: BTreeSet<WrittenName>,
+    /// Those of `calls` that are words of the grammar, too, as `IF (`.
+    keywords: BTreeSet<WrittenName>,
+    /// The names are those of statements that are all executed.
+    is_exact: bool,
+    /// It builds statements as text.
+    builds_statements: bool,
 }
 
 impl Routines {
     /// No routines.
-    pub fn new(dialect: SqlDialect) -> Routines {
+    pub fn new(dialect: SqlDialect, built_in: Arc<BuiltInFunctions>) -> Routines {
         Routines {
             dialect,
+            built_in,
             ..Routines::default()
         }
     }
 
-    /// Adds a routine. All statements of a plain one are executed.
-    pub fn add(&mut self, name: QualifiedName, is_plain: bool, body: String) {
+    /// Adds a routine.
+    pub fn add(&mut self, name: QualifiedName, body: RoutineBody) {
+        let (schema, own) = name.clone();
+        self.schemas.entry(own).or_default().insert(schema);
         let same_name = self.by_name.entry(name).or_default();
-        same_name.push(Routine { is_plain, body });
+        same_name.push(Routine {
+            body,
+            names: OnceLock::new(),
+        });
     }
 
     /// Adds a function that changes of a table call.
@@ -83,42 +139,44 @@ impl Routines {
         !self.named(name).is_empty()
     }
 
-    /// The tables that calls of these routines read.
-    pub fn reads_of_calls<'n>(
-        &self,
-        names: impl IntoIterator<Item = &'n WrittenName>,
-    ) -> RoutineReads {
-        let called = names.into_iter().flat_map(|name| self.named(name));
-        self.followed(called.map(|name| (name, true)).collect()).0
+    /// True if a name is neither that of a routine nor that of a function of the server.
+    pub fn lacks(&self, name: &WrittenName) -> bool {
+        !self.has(name) && !self.built_in.has(name)
     }
 
-    /// The tables that calls of these routines possibly change.
-    pub fn writes_of_calls<'n>(
+    /// The tables that calls of these functions use.
+    pub fn tables_of_calls<'n>(
         &self,
         names: impl IntoIterator<Item = &'n WrittenName>,
-    ) -> BTreeSet<WrittenName> {
-        let called = names.into_iter().flat_map(|name| self.named(name));
-        self.followed(called.map(|name| (name, false)).collect()).1
+    ) -> CalledTables {
+        let mut called = CalledTables::default();
+        self.follow(names.into_iter().map(|name| (name, true)), &mut called);
+        called
     }
 
     /// The tables that the triggers of a table read when its rows change. A trigger is for some
     /// kinds of changes, and may have a condition.
     pub fn reads_of_triggers(&self, table: &QualifiedName) -> RoutineReads {
-        self.followed(self.triggered(table)).0
+        self.triggered(table).reads
     }
 
     /// The tables that the triggers and foreign keys of others possibly change when rows of a table
     /// change.
     pub fn writes_of_triggers(&self, table: &QualifiedName) -> BTreeSet<WrittenName> {
-        let mut writes = self.followed(self.triggered(table)).1;
+        let mut writes = self.triggered(table).writes;
         let cascades = self.cascades.get(table).into_iter().flatten();
         writes.extend(cascades.map(|(schema, name)| vec![schema.clone(), name.clone()]));
         writes
     }
 
-    fn triggered(&self, table: &QualifiedName) -> Vec<(QualifiedName, bool)> {
-        let called = self.triggers.get(table).into_iter().flatten();
-        called.map(|name| (name.clone(), false)).collect()
+    fn triggered(&self, table: &QualifiedName) -> CalledTables {
+        let mut called = CalledTables::default();
+        let functions = self.triggers.get(table).into_iter().flatten();
+        let names: Vec<WrittenName> = functions
+            .map(|(schema, name)| vec![schema.clone(), name.clone()])
+            .collect();
+        self.follow(names.iter().map(|name| (name, false)), &mut called);
+        called
     }
 
     /// True if rows of a table can change otherwise than a statement says: by a trigger or a key.
@@ -127,73 +185,110 @@ impl Routines {
         self.triggers.contains_key(table) || cascades.any(|tables| tables.contains(table))
     }
 
-    /// The routines that a name means. Without a schema, those of any schema.
+    /// The routines that a name can mean. Without a schema, those of any schema.
     fn named(&self, name: &WrittenName) -> Vec<QualifiedName> {
-        match &name[..] {
-            [name] => {
-                let all = self.by_name.keys();
-                all.filter(|known| known.1 == *name).cloned().collect()
-            }
+        let (schemas, name) = match &name[..] {
+            [name] => (self.schemas.get(name), name),
             [.., schema, name] => {
                 let name = (schema.clone(), name.clone());
                 let known = self.by_name.contains_key(&name);
-                known.then_some(name).into_iter().collect()
+                return known.then_some(name).into_iter().collect();
             }
-            [] => Vec::new(),
-        }
+            [] => return Vec::new(),
+        };
+        let schemas = schemas.into_iter().flatten();
+        schemas
+            .map(|schema| (schema.clone(), name.clone()))
+            .collect()
     }
 
-    /// Follows calls from routine to routine: what they read, and what they possibly change. A
-    /// routine that is possibly called reads possibly.
-    fn followed(
+    /// Follows calls from routine to routine. A routine that is possibly called reads possibly. A
+    /// name that can mean several routines calls each possibly.
+    fn follow<'n>(
         &self,
-        mut open: Vec<(QualifiedName, bool)>,
-    ) -> (RoutineReads, BTreeSet<WrittenName>) {
-        let (mut reads, mut writes) = (RoutineReads::new(), BTreeSet::new());
+        names: impl Iterator<Item = (&'n WrittenName, bool)>,
+        called: &mut CalledTables,
+    ) {
         let mut seen = BTreeSet::new();
+        let mut open: Vec<(WrittenName, bool)> =
+            names.map(|(name, sure)| (name.clone(), sure)).collect();
         while let Some((name, sure)) = open.pop() {
             if !seen.insert((name.clone(), sure)) {
                 continue;
             }
-            let routines = self.by_name.get(&name).into_iter().flatten();
-            for (routine, sure) in routines.map(|one| (one, sure && one.is_plain)) {
-                let names = routine.names(self.dialect);
-                for table in names.reads {
-                    let known = reads.entry(table).or_default();
-                    *known |= sure;
+            if self.lacks(&name) {
+                called.changes_any = true;
+                called.unknown.insert(name);
+                continue;
+            }
+            let meant = self.named(&name);
+            let routines: Vec<&Routine> = meant
+                .iter()
+                .filter_map(|name| self.by_name.get(name))
+                .flatten()
+                .collect();
+            let is_one = routines.len() == 1 && !self.built_in.has(&name);
+            for routine in routines {
+                let names = match routine.names(self.dialect) {
+                    Ok(names) => names,
+                    Err(changes) => {
+                        called.changes_any |= changes;
+                        called.unknown.insert(name.clone());
+                        continue;
+                    }
+                };
+                let sure = sure && is_one && names.is_exact;
+                for table in &names.reads {
+                    *called.reads.entry(table.clone()).or_default() |= sure;
                 }
-                writes.extend(names.writes);
-                let called = names.calls.iter().flat_map(|name| self.named(name));
-                open.extend(called.map(|name| (name, sure)));
+                called.writes.extend(names.writes.iter().cloned());
+                if names.builds_statements {
+                    called.changes_any = true;
+                    called.unknown.insert(name.clone());
+                }
+                let calls = names.calls.iter();
+                let calls = calls.filter(|name| !names.keywords.contains(*name) || self.has(name));
+                open.extend(calls.map(|name| (name.clone(), sure)));
             }
         }
-        (reads, writes)
     }
 }
 
 impl Routine {
-    /// The names of tables that it uses, and of the routines that it calls.
-    fn names(&self, dialect: SqlDialect) -> RoutineNames {
-        // The catalog shows a body of the standard's form as BEGIN ATOMIC ... END.
-        let body = self.body.trim();
-        let atomic = body.strip_prefix("BEGIN ATOMIC");
-        let body = atomic.map_or(body, |body| body.trim_end().trim_end_matches("END"));
-        match StatementTables::of(body, dialect) {
-            Ok(tables) if self.is_plain => RoutineNames {
-                reads: tables.scanned,
-                writes: tables.writes,
-                calls: tables.functions,
-            },
-            _ => names_in_text(body, dialect),
-        }
+    /// The names of tables that it uses, and of the routines that it calls. If its text cannot be
+    /// read, whether it may change tables.
+    fn names(&self, dialect: SqlDialect) -> Result<&RoutineNames, bool> {
+        let (body, is_plain) = match &self.body {
+            RoutineBody::Plain(body) => (body, true),
+            RoutineBody::Branching(body) => (body, false),
+            RoutineBody::Opaque { changes } => return Err(*changes),
+        };
+        Ok(self.names.get_or_init(|| {
+            // The catalog shows a body of the standard's form as BEGIN ATOMIC ... END.
+            let body = body.trim();
+            let atomic = body.strip_prefix("BEGIN ATOMIC");
+            let body = atomic.map_or(body, |body| body.trim_end().trim_end_matches("END"));
+            match StatementTables::of(body, dialect) {
+                Ok(tables) if is_plain => RoutineNames {
+                    reads: tables.scanned,
+                    writes: tables.writes,
+                    calls: tables.functions,
+                    is_exact: true,
+                    ..RoutineNames::default()
+                },
+                _ => names_in_text(body, dialect),
+            }
+        }))
     }
 }
 
 /// The names after `FROM` and `JOIN`, those after words of changes, and those before `(`.
 fn names_in_text(body: &str, dialect: SqlDialect) -> RoutineNames {
     let mut names = RoutineNames::default();
-    let tokens = Tokenizer::new(dialect.parser(), body).tokenize();
-    let mut tokens = tokens.unwrap_or_default();
+    let Ok(mut tokens) = Tokenizer::new(dialect.parser(), body).tokenize() else {
+        names.builds_statements = true;
+        return names;
+    };
     tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
     let mut at = 0;
     let mut after_from = false;
@@ -210,10 +305,13 @@ fn names_in_text(body: &str, dialect: SqlDialect) -> RoutineNames {
             _ => String::new(),
         };
         let is_changed = is_change([&words[0], &words[1]]);
+        names.builds_statements |= word == "execute" && executes(&words[1], tokens.get(end));
         match (&*word, tokens.get(end)) {
             ("from" | "join", _) => after_from = true,
             // The columns of an insertion follow its table.
             (_, Some(Token::LParen)) if !is_changed => {
+                let is_keyword = is_keyword(&tokens[at]) || NAMES_COLUMNS.contains(&&*words[1]);
+                names.keywords.extend(is_keyword.then(|| name.clone()));
                 names.calls.insert(name);
                 after_from = false;
             }
@@ -227,6 +325,26 @@ fn names_in_text(body: &str, dialect: SqlDialect) -> RoutineNames {
         at = end;
     }
     names
+}
+
+/// Words before a name with a list of columns.
+const NAMES_COLUMNS: [&str; 5] = ["as", "exists", "references", "table", "with"];
+
+/// True for a word of the grammar, which no function needs to have.
+fn is_keyword(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.keyword != Keyword::NoKeyword)
+}
+
+/// True if the word EXECUTE between these two executes a text.
+fn executes(before: &str, after: Option<&Token>) -> bool {
+    let names_right = ["grant", "revoke", "on"].contains(&before);
+    let names_function = |word: &Word| {
+        matches!(
+            word.keyword,
+            Keyword::FUNCTION | Keyword::PROCEDURE | Keyword::ON
+        )
+    };
+    !names_right && !matches!(after, Some(Token::Word(word)) if names_function(word))
 }
 
 /// True if the name after these two words is that of a table that is changed.
@@ -259,16 +377,24 @@ mod tests {
     use super::*;
 
     fn routines(all: &[(&str, bool, &str)]) -> Routines {
-        let mut routines = Routines::default();
+        let built_in = BuiltInFunctions::new([]);
+        let mut routines = Routines::new(SqlDialect::Postgres, Arc::new(built_in));
         for (name, is_plain, body) in all {
             let name = ("public".to_owned(), (*name).to_owned());
-            routines.add(name, *is_plain, (*body).to_owned());
+            let body = (*body).to_owned();
+            routines.add(
+                name,
+                match is_plain {
+                    true => RoutineBody::Plain(body),
+                    false => RoutineBody::Branching(body),
+                },
+            );
         }
         routines
     }
 
     fn reads(routines: &Routines, name: &str) -> Vec<(String, bool)> {
-        let found = routines.reads_of_calls([&vec![name.to_owned()]]);
+        let found = routines.tables_of_calls([&vec![name.to_owned()]]).reads;
         found
             .into_iter()
             .map(|(name, sure)| (name.join("."), sure))
@@ -302,7 +428,10 @@ mod tests {
         let body = "BEGIN IF x THEN INSERT INTO a (x) VALUES (1) ON CONFLICT DO UPDATE SET x = 2; \
             ELSE DELETE FROM s.b; PERFORM f(1) FROM r FOR UPDATE; END IF; UPDATE \"C\" SET x = 1; END";
         let all = routines(&[("p", false, body), ("f", true, "UPDATE d SET x = 1")]);
-        let found = all.writes_of_calls([&vec!["p".to_owned()]]).into_iter();
+        let found = all
+            .tables_of_calls([&vec!["p".to_owned()]])
+            .writes
+            .into_iter();
         let found: Vec<String> = found.map(|name| name.join(".")).collect();
         assert_eq!(found, ["C", "a", "d", "s.b"]);
     }
@@ -326,5 +455,63 @@ mod tests {
             ("two", true, "SELECT one() FROM b"),
         ]);
         assert_eq!(reads(&all, "one").len(), 2);
+    }
+
+    fn unknown(routines: &Routines, name: &str) -> Vec<String> {
+        let name = name.split('.').map(str::to_owned).collect();
+        let found = routines.tables_of_calls([&name]).unknown.into_iter();
+        found.map(|name| name.join(".")).collect()
+    }
+
+    #[test]
+    fn a_function_of_the_server_uses_no_table_and_one_that_nobody_lists_may_use_any() {
+        let all = routines(&[]);
+        for (name, wanted) in [
+            ("count", &[][..]),
+            ("pg_catalog.max", &[]),
+            ("novel", &["novel"]),
+            ("public.count", &["public.count"]),
+        ] {
+            assert_eq!(unknown(&all, name), wanted);
+            assert_eq!(reads(&all, name), []);
+        }
+    }
+
+    #[test]
+    fn a_function_that_builds_statements_or_has_another_language_may_use_any_table() {
+        let dynamic = "BEGIN EXECUTE format('DELETE FROM %I', x); RETURN (SELECT 1 FROM a); END";
+        let mut all = routines(&[
+            ("dynamic", false, dynamic),
+            ("outer", true, "SELECT dynamic(1)"),
+            (
+                "plain",
+                false,
+                "BEGIN PERFORM max(1) FROM a AS t (x); RAISE NOTICE 'EXECUTE'; END",
+            ),
+        ]);
+        all.add(
+            ("public".to_owned(), "snake".to_owned()),
+            RoutineBody::Opaque { changes: false },
+        );
+        let of = ["dynamic", "outer", "plain", "snake"].map(|name| unknown(&all, name).join(","));
+        assert_eq!(of, ["dynamic", "dynamic", "", "snake"]);
+        let may_write = |name: &str| all.tables_of_calls([&vec![name.to_owned()]]).may_write();
+        assert_eq!(
+            ["outer", "plain", "snake"].map(may_write),
+            [true, false, false]
+        );
+        assert_eq!(reads(&all, "dynamic"), [("a".to_owned(), false)]);
+    }
+
+    #[test]
+    fn a_name_of_several_functions_calls_each_possibly() {
+        let all = routines(&[
+            ("f", true, "SELECT x FROM a"),
+            ("f", true, "SELECT x FROM b"),
+            ("max", true, "SELECT x FROM c"),
+        ]);
+        let both = [("a".to_owned(), false), ("b".to_owned(), false)];
+        assert_eq!(reads(&all, "f"), both);
+        assert_eq!(reads(&all, "max"), [("c".to_owned(), false)]);
     }
 }

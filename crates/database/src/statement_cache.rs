@@ -1,7 +1,7 @@
 //! The names in statements that a client repeats.
 //!
 //! In: the texts of statements. Out: their tables and columns. A client that prepares statements
-//! repeats their texts, and each text is parsed once.
+//! repeats their texts, and each text is parsed once. The server's crate says how.
 //!
 //! Invariant: the memory is bounded: long texts are not kept, and a full cache is emptied.
 
@@ -16,18 +16,29 @@ const TEXTS: usize = 1024;
 /// The longest text that is kept, in bytes.
 const LONGEST: usize = 4096;
 
+/// The names in a statement of a dialect, or the parser's message.
+pub type ParsesStatement = fn(&str, SqlDialect) -> Result<StatementTables, String>;
+
 /// The names in the statements of one dialect.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StatementCache {
     dialect: SqlDialect,
+    parse: ParsesStatement,
     known: HashMap<String, Result<StatementTables, String>>,
 }
 
+impl Default for StatementCache {
+    fn default() -> StatementCache {
+        StatementCache::new(SqlDialect::default(), StatementTables::of)
+    }
+}
+
 impl StatementCache {
-    /// An empty cache for the statements of a dialect.
-    pub fn new(dialect: SqlDialect) -> StatementCache {
+    /// An empty cache for the statements of a dialect, which `parse` parses.
+    pub fn new(dialect: SqlDialect, parse: ParsesStatement) -> StatementCache {
         StatementCache {
             dialect,
+            parse,
             known: HashMap::new(),
         }
     }
@@ -36,12 +47,12 @@ impl StatementCache {
     ///
     /// # Errors
     ///
-    /// As [`StatementTables::of`].
+    /// The parser's message.
     pub fn names_of(&mut self, text: &str) -> Result<StatementTables, String> {
         if let Some(known) = self.known.get(text) {
             return known.clone();
         }
-        let names = StatementTables::of(text, self.dialect);
+        let names = (self.parse)(text, self.dialect);
         if text.len() <= LONGEST {
             if self.known.len() >= TEXTS {
                 self.known.clear();
@@ -58,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_repeated_statement_has_the_names_of_the_first_one() {
-        let mut cache = StatementCache::new(SqlDialect::Postgres);
+        let mut cache = StatementCache::default();
         for text in ["SELECT a FROM t", "no statement", "UPDATE t SET a = $1"] {
             let first = StatementTables::of(text, SqlDialect::Postgres);
             assert_eq!(
@@ -71,7 +82,7 @@ mod tests {
 
     #[test]
     fn endless_new_and_long_statements_take_a_bounded_space() {
-        let mut cache = StatementCache::new(SqlDialect::Postgres);
+        let mut cache = StatementCache::default();
         for number in 0..=TEXTS {
             let found = cache.names_of(&format!("SELECT {number} FROM t")).unwrap();
             assert_eq!(found.reads.len(), 1);

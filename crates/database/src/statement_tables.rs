@@ -37,8 +37,6 @@ pub struct StatementTables {
     pub columns: BTreeSet<WrittenName>,
     /// A file of the server.
     pub file: Option<CopiedFile>,
-    /// It calls a function, which may use other tables.
-    pub calls: bool,
     /// The functions and procedures that it calls.
     pub functions: BTreeSet<WrittenName>,
     /// It changes definitions.
@@ -91,7 +89,6 @@ impl StatementTables {
             targets.tables.reads.extend(reads);
             all.add(targets.tables);
         }
-        all.calls = !all.functions.is_empty();
         Ok(all)
     }
 
@@ -359,7 +356,6 @@ mod tests {
         let text = "SELECT f(x) FROM g(1), LATERAL s.h(2); CALL p(3)";
         let found = StatementTables::of(text, SqlDialect::Postgres).unwrap();
         assert_eq!(names(&found.functions), ["f", "g", "p", "s.h"]);
-        assert!(found.calls);
     }
 
     #[test]

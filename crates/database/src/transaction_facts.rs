@@ -8,6 +8,7 @@ use crate::commit::{Commit, CommitCertainty};
 use crate::database_records::cut;
 use crate::logged_transaction::{ClientSession, LoggedTransaction};
 use crate::row_change::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
+use crate::sql_dialect::WrittenName;
 
 /// Most characters of a value in a fact.
 const VALUE: usize = 512;
@@ -33,8 +34,9 @@ pub(crate) fn transaction_fact(
     session: &ClientSession,
     commits: &[Commit<'_>],
     certainty: CommitCertainty,
+    unknown_functions: &BTreeSet<WrittenName>,
 ) -> Value {
-    let names = |set: &BTreeSet<Vec<String>>| -> Vec<String> {
+    let names = |set: &BTreeSet<WrittenName>| -> Vec<String> {
         set.iter().map(|name| name.join(".")).collect()
     };
     let statements = logged.statements.iter().take(STATEMENTS).map(|one| {
@@ -62,6 +64,7 @@ pub(crate) fn transaction_fact(
         "rows_left_out": last.map(|_| left_out),
         "count": logged.statements.len(),
         "statements": statements.collect::<Vec<_>>(),
+        "unknown_functions": names(unknown_functions),
     })
 }
 

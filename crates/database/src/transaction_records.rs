@@ -23,9 +23,10 @@ use crate::connection_uri::without_password;
 use crate::database_names::DatabaseNames;
 use crate::database_records::{DatabaseRecords, ResourceUse};
 use crate::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
-use crate::read_tables::{read_tables, resolved};
+use crate::read_tables::{read_tables, resolved, unknown_functions};
 use crate::recorded_clients::RecordedClients;
 use crate::row_change::{RowChange, RowOperation, StreamTable};
+use crate::sql_dialect::WrittenName;
 use crate::transaction_facts::{client, row_fact, transaction_fact};
 use crate::written_tables::written_tables;
 
@@ -187,7 +188,10 @@ impl TransactionRecorder {
             self.change_rows(activity, commit, sure, catalog);
         }
         self.reply(activity, session, (began, end));
-        let fact = transaction_fact(logged, session, commits, certainty);
+        let statements = logged.statements.iter();
+        let unknown = statements.flat_map(|one| unknown_functions(one, catalog));
+        let unknown: BTreeSet<WrittenName> = unknown.collect();
+        let fact = transaction_fact(logged, session, commits, certainty, &unknown);
         self.writer.fact(activity, self.names.kind, &fact, end);
         self.writer.gone(activity, end);
     }

@@ -32,7 +32,8 @@ pub(crate) fn written_tables(
                     .flat_map(|view| catalog.routines.writes_of_triggers(view)),
             );
         }
-        possible.extend(catalog.routines.writes_of_calls(&tables.functions));
+        let called = catalog.routines.tables_of_calls(&tables.functions);
+        possible.extend(called.writes);
     }
     let mut open: Vec<TableName> = found.keys().cloned().collect();
     open.extend(new_tables(possible, statement, catalog, &mut found));
@@ -79,8 +80,9 @@ fn behind(name: &WrittenName, path: &[String], catalog: &Catalog) -> Vec<(TableN
 mod tests {
     use super::*;
     use crate::catalog::CatalogTable;
-    use crate::routines::Routines;
+    use crate::routines::{RoutineBody, Routines};
     use crate::sql_dialect::SqlDialect;
+    use crate::statement_tables::StatementTables;
 
     fn name(table: &str) -> TableName {
         ("public".to_owned(), table.to_owned())
@@ -90,9 +92,10 @@ mod tests {
     /// function `f`. A change of `c` fires a trigger.
     fn catalog() -> Catalog {
         let mut routines = Routines::default();
-        routines.add(name("f"), true, "UPDATE b SET x = 1".to_owned());
+        let body = "UPDATE b SET x = 1".to_owned();
+        routines.add(name("f"), RoutineBody::Plain(body));
         let body = "BEGIN INSERT INTO journal VALUES (1); END";
-        routines.add(name("fired"), false, body.to_owned());
+        routines.add(name("fired"), RoutineBody::Branching(body.to_owned()));
         routines.add_trigger(name("c"), name("fired"));
         let mut catalog = Catalog::new(routines, true);
         for table in ["a", "b", "c", "journal", "v", "w"] {
@@ -107,7 +110,11 @@ mod tests {
     fn written(text: &str, opened: &[&str]) -> Vec<(String, bool)> {
         let statement = ExecutedStatement {
             opened_to_write: opened.iter().map(|one| vec![(*one).to_owned()]).collect(),
-            ..ExecutedStatement::of(text, SqlDialect::Postgres, "public")
+            ..ExecutedStatement::new(
+                text.to_owned(),
+                StatementTables::of(text, SqlDialect::Postgres),
+                vec!["public".to_owned()],
+            )
         };
         let found = written_tables(&statement, &catalog()).into_iter();
         found.map(|((_, table), sure)| (table, sure)).collect()

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
-use backstory_database::sql_dialect::{SqlDialect, WrittenName};
+use backstory_database::sql_dialect::WrittenName;
+use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
 use backstory_database::statement_tables::StatementTables;
 use backstory_sys::clock::machine;
@@ -19,7 +20,7 @@ use backstory_sys::clock::machine;
 use crate::audit_file::TimedLine;
 use crate::audit_line::AuditEvent;
 use crate::row_groups::CommittedGroup;
-use crate::statement_text::{first_words, names_of};
+use crate::statement_text::first_words;
 
 /// The server undid the whole transaction: a deadlock.
 const DEADLOCK: u32 = 1213;
@@ -77,7 +78,8 @@ pub(crate) struct AuditSessions {
     /// The server's connections that work for this watch.
     pub(crate) own: BTreeSet<u64>,
     pub(crate) database: String,
-    pub(crate) dialect: SqlDialect,
+    /// The names in statements.
+    pub(crate) parsed: StatementCache,
     pub(crate) autocommit: bool,
     /// Connections whose clients are not known yet.
     pub(crate) sought: BTreeSet<u64>,
@@ -214,7 +216,7 @@ impl AuditSessions {
         let opens_none = names.clone().next().is_none();
         let tables = match opens_none && has_no_tables(&first) {
             true => Ok(StatementTables::default()),
-            false => names_of(text, self.dialect),
+            false => self.parsed.names_of(text),
         };
         let is_idle = opens_none && first != "CALL" && tables.as_ref().is_ok_and(uses_nothing);
         // The opened tables say what an unknown statement used.
@@ -222,17 +224,13 @@ impl AuditSessions {
         let statement = ExecutedStatement {
             time: began,
             until: timed.time,
-            is_rounded: false,
-            text: without_secrets(text),
-            parameters: None,
-            path: vec![database],
-            tables,
             opened_to_write: opened
                 .as_mut()
                 .map(|opened| std::mem::take(&mut opened.writes))
                 .unwrap_or_default(),
             opened: opened.map(|opened| opened.reads),
             error: (error != 0).then(|| format!("error {error}")),
+            ..ExecutedStatement::new(without_secrets(text), tables, vec![database])
         };
         let unit = self.unit_of(id, query, (&first, &second), is_idle, (after, timed.time));
         let Some(unit) = unit.and_then(|key| self.units.get_mut(&key)) else {
@@ -278,16 +276,7 @@ impl AuditSessions {
         self.next_unit += 1;
         let key = self.next_unit;
         let mut unit = Unit {
-            logged: LoggedTransaction {
-                session: id.to_string(),
-                virtual_id: format!("{id}/{query}"),
-                id: None,
-                began,
-                ended: None,
-                statements: Vec::new(),
-                error_undoes_all: false,
-                undone: false,
-            },
+            logged: LoggedTransaction::begin(id.to_string(), format!("{id}/{query}"), began),
             connection: id,
             queries: BTreeSet::new(),
             is_ours: false,

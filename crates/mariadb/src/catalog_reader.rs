@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use backstory_database::catalog::{Catalog, CatalogTable, TableName};
-use backstory_database::routines::Routines;
-use backstory_database::sql_dialect::SqlDialect;
+use backstory_database::routines::{RoutineBody, Routines};
 
 use crate::connection::{Connection, TextRow};
 use crate::row_value::{ColumnType, TextForm};
+use crate::server_settings::ServerSettings;
 use crate::statement_text::names_of;
 use backstory_database::error::Error;
 
@@ -44,9 +44,10 @@ impl ServerCatalog {
     /// Reads the catalog.
     pub(crate) fn read(
         connection: &mut Connection,
-        dialect: SqlDialect,
+        settings: &ServerSettings,
     ) -> Result<ServerCatalog, Error> {
-        let mut routines = Routines::new(dialect);
+        let dialect = settings.dialect;
+        let mut routines = Routines::new(dialect, settings.built_in.clone());
         let mut has_procedures = false;
         for row in connection.query(ROUTINES)? {
             let [schema, name, kind, body] = texts(row);
@@ -56,17 +57,17 @@ impl ServerCatalog {
                 .trim()
                 .get(..7)
                 .filter(|word| word.eq_ignore_ascii_case("return "));
-            let (is_plain, body) = match expression {
-                Some(_) => (true, format!("SELECT {}", &body.trim()[7..])),
-                None => (false, body),
+            let body = match expression {
+                Some(_) => RoutineBody::Plain(format!("SELECT {}", &body.trim()[7..])),
+                None => RoutineBody::Branching(body),
             };
-            routines.add((schema, name), is_plain, body);
+            routines.add((schema, name), body);
         }
         for row in connection.query(TRIGGERS)? {
             let [schema, table, name, body] = texts(row);
             // No function has such a name.
             let routine = (schema.clone(), format!("trigger {name}"));
-            routines.add(routine.clone(), false, body);
+            routines.add(routine.clone(), RoutineBody::Branching(body));
             routines.add_trigger((schema, table), routine);
         }
         let mut keys: HashMap<TableName, Vec<String>> = HashMap::new();

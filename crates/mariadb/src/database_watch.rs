@@ -12,6 +12,7 @@ use backstory_database::database_names::DatabaseNames;
 use backstory_database::database_watch::{COMMIT, LINES, WatchedDatabase};
 use backstory_database::error::Error;
 use backstory_database::log_lines::log_news;
+use backstory_database::statement_cache::StatementCache;
 use backstory_database::transaction_records::TransactionRecorder;
 use backstory_session::SourceRun;
 use backstory_sys as sys;
@@ -25,6 +26,7 @@ use crate::client_finder::ClientFinder;
 use crate::connection::Connection;
 use crate::row_groups::CommittedGroup;
 use crate::server_settings::ServerSettings;
+use crate::statement_text::names_of;
 
 /// A client that is not found at so many looks is of another machine, or not visible.
 const LOOKS: u8 = 20;
@@ -90,7 +92,7 @@ impl WatchedDatabase for MariadbWatch {
         Ok(ExaminedServer {
             rows,
             log: AuditFile::begin(&settings.audit_log, offset)?,
-            catalog: ServerCatalog::read(&mut session, settings.dialect)?,
+            catalog: ServerCatalog::read(&mut session, &settings)?,
             log_news: news.map_err(Error::system("watch the server's log"))?,
             session,
             settings,
@@ -124,7 +126,7 @@ impl WatchedDatabase for MariadbWatch {
         let table = AuditSessions {
             own: of_stream.chain([examined.session.id]).collect(),
             database: target.database.clone(),
-            dialect: settings.dialect,
+            parsed: StatementCache::new(settings.dialect, names_of),
             autocommit: settings.autocommit,
             ..AuditSessions::default()
         };
@@ -188,9 +190,9 @@ impl WatchedDatabase for MariadbWatch {
                 Ok(false)
             };
         };
-        let (session, dialect) = (&mut self.session, self.settings.dialect);
+        let (session, settings) = (&mut self.session, &self.settings);
         let mut look = |catalog: &mut ServerCatalog| {
-            if let Ok(new) = ServerCatalog::read(session, dialect) {
+            if let Ok(new) = ServerCatalog::read(session, settings) {
                 *catalog = new;
             }
         };
@@ -226,7 +228,7 @@ impl WatchedDatabase for MariadbWatch {
         let has_procedures = self.catalog.has_procedures;
         let has_commits = self.rows == RowsMode::On;
         let waits = |unit: &Unit| {
-            let may_commit = has_commits && unit.logged.may_write();
+            let may_commit = has_commits && unit.logged.may_write(&self.catalog.catalog);
             let is_complete = !may_commit || !unit.commits.is_empty();
             // A statement of a procedure waits for the line of its call.
             if is_complete && !has_procedures {
@@ -326,8 +328,7 @@ impl MariadbWatch {
     }
 
     fn look_at_catalog(&mut self) {
-        let dialect = self.settings.dialect;
-        if let Ok(catalog) = ServerCatalog::read(&mut self.session, dialect) {
+        if let Ok(catalog) = ServerCatalog::read(&mut self.session, &self.settings) {
             self.catalog = catalog;
         }
     }

@@ -1,7 +1,9 @@
 //! The server's settings are checked before anything is made.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use backstory_database::built_in_functions::BuiltInFunctions;
 use backstory_database::sql_dialect::SqlDialect;
 use backstory_vocabulary::RowsMode;
 
@@ -24,6 +26,8 @@ pub(crate) struct ServerSettings {
     pub(crate) started: i64,
     /// Connections begin with this value.
     pub(crate) autocommit: bool,
+    /// The functions of the server itself.
+    pub(crate) built_in: Arc<BuiltInFunctions>,
 }
 
 impl ServerSettings {
@@ -47,6 +51,10 @@ impl ServerSettings {
         let uptime = "SELECT unix_timestamp() - VARIABLE_VALUE FROM \
             information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'";
         let started = connection.value(uptime)?;
+        let listed = connection.query("SELECT FUNCTION FROM information_schema.SQL_FUNCTIONS")?;
+        let names = listed
+            .into_iter()
+            .filter_map(|row| row.into_iter().next().flatten());
         Ok(ServerSettings {
             audit_log: data.join(variable("server_audit_file_path")),
             checksums: variable("binlog_checksum") != "NONE",
@@ -57,6 +65,7 @@ impl ServerSettings {
             server_pid: pid.and_then(|pid| pid.trim().parse().ok()),
             started: started.parse::<f64>().map_or(0, |seconds| seconds as i64),
             autocommit: variable("autocommit") != "OFF",
+            built_in: Arc::new(BuiltInFunctions::new(names)),
         })
     }
 

@@ -1,10 +1,12 @@
 //! Reads the server's catalog: tables, views, functions, procedures and triggers.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use backstory_database::built_in_functions::BuiltInFunctions;
 use backstory_database::catalog::{Catalog, CatalogTable, TableName};
 use backstory_database::error::Error;
-use backstory_database::routines::Routines;
+use backstory_database::routines::{RoutineBody, Routines};
 use backstory_database::sql_dialect::SqlDialect;
 
 use crate::connection::Connection;
@@ -25,12 +27,25 @@ const VIEWS: &str = "SELECT DISTINCT vn.nspname, v.relname, tn.nspname, t.relnam
     JOIN pg_class t ON t.oid = d.refobjid AND t.relkind IN ('r', 'p', 'v', 'm', 'f') \
     JOIN pg_namespace tn ON tn.oid = t.relnamespace WHERE vn.nspname <> 'information_schema'";
 
-const ROUTINES: &str = "SELECT n.nspname, p.proname, l.lanname, \
-    coalesce(nullif(p.prosrc, ''), pg_get_function_sqlbody(p.oid), '') \
+const VIEW_CALLS: &str = "SELECT DISTINCT vn.nspname, v.relname, fn.nspname, p.proname \
+    FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class \
+    JOIN pg_namespace vn ON vn.oid = v.relnamespace \
+    JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid \
+      AND d.refclassid = 'pg_proc'::regclass \
+    JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_namespace fn ON fn.oid = p.pronamespace \
+    WHERE fn.nspname NOT IN ('pg_catalog', 'information_schema')";
+
+const BUILT_IN: &str = "SELECT DISTINCT p.proname FROM pg_proc p \
+    JOIN pg_namespace n ON n.oid = p.pronamespace \
+    WHERE n.nspname IN ('pg_catalog', 'information_schema')";
+
+const ROUTINES: &str = "SELECT n.nspname, p.proname, p.prokind, p.provolatile, \
+    CASE WHEN length(p.prosrc) < 65536 THEN l.lanname ELSE '' END, \
+    CASE WHEN l.lanname IN ('sql', 'plpgsql') AND length(p.prosrc) < 65536 THEN \
+      coalesce(nullif(p.prosrc, ''), pg_get_function_sqlbody(p.oid), '') ELSE '' END \
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
     JOIN pg_language l ON l.oid = p.prolang \
-    WHERE l.lanname IN ('sql', 'plpgsql') AND length(p.prosrc) < 65536 \
-      AND n.nspname NOT IN ('pg_catalog', 'information_schema')";
+    WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')";
 
 const TRIGGERS: &str = "SELECT tn.nspname, t.relname, pn.nspname, p.proname FROM pg_trigger g \
     JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace \
@@ -42,9 +57,19 @@ const CASCADES: &str = "SELECT n.nspname, t.relname, m.nspname, o.relname FROM p
     JOIN pg_class o ON o.oid = c.confrelid JOIN pg_namespace m ON m.oid = o.relnamespace \
     WHERE c.contype = 'f' AND (c.confdeltype IN ('c', 'n', 'd') OR c.confupdtype IN ('c', 'n', 'd'))";
 
+/// Reads the names of the server's own functions.
+pub(crate) fn built_in_functions(connection: &mut Connection) -> Result<BuiltInFunctions, Error> {
+    let rows = connection.query(BUILT_IN)?.into_iter();
+    let names = rows.filter_map(|row| row.into_iter().next().flatten());
+    Ok(BuiltInFunctions::new(names))
+}
+
 /// Reads the catalog.
-pub(crate) fn read_catalog(connection: &mut Connection) -> Result<Catalog, Error> {
-    let mut catalog = Catalog::new(read_routines(connection)?, true);
+pub(crate) fn read_catalog(
+    connection: &mut Connection,
+    built_in: &Arc<BuiltInFunctions>,
+) -> Result<Catalog, Error> {
+    let mut catalog = Catalog::new(read_routines(connection, built_in)?, true);
     for row in connection.query(TABLES)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || texts.next().unwrap_or_default();
@@ -76,17 +101,41 @@ pub(crate) fn read_catalog(connection: &mut Connection) -> Result<Catalog, Error
         let (view, table) = ((next(), next()), (next(), next()));
         catalog.add_part(view, table);
     }
+    for row in connection.query(VIEW_CALLS)? {
+        let mut texts = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || texts.next().unwrap_or_default();
+        let (view, function) = ((next(), next()), (next(), next()));
+        catalog.add_call(view, function);
+    }
     Ok(catalog)
 }
 
-fn read_routines(connection: &mut Connection) -> Result<Routines, Error> {
-    let mut routines = Routines::new(SqlDialect::Postgres);
+/// The text of a function, if it can be read. By its declaration, an immutable one uses no table,
+/// and a stable one changes none.
+fn routine_body(kind: &str, volatility: &str, language: &str, body: String) -> RoutineBody {
+    match (kind, language, volatility) {
+        // An aggregate has no text: it calls others.
+        ("a", ..) => RoutineBody::Plain(String::new()),
+        (_, "sql", _) => RoutineBody::Plain(body),
+        (_, "plpgsql", _) => RoutineBody::Branching(body),
+        (_, "c" | "internal", "i") => RoutineBody::Plain(String::new()),
+        _ => RoutineBody::Opaque {
+            changes: volatility == "v",
+        },
+    }
+}
+
+fn read_routines(
+    connection: &mut Connection,
+    built_in: &Arc<BuiltInFunctions>,
+) -> Result<Routines, Error> {
+    let mut routines = Routines::new(SqlDialect::Postgres, built_in.clone());
     for row in connection.query(ROUTINES)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || texts.next().unwrap_or_default();
         let name = (next(), next());
-        let is_plain = next() == "sql";
-        routines.add(name, is_plain, next());
+        let (kind, volatility, language, body) = (next(), next(), next(), next());
+        routines.add(name, routine_body(&kind, &volatility, &language, body));
     }
     for row in connection.query(TRIGGERS)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);

@@ -63,13 +63,15 @@ impl PostgresWatch {
         }
     }
 
-    /// Looks at the catalog if the transaction names a table that is not in it yet.
+    /// Looks at the catalog if the transaction names a table or function that is not in it yet.
     fn know_tables(&mut self, logged: &LoggedTransaction) {
         let is_older = logged.ended.is_none_or(|(_, known)| self.looked < known);
         let lacks = logged.statements.iter().any(|one| {
             let tables = one.tables.iter();
             let mut names = tables.flat_map(|tables| tables.reads.iter().chain(&tables.writes));
+            let mut functions = one.tables.iter().flat_map(|tables| &tables.functions);
             names.any(|name| self.catalog.resolve(name, &one.path).is_none())
+                || functions.any(|name| self.catalog.routines.lacks(name))
         });
         if is_older && lacks {
             self.look_at_catalog();

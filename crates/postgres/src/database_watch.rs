@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use backstory_database::built_in_functions::BuiltInFunctions;
 use backstory_database::catalog::Catalog;
 use backstory_database::client_process::socket_names;
 use backstory_database::commit::CommitCertainty;
@@ -20,7 +22,7 @@ use backstory_session::SourceRun;
 use backstory_sys as sys;
 use backstory_vocabulary::{RowsMode, error_chain};
 
-use crate::catalog_reader::read_catalog;
+use crate::catalog_reader::{built_in_functions, read_catalog};
 use crate::connection::Connection;
 use crate::log_file::LogFollower;
 use crate::replication::ReplicationStream;
@@ -50,6 +52,8 @@ pub(crate) struct PostgresWatch {
     pub(crate) run: String,
     pub(crate) settings: ServerSettings,
     pub(crate) session: Connection,
+    /// The functions of the server itself.
+    pub(crate) built_in: Arc<BuiltInFunctions>,
     pub(crate) catalog: Catalog,
     /// Whether row changes are streamed and recorded.
     pub(crate) rows: RowsMode,
@@ -75,6 +79,7 @@ pub(crate) struct ExaminedServer {
     rows: RowsMode,
     session: Connection,
     settings: ServerSettings,
+    built_in: Arc<BuiltInFunctions>,
     catalog: Catalog,
     log: LogFollower,
     log_news: OwnedFd,
@@ -89,13 +94,15 @@ impl WatchedDatabase for PostgresWatch {
         let mut session = Connection::open(target, false)?;
         let settings = ServerSettings::read(&mut session, rows)?;
         keep_out_of_log(&mut session);
+        let built_in = Arc::new(built_in_functions(&mut session)?);
         let news = log_news(&settings.log_directory);
         Ok(ExaminedServer {
             rows,
             log: LogFollower::begin(&settings.log_directory, settings.log_format)?,
-            catalog: read_catalog(&mut session)?,
+            catalog: read_catalog(&mut session, &built_in)?,
             offset: settings.zone_offset(&mut session)?,
             log_news: news.map_err(Error::system("watch the server's log"))?,
+            built_in,
             session,
             settings,
         })
@@ -135,6 +142,7 @@ impl WatchedDatabase for PostgresWatch {
             log_news: examined.log_news,
             settings: examined.settings,
             session: examined.session,
+            built_in: examined.built_in,
             catalog: examined.catalog,
             rows: examined.rows,
             stream,
@@ -256,7 +264,8 @@ impl WatchedDatabase for PostgresWatch {
         let has_commits = self.rows == RowsMode::On;
         // The clock decides about most of them, and their statements are not looked at.
         let is_ready = |one: &LoggedTransaction, since: Duration| {
-            since >= LINES && (since >= COMMIT || !has_commits || !one.may_write())
+            let waits = || has_commits && one.may_write(&self.catalog);
+            since >= LINES && (since >= COMMIT || !waits())
         };
         let ready = self.table.transactions.iter().filter(|(_, one)| {
             let since = one.ended.map(|(_, known)| known.elapsed());
@@ -301,7 +310,7 @@ impl PostgresWatch {
         self.session = Connection::open(&self.target, false)?;
         self.table.own.push(self.session.server_pid);
         keep_out_of_log(&mut self.session);
-        self.catalog = read_catalog(&mut self.session)?;
+        self.catalog = read_catalog(&mut self.session, &self.built_in)?;
         if self.rows == RowsMode::On {
             let (session, catalog) = (&mut self.session, &self.catalog);
             let stream = ReplicationStream::begin(&self.target, session, catalog, &self.run)?;
@@ -313,7 +322,7 @@ impl PostgresWatch {
 
     pub(crate) fn look_at_catalog(&mut self) {
         self.looked = Instant::now();
-        match read_catalog(&mut self.session) {
+        match read_catalog(&mut self.session, &self.built_in) {
             Ok(catalog) => self.catalog = catalog,
             // A server that is gone shows that in the stream, too, if there is one.
             Err(error) => {

@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 
 use backstory_database::catalog::{Catalog, TableName};
 use backstory_database::commit::Commit;
-use backstory_database::logged_transaction::LoggedTransaction;
+use backstory_database::logged_transaction::{ExecutedStatement, LoggedTransaction};
 use backstory_database::row_change::{ColumnValue, RowChange, RowOperation, StreamTable};
+use backstory_database::sql_dialect::WrittenName;
 
 use crate::pinned_columns::{Pin, PinnedColumn, RowEffect, effects};
 use crate::sessions::SessionTable;
@@ -71,34 +72,51 @@ fn overlaps(one: &LoggedTransaction, time: i64) -> bool {
     one.began <= time + SLACK && one.ended.is_none_or(|(end, _)| end + SLACK >= time)
 }
 
-/// True if the statements of a transaction can have changed all of these tables.
+/// True if the statements of a transaction can have changed one of these tables.
 fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<TableName>) -> bool {
     let mut named = BTreeSet::new();
     for statement in &one.statements {
         let Ok(tables) = &statement.tables else {
             return true;
         };
-        if tables.calls {
-            return true;
-        }
-        for name in &tables.writes {
-            match catalog.resolve(name, &statement.path) {
-                Some(table) => named.extend(catalog.behind(&table)),
-                // A table that is newer than the catalog.
-                None => return true,
-            }
+        let called = catalog.routines.tables_of_calls(&tables.functions);
+        // A table that is newer than the catalog, or any.
+        let all = tables.writes.iter().chain(&called.writes);
+        match resolved(all, statement, catalog) {
+            Some(tables) if !called.changes_any => named.extend(tables),
+            _ => return true,
         }
     }
     // A trigger or a foreign key changes other tables, too.
     named.iter().any(|table| changed.contains(table))
 }
 
+/// The tables behind names. `None` if one is not in the catalog.
+fn resolved<'n>(
+    names: impl Iterator<Item = &'n WrittenName>,
+    statement: &ExecutedStatement,
+    catalog: &Catalog,
+) -> Option<BTreeSet<TableName>> {
+    let mut found = BTreeSet::new();
+    for name in names {
+        let table = catalog.resolve(name, &statement.path)?;
+        found.extend(catalog.behind(&table));
+    }
+    Some(found)
+}
+
 /// True if the statements of a transaction can have made each change of a commit.
 fn can_make(one: &LoggedTransaction, catalog: &Catalog, commit: &Commit<'_>) -> bool {
     let mut known: Vec<(TableName, RowEffect)> = Vec::new();
+    // The tables that functions change, in any way.
+    let mut free = BTreeSet::new();
     for statement in &one.statements {
-        if statement.tables.as_ref().is_ok_and(|tables| tables.calls) {
-            return true;
+        if let Ok(tables) = &statement.tables {
+            let called = catalog.routines.tables_of_calls(&tables.functions);
+            match resolved(called.writes.iter(), statement, catalog) {
+                Some(tables) if !called.changes_any => free.extend(tables),
+                _ => return true,
+            }
         }
         let Some(all) = effects(&statement.text, statement.parameters.as_deref()) else {
             return true;
@@ -120,7 +138,8 @@ fn can_make(one: &LoggedTransaction, catalog: &Catalog, commit: &Commit<'_>) -> 
         };
         let name = (table.schema.clone(), table.name.clone());
         let fits = |effect: &RowEffect| fits(effect, table, change);
-        catalog.routines.may_change(&name)
+        free.contains(&name)
+            || catalog.routines.may_change(&name)
             || known.iter().any(|(at, effect)| *at == name && fits(effect))
     })
 }
@@ -164,35 +183,23 @@ fn holds(pin: &Pin, table: &StreamTable, change: &RowChange) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use backstory_database::built_in_functions::BuiltInFunctions;
     use backstory_database::catalog::CatalogTable;
     use backstory_database::commit::TransactionNumber;
-    use backstory_database::logged_transaction::ExecutedStatement;
+    use backstory_database::routines::{RoutineBody, Routines};
     use backstory_database::sql_dialect::SqlDialect;
     use backstory_database::statement_tables::StatementTables;
+    use std::sync::Arc;
     use std::time::Instant;
 
     fn transaction(text: &str, began: i64, ended: i64, id: Option<u32>) -> LoggedTransaction {
-        let statement = ExecutedStatement {
-            time: began,
-            until: began,
-            is_rounded: true,
-            text: text.to_owned(),
-            parameters: None,
-            path: vec!["public".to_owned()],
-            tables: StatementTables::of(text, SqlDialect::Postgres),
-            opened: None,
-            opened_to_write: Vec::new(),
-            error: None,
-        };
+        let tables = StatementTables::of(text, SqlDialect::Postgres);
+        let path = vec!["public".to_owned()];
         LoggedTransaction {
-            session: "s".to_owned(),
-            virtual_id: "3/1".to_owned(),
             id: id.map(|id| TransactionNumber::Plain(u64::from(id))),
-            began,
             ended: Some((ended, Instant::now())),
-            statements: vec![statement],
-            error_undoes_all: true,
-            undone: false,
+            statements: vec![ExecutedStatement::new(text.to_owned(), tables, path)],
+            ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), began)
         }
     }
 
@@ -252,6 +259,34 @@ mod tests {
             found_in(&catalog, vec![other, any(), any()]),
             TransactionMatch::Several(vec![2, 3])
         );
+    }
+
+    /// A catalog with the table `a`, a function of the server, and one that changes `b`.
+    fn catalog() -> Catalog {
+        let built_in = BuiltInFunctions::new(["lower".to_owned()]);
+        let mut routines = Routines::new(SqlDialect::Postgres, Arc::new(built_in));
+        let name = |name: &str| ("public".to_owned(), name.to_owned());
+        routines.add(
+            name("pay"),
+            RoutineBody::Plain("UPDATE b SET x = 1".to_owned()),
+        );
+        let mut catalog = Catalog::new(routines, true);
+        for table in ["a", "b"] {
+            catalog.add(name(table), CatalogTable::default());
+        }
+        catalog
+    }
+
+    #[test]
+    fn a_reader_that_calls_known_functions_is_no_possible_writer() {
+        let one = |text: &str| transaction(text, 49_000_000, 51_000_000, None);
+        let writer = || one("UPDATE a SET x = 1 WHERE id = 7");
+        for text in ["SELECT count(*), lower(x) FROM a", "SELECT pay()"] {
+            let found = found_in(&catalog(), vec![one(text), writer()]);
+            assert_eq!(found, TransactionMatch::Time(2), "{text}");
+        }
+        let found = found_in(&catalog(), vec![one("SELECT unlisted()"), writer()]);
+        assert_eq!(found, TransactionMatch::Several(vec![1, 2]));
     }
 
     const WRITE: &str = "UPDATE a SET x = 1";

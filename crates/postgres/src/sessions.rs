@@ -148,19 +148,13 @@ impl SessionTable {
         };
         let tables = self.parsed.names_of(&text);
         self.unparsed += u64::from(tables.is_err());
+        let path = ["pg_catalog", &session.user, "public"].map(Into::into);
         let statement = ExecutedStatement {
             time,
             until: time + ROUNDING,
             is_rounded: true,
-            text: without_secrets(&text),
             parameters,
-            path: ["pg_catalog", &session.user, "public"]
-                .map(Into::into)
-                .into(),
-            tables,
-            opened: None,
-            opened_to_write: Vec::new(),
-            error: None,
+            ..ExecutedStatement::new(without_secrets(&text), tables, path.into())
         };
         let key = *session.current.get_or_insert_with(|| {
             self.next_transaction += 1;
@@ -168,14 +162,9 @@ impl SessionTable {
         });
         let transaction = self.transactions.entry(key);
         let transaction = transaction.or_insert_with(|| LoggedTransaction {
-            session: line.session_id.clone(),
-            virtual_id: line.vxid.clone(),
             id: number(line),
-            began: time,
-            ended: None,
-            statements: Vec::new(),
             error_undoes_all: true,
-            undone: false,
+            ..LoggedTransaction::begin(line.session_id.clone(), line.vxid.clone(), time)
         });
         transaction.statements.push(statement);
     }
@@ -220,6 +209,7 @@ fn number(line: &LogLine) -> Option<TransactionNumber> {
 mod tests {
     use super::*;
     use crate::log_line::LogFormat;
+    use backstory_database::catalog::Catalog;
 
     fn line(message: &str, virtual_id: &str, id: u32) -> LogLine {
         let text = serde_json::json!({
@@ -251,7 +241,8 @@ mod tests {
             (&Some(TransactionNumber::Plain(742)), 10, 3)
         );
         assert_eq!(first.ended.map(|(time, _)| time), Some(40));
-        assert!(first.may_write() && !table.transactions[&2].may_write());
+        let may_write = [1, 2].map(|key| table.transactions[&key].may_write(&Catalog::default()));
+        assert_eq!(may_write, [true, false]);
     }
 
     #[test]
@@ -264,7 +255,7 @@ mod tests {
             {
                 table.take(&line(text, "3/1", 0), 10);
             }
-            table.transactions[&1].may_write()
+            table.transactions[&1].may_write(&Catalog::default())
         };
         assert!(ends_with(&["statement: COMMIT"]));
         assert!(!ends_with(&["statement: ROLLBACK;"]));

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use backstory_graph::model::Activity;
 use backstory_query::RowEvent;
+use backstory_workflow::paths::{base_name, is_system};
 use serde_json::{Map, Value};
 
 use super::shell::{Call, SHORT};
@@ -41,7 +42,9 @@ pub fn write(
         for statement in statements(event).iter().take(STATEMENTS) {
             writeln!(out, "    {}", style.paint(Role::Command, statement))?;
         }
-        writeln!(out, "    {}", style.paint(Role::Dim, &by(event, here)))?;
+        for line in [Some(by(event, here)), doubts(event)].into_iter().flatten() {
+            writeln!(out, "    {}", style.paint(Role::Dim, &line))?;
+        }
         for column in columns(&event.change, older) {
             writeln!(out, "      {column}")?;
         }
@@ -56,7 +59,14 @@ pub fn write(
 
 /// The client's command, or those of the processes that can be the client.
 fn by(event: &RowEvent, here: &[u8]) -> String {
-    let command = |client: &Activity| shortened(&Call::of(client).line(here, SHORT).0);
+    let command = |client: &Activity| {
+        let mut client = client.clone();
+        // A program of the system is called by its name alone.
+        if let Some(program) = client.argv.first_mut().filter(|program| is_system(program)) {
+            *program = base_name(program).into();
+        }
+        shortened(&Call::of(&client).line(here, SHORT).0)
+    };
     if let Some(client) = event.client() {
         return format!("by {}", command(client));
     }
@@ -71,6 +81,14 @@ fn by(event: &RowEvent, here: &[u8]) -> String {
         true => "by an unknown process".to_owned(),
         false => format!("possibly by {}", commands.join(", or ")),
     }
+}
+
+/// The functions that the transaction called and whose tables are unknown.
+fn doubts(event: &RowEvent) -> Option<String> {
+    let names = event.transaction["unknown_functions"].as_array()?.iter();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    let names = shortened(&names.join(", "));
+    (!names.is_empty()).then(|| format!("possibly from other tables, through {names}"))
 }
 
 /// Time, operation, transaction, and the user of the database.
@@ -115,7 +133,8 @@ fn statements(event: &RowEvent) -> Vec<String> {
             .any(|name| name.rsplit('.').next() == Some(table))
     };
     let text = |statement: &&Value| {
-        let words = statement["text"].as_str()?.split_whitespace();
+        let text = statement["text"].as_str()?.trim_end_matches(';');
+        let words = text.split_whitespace();
         Some(shortened(&words.collect::<Vec<_>>().join(" ")))
     };
     let known: Vec<String> = all.iter().filter(writes).filter_map(text).collect();

@@ -5,6 +5,7 @@
 mod accuracy;
 mod busy;
 mod clients;
+mod functions;
 mod gaps;
 mod lineage;
 mod mariadb;
