@@ -253,12 +253,14 @@ struct bs_broker_message {
 #define BS_BROKER_DESCRIPTORS 2u /* value: how many follow in this message */
 #define BS_BROKER_READY 3u       /* word: the signals that it got until the broker had joined it */
 #define BS_BROKER_SIGNAL 4u      /* value: a signal that it got. word: the sender, or 0 */
+#define BS_BROKER_REPORTED 10u   /* value: that of REPORT. It has reported all signals until then */
 /* From the broker. */
 #define BS_BROKER_WANTED 5u  /* value: number of descriptors that it wants; they follow */
 #define BS_BROKER_STARTED 6u /* the program runs. word: the process id of its parent */
 #define BS_BROKER_FAILED 7u  /* it does not: the client executes the program itself */
 #define BS_BROKER_STOPPED 8u /* value: the signal that stopped it */
 #define BS_BROKER_ENDED 9u   /* value: its status, as from wait(2) */
+#define BS_BROKER_REPORT 11u /* value: a number. It shall report its signals and respond */
 
 /* The change that is about to happen. */
 #define BS_CHANGE_WRITE 1u    /* the caller writes to the file in place, and does not read it */

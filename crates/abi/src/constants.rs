@@ -138,6 +138,11 @@ pub const BROKER_FAILED: u32 = 7;
 pub const BROKER_STOPPED: u32 = 8;
 /// Broker to client: the program has ended with this status, in the form of wait(2).
 pub const BROKER_ENDED: u32 = 9;
+/// Client to broker: the client has reported all signals that it got before the `BROKER_REPORT`
+/// with this number.
+pub const BROKER_REPORTED: u32 = 10;
+/// Broker to client: the client shall report its signals, and respond with this number.
+pub const BROKER_REPORT: u32 = 11;
 
 /// The first field of a [`FunctionTable`](crate::FunctionTable).
 pub const FUNCTIONS_MAGIC: u64 = 0x736e_6f69_7463_6e66;

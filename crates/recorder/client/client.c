@@ -266,6 +266,10 @@ __attribute__((noreturn)) static void follow(void)
             stop(packet.head.value);
         else if (packet.head.kind == BS_BROKER_ENDED)
             end(packet.head.value);
+        else if (packet.head.kind == BS_BROKER_REPORT) {
+            pass_signals_on();
+            send(BS_BROKER_REPORTED, packet.head.value, 0, 0, 0);
+        }
     }
 }
 

@@ -100,6 +100,30 @@ fn a_signal_reaches_the_program_once_and_alone() {
     assert_eq!(printed(&run, script), "signals 2\n");
 }
 
+/// A client that gets no processor for long reports a signal to its group late. The program got the
+/// signal as a member of the group.
+#[test]
+fn a_signal_to_the_group_reaches_the_program_once_however_late_the_client_reports_it() {
+    let Some(run) = run() else { return };
+    if !needs("job control", &["bash"]) {
+        return;
+    }
+    let script = r"set -m
+        ./gain count 2 &
+        set +m
+        until test -e ready; do sleep 0.1; done
+        kill -STOP $!
+        kill -USR1 -$!
+        sleep 0.5
+        kill -CONT $!
+        sleep 0.5
+        echo waits
+        kill -USR2 $!
+        wait $!";
+    let printed = printed_by(&run, "bash", script);
+    assert_eq!(printed, "waits\nsignals 2\n");
+}
+
 #[test]
 fn a_program_stops_with_its_group_however_early_the_signal_comes() {
     let Some(run) = run() else { return };

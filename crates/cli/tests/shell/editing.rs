@@ -68,10 +68,8 @@ bindkey -e";
 
 #[test]
 fn completion_and_history_of_fish_are_those_of_a_bare_shell() {
-    // A suggestion may stand on the screen when its line is executed, in a bare shell, too.
     let startup = "function mine; echo mine $argv; end
-complete -c mine -f -a 'alpha beta'
-set -g fish_autosuggestion_enabled 0";
+complete -c mine -f -a 'alpha beta'";
     same_screens("fish", startup, |terminal| {
         files(terminal);
         edit(terminal, "echo uniq", &["Tab"], "echo unique-name");

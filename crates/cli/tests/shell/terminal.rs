@@ -71,10 +71,26 @@ impl Terminal {
         });
     }
 
-    /// Types a line, and waits until its program has the terminal.
+    /// Types a line, and waits until its program has the terminal. The last program of a pipeline
+    /// starts later: without it, a key reaches a part of the pipeline only.
     pub fn run(&self, text: &str, program: &str) {
         self.enter(text);
         self.runs(program);
+        let Some((_, last)) = text.rsplit_once("| ") else {
+            return;
+        };
+        self.wait(&format!("{last} in the foreground"), |_| {
+            let format = "#{pane_pid}";
+            let shell = self.tmux(&["display-message", "-p", format]).output();
+            let shell = String::from_utf8_lossy(&shell.unwrap().stdout).into_owned();
+            let group = stat(shell.trim(), 5);
+            let all = std::fs::read_dir("/proc").unwrap().flatten();
+            let mut all = all.filter_map(|entry| entry.file_name().into_string().ok());
+            all.any(|pid| {
+                let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+                name.is_ok_and(|name| name.trim() == last) && stat(&pid, 2) == group
+            })
+        });
     }
 
     /// Waits until a program has the terminal and is not stopped: `fg` gives it the terminal first,
@@ -176,7 +192,8 @@ fn write_startup_files(stage: &Stage, more: &str) {
         (".zshrc", "PS1='READY>'\nunsetopt prompt_sp notify\n"),
         (
             ".config/fish/config.fish",
-            "set -g fish_greeting\nfunction fish_prompt\n  echo -n 'READY>'\nend\n\
+            // A suggestion in grey may stay on the screen behind a line that is typed fast.
+            "set -g fish_greeting\nset -g fish_autosuggestion_enabled 0\nfunction fish_prompt\n  echo -n 'READY>'\nend\n\
              function fish_right_prompt\nend\n",
         ),
     ];

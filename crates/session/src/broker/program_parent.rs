@@ -5,26 +5,27 @@
 //!
 //! - It is in the process group of the client. So it knows which signals a process sent to the
 //!   whole group, the program included, and which to the client alone.
+//! - The kernel sends a signal to all members of a group at once. After such a signal, the client
+//!   is asked for a report. Until its response, the signal counts as one to the group, however long
+//!   that takes.
 //! - If the program cannot be started as the client would have, it is not started. The client then
 //!   executes it itself.
 
 use super::program::{Program, ProgramFiles};
 use super::{receive, send};
 use backstory_abi::{
-    BROKER_DESCRIPTORS, BROKER_ENDED, BROKER_FAILED, BROKER_HELLO, BROKER_READY, BROKER_SIGNAL,
-    BROKER_STARTED, BROKER_STOPPED, BROKER_WANTED, BrokerMessage,
+    BROKER_DESCRIPTORS, BROKER_ENDED, BROKER_FAILED, BROKER_HELLO, BROKER_READY, BROKER_REPORT,
+    BROKER_REPORTED, BROKER_SIGNAL, BROKER_STARTED, BROKER_STOPPED, BROKER_WANTED, BrokerMessage,
 };
 use backstory_sys::{self as sys, Pid, process_tree as tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal, setpgid};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time within which a signal to the whole group reaches all its members.
 const GROUP_SIGNAL: Duration = Duration::from_millis(3);
-/// Time after which a signal to the whole group is no copy of one that the client got.
-const GROUP_SIGNAL_ENDS: Duration = Duration::from_millis(100);
 /// More descriptors than the client passes.
 const DESCRIPTORS: usize = 32_768;
 
@@ -173,8 +174,13 @@ struct Running {
     client: Option<Client>,
     program: Pid,
     signals: OwnedFd,
-    /// The last time that a process sent each signal to the whole group.
-    to_group: [Option<Instant>; 65],
+    /// The signals that a process sent to the whole group. For each, the number of a request: with
+    /// its response, the client has reported the signal.
+    to_group: [Option<i32>; 65],
+    /// The number of the last request.
+    requests: i32,
+    /// The client has not responded to the last request.
+    is_asked: bool,
 }
 
 impl Running {
@@ -184,6 +190,8 @@ impl Running {
             program,
             signals,
             to_group: [None; 65],
+            requests: 0,
+            is_asked: false,
         }
     }
 
@@ -244,18 +252,42 @@ impl Running {
 
     fn count_signals(&mut self) {
         while let Some(info) = sys::read_signal(self.signals.as_fd()) {
-            if let Some(last) = self.to_group.get_mut(info.ssi_signo as usize)
+            if let Some(request) = self.to_group.get_mut(info.ssi_signo as usize)
                 && sys::sent_by_process(&info)
             {
-                *last = Some(Instant::now());
+                *request = Some(self.requests.wrapping_add(1));
             }
         }
+        self.ask();
+    }
+
+    /// Asks the client for a report, if a signal to the group waits for a later one than it was
+    /// asked for. One request at a time fits into the socket, even if the client is stopped.
+    fn ask(&mut self) {
+        let next = self.requests.wrapping_add(1);
+        if self.is_asked || self.to_group.iter().all(|request| *request != Some(next)) {
+            return;
+        }
+        std::thread::sleep(GROUP_SIGNAL);
+        self.requests = next;
+        self.is_asked = true;
+        self.tell(BROKER_REPORT, next);
+    }
+
+    /// The client has reported all signals that it got before this request.
+    fn reported(&mut self, response: i32) {
+        for request in &mut self.to_group {
+            request.take_if(|request| *request == response);
+        }
+        self.is_asked = false;
+        self.ask();
     }
 
     /// Takes a message of the client.
     fn hear(&mut self) {
         match self.client.as_ref().and_then(Client::hear) {
             Some((message, _)) if message.kind == BROKER_SIGNAL => self.pass_on(&message),
+            Some((message, _)) if message.kind == BROKER_REPORTED => self.reported(message.value),
             Some(_) => {}
             None => self.client = None,
         }
@@ -277,12 +309,8 @@ impl Running {
         }
     }
 
-    /// True if this process has just got the same signal as a member of the group.
-    fn is_copy(&mut self, signal: i32) -> bool {
-        let last = self
-            .to_group
-            .get_mut(signal as usize)
-            .and_then(Option::take);
-        last.is_some_and(|at| at.elapsed() < GROUP_SIGNAL_ENDS)
+    /// True if this process has got the same signal as a member of the group.
+    fn is_copy(&self, signal: i32) -> bool {
+        matches!(self.to_group.get(signal as usize), Some(Some(_)))
     }
 }
