@@ -201,6 +201,9 @@ impl Drainer {
         let stock = Arc::clone(&self.stock);
         let owned = owned(&stock.arena);
         notice_namespaces(&stock.arena, &owned);
+        if let Some(lines) = &mut self.lines {
+            lines.meet(&owned);
+        }
         let newest = newest_epochs(&stock.arena, &owned);
         let mut drained = 0;
         for (index, header) in &owned {

@@ -109,7 +109,11 @@ impl Drainer {
 
     fn drain_live(&mut self, which: LiveChunks) {
         let stock = Arc::clone(&self.stock);
-        for (index, header) in owned(&stock.arena) {
+        let owned = owned(&stock.arena);
+        if let Some(lines) = &mut self.lines {
+            lines.meet(&owned);
+        }
+        for (index, header) in owned {
             let Some(lines) = &self.lines else {
                 return;
             };

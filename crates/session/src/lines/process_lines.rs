@@ -7,7 +7,8 @@
 //!
 //! - The shell itself belongs to the line that was active at the time of a record.
 //! - Any other process belongs to the line of its parent at its birth, for its whole life. If the
-//!   parent is unknown, its nearest known ancestor decides.
+//!   parent is unknown, its nearest known ancestor decides. The parent may be dead, and its chunk
+//!   not read yet.
 //! - The kernel gives a process number again. The newest birth before a time counts.
 //!
 //! Absent: reading chunks, and the processes' lives.
@@ -63,6 +64,9 @@ pub(crate) struct ProcessLines {
     epochs: HashMap<u64, LineNumber>,
     /// Processes of each line that may live.
     members: BTreeMap<LineNumber, HashSet<u32>>,
+    /// The parents that the headers of the present chunks name: by the process, and the time at
+    /// which it took the chunk.
+    parents: BTreeMap<(u32, u64), u32>,
 }
 
 impl ProcessLines {
@@ -113,10 +117,28 @@ impl ProcessLines {
         self.add(pid, time, line, false);
     }
 
+    /// Remembers the parents of the processes that own the present chunks.
+    pub(crate) fn meet(&mut self, owned: &[(usize, Chunk)]) {
+        // A number of another pid namespace means nothing here.
+        let own = owned.iter().map(|(_, header)| header);
+        let own = own.filter(|header| header.tid != 0 && header.host_pid == 0);
+        let parents = own.map(|header| ((header.pid, header.taken), header.ppid));
+        self.parents = parents.collect();
+    }
+
+    /// The parent of a process by its chunk, or by `/proc` while the process lives.
+    fn parent(&self, pid: u32, time: u64) -> Option<u32> {
+        let taken = self.parents.range((pid, 0)..=(pid, time)).next_back();
+        let parent = taken.map(|(_, parent)| *parent);
+        parent
+            .or_else(|| tree::parent(pid))
+            .filter(|parent| *parent > 1)
+    }
+
     /// The line of a process, or else that of its nearest ancestor with a known one. A parent that
-    /// executed nothing is unknown as long as its own parent's records are not read. It may live.
+    /// executed nothing is unknown as long as its own parent's records are not read.
     fn line_at_or_above(&self, pid: u32, time: u64) -> Option<LineNumber> {
-        let above = |pid: &u32| tree::parent(*pid).filter(|parent| *parent > 1);
+        let above = |pid: &u32| self.parent(*pid, time);
         let mut chain = std::iter::successors(Some(pid), above).take(GENERATIONS);
         chain.find_map(|pid| self.line_of(pid, time))
     }
@@ -296,6 +318,30 @@ mod tests {
         lines.set_shell(shell);
         lines.met(u32::MAX, unknown, 33);
         assert_eq!(lines.line_of(u32::MAX, 33), Some(2));
+    }
+
+    #[test]
+    fn a_child_of_a_dead_process_whose_chunk_is_not_read_yet_belongs_to_the_line_of_both() {
+        let mut lines = session();
+        // No processes have such numbers.
+        let (parent, child) = (u32::MAX - 1, u32::MAX);
+        lines.meet(
+            &[
+                (0, chunk(child, parent, 33, 6)),
+                (1, chunk(parent, SHELL, 31, 5)),
+            ]
+            .map(|(index, header)| {
+                (
+                    index,
+                    Chunk {
+                        tid: header.pid,
+                        ..header
+                    },
+                )
+            }),
+        );
+        assert_eq!(lines.line_of_chunk(&chunk(child, parent, 33, 6), false), 2);
+        assert_eq!(lines.living(2, |_| true), 1, "the line waits for it");
     }
 
     #[test]

@@ -115,6 +115,11 @@ impl LineRouter {
 
 /// Chunks.
 impl LineRouter {
+    /// Prepares for the present chunks, which are routed one after the other.
+    pub(crate) fn meet(&mut self, owned: &[(usize, Chunk)]) {
+        self.processes.meet(owned);
+    }
+
     /// The offset from which on a chunk was not taken yet.
     pub(crate) fn taken_up_to(&self, index: usize, header: &Chunk) -> usize {
         let owner = (header.taken, header.epoch, header.seq);
