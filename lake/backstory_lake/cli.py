@@ -10,13 +10,14 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import duckdb
 
 from . import erasure, shipping, upkeep
-from .errors import LakeError
+from .errors import LakeError, first_line
 from .lake import Lake
 from .privacy import Config
 from .program import Program
@@ -36,6 +37,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return error.status
     except BrokenPipeError:
         sys.stderr.close()
+        return 1
+    except OSError as error:
+        print(f"backstory-lake: {first_line(error)}", file=sys.stderr)
         return 1
 
 
@@ -132,7 +136,7 @@ def _query(given: argparse.Namespace) -> int:
         raise LakeError("a question is needed: one SELECT statement")
     elif sql == "-":
         sql = sys.stdin.read()
-    with question.rows(sql) as answer:
+    with closing(question), question.rows(sql) as answer:
         names = [column[0] for column in answer.description or []]
         if given.json:
             _json(names, answer, sys.stdout)

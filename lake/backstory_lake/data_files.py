@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from .storage import is_local, local
 from .tables import LakeTable
 
 #: Rows in a row group: what a reader skips or reads at once.
@@ -61,8 +61,6 @@ def _write_one(table: Table, of: LakeTable, rows: pa.Table) -> DataFile:
 
 def make_durable(path: str) -> None:
     """Waits until a file of a local directory is on the disk."""
-    address = urlsplit(path)
-    if address.scheme not in ("", "file"):
-        return
-    with open(unquote(address.path), "rb") as file:
-        os.fsync(file.fileno())
+    if is_local(path):
+        with open(local(path), "rb") as file:
+            os.fsync(file.fileno())

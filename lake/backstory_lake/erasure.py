@@ -19,8 +19,8 @@ from .rewriting import (
     remove_former,
     remove_orphans,
     replace,
-    stored_files,
 )
+from .storage import stored_files
 from .tables import RUNS, TABLES, LakeTable
 
 #: A file of no snapshot that is younger may belong to a shipment in progress.
@@ -145,7 +145,7 @@ def _check(lake: Lake, of: LakeTable, runs: pa.Array) -> int:
     table = lake.table(of)
     needed = {file.file_path for file in data_files(table)}
     checked = 0
-    for path, changed in stored_files(table, ".parquet"):
+    for path, _, changed in stored_files(table, ".parquet"):
         checked += 1
         if not _has(table, path, runs):
             continue

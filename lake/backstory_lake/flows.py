@@ -7,6 +7,8 @@ definition. A node is the key of a file, or the complement (`~`) of the key of a
 
 from __future__ import annotations
 
+from . import named
+
 #: Nodes of a frontier that each worker of Spark gets as a whole.
 BROADCAST = 100_000
 #: The least and greatest moment.
@@ -83,16 +85,23 @@ UNION ALL
 SELECT ~origin, ~process, time_ns, time_ns, 'informed', how, 'seen', 1, 1
 FROM informs WHERE how IN ('fork', 'exec')"""
 
-# Steps between runs. No moment restricts them.
-_JUMPS = """
-SELECT maker AS source, copy AS target, 'same' AS flow, NULL AS how, shift, undone,
+# Steps between runs: `how`, the certainty, and in which directions the step exists. `shift` is the
+# clocks' difference: NULL if no time restricts the step. `opened`: from when on the target can have
+# got anything. The moments are those of files.
+_JUMPS = f"""
+SELECT maker AS source, copy AS target, 'same' AS flow, NULL AS how, 'seen' AS certainty, shift,
+  CAST({FIRST} AS BIGINT) AS opened, NOT undone AS back, true AS forth,
   modified_ns AS copy_modified_ns, changed_ns AS copy_changed_ns,
   modified_ns AS maker_modified_ns, maker_changed_ns
 FROM lake_same
 UNION ALL
-SELECT maker, copy, 'same', 'content', shift, undone, modified_ns, changed_ns, maker_modified_ns,
-  maker_changed_ns
-FROM lake_alike"""
+SELECT maker, copy, 'same', 'content', 'seen', shift, CAST({FIRST} AS BIGINT), NOT undone, true,
+  modified_ns, changed_ns, maker_modified_ns, maker_changed_ns
+FROM lake_alike
+UNION ALL
+SELECT source, target, 'same', NULL, certainty, shift, CAST({FIRST} AS BIGINT), back, forth,
+  NULL, NULL, NULL, NULL
+FROM ({named.JUMPS}) named_jumps"""
 
 #: The views by name, each after those that it reads.
 VIEWS = {
@@ -102,6 +111,7 @@ VIEWS = {
     "lake_alike": _ALIKE,
     "lake_forgetful": _FORGETFUL,
     "lake_flows": _FLOWS,
+    **named.VIEWS,
     "lake_jumps": _JUMPS,
 }
 
@@ -121,13 +131,14 @@ FROM lake_flows""",
 
 #: The steps between runs in each direction.
 JUMPS = {
-    "back": """
-SELECT target AS here, source AS there, copy_modified_ns AS modified, copy_changed_ns AS changed, *
-FROM lake_jumps WHERE NOT undone""",
-    "forth": """
-SELECT source AS here, target AS there, maker_modified_ns AS modified, maker_changed_ns AS changed,
-  *
-FROM lake_jumps""",
+    "back": f"""
+SELECT target AS here, source AS there, opened AS low, CAST({LAST} AS BIGINT) AS high,
+  copy_modified_ns AS modified, copy_changed_ns AS changed, *
+FROM lake_jumps WHERE back""",
+    "forth": f"""
+SELECT source AS here, target AS there, CAST({FIRST} AS BIGINT) AS low, ~opened AS high,
+  maker_modified_ns AS modified, maker_changed_ns AS changed, *
+FROM lake_jumps WHERE forth""",
 }
 
 #: The columns of a link of the nodes `source` and `target`.

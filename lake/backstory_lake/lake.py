@@ -23,7 +23,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
-from .errors import LakeError
+from .errors import LakeError, first_line
 from .tables import FORMAT, TABLES, LakeTable
 
 NAMESPACE = "backstory"
@@ -75,6 +75,11 @@ class Lake:
         except (DatabaseError, ValidationError, OSError, ValueError) as error:
             if isinstance(error, OperationalError):
                 raise
+            if self.name.startswith(NAMED) and isinstance(error, OSError):
+                raise LakeError(
+                    f"cannot read the table {table.name} of {self.name}: {first_line(error)}; "
+                    "check the catalog's configuration, or restore the table's metadata"
+                ) from error
             raise LakeError(
                 f"the catalog of {self.name}, or the metadata of its table {table.name}, cannot "
                 "be read; restore the lake's directory"

@@ -13,13 +13,15 @@ from . import flows
 #: The least and greatest moment.
 FIRST, LAST = f"(({flows.FIRST})::BIGINT)", f"{flows.LAST}::BIGINT"
 
-_SHIFT = """CREATE MACRO lake_shifted(moment, shift) AS CASE WHEN shift = 0 THEN moment ELSE
+_SHIFT = """CREATE MACRO lake_shifted(moment, shift) AS CASE WHEN shift IS NULL THEN {last}
+WHEN shift = 0 THEN moment ELSE
 greatest(least(moment::HUGEINT + shift, {last}::HUGEINT), {first}::HUGEINT)::BIGINT END"""
 
 _LINEAGE = """CREATE MACRO lineage(files, direction, bound, possible := true) AS TABLE
 WITH RECURSIVE steps AS ({steps}),
 open_steps AS (SELECT * FROM steps WHERE possible OR certainty = 'seen'),
-jumps AS MATERIALIZED ({jumps}),
+jumps AS MATERIALIZED (
+  SELECT * FROM ({jumps}) WHERE possible OR certainty = 'seen'),
 reached(node, depth, moment, root) USING KEY (node, depth) AS (
   SELECT file, 0, {last}, true FROM (SELECT DISTINCT unnest(files) AS file)
 UNION
@@ -31,14 +33,15 @@ UNION
       FROM reached r JOIN open_steps s ON s.here = r.node
       WHERE s.low <= r.moment AND (r.root OR r.node NOT IN (SELECT node FROM lake_forgetful))
       UNION ALL
-      SELECT j.there, lake_shifted(r.moment, j.shift), r.depth
-      FROM reached r JOIN jumps j ON j.here = r.node)
+      SELECT j.there, least(j.high, lake_shifted(r.moment, j.shift)), r.depth
+      FROM reached r JOIN jumps j ON j.here = r.node AND j.low <= r.moment)
     WHERE bound IS NULL OR depth <= bound
     GROUP BY node, depth) found
   LEFT JOIN recurring.reached known ON known.node = found.node AND known.depth = found.depth
   WHERE known.node IS NULL OR found.moment > known.moment),
 best AS (
-  SELECT node, CASE direction WHEN 'back' THEN max(moment) ELSE ~max(moment) END AS moment
+  SELECT node, max(moment) AS best,
+    CASE direction WHEN 'back' THEN max(moment) ELSE ~max(moment) END AS moment
   FROM reached GROUP BY node),
 links AS (
   SELECT DISTINCT s.source, s.target, s.flow, s.how, s.certainty, s.since, s.until
@@ -46,9 +49,9 @@ links AS (
   WHERE s.low <= r.moment AND (r.root OR r.node NOT IN (SELECT node FROM lake_forgetful))
     AND (bound IS NULL OR r.depth + s.crossing <= bound)
   UNION ALL
-  SELECT j.source, j.target, j.flow, j.how, 'seen', least(j.modified, b.moment),
+  SELECT j.source, j.target, j.flow, j.how, j.certainty, least(j.modified, b.moment),
     greatest(j.modified, least(b.moment, j.changed))
-  FROM best b JOIN jumps j ON j.here = b.node)
+  FROM best b JOIN jumps j ON j.here = b.node AND j.low <= b.best)
 SELECT {link}
 FROM links
 UNION ALL
@@ -65,9 +68,20 @@ def _either(texts: dict[str, str]) -> str:
     )
 
 
+#: The view of the steps between runs. All files decide about them, and each question of a
+#: connection needs them. So it is a table, which the first question makes.
+MET = "lake_jumps"
+MEET = f"CREATE TABLE {MET} AS {flows.VIEWS[MET]}"
+
+
+def needs_jumps(sql: str) -> bool:
+    """True for a question that may need the steps between runs."""
+    return "lineage" in sql.lower() or MET in sql.lower()
+
+
 STATEMENTS = [
     _SHIFT.format(first=FIRST, last=LAST),
-    *(f"CREATE VIEW {name} AS {text}" for name, text in flows.VIEWS.items()),
+    *(f"CREATE VIEW {name} AS {text}" for name, text in flows.VIEWS.items() if name != MET),
     _LINEAGE.format(
         last=LAST,
         link=", ".join(flows.LINK),

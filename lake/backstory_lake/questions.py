@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
 import duckdb
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
 from . import lineage, views
-from .errors import LakeError, MisuseError
+from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
-from .reading import first_line, tasks
+from .reading import intact, tasks
+from .storage import bucket, is_local, local, stored_files
 from .tables import RUNS, TABLES
 
 T = TypeVar("T")
@@ -52,14 +52,20 @@ class Question:
         self._limits = limits
         files = snapshot(lake, _data_files)
         self._paths = [file.path for of in files.values() for file in of]
+        #: Whether the steps between runs are known.
+        self._have_met = False
         self._scratch = tempfile.TemporaryDirectory(prefix="backstory-lake-")
         self.connection = duckdb.connect(":memory:")
+        stored = bucket(lake.table(RUNS))
+        if stored:
+            self.connection.register_filesystem(stored)
         names = {table: [file.path for file in of] for table, of in files.items()}
         try:
             self._run(views.statements(names))
             self._run(lineage.STATEMENTS)
             self._confine()
         except duckdb.Error as error:
+            self.close()
             # The statements are right: only a file can be wrong.
             raise self._damaged(error) from error
 
@@ -82,6 +88,11 @@ class Question:
             ]
         )
 
+    def close(self) -> None:
+        """Ends all threads that read. They read buckets through Python, which must still run."""
+        self.connection.close()
+        self._scratch.cleanup()
+
     @contextmanager
     def rows(self, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """The answer, while the context lasts."""
@@ -92,6 +103,9 @@ class Question:
             timer.daemon = True
             timer.start()
         try:
+            if lineage.needs_jumps(sql) and not self._have_met:
+                self._run([lineage.MEET])
+                self._have_met = True
             yield self.connection.execute(statement)
         except duckdb.Error as error:
             raise self._explained(error) from error
@@ -178,27 +192,29 @@ def _data_files(lake: Lake, table: Table) -> list[DataFilePath]:
                 f"the table {lake.name}:{table.name()[-1]} has delete files, which another "
                 "program made; let that program compact it"
             )
-        found.append(DataFilePath(_local(task.file.file_path), task.file.file_size_in_bytes))
-    for file in found:
-        _check_size(file)
+        found.append(DataFilePath(local(task.file.file_path), task.file.file_size_in_bytes))
+    _check_sizes(table, found)
     return found
 
 
-def _check_size(file: DataFilePath) -> None:
-    if "://" in file.path:
-        return
-    try:
-        size = os.stat(file.path).st_size
-    except OSError as error:
-        raise LakeError(
-            f"cannot read the data file {file.path}: {error.strerror}; restore it"
-        ) from error
-    if size != file.size:
-        raise LakeError(
-            f"the data file {file.path} has {size} bytes instead of {file.size}: restore it"
-        )
+def _check_sizes(table: Table, files: list[DataFilePath]) -> None:
+    stored = None if is_local(table.location()) else _stored_sizes(table)
+    for file in files:
+        try:
+            size = os.stat(file.path).st_size if stored is None else stored[file.path]
+        except (OSError, KeyError) as error:
+            reason = (
+                error.strerror if isinstance(error, OSError) else "the bucket has no such object"
+            )
+            raise LakeError(
+                f"cannot read the data file {file.path}: {reason}; restore it"
+            ) from error
+        if size != file.size:
+            raise LakeError(
+                f"the data file {file.path} has {size} bytes instead of {file.size}: restore it"
+            )
 
 
-def _local(address: str) -> str:
-    parts = urlsplit(address)
-    return unquote(parts.path) if parts.scheme == "file" else address
+def _stored_sizes(table: Table) -> dict[str, int]:
+    with intact(f"the list of the files of {table.location()}"):
+        return {file.path: file.size for file in stored_files(table, ".parquet")}

@@ -18,7 +18,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import DataScan, FileScanTask, Table
 
-from .errors import LakeError
+from .errors import LakeError, first_line
 from .tables import LakeTable
 
 #: The libraries raise these errors for a damaged file.
@@ -35,7 +35,7 @@ DAMAGE = (
 
 def tasks(table: Table, scan: DataScan | None = None) -> list[FileScanTask]:
     """The data files of the present snapshot that a scan reads; by default all."""
-    with _intact(f"the metadata of {table.location()}"):
+    with intact(f"the metadata of {table.location()}"):
         found = list((scan or table.scan()).plan_files())
     for task in found:
         check_place(table, task.file.file_path)
@@ -54,7 +54,7 @@ def scan(
     wanted = condition or AlwaysTrue()
     plan = table.scan(row_filter=wanted, selected_fields=columns)
     found = tasks(table, plan)
-    with _intact(f"a data file of {table.location()}"):
+    with intact(f"a data file of {table.location()}"):
         return ArrowScan(table.metadata, table.io, plan.projection(), wanted).to_table(found)
 
 
@@ -66,7 +66,7 @@ def rows_of(table: Table, of: LakeTable, file: DataFile) -> pa.Table:
             f"the data file {file.file_path} has {len(found)} rows instead of "
             f"{file.record_count}: restore it"
         )
-    with _intact(f"the data file {file.file_path}"):
+    with intact(f"the data file {file.file_path}"):
         for field in of.arrow:
             if field.name not in found.column_names:
                 found = found.append_column(field, pa.nulls(len(found), field.type))
@@ -76,7 +76,7 @@ def rows_of(table: Table, of: LakeTable, file: DataFile) -> pa.Table:
 def columns_of(table: Table, path: str, wanted: set[str] | None = None) -> pa.Table:
     """The columns of a data file that have one of the names; by default all."""
     check_place(table, path)
-    with _intact(f"the data file {path}"), table.io.new_input(path).open() as stream:
+    with intact(f"the data file {path}"), table.io.new_input(path).open() as stream:
         file = pq.ParquetFile(stream)
         names = [name for name in file.schema_arrow.names if wanted is None or name in wanted]
         return file.read(columns=names)
@@ -93,14 +93,9 @@ def check_place(table: Table, path: str) -> None:
 
 
 @contextmanager
-def _intact(name: str) -> Iterator[None]:
+def intact(name: str) -> Iterator[None]:
+    """Names what cannot be read, if the context raises an error of damage."""
     try:
         yield
     except DAMAGE as error:
         raise LakeError(f"{name} cannot be read: {first_line(error)}; restore it") from error
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error's message, without characters that do not print."""
-    line = (str(error) or type(error).__name__).splitlines()[0]
-    return "".join(c if c.isprintable() else "?" for c in line)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 
 import pyarrow as pa
-from pyarrow import fs
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
     MANIFEST_ENTRY_SCHEMAS,
@@ -28,6 +25,7 @@ from .data_files import write
 from .errors import LakeError
 from .lake import ATTEMPTS, Lake
 from .reading import check_place
+from .storage import stored_files
 from .tables import LakeTable
 
 #: Data files, and their rows afterwards.
@@ -119,20 +117,6 @@ def _files_of(table: Table, snapshot: int) -> set[str]:
     return paths
 
 
-def stored_files(table: Table, suffix: str) -> list[tuple[str, datetime]]:
-    """All files of a table's directory with a suffix, also those of no snapshot; their times."""
-    assert isinstance(table.io, PyArrowFileIO)
-    scheme, netloc, path = table.io.parse_location(table.location())
-    system = table.io.fs_by_scheme(scheme, netloc)
-    infos = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
-    prefix = table.location().removesuffix(path) if path else ""
-    return [
-        (prefix + info.path, info.mtime or datetime.now(UTC))
-        for info in infos
-        if info.type == fs.FileType.File and info.path.endswith(suffix)
-    ]
-
-
 def remove_orphans(lake: Lake, of: LakeTable) -> int:
     """Removes manifests of no snapshot that list a data file which is gone.
 
@@ -142,11 +126,11 @@ def remove_orphans(lake: Lake, of: LakeTable) -> int:
     table = lake.table(of)
     current = table.current_snapshot()
     needed = _files_of(table, current.snapshot_id) if current else set()
-    stored = {path for path, _ in stored_files(table, ".parquet")}
+    stored = {file.path for file in stored_files(table, ".parquet")}
     orphans = [
-        path
-        for path, _ in stored_files(table, ".avro")
-        if path not in needed and not _listed(table, path) <= stored
+        file.path
+        for file in stored_files(table, ".avro")
+        if file.path not in needed and not _listed(table, file.path) <= stored
     ]
     for path in orphans:
         table.io.delete(path)

@@ -51,11 +51,11 @@ class Lineage:
         """
         if direction not in STEPS:
             raise MisuseError(f"the direction of a lineage is back or forth, not {direction}")
-        steps = self._flows[direction]
+        steps, jumps = self._flows[direction], self._jumps[direction]
         if not possible:
-            steps = steps.where("certainty = 'seen'")
-        reached = self._reached(files, steps, self._jumps[direction], bound)
-        return self._links(reached, steps, direction, bound)
+            steps, jumps = (one.where("certainty = 'seen'") for one in (steps, jumps))
+        reached = self._reached(files, steps, jumps, bound)
+        return self._links(reached, steps, jumps, direction, bound)
 
     def _reached(
         self, files: Iterable[int], steps: DataFrame, jumps: DataFrame, bound: int | None
@@ -98,9 +98,10 @@ class Lineage:
         near = self._open(frontier, steps).selectExpr(
             "there AS node", "least(high, moment) AS moment", f"CAST({depth} AS INT) AS depth"
         )
-        shifted = f"""CASE WHEN shift = 0 THEN moment ELSE CAST(greatest(least(
-          CAST(moment AS DECIMAL(38, 0)) + shift, {LAST}), {FIRST}) AS BIGINT) END AS moment"""
-        far = frontier.join(jumps, frontier.node == jumps.here)
+        shifted = f"""least(high, CASE WHEN shift IS NULL THEN {LAST} WHEN shift = 0 THEN moment
+          ELSE CAST(greatest(least(CAST(moment AS DECIMAL(38, 0)) + shift, {LAST}), {FIRST})
+          AS BIGINT) END) AS moment"""
+        far = frontier.join(jumps, (frontier.node == jumps.here) & (jumps.low <= frontier.moment))
         found = near.unionByName(far.selectExpr("there AS node", shifted, "depth"))
         if bound is not None:
             found = found.where(f.col("depth") <= bound)
@@ -114,20 +115,23 @@ class Lineage:
         return able.join(steps, taken)
 
     def _links(
-        self, reached: DataFrame, steps: DataFrame, direction: str, bound: int | None
+        self,
+        reached: DataFrame,
+        steps: DataFrame,
+        jumps: DataFrame,
+        direction: str,
+        bound: int | None,
     ) -> DataFrame:
         columns = ("source", "target", "flow", "how", "certainty", "since", "until")
         taken = self._open(reached, steps)
         if bound is not None:
             taken = taken.where(f.col("depth") + f.col("crossing") <= bound)
         inside = taken.select(*columns).distinct()
-        best = reached.groupBy("node").agg(f.max("moment").alias("moment"))
-        if direction == "forth":
-            best = best.withColumn("moment", f.expr("~moment"))
-        jumps = self._jumps[direction]
-        between = best.join(jumps, best.node == jumps.here).selectExpr(
-            *columns[:4],
-            "'seen' AS certainty",
+        best = reached.groupBy("node").agg(f.max("moment").alias("best"))
+        best = best.withColumn("moment", f.expr("best" if direction == "back" else "~best"))
+        taken = (best.node == jumps.here) & (jumps.low <= best.best)
+        between = best.join(jumps, taken).selectExpr(
+            *columns[:5],
             "least(modified, moment) AS since",
             "greatest(modified, least(moment, changed)) AS until",
         )

@@ -28,6 +28,16 @@ class Step(NamedTuple):
     until: int
 
 
+class Jump(NamedTuple):
+    """A step between runs."""
+
+    there: int
+    how: str | None
+    certainty: str
+    #: The ns from the clock here to the clock there. `None`: no time restricts the step.
+    shift: int | None
+
+
 class Reference(Compared):
     """A lake as a graph in memory."""
 
@@ -44,11 +54,12 @@ class Reference(Compared):
             is_new = step.flow == "generated" or self._files.get(file, {}).get("version", 0) > 0
             if kind == "file" and is_new:
                 self._made.add(file)
-        self._jumps: dict[str, dict[int, list[tuple[int, str | None, int]]]] = {
+        self._jumps: dict[str, dict[int, list[Jump]]] = {
             "back": defaultdict(list),
             "forth": defaultdict(list),
         }
         self._join_runs()
+        Names(self).join()
 
     def _rows(self, table: str) -> list[dict[str, Any]]:
         with self.question.rows(f"FROM {table}") as rows:
@@ -104,8 +115,9 @@ class Reference(Compared):
     def _jump(self, maker: dict[str, Any], copy: dict[str, Any], how: str | None) -> None:
         shift = self._shift(maker["run"], copy["run"])
         if not self._runs[maker["run"]]["undone"]:
-            self._jumps["back"][copy["file"]].append((maker["file"], how, shift))
-        self._jumps["forth"][maker["file"]].append((copy["file"], how, shift))
+            self._jumps["back"][copy["file"]].append(Jump(maker["file"], how, "seen", shift))
+        # Forwards the other run's clock is behind by the shift: moments are negative there.
+        self._jumps["forth"][maker["file"]].append(Jump(copy["file"], how, "seen", shift))
 
     def _may_be(self, copy: dict[str, Any], maker: dict[str, Any]) -> bool:
         one, other = self._runs[copy["run"]], self._runs[maker["run"]]
@@ -161,6 +173,93 @@ class Reference(Compared):
         )
 
 
+class Names:
+    """Joins runs by the names of connections and of things."""
+
+    def __init__(self, graph: Reference) -> None:
+        self._graph, self._runs = graph, graph._runs
+        self._by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for file in graph._files.values():
+            if file["kind"] in ("socket", "resource"):
+                self._by_path[file["path"]].append(file)
+        self._users: dict[int, set[int]] = defaultdict(set)
+        for row in graph._rows("edges"):
+            self._users[row["file"]].add(row["process"])
+        self._processes = {row["process"]: row for row in graph._rows("processes")}
+
+    def join(self) -> None:
+        """Adds the steps."""
+        for path, files in self._by_path.items():
+            sockets = [file for file in files if file["kind"] == "socket"]
+            for here in sockets:
+                for there in sockets:
+                    if here["run"] != there["run"]:
+                        join = self._ssh if path.startswith("ssh:") else self._watched
+                        join(here, there)
+            self._things([file for file in files if file["kind"] == "resource"])
+
+    def _add(self, source: dict[str, Any], target: dict[str, Any], certainty: str) -> None:
+        shift = self._graph._shift(source["run"], target["run"])
+        jumps = self._graph._jumps
+        jumps["back"][target["file"]].append(Jump(source["file"], None, certainty, shift))
+        jumps["forth"][source["file"]].append(Jump(target["file"], None, certainty, shift))
+
+    def _ssh(self, here: dict[str, Any], there: dict[str, Any]) -> None:
+        """The step from one end, in the direction in which data arrives or leaves there."""
+        is_reply = here["path"].endswith(" (reply)")
+        is_started = here["path"].removesuffix(" (reply)").split("/")[-1] == here["run"]
+        one, other = self._runs[here["run"]], self._runs[there["run"]]
+        shift = None
+        if one["boot"] and one["boot"] == other["boot"]:
+            shift = self._graph._shift(there["run"], here["run"])
+        receives = is_reply != is_started
+        if shift is not None and not receives:
+            shift = -shift
+        direction = "back" if receives else "forth"
+        self._graph._jumps[direction][here["file"]].append(Jump(there["file"], None, "seen", shift))
+
+    def _watched(self, server: dict[str, Any], client: dict[str, Any]) -> None:
+        """Both steps between the run that watched a server and the run of a client."""
+        one, other = self._runs[server["run"]], self._runs[client["run"]]
+        is_pair = one["source"] is not None and other["source"] is None
+        if not is_pair or not one["boot"] or one["boot"] != other["boot"]:
+            return
+        shift = self._graph._shift(server["run"], client["run"])
+        pairs = [
+            (there, here)
+            for there in (self._processes[key] for key in self._users[server["file"]])
+            for here in (self._processes[key] for key in self._users[client["file"]])
+            if there["started_ns"] <= here["ended_ns"] + shift + 10_000_000
+            and here["started_ns"] + shift <= there["ended_ns"] + 10_000_000
+        ]
+        if any(self._processes[key]["pid"] < 1 << 30 for key in self._users[server["file"]]):
+            pairs = [(there, here) for there, here in pairs if there["pid"] == here["pid"]]
+            certainty = "seen" if one["machine"] == other["machine"] else "possible"
+        else:
+            certainty = "possible"
+        if pairs:
+            self._add(server, client, certainty)
+            self._add(client, server, certainty)
+
+    def _things(self, files: list[dict[str, Any]]) -> None:
+        """From the last version of the newest older run to that before a run."""
+        for later in files:
+            if later["version"] > 0:
+                continue
+            older = [one for one in files if one["version"] > 0 and self._is_older(one, later)]
+            if older:
+                self._add(
+                    max(older, key=lambda one: (self._age(one), one["version"])), later, "seen"
+                )
+
+    def _is_older(self, one: dict[str, Any], other: dict[str, Any]) -> bool:
+        machines = {self._runs[file["run"]]["machine"] for file in (one, other)}
+        return len(machines) == 1 and self._age(one) < self._age(other)
+
+    def _age(self, file: dict[str, Any]) -> tuple[int, str]:
+        return self._runs[file["run"]]["started_ns"], file["run"]
+
+
 class Search:
     """A search in one direction. Forwards, moments are negative, so a greater one is better."""
 
@@ -187,14 +286,14 @@ class Search:
                         links.add(step)
                         reached.append(found)
             jumps = self._jumps.get(node[1], []) if node[0] == "file" else []
-            for file, how, shift in jumps:
+            for file, how, certainty, shift in jumps:
+                if not self._possible and certainty != "seen":
+                    continue
                 ends = (file, node[1]) if self._back else (node[1], file)
                 source, target = (("file", end) for end in ends)
-                links.add(Step(source, target, "same", how, "seen", 0, 0))
-                # Backwards the other run's clock is ahead by the shift, forwards behind.
-                reached.append(
-                    (("file", file), depth, moment + shift if moment != first else first)
-                )
+                links.add(Step(source, target, "same", how, certainty, 0, 0))
+                is_free = shift is None or moment == first
+                reached.append((("file", file), depth, first if is_free else moment + shift))
             for there, deep, new in reached:
                 if new > best.get((there, deep), -first):
                     best[there, deep] = new

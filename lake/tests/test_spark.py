@@ -14,6 +14,7 @@ from conftest import Machine, command
 from reference import Reference
 from test_fleet_lineage import agree, fleet_of
 from test_lineage import Compared, Link, Node, compare, recorded_fleet
+from test_names import agree_on_coincidences, crosses, two_machines
 
 from backstory_fleet.fleet import Size
 from backstory_lake.errors import LakeError, MisuseError
@@ -80,6 +81,22 @@ def test_lineage_on_spark_is_that_of_the_reference_for_a_fleet(
     fleet_of(recorded, lake, seed=9, size=Size(machines=3, days=2))
     engine, reference = ComparedSpark(lake, session), Reference(lake)
     assert agree(engine, reference, 2, each=False, options=((None, True), (2, False))) > 200
+
+
+@pytest.mark.parametrize("seed", range(200, 202))
+def test_lineage_on_spark_is_that_of_the_reference_for_coincidences(
+    lake: Path, session: object, seed: int
+) -> None:
+    engine = lambda made: ComparedSpark(made, session)  # noqa: E731
+    assert agree_on_coincidences(lake, seed, engine, each=False) > 20
+
+
+def test_lineage_on_spark_crosses_a_connection_of_ssh_as_of_and_uses_do(
+    machine: Machine, lake: Path, session: object
+) -> None:
+    two_machines(machine, 9, 1).ship(lake)
+    assert compare(machine, lake, "a", lambda: ComparedSpark(lake, session)) > 10
+    assert crosses(lake, "socket") >= 2
 
 
 def test_a_wrong_direction_and_a_damaged_lake_are_clear_errors_on_spark(
