@@ -23,7 +23,7 @@ mod other_runs;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Time;
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::answer::{Flow, Scope};
-use client_sockets::{ClientSocket, SocketUsers};
+use client_sockets::{ClientSocket, UsersByConnection};
 
 /// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub struct NeighbourFinder<'s> {
     /// The connections behind the things that the processes of a run share.
     shared: RefCell<FxHashMap<EntityKey, Rc<Vec<ClientSocket>>>>,
     /// The recorded processes that used connections, by the server's run and the connection's name.
-    socket_users: RefCell<FxHashMap<(String, Bytes), Rc<Vec<SocketUsers>>>>,
+    socket_users: RefCell<UsersByConnection>,
 }
 
 impl<'s> NeighbourFinder<'s> {

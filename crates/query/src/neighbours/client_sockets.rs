@@ -15,6 +15,7 @@ use backstory_eventlog::event::{Bytes, Pid, Time};
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, Edge, Interval};
 use backstory_store::{ActivityKey, EntityKey};
+use rustc_hash::FxHashMap;
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, step};
 use crate::Result;
@@ -36,6 +37,9 @@ pub(super) struct ClientSocket {
     /// From the clock of the process's own run to that of the server's run, in ns.
     shift: i64,
 }
+
+/// The recorded processes that used connections, by the server's run and the connection's name.
+pub(super) type UsersByConnection = FxHashMap<(String, Bytes), Rc<Vec<SocketUsers>>>;
 
 /// The processes of a run that used a thing.
 #[derive(Debug)]
