@@ -206,29 +206,66 @@ fn a_plug_in_that_dies_floods_or_talks_nonsense_changes_nothing() {
     assert!(!Path::new("/tmp/written-by-a-filter").exists());
 }
 
-#[test]
-fn a_plug_in_that_hangs_is_ended_with_its_children() {
-    let Some(place) = configured("") else { return };
+/// A place with a plug-in that becomes a process that sleeps, as does its child. The result is the
+/// place, and the name of the processes.
+fn hanging() -> Option<(Place, String)> {
+    let place = configured("")?;
     if !needs("a plug-in", &["python3"]) {
-        return;
+        return None;
     }
     let mark = place.path("sleeper");
     let body = format!("child = os.fork()\nos.execvp('sleep', ['{mark}', '1000'])");
     configure(&place, &plugin(&place, &body));
+    Some((place, mark))
+}
+
+/// The processes with this name.
+fn named(mark: &str) -> Vec<PathBuf> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let processes = processes.map(|entry| entry.path());
+    processes
+        .filter(|process| {
+            let line = fs::read(process.join("cmdline")).unwrap_or_default();
+            line.starts_with(mark.as_bytes())
+        })
+        .collect()
+}
+
+#[test]
+fn a_plug_in_that_hangs_is_ended_with_its_children() {
+    let Some((place, mark)) = hanging() else {
+        return;
+    };
     let show = shown(&place, LINE);
     assert!(
         show.contains("took more than") && show.contains("filter p"),
         "{show}"
     );
-    let is_asleep = || {
-        fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            line.starts_with(mark.as_bytes())
-        })
-    };
     // The signal was sent, and the process may need a moment to end.
-    let ended = eventually(PATIENCE, || !is_asleep());
+    let ended = eventually(PATIENCE, || named(&mark).is_empty());
     assert!(ended, "a child of the plug-in is still there");
+}
+
+/// The background indexer of a run waits for its plug-in, when a question takes over its work.
+#[test]
+fn a_plug_in_of_a_background_process_that_hands_its_work_over_is_ended_with_its_children() {
+    let Some((place, mark)) = hanging() else {
+        return;
+    };
+    place.write_aged("data", "b\na\na\n");
+    place.record(LINE);
+    let begun = eventually(PATIENCE, || named(&mark).len() == 2);
+    assert!(begun, "the background process started no plug-in");
+    let of_background = named(&mark);
+    let log = place.run(&["log"]);
+    assert_eq!(log.status, 0, "{log:?}");
+    assert!(log.out.contains("sort data"), "{log:?}");
+    let lives = |process: &PathBuf| named(&mark).contains(process);
+    let ended = eventually(PATIENCE, || !of_background.iter().any(lives));
+    assert!(
+        ended,
+        "the plug-in of the background process is still there"
+    );
 }
 
 #[test]
