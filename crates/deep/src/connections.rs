@@ -7,6 +7,7 @@
 
 use crate::address::address_text;
 use crate::call::Call;
+use crate::call_numbers as nr;
 use crate::log::DeepProcess;
 use crate::requests::{Part, Request, Role};
 use std::collections::HashMap;
@@ -39,23 +40,10 @@ pub(crate) struct ProcessConnections {
     origin: Option<usize>,
 }
 
-/// Numbers of system calls on x86-64.
-mod nr {
-    pub const RECEIVES: &[u16] = &[0, 19, 45, 47];
-    pub const SENDS: &[u16] = &[1, 20, 44, 46];
-    pub const SENDFILE: u16 = 40;
-    pub const CLOSE: u16 = 3;
-    pub const CONNECT: u16 = 42;
-    pub const ACCEPT: &[u16] = &[43, 288];
-    pub const FORK: &[u16] = &[56, 57, 58];
-    pub const DUP: &[u16] = &[32, 33, 292];
-    pub const FCNTL: u16 = 72;
-    /// `open`, `socket`, `creat`, `openat`, `openat2`
-    pub const NEW_DESCRIPTOR: &[u16] = &[2, 41, 85, 257, 437];
-    pub const F_DUPFD: u64 = 0;
-    pub const F_DUPFD_CLOEXEC: u64 = 1030;
-    pub const EINPROGRESS: i64 = 115;
-}
+/// Commands of `fcntl`, and an error.
+const F_DUPFD: u64 = 0;
+const F_DUPFD_CLOEXEC: u64 = 1030;
+const EINPROGRESS: i64 = 115;
 
 impl ProcessConnections {
     /// The state as a new process, or a program that the process executes, finds it.
@@ -99,7 +87,7 @@ impl ProcessConnections {
             self.busy.remove(&call.tid);
         } else if call.number == nr::CONNECT {
             // A connection that is still being made counts: its bytes follow.
-            if worked || call.result == -nr::EINPROGRESS {
+            if worked || call.result == -EINPROGRESS {
                 self.open_connection(fd, Role::Client, None, call);
             }
         } else if call.number == nr::CLOSE {
@@ -121,7 +109,7 @@ impl ProcessConnections {
     /// Follows descriptors to their new numbers.
     fn rename_descriptor(&mut self, call: &Call) {
         let duplicates = nr::DUP.contains(&call.number)
-            || call.number == nr::FCNTL && [nr::F_DUPFD, nr::F_DUPFD_CLOEXEC].contains(&call.a);
+            || call.number == nr::FCNTL && [F_DUPFD, F_DUPFD_CLOEXEC].contains(&call.a);
         let new = call.result as i32;
         if duplicates && new == call.fd {
             return;
@@ -129,7 +117,7 @@ impl ProcessConnections {
         match self.open.get(&call.fd).copied() {
             Some(connection) if duplicates => self.mean(new, connection),
             None if duplicates => self.forget(new),
-            _ if nr::NEW_DESCRIPTOR.contains(&call.number) => self.forget(new),
+            _ if nr::makes_descriptor(call.number) => self.forget(new),
             _ => {}
         }
     }

@@ -11,6 +11,7 @@
 
 pub mod address;
 pub mod call;
+pub mod call_numbers;
 mod connections;
 pub mod coverage;
 pub mod digest;

@@ -3,6 +3,7 @@
 //! In: the chunks of a log. Out: plain numbers. Every chunk is decompressed once.
 
 use crate::call::{Call, Content};
+use crate::call_numbers as nr;
 use crate::log::DeepLog;
 use backstory_abi::{CHUNK_SIZE, Chunk};
 use std::ops::AddAssign;
@@ -25,16 +26,6 @@ impl AddAssign for Volume {
         self.stored += other.stored;
         self.moved += other.moved;
     }
-}
-
-/// Numbers of system calls on x86-64, as `docs/formats/deep.md` names them.
-mod nr {
-    /// `read`, `pread64`, `readv`, `recvfrom`, `recvmsg`, `preadv`, `getrandom`, `preadv2`
-    pub const READS: &[u16] = &[0, 17, 19, 45, 47, 295, 318, 327];
-    /// `write`, `pwrite64`, `writev`, `sendto`, `sendmsg`, `pwritev`, `pwritev2`
-    pub const WRITES: &[u16] = &[1, 18, 20, 44, 46, 296, 328];
-    /// `sendfile`, `splice`, `tee`, `copy_file_range`
-    pub const MOVES: &[u16] = &[40, 275, 276, 326];
 }
 
 impl DeepLog {
@@ -62,8 +53,8 @@ impl DeepLog {
 impl Volume {
     fn add(&mut self, call: &Call) {
         let content = match call.number {
-            number if nr::READS.contains(&number) => call.content_in(),
-            number if nr::WRITES.contains(&number) => call.content_out(),
+            number if nr::reads(number) => call.content_in(),
+            number if nr::writes(number) => call.content_out(),
             number if nr::MOVES.contains(&number) => {
                 let moved = u64::try_from(call.result).unwrap_or(0);
                 self.moved = self.moved.saturating_add(moved);

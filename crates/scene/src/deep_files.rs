@@ -9,19 +9,10 @@
 use std::collections::HashMap;
 
 use backstory_abi::deep;
-use backstory_deep::{Call, DeepProcess};
+use backstory_deep::{Call, DeepProcess, call_numbers as nr};
 use backstory_workflow::paths::absolute;
 
 use crate::model::FileAct;
-
-/// Numbers of system calls on x86-64.
-mod nr {
-    pub const READS: &[u16] = &[0, 17, 19, 295, 327];
-    pub const WRITES: &[u16] = &[1, 18, 20, 296, 328];
-    pub const OPENS: &[u16] = &[2, 257, 437];
-    pub const CREAT: u16 = 85;
-    pub const CLOSE: u16 = 3;
-}
 
 /// The type bits of a mode, and a regular file.
 const S_IFMT: i64 = 0o170_000;
@@ -87,8 +78,8 @@ impl DeepFiles {
                 let reads = call.a & O_ACCMODE == 0;
                 self.opened(call, if reads { FileAct::Read } else { FileAct::Write })
             }
-            number if nr::WRITES.contains(&number) => self.moved(call, FileAct::Write),
-            number if nr::READS.contains(&number) => self.moved(call, FileAct::Read),
+            number if nr::FILE_WRITES.contains(&number) => self.moved(call, FileAct::Write),
+            number if nr::FILE_READS.contains(&number) => self.moved(call, FileAct::Read),
             _ => None,
         }
     }
