@@ -66,7 +66,7 @@ use runs::{ForgetArgs, GitNoteArgs, NameArgs, NoteArgs, RequestsArgs, RmArgs, Ru
 use scene::SceneArgs;
 use schema::SchemaCommand;
 use search::{CompareArgs, FilesArgs, LogArgs, ProcessesArgs, TagArgs, WhoArgs};
-use serve::{RehearsalArgs, ServeArgs};
+use serve::ServeArgs;
 use shell::{ConfigArgs, InitArgs, ShellArgs};
 use spade::SpadeArgs;
 use store::StoreCommand;
@@ -228,10 +228,6 @@ pub enum Command {
     /// The second process of a replay
     #[command(hide = true, after_help = replay::REPLAY_PROCESS)]
     ReplayInside(ReplayProcessArgs),
-
-    /// The process of `serve` that reads a content of another project's format first
-    #[command(hide = true, after_help = serve::REHEARSAL)]
-    RehearseContent(RehearsalArgs),
 
     /// Write a run, or all that a file came from, in a format of other tools
     #[command(after_help = export::EXPORT)]

@@ -8,9 +8,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use backstory_comparison::is_text;
 use backstory_files::regular;
+use backstory_inspection::worker::printable;
 use backstory_inspection::{
-    Answer, AnswerCache, Catalogue, InspectionWorker, InspectorEntry, Question, Trouble,
+    Answer, AnswerCache, Catalogue, ComparedContents, FormatReader, InspectionWorker,
+    InspectorEntry, Question, Trouble,
 };
 
 use crate::error::complain;
@@ -29,6 +32,7 @@ pub struct FileInspector {
     begun: Instant,
     catalogue: Catalogue,
     cache: Option<AnswerCache>,
+    formats: FormatReader,
 }
 
 impl FileInspector {
@@ -38,7 +42,20 @@ impl FileInspector {
             begun: Instant::now(),
             catalogue: catalogue(),
             cache: store.map(|store| AnswerCache::at(store.join(KEPT))),
+            formats: FormatReader::new(),
         }
+    }
+
+    /// Compares two contents of a file in the terms of their format. When earlier files took too
+    /// long, by lines or bytes.
+    pub fn compare(&self, name: &[u8], old: &[u8], new: &[u8]) -> ComparedContents {
+        let no_time = || {
+            (self.begun.elapsed() >= PATIENCE).then(|| Trouble::NoTime {
+                object: printable(&String::from_utf8_lossy(name)),
+                seconds: PATIENCE.as_secs(),
+            })
+        };
+        self.formats.compare_unless(name, (old, new), no_time)
     }
 
     /// The inspector that takes a file. `None` if none does.
@@ -67,7 +84,9 @@ impl FileInspector {
             first,
             second,
         };
-        self.ask_worker(&InspectionWorker::find()?, entry, &question)
+        let worker = InspectionWorker::find();
+        let worker = worker.map_err(|directory| Trouble::no_worker(name, directory))?;
+        self.ask_worker(&worker, entry, &question)
     }
 
     /// Asks a worker, unless the answer is kept.
@@ -92,11 +111,15 @@ impl FileInspector {
             .is_some_and(InspectorEntry::is_users)
     }
 
-    /// Asks what changed inside of a file whose format a comparison of lines, cells or pixels does
-    /// not see into. `None` for other formats, and when earlier questions took too long.
+    /// Asks what changed inside of a file whose format a comparison of lines or cells does not see
+    /// into. `None` for other formats, and when earlier questions took too long.
     pub fn changes(&self, name: &[u8], old: &[u8], new: &[u8]) -> Option<Result<Answer, Trouble>> {
         let entry = self.entry(name, new)?;
-        let is_seen = matches!(entry.name.as_str(), "text" | "csv");
+        let is_seen = match entry.name.as_str() {
+            "csv" => true,
+            "text" => is_text(old) && is_text(new),
+            _ => false,
+        };
         let takes_both = self.takes(entry, name, old);
         let has_time = self.begun.elapsed() < PATIENCE;
         (!is_seen && takes_both && has_time).then(|| self.ask(entry, name, old, Some(new)))

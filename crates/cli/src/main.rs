@@ -133,7 +133,6 @@ fn main() -> ExitCode {
         Command::Blame(args) => commands::blame::run(args, store),
         Command::Contents(args) => commands::contents::run(args, store),
         Command::Serve(args) => commands::serve::run(args, store),
-        Command::RehearseContent(args) => commands::serve::rehearse(&args),
         Command::Store(command) => commands::store::run(command, store),
         Command::Tui(args) => commands::tui::run(args, store),
         Command::Doctor(args) => commands::doctor::run(args, store),
@@ -184,7 +183,6 @@ fn uses_tools(command: &Command) -> bool {
             | Command::WatchLog(_)
             | Command::ReplayEnter(_)
             | Command::ReplayInside(_)
-            | Command::RehearseContent(_)
             | Command::Pipeline(_)
             | Command::Schema(_)
             | Command::Doctor(_)

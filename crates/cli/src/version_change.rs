@@ -12,9 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use backstory_inspection::{Answer, InspectionWorker, Question};
+use backstory_inspection::{Answer, InspectionWorker, LARGEST_INSPECTED, Question};
 use backstory_query as query;
-use backstory_serve::LARGEST_INSPECTED;
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::current_store::CurrentStore;

@@ -1,7 +1,8 @@
 //! Finds the version that introduced each line of a text.
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 
+use crate::alignment;
 use crate::text::lines;
 
 /// For each line of the last version, the index of the version that introduced it. The versions are
@@ -16,7 +17,7 @@ pub fn line_origins(versions: &[&[u8]]) -> Vec<usize> {
     for (at, version) in (1..).zip(rest) {
         let now = lines(version);
         let mut next = vec![at; now.len()];
-        for op in capture_diff_slices(Algorithm::Myers, &before, &now) {
+        for op in alignment::operations(&before, &now) {
             if let DiffOp::Equal {
                 old_index,
                 new_index,

@@ -1,6 +1,8 @@
 //! Compares two texts by their lines: the unified form of `diff -u`.
 
-use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
+use similar::{ChangeTag, DiffOp, group_diff_ops};
+
+use crate::alignment;
 
 /// The lines around a change that are shown with it.
 const CONTEXT: usize = 3;
@@ -65,7 +67,7 @@ pub fn lines(text: &[u8]) -> Vec<&[u8]> {
 /// Compares two texts.
 pub fn compare(a: &[u8], b: &[u8]) -> TextDifference {
     let (old, new) = (lines(a), lines(b));
-    let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
+    let ops = alignment::operations(&old, &new);
     let mut found = TextDifference {
         a: old.len(),
         b: new.len(),

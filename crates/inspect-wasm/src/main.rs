@@ -6,9 +6,9 @@
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
-use backstory_inspect::{sandbox, worker};
+use backstory_inspect::{refusal, sandbox, worker};
 use backstory_inspect_wasm::{answer, filter};
-use backstory_inspection::question;
+use backstory_inspection::question::{self, ReadRequest};
 
 fn main() -> ExitCode {
     worker::main("backstory-inspect-wasm", run)
@@ -19,14 +19,20 @@ fn run() -> io::Result<()> {
     sandbox::enter()?;
     let mut all = Vec::new();
     io::stdin().lock().read_to_end(&mut all)?;
-    if question::judge_head(&all).is_some() {
-        let asked = question::read_judge(&all).map_err(io::Error::other)?;
-        let lines = String::from_utf8_lossy(asked.lines);
-        let verdicts =
-            filter::judge(asked.component, &lines).map_err(|error| io::Error::other(error.0))?;
-        return io::stdout().lock().write_all(verdicts.as_bytes());
+    match question::read(&all).map_err(io::Error::other)? {
+        ReadRequest::Judge(asked) => {
+            let lines = String::from_utf8_lossy(asked.lines);
+            let verdicts = filter::judge(asked.component, &lines);
+            let verdicts = verdicts.map_err(|error| io::Error::other(error.0))?;
+            io::stdout().lock().write_all(verdicts.as_bytes())
+        }
+        ReadRequest::Inspect(question) => {
+            let head = question.head.clone();
+            worker::answer_panics(move |why| refusal(&head, why));
+            worker::write(&answer(&question))
+        }
+        ReadRequest::Read(_) => Err(io::Error::other(
+            "a component answers no question about the form of a content",
+        )),
     }
-    let question = question::read(&all).map_err(io::Error::other)?;
-    worker::answer_panics(question.head.clone());
-    worker::write(&answer(&question))
 }

@@ -62,7 +62,7 @@ mod tests {
     use backstory_comparison::{ContentDifference, compare};
 
     fn settings(old: &str, new: &str) -> Vec<String> {
-        let ContentDifference::Text(text) = compare(b"x", old.as_bytes(), new.as_bytes()) else {
+        let ContentDifference::Text(text) = compare(old.as_bytes(), new.as_bytes()) else {
             panic!("texts are compared by lines");
         };
         let all = changed(&text).into_iter();

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use backstory_comparison::{ContentDifference, LineMark, TextDifference, compare, excerpts};
+use backstory_comparison::{
+    ContentDifference, LineMark, TextDifference, compare, excerpts, operations,
+};
 use backstory_vocabulary::counted;
 use serde_json::{Map, Value, json};
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 
 use crate::assignment::{self, ChangedSetting};
 use crate::facts::{FileFacts, FilePart, PartList, TextBody};
@@ -223,7 +225,7 @@ fn told(old: &FilePart, new: &FilePart) -> String {
 fn settings_in(old: &Value, new: &Value) -> Vec<ChangedSetting> {
     match (old, new) {
         (Value::String(old), Value::String(new)) if old != new => {
-            match compare(b"", old.as_bytes(), new.as_bytes()) {
+            match compare(old.as_bytes(), new.as_bytes()) {
                 ContentDifference::Text(text) => assignment::changed(&text),
                 _ => Vec::new(),
             }
@@ -275,7 +277,7 @@ fn by_value<'p>(old: &'p PartList, new: &'p PartList) -> PairedParts<'p> {
             .collect()
     };
     let mut paired = PairedParts::default();
-    for op in capture_diff_slices(Algorithm::Myers, &keys(old), &keys(new)) {
+    for op in operations(&keys(old), &keys(new)) {
         if matches!(op, DiffOp::Equal { .. }) {
             continue;
         }
@@ -300,8 +302,7 @@ fn texts(
         lines.join("\n").into_bytes()
     };
     let (old, new) = (joined(before), joined(&after.lines));
-    // A name without an ending: texts are compared by lines.
-    let ContentDifference::Text(text) = compare(b"", &old, &new) else {
+    let ContentDifference::Text(text) = compare(&old, &new) else {
         return;
     };
     let assigned = assignment::changed(&text);

@@ -1,13 +1,16 @@
 //! The inspectors: what is inside of a file of a known format, and what changed in it.
 //!
 //! In: a file's name, and one or two contents in memory. Out: [`FileFacts`] of one content, or
-//! [`FileChanges`] between two: plain sentences, and the same as JSON.
+//! [`FileChanges`] between two: plain sentences, and the same as JSON. Or a view of one content, or
+//! the difference of two, in a form that formats share.
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | [`facts`] | the form of facts that all formats share |
 //! | [`changes`] | compares the facts of two contents |
 //! | `formats` | one file for each format |
+//! | `tables`, `pixels` | compare tables and images, whatever they are stored in |
+//! | `text_encoding` | decodes texts |
 //! | [`sandbox`] | takes this process's rights away |
 //! | [`plugin`] | starts a user's inspector in place of this process |
 //! | [`worker`] | the start of a worker, and how its answer leaves it |
@@ -23,9 +26,12 @@ pub mod changes;
 pub mod expressions;
 pub mod facts;
 mod formats;
+mod pixels;
 pub mod plugin;
 pub mod sandbox;
 pub mod schemas;
+mod tables;
+mod text_encoding;
 mod visible;
 pub mod worker;
 
@@ -33,8 +39,12 @@ pub use changes::FileChanges;
 pub use facts::FileFacts;
 pub use formats::{by_name, names};
 
+use backstory_comparison::FormatDifference;
 use backstory_inspection::Answer;
-use backstory_inspection::question::{QuestionHead, ReadQuestion};
+use backstory_inspection::format_answer::{FormatAnswer, NotebookCells, TableRows, TextLines};
+use backstory_inspection::question::{
+    FormatQuestion, Portion, QuestionHead, ReadFormatQuestion, ReadQuestion,
+};
 
 /// A content of a file, with the file's name.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +93,63 @@ pub trait Inspector: Sync {
             &side("second", new)?,
         ))
     }
+
+    /// The difference by cells or pixels. `None` if the contents are not what their names promise,
+    /// or if the format has neither.
+    ///
+    /// # Errors
+    /// One of the contents is damaged, or too large to be compared.
+    fn difference(
+        &self,
+        _old: NamedContent<'_>,
+        _new: NamedContent<'_>,
+    ) -> Read<Option<FormatDifference>> {
+        Ok(None)
+    }
+
+    /// The text, as UTF-8.
+    ///
+    /// # Errors
+    /// The format has no text, or the content is damaged. The same holds for the other views.
+    fn text(&self, _content: NamedContent<'_>) -> Read<Vec<u8>> {
+        Err(without("text"))
+    }
+
+    /// Lines of the text.
+    ///
+    /// # Errors
+    /// As [`Inspector::text`].
+    fn lines(&self, _content: NamedContent<'_>, _part: Portion) -> Read<TextLines> {
+        Err(without("lines"))
+    }
+
+    /// Rows of the table.
+    ///
+    /// # Errors
+    /// As [`Inspector::text`].
+    fn rows(&self, _content: NamedContent<'_>, _part: Portion) -> Read<TableRows> {
+        Err(without("rows"))
+    }
+
+    /// Cells of the notebook.
+    ///
+    /// # Errors
+    /// As [`Inspector::text`].
+    fn cells(&self, _content: NamedContent<'_>, _part: Portion) -> Read<NotebookCells> {
+        Err(without("cells"))
+    }
+
+    /// Width and height of the image.
+    ///
+    /// # Errors
+    /// As [`Inspector::text`].
+    fn size(&self, _content: NamedContent<'_>) -> Read<(u32, u32)> {
+        Err(without("size"))
+    }
+}
+
+fn without(view: &str) -> UnreadableContent {
+    UnreadableContent(format!("its format has no {view} to show"))
 }
 
 /// Answers a question.
@@ -114,6 +181,45 @@ pub fn answer(question: &ReadQuestion<'_>) -> Answer {
     };
     answer.error = read.err().map(|error| shown(&error.to_string()));
     answer
+}
+
+/// Answers a question about the form of contents.
+pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
+    let head = &question.head;
+    let Some(inspector) = by_name(&head.inspector) else {
+        return unreadable(&format!(
+            "this worker was built without the inspector {}",
+            head.inspector
+        ));
+    };
+    let content = |bytes| NamedContent {
+        name: &head.name,
+        bytes,
+    };
+    use FormatQuestion::{Cells, Difference, Lines, Rows, Size, Text};
+    let read = match (head.question, &question.contents[..]) {
+        (Difference, [old, new]) => inspector
+            .difference(content(old), content(new))
+            .map(FormatAnswer::Difference),
+        (Text, [one]) => inspector
+            .text(content(one))
+            .map(|text| FormatAnswer::Text((&text[..]).into())),
+        (Lines(part), [one]) => inspector.lines(content(one), part).map(FormatAnswer::Lines),
+        (Rows(part), [one]) => inspector.rows(content(one), part).map(FormatAnswer::Rows),
+        (Cells(part), [one]) => inspector.cells(content(one), part).map(FormatAnswer::Cells),
+        (Size, [one]) => inspector
+            .size(content(one))
+            .map(|(width, height)| FormatAnswer::Size(width, height)),
+        _ => Err(UnreadableContent(
+            "the question has another number of contents".to_owned(),
+        )),
+    };
+    read.unwrap_or_else(|error| unreadable(&error.to_string()))
+}
+
+/// An answer that says why contents cannot be read.
+pub fn unreadable(why: &str) -> FormatAnswer {
+    FormatAnswer::Unreadable(shown(why))
 }
 
 /// An answer that says why a question gets no other one.

@@ -6,8 +6,10 @@
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-use backstory_inspect::{answer, expressions, plugin, sandbox, schemas, worker};
-use backstory_inspection::question::{self, JudgeHead};
+use backstory_inspect::{
+    answer, answer_format, expressions, plugin, refusal, sandbox, schemas, unreadable, worker,
+};
+use backstory_inspection::question::{self, ReadJudge, ReadRequest, Request};
 
 fn main() -> ExitCode {
     worker::main("backstory-inspect", run)
@@ -20,35 +22,36 @@ fn run() -> io::Result<()> {
     // caller's own; no byte of a content is looked at before the sandbox is closed.
     let length = fill(&mut input, &mut head)?;
     let bytes = &head[..length];
-    if let Some(asked) = question::judge_head(bytes) {
-        return judge(&asked, bytes, input);
-    }
-    let is_plugin = question::command_of(bytes).is_some_and(|command| !command.is_empty());
+    let is_plugin = Request::of(bytes).is_some_and(|request| !request.command().is_empty());
     if !is_plugin {
         sandbox::enter()?;
     }
-    let mut all = bytes.to_vec();
+    // Exactly the memory that the contents need: the sandbox has little.
+    let mut all = Vec::with_capacity(question::length(bytes).unwrap_or(0).max(length));
+    all.extend_from_slice(bytes);
     input.read_to_end(&mut all)?;
-    let question = question::read(&all).map_err(io::Error::other)?;
-    if is_plugin {
-        return Err(plugin::become_plugin(&question));
+    match question::read(&all).map_err(io::Error::other)? {
+        ReadRequest::Inspect(question) if is_plugin => Err(plugin::become_plugin(&question)),
+        ReadRequest::Inspect(question) => {
+            let head = question.head.clone();
+            worker::answer_panics(move |why| refusal(&head, why));
+            worker::write(&answer(&question))
+        }
+        ReadRequest::Read(question) => {
+            worker::answer_panics(unreadable);
+            worker::write(&answer_format(&question))
+        }
+        ReadRequest::Judge(asked) => judge(&asked),
     }
-    worker::answer_panics(question.head.clone());
-    worker::write(&answer(&question))
 }
 
 /// Evaluates a user's filter of graphs, or becomes it.
-fn judge(asked: &JudgeHead, bytes: &[u8], mut input: impl Read) -> io::Result<()> {
-    if asked.command.is_empty() {
-        sandbox::enter()?;
-    }
-    let mut all = bytes.to_vec();
-    input.read_to_end(&mut all)?;
-    let question = question::read_judge(&all).map_err(io::Error::other)?;
-    match &asked.expression {
-        None if asked.schemas => schemas::write_verdicts(question.lines),
-        None => Err(plugin::become_judge(&asked.command, question.lines)),
-        Some(expression) => expressions::write_verdicts(expression, question.lines),
+fn judge(asked: &ReadJudge<'_>) -> io::Result<()> {
+    let head = &asked.head;
+    match &head.expression {
+        None if head.schemas => schemas::write_verdicts(asked.lines),
+        None => Err(plugin::become_judge(&head.command, asked.lines)),
+        Some(expression) => expressions::write_verdicts(expression, asked.lines),
     }
 }
 

@@ -3,10 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use backstory_inspection::Answer;
-use backstory_inspection::question::QuestionHead;
-
-use crate::refusal;
+use serde::Serialize;
 
 /// Runs a worker of this name, unless a person started it.
 pub fn main(name: &str, run: impl FnOnce() -> io::Result<()>) -> ExitCode {
@@ -29,7 +26,7 @@ pub fn main(name: &str, run: impl FnOnce() -> io::Result<()>) -> ExitCode {
 ///
 /// # Errors
 /// The caller has stopped reading.
-pub fn write(answer: &Answer) -> io::Result<()> {
+pub fn write(answer: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(answer)?;
     bytes.push(b'\n');
     let mut output = io::stdout().lock();
@@ -39,14 +36,14 @@ pub fn write(answer: &Answer) -> io::Result<()> {
 
 /// Makes a panic an answer: the content is damaged in a way that the reader of its format does not
 /// expect. The readers of other projects panic on some damaged files.
-pub fn answer_panics(head: QuestionHead) {
+pub fn answer_panics<T: Serialize>(refusal: impl Fn(&str) -> T + Send + Sync + 'static) {
     std::panic::set_hook(Box::new(move |panic| {
         let payload = panic.payload();
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
         let said = text.unwrap_or("it stopped");
         let why = format!("it is damaged, and its reader failed: {said}");
-        let _ = write(&refusal(&head, &why));
+        let _ = write(&refusal(&why));
         std::process::exit(0);
     }));
 }

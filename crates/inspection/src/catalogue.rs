@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use backstory_comparison::{is_text, is_utf16};
 use serde::Deserialize;
 
-use crate::is_text;
 use crate::media_types::MediaTypes;
 use crate::name_pattern::{self, MagicBytes};
 
@@ -138,7 +138,7 @@ impl Catalogue {
     pub fn takes(&self, entry: &InspectorEntry, name: &[u8], content: &[u8]) -> bool {
         // The first bytes of an image of the type BMP are letters.
         let fits = match entry.name.as_str() {
-            "text" => is_text(content),
+            "text" => is_text(content) || is_utf16(content),
             "image" => !is_text(content),
             _ => true,
         };
@@ -201,6 +201,7 @@ mod tests {
         assert_eq!(chosen("prog", b"\x7fELF\0").as_deref(), Some("elf"));
         assert_eq!(chosen("notes", b"words").as_deref(), Some("text"));
         assert_eq!(chosen("notes", b"\0\x01"), None);
+        assert_eq!(chosen("notes", b"\xff\xfea\0").as_deref(), Some("text"));
         assert_eq!(chosen("notes", b"BMW, Audi").as_deref(), Some("text"));
     }
 

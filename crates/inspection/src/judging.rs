@@ -9,10 +9,9 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 
-use crate::question::{JudgeHead, judge_bytes};
-use crate::worker_process::{Stopped, WorkerProcess, Written, how, memory_file};
+use crate::asking::{self, AnswerLimits, NoAnswer};
+use crate::question::{JudgeHead, Request};
 use crate::{COMPONENT_WORKER, InspectionWorker, component};
 
 /// The most bytes that a filter may answer about one batch of nodes.
@@ -89,10 +88,7 @@ pub fn judge_by(
     lines: &[u8],
 ) -> Result<Vec<u8>, JudgeTrouble> {
     let mut worker = worker.program().to_owned();
-    let mut head = JudgeHead {
-        lines: lines.len(),
-        ..JudgeHead::default()
-    };
+    let mut head = JudgeHead::default();
     let mut module = None;
     match program {
         JudgeProgram::Expression(text) => head.expression = Some(text.clone()),
@@ -109,29 +105,21 @@ pub fn judge_by(
                 cause,
             };
             module = Some(component::read_file(path).map_err(cause)?);
-            head.component = module.as_ref().map(Vec::len);
+            head.component = true;
         }
     }
-    let not_started = |cause| JudgeTrouble::NotStarted {
-        program: worker.clone(),
-        cause,
+    let parts: Vec<&[u8]> = module.as_deref().into_iter().chain([lines]).collect();
+    let limits = AnswerLimits {
+        longest: LONGEST_ANSWER,
+        patience: None,
     };
-    let bytes = judge_bytes(&head, module.as_deref().unwrap_or_default(), lines);
-    let input = memory_file(&[&bytes]).map_err(not_started)?;
-    let mut running = WorkerProcess::start_group(&worker, input).map_err(not_started)?;
-    let wrote = running.outputs(LONGEST_ANSWER, None).map_err(not_started)?;
-    match wrote.stopped {
-        Some(Stopped::Late(seconds)) => Err(JudgeTrouble::TooSlow(seconds)),
-        Some(Stopped::Long) => Err(JudgeTrouble::TooLong),
-        None => judged(running.wait().map_err(not_started)?, wrote),
-    }
-}
-
-fn judged(status: ExitStatus, wrote: Written) -> Result<Vec<u8>, JudgeTrouble> {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.success(), status.signal()) {
-        (true, _) => Ok(wrote.answer),
-        (_, Some(libc::SIGXCPU)) => Err(JudgeTrouble::TooSlow(crate::worker::PROCESSOR_SECONDS)),
-        _ => Err(JudgeTrouble::Crashed(how(status, &wrote.errors))),
-    }
+    asking::ask(&worker, &Request::Judge(head), &parts, limits).map_err(|why| match why {
+        NoAnswer::NotStarted(cause) => JudgeTrouble::NotStarted {
+            program: worker.clone(),
+            cause,
+        },
+        NoAnswer::TooSlow(seconds) => JudgeTrouble::TooSlow(seconds),
+        NoAnswer::TooLong => JudgeTrouble::TooLong,
+        NoAnswer::Crashed(how) => JudgeTrouble::Crashed(how),
+    })
 }

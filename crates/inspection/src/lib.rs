@@ -7,12 +7,14 @@
 //! | --- | --- |
 //! | [`catalogue`] | lists the inspectors, and chooses one by a file's name and bytes |
 //! | `media_types` | the MIME types of a file |
-//! | [`question`] | the bytes that a worker reads |
-//! | [`worker`] | starts the worker, and limits its time and its answer |
+//! | [`question`] | what a worker is asked, and the bytes that it reads |
+//! | [`answer`], [`format_answer`] | what it answers, and the checks of that |
+//! | [`format_reader`] | compares and shows contents by their formats, for all commands |
+//! | [`worker`] | asks the worker about a file, and names both in its errors |
 //! | [`judging`] | asks a user's filter about the nodes of a graph |
+//! | `asking` | the one path from this program to a worker |
 //! | `worker_process` | starts a worker, limits its time and output, and ends it |
 //! | `component` | reads a user's inspector in WebAssembly |
-//! | [`answer`] | checks what came back |
 //! | [`answer_cache`] | keeps answers by digest, inspector and version |
 //!
 //! File formats are hostile input. Their readers run in another process, the worker
@@ -27,8 +29,11 @@
 
 pub mod answer;
 pub mod answer_cache;
+mod asking;
 pub mod catalogue;
 mod component;
+pub mod format_answer;
+pub mod format_reader;
 pub mod judging;
 mod media_types;
 mod name_pattern;
@@ -40,6 +45,7 @@ mod worker_process;
 pub use answer::Answer;
 pub use answer_cache::AnswerCache;
 pub use catalogue::{Catalogue, InspectorEntry};
+pub use format_reader::{ComparedContents, FormatReader};
 pub use question::Question;
 pub use trouble::Trouble;
 pub use worker::InspectionWorker;
@@ -57,7 +63,5 @@ pub const LARGEST_COMPONENT: u64 = 8 << 20;
 /// The most bytes of a content that is inspected. Two of them fit into the worker's memory.
 pub const LARGEST_CONTENT: usize = 64 << 20;
 
-/// True for a content without NUL bytes in its first 8000 bytes.
-fn is_text(content: &[u8]) -> bool {
-    !content[..content.len().min(8000)].contains(&0)
-}
+/// The most bytes of a content that is inspected for the line about a version.
+pub const LARGEST_INSPECTED: u64 = 8 << 20;

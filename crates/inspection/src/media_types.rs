@@ -3,6 +3,7 @@
 //! In: the list `media_types.toml`, which is part of the program, and the text of the system's
 //! lists of names (`globs2`). Out: the types of a file. Absent: reading files.
 
+use backstory_comparison::{is_text, is_utf16};
 use serde::Deserialize;
 
 use crate::name_pattern::{self, MagicBytes};
@@ -91,7 +92,7 @@ impl MediaTypes {
                 return true;
             }
         }
-        !is_typed && crate::is_text(content) && wanted(TEXT)
+        !is_typed && (is_text(content) || is_utf16(content)) && wanted(TEXT)
     }
 }
 

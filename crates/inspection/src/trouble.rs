@@ -2,12 +2,30 @@
 
 use std::path::PathBuf;
 
-/// Why an inspector gave no answer. Each message names the inspector and the inspected file.
+use crate::worker_process::printable;
+
+/// Why an inspector gave no answer. Each message is a sentence that names the file, what happened,
+/// and what helps.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     /// The worker is not installed.
-    #[error("{} is not installed beside this program: install it there, or in {}, to see what is inside of files", crate::WORKER, .0.display())]
-    NoWorker(PathBuf),
+    #[error("the format of {object} is not read, because {} is not installed: install it beside this program or in {}", crate::WORKER, .directory.display())]
+    NoWorker {
+        /// The file.
+        object: String,
+        /// A directory in which the worker is found.
+        directory: PathBuf,
+    },
+    /// Earlier files took too long.
+    #[error(
+        "the format of {object} is not read, because files before it took {seconds} s: compare it alone"
+    )]
+    NoTime {
+        /// The file.
+        object: String,
+        /// The time that all files may take.
+        seconds: u64,
+    },
     /// The worker that runs WebAssembly components is not installed.
     #[error("inspector {inspector} is a WebAssembly component: install {} in {} to run it", crate::COMPONENT_WORKER, .directory.display())]
     NoComponentWorker {
@@ -27,15 +45,17 @@ pub enum Trouble {
         cause: std::io::Error,
     },
     /// The worker could not be started.
-    #[error("cannot start {}: {cause}", .program.display())]
+    #[error("the format of {object} is not read, because {} cannot be started: {cause}", .program.display())]
     NotStarted {
+        /// The file.
+        object: String,
         /// The program.
         program: PathBuf,
         /// The kernel's reason.
         cause: std::io::Error,
     },
     /// The content is too large.
-    #[error("{object} is not inspected: it has more than {} MiB", crate::LARGEST_CONTENT >> 20)]
+    #[error("the format of {object} is not read, because it has more than {} MiB: use the format's own program", crate::LARGEST_CONTENT >> 20)]
     TooLarge {
         /// The file.
         object: String,
@@ -51,7 +71,7 @@ pub enum Trouble {
         because: String,
     },
     /// The inspector ended without an answer.
-    #[error("inspector {inspector} crashed on {object}: {how}")]
+    #[error("inspector {inspector} crashed on {object}: {how}; use the format's own program")]
     Crashed {
         /// The inspector.
         inspector: String,
@@ -61,7 +81,9 @@ pub enum Trouble {
         how: String,
     },
     /// The inspector took too long.
-    #[error("inspector {inspector} took more than {seconds} s on {object} and was ended")]
+    #[error(
+        "inspector {inspector} took more than {seconds} s on {object} and was ended; use the format's own program"
+    )]
     TooSlow {
         /// The inspector.
         inspector: String,
@@ -80,4 +102,14 @@ pub enum Trouble {
         /// The reason of the refusal.
         because: String,
     },
+}
+
+impl Trouble {
+    /// The worker is not installed, and could be in this directory.
+    pub fn no_worker(name: &[u8], directory: PathBuf) -> Trouble {
+        Trouble::NoWorker {
+            object: printable(&String::from_utf8_lossy(name)),
+            directory,
+        }
+    }
 }

@@ -1,18 +1,15 @@
-//! Starts the worker `backstory-inspect` for one question, and limits what it can cost.
+//! Asks the worker `backstory-inspect` one question about a file, and checks the answer.
 //!
-//! The question lies in a memory file that is the worker's standard input: nothing is read from the
-//! file system. The worker takes its own rights away before it reads the question (crate
-//! `inspect`, `sandbox.rs`). The limits here hold whatever the worker does.
+//! The worker takes its own rights away before it reads the question (crate `inspect`,
+//! `sandbox.rs`). The limits here hold whatever the worker does.
 
-use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::answer::{self, Answer};
-use crate::question::{Question, QuestionHead};
-use crate::worker_process::{Stopped, WorkerProcess, Written, how, memory_file};
+use crate::asking::{self, AnswerLimits, NoAnswer};
+use crate::format_answer::{self, FormatAnswer};
+use crate::question::{FormatHead, FormatQuestion, Question, QuestionHead, Request};
 use crate::{COMPONENT_WORKER, InspectorEntry, LARGEST_CONTENT, Trouble, WORKER, component};
 
 pub use crate::worker_process::{MOST_SECONDS, PROCESSOR_SECONDS, SECONDS, printable};
@@ -31,15 +28,15 @@ impl InspectionWorker {
     /// Finds the worker: beside this program, or in `../libexec/backstory` from there.
     ///
     /// # Errors
-    /// [`Trouble::NoWorker`]
-    pub fn find() -> Result<InspectionWorker, Trouble> {
+    /// The directory in which it could be installed.
+    pub fn find() -> Result<InspectionWorker, PathBuf> {
         let own = std::env::current_exe().unwrap_or_default();
         let directory = own.parent().unwrap_or(Path::new("/"));
         let libexec = directory.parent().unwrap_or(directory).join(LIBEXEC);
         let all = [directory.join(WORKER), libexec.join(WORKER)];
         match all.into_iter().find(|program| program.is_file()) {
             Some(program) => Ok(InspectionWorker::at(program)),
-            None => Err(Trouble::NoWorker(libexec)),
+            None => Err(libexec),
         }
     }
 
@@ -82,35 +79,64 @@ impl InspectionWorker {
         component: Option<&[u8]>,
         question: &Question<'_>,
     ) -> Result<Answer, Trouble> {
-        let object = printable(&String::from_utf8_lossy(question.name));
-        if question
-            .contents()
-            .any(|content| content.len() > LARGEST_CONTENT)
-        {
-            return Err(Trouble::TooLarge { object });
-        }
-        let asked = AskedQuestion {
-            inspector: &entry.name,
-            object: &object,
-        };
+        let asked = AskedQuestion::new(entry, question.name);
+        let request = Request::Inspect(QuestionHead {
+            inspector: entry.name.clone(),
+            version: entry.version,
+            name: String::from_utf8_lossy(question.name).into_owned(),
+            command: entry.command.clone(),
+            component: component.is_some(),
+        });
+        let contents: Vec<&[u8]> = question.contents().collect();
+        asked.check_sizes(&contents)?;
+        let parts: Vec<&[u8]> = component.into_iter().chain(contents).collect();
         let program = self.program_for(entry)?;
-        let not_started = |cause| Trouble::NotStarted {
-            program: program.clone(),
-            cause,
-        };
-        let input = question_file(entry, component, question).map_err(not_started)?;
-        let mut running = WorkerProcess::start(&program, input).map_err(not_started)?;
-        let wrote = running.outputs(answer::LONGEST, self.patience);
-        let wrote = wrote.map_err(not_started)?;
-        let status = match wrote.stopped {
-            Some(Stopped::Late(seconds)) => return Err(asked.too_slow(seconds)),
-            Some(Stopped::Long) => {
-                let because = format!("it has more than {} KiB", answer::LONGEST >> 10);
-                return Err(asked.refused(because));
+        let wrote = asked.answered(&program, &request, &parts, self.limits(answer::LONGEST))?;
+        let answer = Answer::read(&wrote, &entry.name, entry.version)
+            .map_err(|because| asked.refused(printable(&because)))?;
+        match answer.error {
+            Some(because) => Err(asked.unreadable(because)),
+            None => Ok(answer),
+        }
+    }
+
+    /// Asks about the form of one or two contents of the file `name`, whose format is that of the
+    /// built-in inspector `entry`. `wanted` takes the right variant of the answer.
+    ///
+    /// # Errors
+    /// A content is too large, or the worker gave no answer that may be used.
+    pub fn read_format<T>(
+        &self,
+        entry: &InspectorEntry,
+        name: &[u8],
+        question: FormatQuestion,
+        contents: &[&[u8]],
+        wanted: impl FnOnce(FormatAnswer) -> Option<T>,
+    ) -> Result<T, Trouble> {
+        let asked = AskedQuestion::new(entry, name);
+        asked.check_sizes(contents)?;
+        let request = Request::Read(FormatHead {
+            inspector: entry.name.clone(),
+            name: String::from_utf8_lossy(name).into_owned(),
+            question,
+        });
+        let limits = self.limits(format_answer::LONGEST);
+        let wrote = asked.answered(&self.program, &request, contents, limits)?;
+        match FormatAnswer::read(&wrote, question) {
+            Ok(FormatAnswer::Unreadable(because)) => Err(asked.unreadable(printable(&because))),
+            Ok(answer) => {
+                let another = || asked.refused("it answers another question".to_owned());
+                wanted(answer).ok_or_else(another)
             }
-            None => running.wait().map_err(not_started)?,
-        };
-        asked.judged(entry.version, status, &wrote)
+            Err(because) => Err(asked.refused(printable(&because))),
+        }
+    }
+
+    fn limits(&self, longest: usize) -> AnswerLimits {
+        AnswerLimits {
+            longest,
+            patience: self.patience,
+        }
     }
 
     /// The program that answers for an inspector.
@@ -129,71 +155,73 @@ impl InspectionWorker {
     }
 }
 
-/// The question in a memory file that no process can change.
-fn question_file(
-    entry: &InspectorEntry,
-    component: Option<&[u8]>,
-    question: &Question<'_>,
-) -> io::Result<std::fs::File> {
-    let head = QuestionHead {
-        inspector: entry.name.clone(),
-        version: entry.version,
-        name: String::from_utf8_lossy(question.name).into_owned(),
-        lengths: question.contents().map(<[u8]>::len).collect(),
-        command: entry.command.clone(),
-        component: component.map(<[u8]>::len),
-    };
-    let mut line = serde_json::to_vec(&head)?;
-    line.push(b'\n');
-    let first: [&[u8]; 2] = [&line, component.unwrap_or_default()];
-    let parts: Vec<&[u8]> = first.into_iter().chain(question.contents()).collect();
-    memory_file(&parts)
-}
-
 /// Names the inspector and the file in messages.
-struct AskedQuestion<'q> {
-    inspector: &'q str,
-    object: &'q str,
+struct AskedQuestion {
+    inspector: String,
+    object: String,
 }
 
-impl AskedQuestion<'_> {
-    fn too_slow(&self, seconds: u64) -> Trouble {
-        Trouble::TooSlow {
-            inspector: self.inspector.to_owned(),
-            object: self.object.to_owned(),
-            seconds,
+impl AskedQuestion {
+    fn new(entry: &InspectorEntry, name: &[u8]) -> AskedQuestion {
+        AskedQuestion {
+            inspector: entry.name.clone(),
+            object: printable(&String::from_utf8_lossy(name)),
         }
+    }
+
+    fn check_sizes(&self, contents: &[&[u8]]) -> Result<(), Trouble> {
+        let object = || self.object.clone();
+        let mut contents = contents.iter();
+        match contents.any(|content| content.len() > LARGEST_CONTENT) {
+            true => Err(Trouble::TooLarge { object: object() }),
+            false => Ok(()),
+        }
+    }
+
+    /// The bytes that a worker wrote.
+    fn answered(
+        &self,
+        program: &Path,
+        request: &Request,
+        parts: &[&[u8]],
+        limits: AnswerLimits,
+    ) -> Result<Vec<u8>, Trouble> {
+        let (inspector, object) = (self.inspector.clone(), self.object.clone());
+        asking::ask(program, request, parts, limits).map_err(|why| match why {
+            NoAnswer::NotStarted(cause) => Trouble::NotStarted {
+                object,
+                program: program.to_owned(),
+                cause,
+            },
+            NoAnswer::TooSlow(seconds) => Trouble::TooSlow {
+                inspector,
+                object,
+                seconds,
+            },
+            NoAnswer::TooLong => {
+                self.refused(format!("it has more than {} KiB", limits.longest >> 10))
+            }
+            NoAnswer::Crashed(how) => Trouble::Crashed {
+                inspector,
+                object,
+                how,
+            },
+        })
     }
 
     fn refused(&self, because: String) -> Trouble {
         Trouble::Refused {
-            inspector: self.inspector.to_owned(),
-            object: self.object.to_owned(),
+            inspector: self.inspector.clone(),
+            object: self.object.clone(),
             because,
         }
     }
 
-    /// The answer of a worker that has ended.
-    fn judged(&self, version: u32, status: ExitStatus, wrote: &Written) -> Result<Answer, Trouble> {
-        if status.signal() == Some(libc::SIGXCPU) {
-            return Err(self.too_slow(PROCESSOR_SECONDS));
-        }
-        if !status.success() {
-            return Err(Trouble::Crashed {
-                inspector: self.inspector.to_owned(),
-                object: self.object.to_owned(),
-                how: how(status, &wrote.errors),
-            });
-        }
-        let answer = Answer::read(&wrote.answer, self.inspector, version)
-            .map_err(|because| self.refused(printable(&because)))?;
-        match answer.error {
-            Some(because) => Err(Trouble::Unreadable {
-                inspector: self.inspector.to_owned(),
-                object: self.object.to_owned(),
-                because,
-            }),
-            None => Ok(answer),
+    fn unreadable(&self, because: String) -> Trouble {
+        Trouble::Unreadable {
+            inspector: self.inspector.clone(),
+            object: self.object.clone(),
+            because,
         }
     }
 }

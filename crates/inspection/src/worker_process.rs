@@ -132,17 +132,9 @@ pub(crate) struct Written {
 }
 
 impl WorkerProcess {
-    /// Starts a worker with this standard input.
-    pub fn start(program: &Path, input: File) -> io::Result<WorkerProcess> {
-        WorkerProcess::spawn(program, input, false)
-    }
-
-    /// Starts a worker whose own children end with it.
-    pub fn start_group(program: &Path, input: File) -> io::Result<WorkerProcess> {
-        WorkerProcess::spawn(program, input, true)
-    }
-
-    fn spawn(program: &Path, input: File, leads_group: bool) -> io::Result<WorkerProcess> {
+    /// Starts a worker with this standard input. The children of a worker that leads a group end
+    /// with it.
+    pub fn start(program: &Path, input: File, leads_group: bool) -> io::Result<WorkerProcess> {
         let mut command = Command::new(program);
         if leads_group {
             command.process_group(0);

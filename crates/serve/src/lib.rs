@@ -22,6 +22,8 @@
 //! - The store is only read. One exception is a `rerun` that the user allowed on the command line:
 //!   this program starts itself for it.
 //! - A content of the user's is never served in a way that lets a browser execute it.
+//! - This process reads no file format but lines of text. A worker does, in its sandbox (crate
+//!   `inspection`).
 //!
 //! Absent on purpose: users, TLS, and any address but the loopback interface's.
 
@@ -41,7 +43,6 @@ mod problem;
 mod process_tree;
 mod readers;
 mod refresher;
-mod rehearsal;
 mod reply;
 mod run_list;
 mod server;
@@ -52,8 +53,7 @@ mod web_app;
 
 pub use gate::AccessToken;
 pub use page::is_built as has_page;
-pub use rehearsal::perform as rehearse_content;
 pub use server::{ServeError, serve};
-pub use setup::{Hooks, InsideChange, LARGEST_INSPECTED, Setup, Start};
+pub use setup::{Hooks, InsideChange, Setup, Start};
 pub use site::Site;
 pub use web_app::router;

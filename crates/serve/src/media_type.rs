@@ -21,6 +21,8 @@ pub enum MediaType {
     Notebook,
     /// A text without NUL bytes.
     Text,
+    /// A text in UTF-16.
+    Utf16,
     /// Anything else.
     Binary,
 }
@@ -50,6 +52,7 @@ impl MediaType {
         }
         match () {
             () if head.starts_with(b"PAR1") => MediaType::Parquet,
+            () if backstory_comparison::is_utf16(head) => MediaType::Utf16,
             () if !is_text => MediaType::Binary,
             () if ends(&[b".svg"]) => MediaType::Svg,
             () if ends(&[b".ipynb"]) => MediaType::Notebook,
@@ -78,6 +81,7 @@ impl MediaType {
             MediaType::Parquet => "application/vnd.apache.parquet",
             MediaType::Notebook => "application/x-ipynb+json",
             MediaType::Text => "text/plain",
+            MediaType::Utf16 => "text/plain; charset=utf-16",
             MediaType::Binary => "application/octet-stream",
         }
     }
@@ -90,7 +94,7 @@ impl MediaType {
             MediaType::Table(_) => &["table", "text", "hex"],
             MediaType::Parquet => &["table", "hex"],
             MediaType::Notebook => &["notebook", "text", "hex"],
-            MediaType::Text => &["text", "hex"],
+            MediaType::Text | MediaType::Utf16 => &["text", "hex"],
             MediaType::Binary => &["hex"],
         }
     }
@@ -109,6 +113,7 @@ mod tests {
         assert_eq!(of("x.svg", b"<svg onload='x'>"), "image/svg+xml");
         assert_eq!(of("BM.txt", b"BMW is a text"), "text/plain");
         assert_eq!(of("x.html", b"<script>"), "text/plain");
+        assert_eq!(of("x.txt", b"\xff\xfea\0"), "text/plain; charset=utf-16");
         assert_eq!(
             MediaType::of(b"x.html", b"<script>").for_browser(),
             "application/octet-stream"

@@ -17,9 +17,6 @@ pub struct InsideChange {
     pub sentences: Vec<String>,
 }
 
-/// The most bytes of a content that is inspected for the line about a version.
-pub const LARGEST_INSPECTED: u64 = 8 << 20;
-
 /// Asks an inspector: the file's name, its former content, and its present one. `None` if none
 /// reads the format, or if it has nothing to tell in time.
 pub type AskInside = dyn Fn(&[u8], &[u8], &[u8]) -> Option<InsideChange> + Send + Sync;

@@ -32,6 +32,22 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     )
 }
 
+/// Puts the worker `name` beside `program`. The workspace's build leaves the worker beside `built`.
+/// False, with a notice, if it is not there.
+pub fn worker_beside(built: &Path, program: &Path, name: &str) -> io::Result<bool> {
+    let from = built.with_file_name(name);
+    if !from.is_file() {
+        let why = format!("needs {}: cargo build --workspace", from.display());
+        crate::need::skipped("what a worker does", &why);
+        return Ok(false);
+    }
+    let to = program.with_file_name(name);
+    if !to.is_file() {
+        std::fs::hard_link(&from, &to).or_else(|_| copy(&from, &to))?;
+    }
+    Ok(true)
+}
+
 fn ended_well(status: std::process::ExitStatus) -> io::Result<()> {
     match status.success() {
         true => Ok(()),

@@ -17,6 +17,10 @@ fn architecture() -> String {
     std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
 }
 
+fn security() -> String {
+    std::fs::read_to_string(root().join("docs/security.md")).unwrap()
+}
+
 /// The rows of the first table whose first column has this title, cell by cell, without backticks.
 fn table(page: &str, title: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
@@ -28,7 +32,7 @@ fn table(page: &str, title: &str) -> Vec<Vec<String>> {
     let mut lines = page.lines();
     lines
         .find(|line| line.starts_with('|') && cells(line)[0] == title)
-        .unwrap_or_else(|| panic!("ARCHITECTURE.md has no table '{title}'"));
+        .unwrap_or_else(|| panic!("the page has no table '{title}'"));
     lines
         .skip(1)
         .take_while(|line| line.starts_with('|'))
@@ -125,6 +129,141 @@ fn the_crates_from_graph_to_replay_need_nothing_of_the_capture_side() {
                 "{name} needs {capture}"
             );
         }
+    }
+}
+
+/// Libraries of the worker that read no format of files.
+const NO_READERS: [&str; 11] = [
+    "blake3",
+    "bytes",
+    "libc",
+    "rustix",
+    "serde",
+    "serde_json",
+    "sha1",
+    "similar",
+    "thiserror",
+    // Filters and schemas of the user, which the worker evaluates.
+    "cel",
+    "jsonschema",
+];
+
+/// The packages that are linked into a package of the workspace, with the lines of `depth` levels.
+fn linked(package: &str, depth: &[&str]) -> BTreeSet<String> {
+    let features = Command::new(root().join("scripts/tested-features"))
+        .output()
+        .unwrap();
+    let features = String::from_utf8(features.stdout).unwrap();
+    let of_program = ["--features", features.trim()];
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args(["tree", "--locked", "--offline", "--edges=normal"])
+        .args(["--prefix=none", "--format={lib}", "--package", package])
+        .args(if package == "backstory" {
+            &of_program[..]
+        } else {
+            &[]
+        })
+        .args(depth)
+        .current_dir(root());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.replace('-', "_")).collect()
+}
+
+/// The worker reads formats with its direct dependencies. A table has each of them that the program
+/// links, too, with a reason.
+#[test]
+fn the_program_links_no_reader_of_file_formats_but_those_that_the_page_explains() {
+    let excused: BTreeMap<String, String> = table(&security(), "library")
+        .into_iter()
+        .flat_map(|row| {
+            let names: Vec<String> = row[0].split(", ").map(str::to_owned).collect();
+            names.into_iter().map(move |name| (name, row[1].clone()))
+        })
+        .collect();
+    let program = linked("backstory", &[]);
+    assert!(program.contains("backstory_inspection"), "{program:?}");
+    let readers = linked("backstory-inspect", &["--depth=1"]);
+    assert!(
+        readers.contains("image") && readers.contains("lopdf"),
+        "{readers:?}"
+    );
+    let name = |library: &str| library.replace('_', "-");
+    let shared: BTreeSet<String> = readers
+        .intersection(&program)
+        .filter(|one| !one.starts_with("backstory") && !NO_READERS.contains(&one.as_str()))
+        .map(|one| name(one))
+        .collect();
+    assert_eq!(
+        shared,
+        excused.keys().cloned().collect(),
+        "docs/security.md"
+    );
+    // The crates that use such a library are those of the row.
+    for (library, crates) in excused {
+        let users: Vec<String> = manifests()
+            .into_iter()
+            .filter(|(user, text)| {
+                let is_linked = user == "cli" || program.contains(&format!("backstory_{user}"));
+                is_linked && text.lines().any(|line| is_dependency(line, &library))
+            })
+            .map(|(user, _)| user.replace("cli", "backstory"))
+            .collect();
+        let mut stated: Vec<&str> = crates.split(", ").collect();
+        stated.sort_unstable();
+        let mut users: Vec<&str> = users.iter().map(String::as_str).collect();
+        users.sort_unstable();
+        assert_eq!(stated, users, "docs/security.md: {library}");
+    }
+}
+
+/// The manifest of each crate.
+fn manifests() -> BTreeMap<String, String> {
+    let crates = ranks().into_keys();
+    crates
+        .map(|name| {
+            let path = root().join("crates").join(&name).join("Cargo.toml");
+            (name, std::fs::read_to_string(path).unwrap())
+        })
+        .collect()
+}
+
+fn is_dependency(line: &str, library: &str) -> bool {
+    let rest = line.strip_prefix(library);
+    rest.is_some_and(|rest| rest.starts_with([' ', '.']))
+}
+
+/// A crate that writes tables could read them with the same library.
+#[test]
+fn only_the_worker_reads_tables_and_archives_of_other_programs() {
+    let readers = [
+        ("SerializedFileReader", &["inspect"][..]),
+        ("ParquetMetaDataReader", &["inspect"]),
+        ("arrow_ipc", &["inspect"]),
+        ("tar::Archive", &["inspect", "packages"]),
+        (
+            "GzDecoder",
+            &["import", "inspect", "packages", "serve", "session"],
+        ),
+    ];
+    for (word, allowed) in readers {
+        let mut found = BTreeSet::new();
+        for name in ranks().into_keys() {
+            let mut directories = vec![root().join("crates").join(&name).join("src")];
+            while let Some(directory) = directories.pop() {
+                for entry in std::fs::read_dir(directory).into_iter().flatten() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() {
+                        directories.push(path);
+                    } else if std::fs::read_to_string(&path).is_ok_and(|text| text.contains(word)) {
+                        found.insert(name.clone());
+                    }
+                }
+            }
+        }
+        assert_eq!(found.iter().collect::<Vec<_>>(), allowed, "{word}");
     }
 }
 

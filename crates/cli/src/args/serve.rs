@@ -15,9 +15,6 @@ pub const SERVE: &str = "Examples:\n  \
     token. From another machine, use a tunnel: ssh -L 8010:127.0.0.1:8010 HOST.\n\
     The server ends with Ctrl-C.";
 
-/// The text after the options in the help of `rehearse-content`.
-pub const REHEARSAL: &str = "Examples:\n  backstory serve    starts it";
-
 /// `serve`
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -40,12 +37,4 @@ pub struct ServeArgs {
     /// The project, in which the page judges the status of files
     #[command(flatten)]
     pub scope: ScopeArgs,
-}
-
-/// The process that reads a content before `serve` does.
-#[derive(Debug, Args)]
-pub struct RehearsalArgs {
-    /// How the content will be read
-    #[arg(value_name = "WORD")]
-    pub words: Vec<OsString>,
 }

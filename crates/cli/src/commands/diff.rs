@@ -15,11 +15,12 @@ mod processes;
 mod results;
 mod sides;
 
+use std::cell::Cell;
 use std::path::Path;
 
 use backstory_comparison::ContentDifference;
 use backstory_graph::model::Certainty;
-use backstory_inspection::{Answer, Trouble};
+use backstory_inspection::{Answer, ComparedContents, Trouble};
 use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{self, Diff, Difference};
 
@@ -83,6 +84,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
             style: Style::of_stdout(),
             full: args.full,
             here: &here(),
+            said_no_worker: Cell::new(false),
         }
         .print(out),
         (false, _) => processes::text(&answered.diff, Style::of_stdout(), out),
@@ -118,23 +120,38 @@ struct ComparedContent {
     difference: ContentDifference,
     /// In the terms of the file's format. `None` if no inspector was asked.
     inside: Option<Result<Answer, Trouble>>,
+    /// Why the format was not read for the difference.
+    trouble: Option<Trouble>,
 }
 
 impl ComparedContent {
     fn of(inspector: &FileInspector, name: &[u8], old: &[u8], new: &[u8]) -> ComparedContent {
-        let difference = backstory_comparison::compare(name, old, new);
+        let ComparedContents {
+            difference,
+            trouble,
+        } = inspector.compare(name, old, new);
         let is_seen = matches!(
             difference,
-            ContentDifference::Same | ContentDifference::Table(_) | ContentDifference::Image(_)
+            ContentDifference::Same | ContentDifference::Table(_)
         );
         // An inspector of the user's own has priority over each comparison.
         let is_asked = !is_seen
             || !matches!(difference, ContentDifference::Same) && inspector.is_users(name, new);
+        // A format that could not be read is not read again.
+        let is_asked = is_asked && (trouble.is_none() || inspector.is_users(name, new));
         let inside = is_asked.then(|| inspector.changes(name, old, new));
         ComparedContent {
             difference,
             inside: inside.flatten(),
+            trouble,
         }
+    }
+
+    /// Why the format was not read.
+    fn why_not_read(&self) -> Option<&Trouble> {
+        let inside = self.inside.as_ref();
+        let inside = inside.and_then(|inside| inside.as_ref().err());
+        inside.or(self.trouble.as_ref())
     }
 
     fn is_same(&self) -> bool {
@@ -159,6 +176,8 @@ impl ComparedContent {
                 }
             },
         ));
+        let why = self.why_not_read().map(Trouble::to_string);
+        fields.push(("format_not_read_because", why.as_ref().into()));
         Value::Object(fields)
     }
 

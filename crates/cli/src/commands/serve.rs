@@ -15,7 +15,7 @@ use backstory_workflow::paths::absolute;
 use tempfile::NamedTempFile;
 
 use super::{Outcome, here};
-use crate::args::serve::{RehearsalArgs, ServeArgs};
+use crate::args::serve::ServeArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
@@ -80,13 +80,6 @@ pub fn run(args: ServeArgs, store: Option<&Path>) -> Outcome {
         Ok(()) => Ok(0),
         Err(error) => Err(Failure::not_found(chain(&error))),
     }
-}
-
-/// Reads a content as `serve` will, in this process, which may die of it.
-pub fn rehearse(args: &RehearsalArgs) -> Outcome {
-    let read = server::rehearse_content(&args.words, &mut std::io::stdin().lock());
-    read.map(|()| 0)
-        .map_err(|error| Failure::misuse(format!("the rehearsal of a content failed: {error}")))
 }
 
 /// A file if one exists or was recorded at the path, else a run.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Outcome;
-use crate::args::serve::{RehearsalArgs, ServeArgs};
+use crate::args::serve::ServeArgs;
 use crate::error::Failure;
 
 /// Says how to get it.
@@ -12,9 +12,4 @@ pub fn run(_: ServeArgs, _: Option<&Path>) -> Outcome {
         "this program was built without `serve` (cargo's --no-default-features); build it with the \
          default features, or install a package of backstory",
     ))
-}
-
-/// Nothing can be asked of it: only `serve` starts it.
-pub fn rehearse(_: &RehearsalArgs) -> Outcome {
-    Err(Failure::misuse("this program was built without `serve`"))
 }

@@ -24,8 +24,10 @@ use super::{Outcome, answer};
 use crate::args::inspect::UndoArgs;
 use crate::commands::diff::summary;
 use crate::current_store::CurrentStore;
-use crate::error::Failure;
+use crate::error::{Failure, complain};
+use crate::file_inspector::FileInspector;
 use crate::subject;
+use crate::text::line::printable;
 use crate::text::paths::shown;
 use crate::text::when::moment;
 use crate::text::words::counted;
@@ -90,11 +92,14 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
         })?;
         note.write(state.digest, wanted);
     }
-    let difference = backstory_comparison::compare(
+    let compared = FileInspector::new(None).compare(
         path.as_os_str().as_bytes(),
         present.as_deref().unwrap_or_default(),
         &content,
     );
+    if let Some(trouble) = &compared.trouble {
+        complain(&printable(trouble.to_string().as_bytes()));
+    }
     let verb = if args.dry_run { "would become" } else { "is" };
     let other = if step == HistoryMove::Back {
         "redo"
@@ -106,7 +111,7 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
             out,
             "{name} {verb} as run {of_run} left it on {} ({})",
             moment(state.time),
-            summary(&difference)
+            summary(&compared.difference)
         )?;
         match args.dry_run {
             true => Ok(()),

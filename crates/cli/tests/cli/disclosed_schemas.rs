@@ -1,30 +1,10 @@
 //! Extended records that are compared with the schemas of their types.
 
-use std::path::{Path, PathBuf};
-
-use backstory_testkit::{need, program};
-
 use super::*;
-
-/// Puts the worker beside the program. False if the worker is not built.
-fn has_worker(place: &Place) -> bool {
-    let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory"));
-    let built = built.with_file_name("backstory-inspect");
-    if !built.is_file() {
-        let why = "needs target/debug/backstory-inspect: cargo build --workspace";
-        need::skipped("schemas of records", why);
-        return false;
-    }
-    let beside = Path::new(&place.program()).with_file_name("backstory-inspect");
-    if !beside.is_file() {
-        program::copy(&built, &beside).unwrap();
-    }
-    true
-}
 
 /// Registers a schema. False if the worker is not built.
 fn registered(place: &Place, name: &str, schema: &str) -> bool {
-    if !has_worker(place) {
+    if !place.has_inspector() {
         return false;
     }
     place.write("schema.json", schema);
@@ -135,7 +115,7 @@ fn a_registered_schema_is_listed_and_never_changed() {
 #[test]
 fn what_cannot_be_a_schema_is_refused_with_its_file_and_the_reason() {
     let place = Place::new();
-    if !has_worker(&place) {
+    if !place.has_inspector() {
         return;
     }
     let huge = format!("{{\"description\": \"{}\"}}", "x".repeat(64 << 10));

@@ -1,10 +1,10 @@
 //! Filters that are expressions or programs of the user, in a process with limits.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::need::needs;
 use backstory_testkit::procs::eventually;
 
 use super::Place;
@@ -17,26 +17,11 @@ const LINE: &str = "sort data > middle; uniq middle > out; rm middle";
 /// A place with this configuration of its store. `None` if the worker is not built.
 fn configured(text: &str) -> Option<Place> {
     let place = Place::new();
-    if !has_worker(&place, "backstory-inspect") {
+    if !place.has_inspector() {
         return None;
     }
     configure(&place, text);
     Some(place)
-}
-
-/// Puts a worker beside the program. False if it is not built.
-pub(super) fn has_worker(place: &Place, name: &str) -> bool {
-    let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name(name);
-    if !built.is_file() {
-        let why = format!("needs target/debug/{name}: cargo build --workspace");
-        skipped("expressions and plug-ins", &why);
-        return false;
-    }
-    let beside = Path::new(&place.program()).with_file_name(name);
-    fs::hard_link(&built, &beside)
-        .or_else(|_| backstory_testkit::program::copy(&built, &beside))
-        .unwrap();
-    true
 }
 
 /// Records and indexes a line. Returns what `show` prints about the run.
@@ -271,7 +256,7 @@ fn a_plug_in_of_a_background_process_that_hands_its_work_over_is_ended_with_its_
 #[test]
 fn a_component_that_pipeline_add_named_judges_the_files_of_a_run() {
     let Some(place) = configured("") else { return };
-    if !has_worker(&place, "backstory-inspect-wasm") {
+    if !place.has_worker("backstory-inspect-wasm") {
         return;
     }
     let component = wat::parse_str(include_str!("drops_all.wat")).unwrap();

@@ -269,7 +269,7 @@ fn no_completion_offers_an_internal_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.run(&["completions", shell]).out;
         assert!(script.contains("rerun"), "{shell}");
-        for internal in ["replay-enter", "rehearse-content"] {
+        for internal in ["replay-enter", "replay-inside"] {
             assert!(!script.contains(internal), "{shell} offers {internal}");
         }
     }

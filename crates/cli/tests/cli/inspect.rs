@@ -1,31 +1,11 @@
 //! `inspect`, and what `diff` and `of` say of the inside of files.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::need::needs;
 
 use super::Place;
-
-/// Puts the worker beside the place's program. False if it is not built.
-fn has_worker(place: &Place) -> bool {
-    let built = PathBuf::from(env!("CARGO_BIN_EXE_backstory")).with_file_name(WORKER);
-    if !built.is_file() {
-        skipped(
-            "inspectors",
-            "needs target/debug/backstory-inspect: cargo build --workspace",
-        );
-        return false;
-    }
-    let beside = Path::new(&place.program()).with_file_name(WORKER);
-    fs::hard_link(&built, &beside)
-        .or_else(|_| backstory_testkit::program::copy(&built, &beside))
-        .unwrap();
-    true
-}
-
-const WORKER: &str = "backstory-inspect";
 
 /// Makes a zip archive in the place, with Python's own library.
 fn zip(place: &Place, name: &str, member: &str, content: &str) {
@@ -42,7 +22,7 @@ fn zip(place: &Place, name: &str, member: &str, content: &str) {
 #[test]
 fn inspect_tells_what_is_inside_of_a_file_and_what_changed_in_it() {
     let place = Place::new();
-    if !has_worker(&place) || !needs("archives", &["python3"]) {
+    if !place.has_inspector() || !needs("archives", &["python3"]) {
         return;
     }
     zip(&place, "a.zip", "one.txt", "1");
@@ -72,7 +52,7 @@ fn inspect_tells_what_is_inside_of_a_file_and_what_changed_in_it() {
 #[test]
 fn diff_tells_what_changed_inside_of_a_file() {
     let place = Place::new();
-    if !has_worker(&place) || !needs("archives", &["python3"]) {
+    if !place.has_inspector() || !needs("archives", &["python3"]) {
         return;
     }
     for content in ["1", "2"] {
@@ -93,7 +73,7 @@ fn diff_tells_what_changed_inside_of_a_file() {
 #[test]
 fn a_file_that_no_inspector_can_read_is_an_error_that_names_it() {
     let place = Place::new();
-    if !has_worker(&place) {
+    if !place.has_inspector() {
         return;
     }
     place.write("broken.ipynb", "{\"cells\": 3}");
@@ -135,7 +115,7 @@ fn change_line(place: &Place, file: &str) -> Option<String> {
 #[test]
 fn of_tells_what_changed_inside_of_the_file_since_the_version_before() {
     let place = Place::new();
-    if !has_worker(&place) {
+    if !place.has_inspector() {
         return;
     }
     let kept = place.stage.store().join("inspected");
@@ -182,7 +162,7 @@ fn of_answers_without_the_line_if_the_inspector_fails_or_is_not_installed() {
         place.keep("cat in > out.ipynb", &["--contents=all"]);
     }
     assert_eq!(change_line(&place, "out.ipynb"), None);
-    if has_worker(&place) {
+    if place.has_inspector() {
         assert_eq!(change_line(&place, "out.ipynb"), None);
     }
 }
@@ -211,7 +191,7 @@ fn a_users_inspector_is_asked_first_whether_mime_type_or_glob_chose_it() {
         ("out.txt", "types = [\"text/*\"]"),
     ] {
         let place = Place::new();
-        if !has_worker(&place) {
+        if !place.has_inspector() {
             return;
         }
         own_inspector(&place, choice);

@@ -49,6 +49,7 @@ mod generated;
 mod git_note;
 mod guard_auto;
 mod history;
+mod hostile_formats;
 mod hunt;
 mod hunt_live;
 mod inspect;
@@ -118,6 +119,18 @@ impl Place {
         let stage = Stage::new(env!("CARGO_BIN_EXE_backstory")).unwrap();
         stage.directory("work").unwrap();
         Place { stage }
+    }
+
+    /// Puts the worker that reads formats beside the program. False if it is not built.
+    fn has_inspector(&self) -> bool {
+        self.has_worker("backstory-inspect")
+    }
+
+    /// Puts a worker beside the program. False if it is not built.
+    fn has_worker(&self, name: &str) -> bool {
+        let built = env!("CARGO_BIN_EXE_backstory").as_ref();
+        let program = self.program();
+        backstory_testkit::program::worker_beside(built, program.as_ref(), name).unwrap()
     }
 
     /// The ids of all runs, the newest first.

@@ -6,13 +6,12 @@ use std::time::Instant;
 
 use backstory_testkit::need::needs;
 
-use super::filter_programs::has_worker;
 use super::*;
 
 /// `result` was made in two runs from `work/own` and from a file elsewhere.
 fn made() -> Option<(Place, [String; 2], String)> {
     let place = Place::new();
-    if !has_worker(&place, "backstory-inspect") {
+    if !place.has_inspector() {
         return None;
     }
     let elsewhere = place.stage.directory("elsewhere").unwrap().join("data");
@@ -209,7 +208,7 @@ fn a_peer_that_sent_data_is_named() {
         return;
     }
     let place = Place::new();
-    if !has_worker(&place, "backstory-inspect") {
+    if !place.has_inspector() {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -281,7 +280,7 @@ fn an_input_that_the_build_does_not_declare_fails_its_rule() {
         return;
     }
     let place = Place::new();
-    if !has_worker(&place, "backstory-inspect") {
+    if !place.has_inspector() {
         return;
     }
     place.write_aged("listed", "1\n");

@@ -8,6 +8,9 @@ const DAMAGED: usize = 40;
 #[test]
 fn a_damaged_content_is_answered_and_the_server_goes_on() {
     let place = ServedPlace::new();
+    if !place.has_worker() {
+        return;
+    }
     place.write("a", "x\n");
     place.record(&["cp", "a", "b"]);
     let whole = parquet(&place);
@@ -28,6 +31,7 @@ fn a_damaged_content_is_answered_and_the_server_goes_on() {
     let names = std::fs::read_dir(place.path("seen")).unwrap();
     let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     assert!(names.len() > DAMAGED);
+    let mut reasons = 0;
     for name in names {
         let version = server.version(&place.path("seen").join(&name));
         let older = server.version(&place.path("one").join(&name));
@@ -44,11 +48,68 @@ fn a_damaged_content_is_answered_and_the_server_goes_on() {
                 "{name:?}: {route}: {status} {}",
                 answer.text()
             );
+            reasons += usize::from(status == 200 && answer.json()["note"].is_string());
         }
     }
+    assert!(reasons > DAMAGED, "{reasons}");
     // The server still answers.
     let runs = server.get("/runs");
     assert_eq!(runs["total"], 5, "{runs}");
+}
+
+#[test]
+fn a_reader_that_fails_or_is_missing_leaves_the_server_alive_and_it_says_why() {
+    let place = ServedPlace::without_worker();
+    let mut versions = Vec::new();
+    for value in ["1", "2"] {
+        for (name, content) in [
+            ("t.csv", format!("k,v\na,{value}\n").into_bytes()),
+            (
+                "i.png",
+                [&b"\x89PNG\r\n\x1a\n\0"[..], value.as_bytes()].concat(),
+            ),
+            ("n.ipynb", format!("{{\"cells\": [{value}]}}").into_bytes()),
+            ("p.parquet", format!("PAR1\0{value}PAR1").into_bytes()),
+        ] {
+            place.write(name, content);
+        }
+        place.record(&[
+            "sh",
+            "-c",
+            "mkdir -p seen; cp t.csv i.png n.ipynb p.parquet seen",
+        ]);
+        let server = place.serve(&[]);
+        let of = |name: &str| server.version(&place.path("seen").join(name));
+        versions.push(["t.csv", "n.ipynb", "p.parquet", "i.png"].map(of));
+    }
+    let server = place.serve(&[]);
+    for (script, why) in [
+        (None, "backstory-inspect is not installed: install it"),
+        (Some("kill -SEGV $$"), "crashed on"),
+        (Some("kill -XCPU $$"), "took more than 2 s on"),
+        (Some("echo '{'"), "is refused"),
+    ] {
+        if let Some(script) = script {
+            place.replace_worker(script);
+        }
+        for (at, view) in ["text", "text", "hex"].into_iter().enumerate() {
+            let answer = server.get(&format!("/versions/{}/preview", versions[1][at]));
+            assert_eq!(answer["body"]["view"], view, "{answer}");
+            let note = answer["note"].as_str().unwrap_or_default();
+            assert!(note.contains(why), "{script:?}: {answer}");
+        }
+        for (at, kind) in [(0, "text"), (2, "binary"), (3, "binary")] {
+            let route = format!("/diff?a={}&b={}", versions[0][at], versions[1][at]);
+            let answer = server.get(&route);
+            assert_eq!(answer["body"]["kind"], kind, "{answer}");
+            let note = answer["note"].as_str().unwrap_or_default();
+            assert!(note.contains(why), "{script:?}: {answer}");
+        }
+        // An image is drawn by the browser. Only its size is unknown.
+        let image = server.get(&format!("/versions/{}/preview?view=hex", versions[1][3]));
+        assert_eq!(image["note"], serde_json::Value::Null, "{image}");
+    }
+    assert_eq!(server.get("/runs")["total"], 2);
 }
 
 /// A whole Parquet file: the processes of a run, as `export` writes them.

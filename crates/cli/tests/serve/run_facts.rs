@@ -51,9 +51,7 @@ fn a_part_that_a_program_marked_is_named_in_the_rows_of_processes() {
 fn a_record_has_the_verdict_of_its_schema_in_the_row_of_its_process() {
     let place = ServedPlace::new();
     let program = Path::new(env!("CARGO_BIN_EXE_backstory"));
-    if !program.with_file_name("backstory-inspect").is_file() {
-        let why = "needs target/debug/backstory-inspect: cargo build --workspace";
-        backstory_testkit::need::skipped("schemas of records", why);
+    if !place.has_worker() {
         return;
     }
     place.write("schema.json", r#"{"type": "number"}"#);

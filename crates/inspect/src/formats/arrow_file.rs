@@ -12,11 +12,12 @@ use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{DataType, Schema};
-use backstory_comparison::{ContentDifference, compare};
+use backstory_comparison::FormatDifference;
 use serde_json::json;
 
 use super::delimited::of_table;
 use crate::changes::{self, FileChanges};
+use crate::tables::{Table, cell_comparison};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct ArrowFile;
@@ -53,12 +54,22 @@ impl Inspector for ArrowFile {
     }
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
-        let (before, after) = (batches(old.bytes)?, batches(new.bytes)?);
-        let (before, after) = (table(&before)?, table(&after)?);
-        match compare(b"table.csv", &before, &after) {
-            ContentDifference::Table(table) => Ok(of_table(&table)),
+        match self.difference(old, new) {
+            Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
             _ => Ok(changes::between(&self.facts(old)?, &self.facts(new)?)),
         }
+    }
+
+    fn difference(
+        &self,
+        old: NamedContent<'_>,
+        new: NamedContent<'_>,
+    ) -> Read<Option<FormatDifference>> {
+        if old.bytes == new.bytes {
+            return Ok(None);
+        }
+        let (old, new) = (table(&batches(old.bytes)?)?, table(&batches(new.bytes)?)?);
+        Ok(cell_comparison::between(old, new))
     }
 }
 
@@ -113,11 +124,13 @@ fn range<T: ArrowPrimitiveType>(
     pairs.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
-/// The table as separated values, which crate `comparison` compares by cells.
-fn table((schema, batches): &Batches) -> Read<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+/// The table with each cell as a text. `None` if two columns have the same name.
+fn table((schema, batches): &Batches) -> Read<Option<Table>> {
     let names = schema.fields().iter().map(|field| field.name());
-    writer.write_record(names).map_err(UnreadableContent::of)?;
+    let names = names.map(|name| name.clone().into_bytes()).collect();
+    let Some(mut table) = Table::new(names) else {
+        return Ok(None);
+    };
     let options = FormatOptions::default();
     for batch in batches {
         let columns: Result<Vec<ArrayFormatter<'_>>, _> = batch
@@ -127,9 +140,10 @@ fn table((schema, batches): &Batches) -> Read<Vec<u8>> {
             .collect();
         let columns = columns.map_err(UnreadableContent::of)?;
         for row in 0..batch.num_rows() {
-            let cells = columns.iter().map(|column| column.value(row).to_string());
-            writer.write_record(cells).map_err(UnreadableContent::of)?;
+            for column in &columns {
+                table.push(column.value(row).to_string().as_bytes())?;
+            }
         }
     }
-    writer.into_inner().map_err(UnreadableContent::of)
+    Ok(Some(table))
 }

@@ -1,10 +1,15 @@
 //! Tables of separated values (CSV, TSV): columns with statistics, rows, and changed cells.
 
-use backstory_comparison::{ContentDifference, TableDifference, compare, excerpts, separator};
+use backstory_comparison::{ContentDifference, FormatDifference, TableDifference, excerpts};
+use backstory_inspection::format_answer::TableRows;
+use backstory_inspection::question::Portion;
 use serde_json::{Value, json};
 
 use super::plain_text::PlainText;
 use crate::changes::FileChanges;
+use crate::tables::cell_comparison;
+use crate::tables::delimited_rows::{self, separator};
+use crate::text_encoding::decoded;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct Delimited;
@@ -67,11 +72,11 @@ impl<'t> ColumnStatistics<'t> {
 
 impl Inspector for Delimited {
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
-        let separator = separator(content.name.as_bytes(), content.bytes).unwrap_or(b'\t');
+        let text = decoded(content.bytes);
         let mut reader = csv::ReaderBuilder::new()
-            .delimiter(separator)
+            .delimiter(separator(content.name, &text))
             .has_headers(false)
-            .from_reader(content.bytes);
+            .from_reader(&text[..]);
         let rows: Result<Vec<csv::ByteRecord>, _> = reader.byte_records().collect();
         let rows = rows.map_err(UnreadableContent::of)?;
         let mut facts = FileFacts::default();
@@ -92,10 +97,27 @@ impl Inspector for Delimited {
     }
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
-        match compare(new.name.as_bytes(), old.bytes, new.bytes) {
-            ContentDifference::Table(table) => Ok(of_table(&table)),
+        match self.difference(old, new) {
+            Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
             _ => PlainText.changes(old, new),
         }
+    }
+
+    fn difference(
+        &self,
+        old: NamedContent<'_>,
+        new: NamedContent<'_>,
+    ) -> Read<Option<FormatDifference>> {
+        if old.bytes == new.bytes {
+            return Ok(None);
+        }
+        let old = delimited_rows::table(old.name, old.bytes)?;
+        let new = delimited_rows::table(new.name, new.bytes)?;
+        Ok(cell_comparison::between(old, new))
+    }
+
+    fn rows(&self, content: NamedContent<'_>, part: Portion) -> Read<TableRows> {
+        delimited_rows::rows(content.name, content.bytes, part)
     }
 }
 

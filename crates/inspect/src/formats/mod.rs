@@ -14,6 +14,7 @@ mod markup;
 #[cfg(feature = "hdf5")]
 mod netcdf_file;
 mod notebook;
+mod notebook_cells;
 mod opendocument;
 mod parquet_file;
 #[cfg(feature = "pdf")]

@@ -3,13 +3,20 @@
 //! Cells belong together by their ids (format 4.5 and later). Without ids they are aligned by their
 //! sources.
 
+use backstory_inspection::format_answer::NotebookCells;
+use backstory_inspection::question::Portion;
 use serde_json::{Map, Value, json};
 
+use super::notebook_cells;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct Notebook;
 
 impl Inspector for Notebook {
+    fn cells(&self, content: NamedContent<'_>, part: Portion) -> Read<NotebookCells> {
+        notebook_cells::read(content.bytes, part)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let notebook: Value =
             serde_json::from_slice(content.bytes).map_err(UnreadableContent::of)?;

@@ -3,7 +3,9 @@
 //! Statistics come from the file's own metadata. Cells are compared where the pages are not
 //! compressed, or compressed by Snappy, gzip, LZ4 or zstd. Absent: Brotli, which few writers use.
 
-use backstory_comparison::{ContentDifference, compare};
+use backstory_comparison::FormatDifference;
+use backstory_inspection::format_answer::TableRows;
+use backstory_inspection::question::Portion;
 use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::data_type::{AsBytes, ByteArray};
@@ -13,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::delimited::of_table;
 use crate::changes::{self, FileChanges};
+use crate::tables::{cell_comparison, parquet_rows};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct ParquetFile;
@@ -60,10 +63,29 @@ impl Inspector for ParquetFile {
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
         let by_facts = changes::between(&self.facts(old)?, &self.facts(new)?);
-        match compare(new.name.as_bytes(), old.bytes, new.bytes) {
-            ContentDifference::Table(table) => Ok(of_table(&table)),
+        match self.difference(old, new) {
+            Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
             _ => Ok(by_facts),
         }
+    }
+
+    fn difference(
+        &self,
+        old: NamedContent<'_>,
+        new: NamedContent<'_>,
+    ) -> Read<Option<FormatDifference>> {
+        if old.bytes == new.bytes {
+            return Ok(None);
+        }
+        let (old, new) = (
+            parquet_rows::table(old.bytes)?,
+            parquet_rows::table(new.bytes)?,
+        );
+        Ok(cell_comparison::between(old, new))
+    }
+
+    fn rows(&self, content: NamedContent<'_>, part: Portion) -> Read<TableRows> {
+        parquet_rows::rows(content.bytes, part)
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::io::Cursor;
 
-use backstory_comparison::{ContentDifference, compare};
+use backstory_comparison::{ContentDifference, FormatDifference};
 use exif::In;
 use image::{DynamicImage, ImageReader, Limits, imageops::FilterType};
 use serde_json::json;
 
 use crate::changes::{self, FileChanges};
-use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
+use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent, pixels};
 
 pub struct RasterImage;
 
@@ -42,22 +42,33 @@ impl Inspector for RasterImage {
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
         let mut changes = changes::between(&self.facts(old)?, &self.facts(new)?);
-        let difference = compare(new.name.as_bytes(), old.bytes, new.bytes);
-        if let ContentDifference::Image(_) = &difference {
-            changes.say(difference.summary(&|name| String::from_utf8_lossy(name).into_owned()));
+        if old.bytes == new.bytes {
+            return Ok(changes);
         }
-        if !matches!(difference, ContentDifference::Same) {
-            let (before, after) = (decoded(old.bytes)?, decoded(new.bytes)?);
-            let bits = (hash(&before) ^ hash(&after)).count_ones();
-            changes.say(match bits {
-                0 => "the pictures look the same (0 of 64 bits of the difference hash)".to_owned(),
-                _ => {
-                    format!("the pictures look different: {bits} of 64 bits of the difference hash")
-                }
-            });
-            changes.detail("difference_hash_bits", &json!(bits));
-        }
+        let (before, after) = (decoded(old.bytes)?, decoded(new.bytes)?);
+        let difference = ContentDifference::Image(pixels::compare(&before, &after));
+        changes.say(difference.summary(&|name| String::from_utf8_lossy(name).into_owned()));
+        let bits = (hash(&before) ^ hash(&after)).count_ones();
+        changes.say(match bits {
+            0 => "the pictures look the same (0 of 64 bits of the difference hash)".to_owned(),
+            _ => format!("the pictures look different: {bits} of 64 bits of the difference hash"),
+        });
+        changes.detail("difference_hash_bits", &json!(bits));
         Ok(changes)
+    }
+
+    fn difference(
+        &self,
+        old: NamedContent<'_>,
+        new: NamedContent<'_>,
+    ) -> Read<Option<FormatDifference>> {
+        let (old, new) = (decoded(old.bytes)?, decoded(new.bytes)?);
+        Ok(Some(FormatDifference::Image(pixels::compare(&old, &new))))
+    }
+
+    fn size(&self, content: NamedContent<'_>) -> Read<(u32, u32)> {
+        let reader = reader(content.bytes)?;
+        reader.into_dimensions().map_err(UnreadableContent::of)
     }
 }
 

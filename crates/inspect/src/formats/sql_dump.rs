@@ -73,7 +73,7 @@ impl Inspector for SqlDump {
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
         let mut changes = changes::between(&self.facts(old)?, &self.facts(new)?);
-        if let ContentDifference::Text(text) = compare(b"", old.bytes, new.bytes) {
+        if let ContentDifference::Text(text) = compare(old.bytes, new.bytes) {
             text_changes(&text, ("line", "lines"), &mut changes);
         }
         Ok(changes)

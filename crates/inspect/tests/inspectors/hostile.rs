@@ -71,9 +71,10 @@ fn a_missing_worker_is_an_error_that_says_where_it_belongs() {
     let absent = InspectionWorker::at("/nonexistent/backstory-inspect".into());
     let said = asked(&absent).unwrap_err().to_string();
     assert!(
-        said.starts_with("cannot start /nonexistent/backstory-inspect"),
+        said.contains("/nonexistent/backstory-inspect cannot be started"),
         "{said}"
     );
+    assert!(said.contains("the format of dir/a"), "{said}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! `GET /versions/{version}/preview`: a part of a content, as its kind is shown.
+//!
+//! Lines of UTF-8 and bytes are read here. A worker reads everything else in its sandbox.
 
 use std::io::Read;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use backstory_inspection::question::Portion;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,7 +15,6 @@ use crate::media_type::{HEAD, MediaType};
 use crate::params::Params;
 use crate::preview::{HexView, ImageView, NotebookView, TableView, TextView};
 use crate::problem::{Answer, Problem, ProblemBody};
-use crate::readers::Reading;
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
 
@@ -31,6 +33,8 @@ pub struct ContentView {
     pub views: Vec<&'static str>,
     /// The part.
     pub body: ContentBody,
+    /// Why the content is not shown by its kind.
+    pub note: Option<String>,
 }
 
 /// A part of a content, by the kind of its view.
@@ -70,21 +74,18 @@ pub async fn content_view(
     let wanted = params.word("view", &words)?.unwrap_or("auto");
     let first = params.number("first", 0, usize::MAX)?;
     let limit = params.number("limit", USUAL, MOST)?;
-    site.answer(move |site, reading| {
+    site.answer(move |_, reading| {
         let key = ids::version(reading, &version)?;
         let open = || VersionBytes::open(reading, key);
-        let program = &site.setup.hooks.program;
-        view(reading, program, &open, wanted, (first, limit))
+        view(&open, wanted, Portion { first, limit })
     })
     .await
 }
 
 fn view(
-    reading: &Reading<'_>,
-    program: &std::path::Path,
     open: &dyn Fn() -> Answer<VersionBytes>,
     wanted: &str,
-    (first, limit): (usize, usize),
+    part: Portion,
 ) -> Answer<ContentView> {
     let mut content = open()?;
     let size = content.size;
@@ -103,30 +104,31 @@ fn view(
             )));
         }
     };
-    let shown = match (view, media) {
-        ("text", _) => TextView::read(open()?, first, limit).map(ContentBody::Text),
-        ("image", _) => Ok(ContentBody::Image(ImageView::of(&head))),
-        ("notebook", _) => NotebookView::read(open()?, first, limit).map(ContentBody::Notebook),
-        ("table", MediaType::Parquet) => {
-            TableView::of_parquet(reading, open()?, program, (first, limit)).map(ContentBody::Table)
-        }
-        ("table", MediaType::Table(separator)) => {
-            TableView::of_text(open()?, separator, first, limit).map(ContentBody::Table)
-        }
-        _ => HexView::read(open()?, first, limit).map(ContentBody::Hex),
+    let shown = match view {
+        "image" => Ok(ContentBody::Image(ImageView::of(&content.path, &head))),
+        "notebook" => NotebookView::read(open()?, part).map(ContentBody::Notebook),
+        "table" => TableView::read(open()?, media, part).map(ContentBody::Table),
+        "text" => TextView::read(open()?, media, part).map(ContentBody::Text),
+        _ => HexView::read(open()?, part).map(ContentBody::Hex),
     };
     // A content that is not what its name says is shown by its lines or bytes.
-    let body = match shown {
-        Err(problem) if wanted == "auto" && problem.code == "bad_request" => match media {
-            MediaType::Parquet => ContentBody::Hex(HexView::read(open()?, first, limit)?),
-            _ => ContentBody::Text(TextView::read(open()?, first, limit)?),
-        },
-        shown => shown?,
+    let (body, note) = match shown {
+        Err(problem) if wanted == "auto" && problem.code == "bad_request" => {
+            let body = match media {
+                MediaType::Table(_) | MediaType::Notebook => {
+                    ContentBody::Text(TextView::read(open()?, MediaType::Text, part)?)
+                }
+                _ => ContentBody::Hex(HexView::read(open()?, part)?),
+            };
+            (body, Some(problem.message))
+        }
+        shown => (shown?, None),
     };
     Ok(ContentView {
         media_type: media.name(),
         size,
         views: views.to_vec(),
         body,
+        note,
     })
 }

@@ -2,7 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use backstory_comparison::{ContentDifference, LineMark, compare};
+use backstory_comparison::{ContentDifference, LineMark};
+use backstory_inspection::{ComparedContents, FormatReader};
 use backstory_store::EntityKey;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,8 +12,7 @@ use super::ids;
 use crate::params::Params;
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem, ProblemBody};
-use crate::readers::Reading;
-use crate::rehearsal::{self, Rehearsal, rehearse};
+use crate::readers::{PATIENCE, Reading};
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
 
@@ -33,6 +33,8 @@ pub struct DifferenceView {
     pub summary: String,
     /// The difference.
     pub body: DifferenceBody,
+    /// Why the format of the file was not read, so that the difference is by lines or bytes.
+    pub note: Option<String>,
 }
 
 /// A version.
@@ -186,23 +188,23 @@ pub async fn difference_view(State(site): State<Site>, params: Params) -> Answer
     params.only(&["a", "b"])?;
     let name = |key| Answer::Ok(String::from_utf8_lossy(params.needed(key)?).into_owned());
     let (a, b) = (name("a")?, name("b")?);
-    site.answer(move |site, reading| {
+    site.answer(move |_, reading| {
         let a = ids::version(reading, &a)?;
         let b = ids::version(reading, &b)?;
         let (before, after) = (bytes(reading, a)?, bytes(reading, b)?);
         let entity = reading.store.entity(b)?;
-        let small = before.len().max(after.len()) <= backstory_comparison::LARGEST;
-        if small && (rehearsal::is_needed(&before) || rehearsal::is_needed(&after)) {
-            let both = Rehearsal::Comparison(&entity.path, &before, &after);
-            rehearse(&site.setup.hooks.program, both)?;
-        }
-        let found = compare(&entity.path, &before, &after);
+        let formats = FormatReader::new().within(PATIENCE);
+        let ComparedContents {
+            difference: found,
+            trouble,
+        } = formats.compare(&entity.path, &before, &after);
         let printable = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         Ok(DifferenceView {
             a: named(reading, a)?,
             b: named(reading, b)?,
             summary: found.summary(&printable),
             body: body(&found),
+            note: trouble.map(|trouble| trouble.to_string()),
         })
     })
     .await

@@ -6,6 +6,7 @@ use std::path::Path as FilePath;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use backstory_inspection::LARGEST_INSPECTED;
 use backstory_query as query;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,7 +15,7 @@ use super::ids;
 use crate::params::Params;
 use crate::problem::{Answer, ProblemBody};
 use crate::readers::Reading;
-use crate::setup::{InsideChange, LARGEST_INSPECTED};
+use crate::setup::InsideChange;
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
 

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use backstory_inspection::question::Portion;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -34,13 +35,13 @@ pub struct HexRow {
 }
 
 impl HexView {
-    /// `limit` rows from row `first` on.
-    pub fn read(mut content: VersionBytes, first: usize, limit: usize) -> Answer<HexView> {
+    /// Some rows.
+    pub fn read(mut content: VersionBytes, part: Portion) -> Answer<HexView> {
         let total = content.size.div_ceil(ROW as u64);
-        let first = (first as u64).min(total);
+        let first = (part.first as u64).min(total);
         content.skip(first * ROW as u64)?;
         let mut bytes = Vec::new();
-        let most = (limit * ROW) as u64;
+        let most = (part.limit * ROW) as u64;
         let read = content.by_ref().take(most).read_to_end(&mut bytes);
         read.map_err(|error| Problem::failed(error.to_string()))?;
         let rows = (first..)

@@ -2,10 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use backstory_inspection::question::Portion;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::MOST;
+use super::{MOST, formats, not_shown, whole};
+use crate::media_type::MediaType;
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem};
 use crate::version_bytes::VersionBytes;
@@ -27,8 +29,24 @@ pub struct TextView {
 }
 
 impl TextView {
-    /// `limit` lines from line `first` on.
-    pub fn read(content: VersionBytes, first: usize, limit: usize) -> Answer<TextView> {
+    /// Some lines. A worker decodes a text in UTF-16.
+    pub fn read(content: VersionBytes, media: MediaType, part: Portion) -> Answer<TextView> {
+        if media != MediaType::Utf16 {
+            return TextView::of_bytes(content, part);
+        }
+        let name = content.path.clone();
+        let found = formats().lines(&name, &whole(content)?, part);
+        let found = found.map_err(not_shown)?;
+        Ok(TextView {
+            first: part.first,
+            total: found.total,
+            lines: found.lines.iter().map(|line| line.0[..].into()).collect(),
+            cut: found.cut,
+        })
+    }
+
+    fn of_bytes(content: VersionBytes, part: Portion) -> Answer<TextView> {
+        let Portion { first, limit } = part;
         let mut view = TextView {
             first,
             total: 0,

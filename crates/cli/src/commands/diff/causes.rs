@@ -4,9 +4,9 @@
 //! Invariant: every difference is printed or counted.
 
 use backstory_ordering::SmallSort;
+use std::cell::Cell;
 use std::io::{self, Write};
 
-use backstory_comparison::ContentDifference;
 use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
 use backstory_workflow::paths::relative;
@@ -53,6 +53,8 @@ pub struct Printer<'d> {
     pub full: bool,
     /// The current directory.
     pub here: &'d [u8],
+    /// The answer says that the reader of formats is not installed.
+    pub said_no_worker: Cell<bool>,
 }
 
 impl Printer<'_> {
@@ -143,19 +145,27 @@ impl Printer<'_> {
             ComparedSide::Run(_) => String::new(),
         };
         self.heading(&format!("{name}: {}", content.summary()), out)?;
-        // A user without the reader of file formats is not reminded of it by each answer.
-        let trouble = content
-            .inside
-            .as_ref()
-            .and_then(|inside| inside.as_ref().err());
-        if let Some(trouble) = trouble.filter(|one| !matches!(one, Trouble::NoWorker(_))) {
-            let trouble = printable(trouble.to_string().as_bytes());
-            writeln!(out, "      {}", self.style.paint(Role::Dim, &trouble))?;
-        }
+        self.not_read(content, out)?;
         if content.has_readable_lines() {
             *left -= changes::body(&content.difference, *left, self.style, out)?.min(*left);
         }
         Ok(())
+    }
+
+    /// Says why the format of a content was not read. A missing worker is named once.
+    pub(super) fn not_read(
+        &self,
+        content: &ComparedContent,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let Some(trouble) = content.why_not_read() else {
+            return Ok(());
+        };
+        if matches!(trouble, Trouble::NoWorker { .. }) && self.said_no_worker.replace(true) {
+            return Ok(());
+        }
+        let trouble = printable(trouble.to_string().as_bytes());
+        writeln!(out, "      {}", self.style.paint(Role::Dim, &trouble))
     }
 
     pub(super) fn of(&self, weight: DifferenceWeight) -> Vec<(usize, &Difference)> {
@@ -314,8 +324,8 @@ impl Printer<'_> {
                 }
             }
         }
-        if let Some(content) = content.filter(ComparedContent::has_readable_lines) {
-            self.lines(&content.difference, left, out)?;
+        if let Some(content) = content {
+            self.difference(&content, left, out)?;
         }
         Ok(())
     }
@@ -331,18 +341,20 @@ impl Printer<'_> {
             .paint(Role::Dim, &format!("  ⇒ {}", listed(&names)))
     }
 
-    pub(super) fn lines(
+    /// The lines below the name of a file: why its format was not read, and what differs.
+    pub(super) fn difference(
         &self,
-        content: &ContentDifference,
+        content: &ComparedContent,
         left: &mut usize,
         out: &mut impl Write,
     ) -> io::Result<()> {
+        self.not_read(content, out)?;
         let most = match self.full {
             true => usize::MAX,
             false => LINES.min(*left),
         };
-        if most > 0 {
-            *left -= changes::body(content, most, self.style, out)?.min(*left);
+        if most > 0 && content.has_readable_lines() {
+            *left -= changes::body(&content.difference, most, self.style, out)?.min(*left);
         }
         Ok(())
     }

@@ -78,8 +78,8 @@ impl Printer<'_> {
             );
             let name = self.style.paint(Role::Subject, &self.name(&output.of));
             writeln!(out, "  {name}  {said}")?;
-            if let Some(content) = content.filter(ComparedContent::has_readable_lines) {
-                self.lines(&content.difference, left, out)?;
+            if let Some(content) = content {
+                self.difference(&content, left, out)?;
             }
         }
         let names = |outputs: &[&Difference]| -> Vec<String> {

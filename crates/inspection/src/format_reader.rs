@@ -1,0 +1,268 @@
+//! Reads contents in the terms of their format, for every command that compares or shows them.
+//!
+//! In: a file's name and contents in memory. Out: the difference of two contents, or a view of one.
+//! Texts are compared by their lines in this process, as no format is read for that. Every other
+//! format is read by the worker.
+//!
+//! Invariant: a content that crashes its reader, or a missing worker, costs a limited time. The
+//! caller gets the reason, and the difference by lines or bytes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use backstory_comparison::{ContentDifference, LARGEST, compare, is_text};
+
+use crate::format_answer::{FormatAnswer, NotebookCells, TableRows, TextLines};
+use crate::question::{FormatQuestion, Portion};
+use crate::worker::printable;
+use crate::{Catalogue, InspectionWorker, InspectorEntry, Trouble};
+
+/// Inspectors whose formats are compared by cells or pixels.
+const COMPARED: [&str; 4] = ["arrow", "csv", "image", "parquet"];
+
+/// Reads contents by their formats.
+#[derive(Debug, Clone)]
+pub struct FormatReader {
+    catalogue: Catalogue,
+    /// Without a worker: the directory in which it could be installed.
+    worker: Result<InspectionWorker, PathBuf>,
+}
+
+/// How two contents differ.
+#[derive(Debug)]
+pub struct ComparedContents {
+    /// By cells, pixels or lines. By lines or bytes if there is a `trouble`.
+    pub difference: ContentDifference,
+    /// Why the format was not read.
+    pub trouble: Option<Trouble>,
+}
+
+impl From<ContentDifference> for ComparedContents {
+    fn from(difference: ContentDifference) -> ComparedContents {
+        ComparedContents {
+            difference,
+            trouble: None,
+        }
+    }
+}
+
+impl FormatReader {
+    /// A reader that asks the installed worker.
+    pub fn new() -> FormatReader {
+        FormatReader::by(InspectionWorker::find())
+    }
+
+    /// A reader that asks this worker. Without one: the directory in which it could be installed.
+    pub fn by(worker: Result<InspectionWorker, PathBuf>) -> FormatReader {
+        FormatReader {
+            catalogue: Catalogue::built_in(),
+            worker,
+        }
+    }
+
+    /// The same reader, whose worker is killed after this time.
+    pub fn within(self, patience: Duration) -> FormatReader {
+        FormatReader {
+            worker: self.worker.map(|worker| worker.within(patience)),
+            ..self
+        }
+    }
+
+    /// Compares two contents of the file `name`.
+    pub fn compare(&self, name: &[u8], a: &[u8], b: &[u8]) -> ComparedContents {
+        self.compare_unless(name, (a, b), || None)
+    }
+
+    /// The same. If `refusal` has a reason, the worker is not asked.
+    pub fn compare_unless(
+        &self,
+        name: &[u8],
+        (a, b): (&[u8], &[u8]),
+        refusal: impl FnOnce() -> Option<Trouble>,
+    ) -> ComparedContents {
+        if a == b {
+            return ContentDifference::Same.into();
+        }
+        let entry = (a.len().max(b.len()) <= LARGEST)
+            .then(|| self.compared_format(name, a, b))
+            .flatten();
+        let Some(entry) = entry else {
+            return compare(a, b).into();
+        };
+        let read = match refusal() {
+            Some(trouble) => Err(trouble),
+            None if entry.name == "text" => self.texts(entry, name, a, b).map(Some),
+            None => self.difference(entry, name, a, b),
+        };
+        match read {
+            Ok(Some(difference)) => difference.into(),
+            // The contents are not what the name promises.
+            Ok(None) => compare(a, b).into(),
+            Err(trouble) => ComparedContents {
+                difference: compare(a, b),
+                trouble: Some(trouble),
+            },
+        }
+    }
+
+    /// The format of both contents, if a worker is needed to compare them.
+    fn compared_format(&self, name: &[u8], a: &[u8], b: &[u8]) -> Option<&InspectorEntry> {
+        let entry = self.catalogue.choose(name, b)?;
+        let is_compared = match entry.name.as_str() {
+            // A text in UTF-16 is decoded first.
+            "text" => !(is_text(a) && is_text(b)),
+            name => COMPARED.contains(&name),
+        };
+        (is_compared && self.catalogue.takes(entry, name, a)).then_some(entry)
+    }
+
+    fn difference(
+        &self,
+        entry: &InspectorEntry,
+        name: &[u8],
+        a: &[u8],
+        b: &[u8],
+    ) -> Result<Option<ContentDifference>, Trouble> {
+        let found = |answer| match answer {
+            FormatAnswer::Difference(found) => Some(found.map(ContentDifference::from)),
+            _ => None,
+        };
+        self.ask(entry, name, FormatQuestion::Difference, &[a, b], found)
+    }
+
+    /// Compares texts of which one is not UTF-8. If only the encodings differ, the bytes do.
+    fn texts(
+        &self,
+        entry: &InspectorEntry,
+        name: &[u8],
+        a: &[u8],
+        b: &[u8],
+    ) -> Result<ContentDifference, Trouble> {
+        let decoded = |content| {
+            let text = |answer| match answer {
+                FormatAnswer::Text(text) => Some(text.0),
+                _ => None,
+            };
+            self.ask(entry, name, FormatQuestion::Text, &[content], text)
+        };
+        let (old, new) = (decoded(a)?, decoded(b)?);
+        Ok(match old == new {
+            true => compare(a, b),
+            false => compare(&old, &new),
+        })
+    }
+
+    /// Lines of a text that is not UTF-8.
+    ///
+    /// # Errors
+    /// The worker is not installed, or gave no answer that may be used.
+    pub fn lines(&self, name: &[u8], text: &[u8], part: Portion) -> Result<TextLines, Trouble> {
+        self.view(
+            "text",
+            name,
+            FormatQuestion::Lines(part),
+            text,
+            |answer| match answer {
+                FormatAnswer::Lines(lines) => Some(lines),
+                _ => None,
+            },
+        )
+    }
+
+    /// Rows of a table of the format `csv` or `parquet`.
+    ///
+    /// # Errors
+    /// As [`FormatReader::lines`].
+    pub fn rows(
+        &self,
+        format: &str,
+        name: &[u8],
+        table: &[u8],
+        part: Portion,
+    ) -> Result<TableRows, Trouble> {
+        self.view(
+            format,
+            name,
+            FormatQuestion::Rows(part),
+            table,
+            |answer| match answer {
+                FormatAnswer::Rows(rows) => Some(rows),
+                _ => None,
+            },
+        )
+    }
+
+    /// Cells of a notebook.
+    ///
+    /// # Errors
+    /// As [`FormatReader::lines`].
+    pub fn cells(&self, name: &[u8], file: &[u8], part: Portion) -> Result<NotebookCells, Trouble> {
+        self.view(
+            "ipynb",
+            name,
+            FormatQuestion::Cells(part),
+            file,
+            |answer| match answer {
+                FormatAnswer::Cells(cells) => Some(cells),
+                _ => None,
+            },
+        )
+    }
+
+    /// Width and height of an image, of which the first bytes may be enough.
+    ///
+    /// # Errors
+    /// As [`FormatReader::lines`].
+    pub fn image_size(&self, name: &[u8], image: &[u8]) -> Result<(u32, u32), Trouble> {
+        self.view(
+            "image",
+            name,
+            FormatQuestion::Size,
+            image,
+            |answer| match answer {
+                FormatAnswer::Size(width, height) => Some((width, height)),
+                _ => None,
+            },
+        )
+    }
+
+    fn view<T>(
+        &self,
+        format: &str,
+        name: &[u8],
+        question: FormatQuestion,
+        content: &[u8],
+        wanted: impl FnOnce(FormatAnswer) -> Option<T>,
+    ) -> Result<T, Trouble> {
+        let mut entries = self.catalogue.entries().iter();
+        match entries.find(|entry| entry.name == format) {
+            Some(entry) => self.ask(entry, name, question, &[content], wanted),
+            None => Err(Trouble::Unreadable {
+                inspector: format.to_owned(),
+                object: printable(&String::from_utf8_lossy(name)),
+                because: "there is no such inspector".to_owned(),
+            }),
+        }
+    }
+
+    /// Every question goes through here, and from here to the worker.
+    fn ask<T>(
+        &self,
+        entry: &InspectorEntry,
+        name: &[u8],
+        question: FormatQuestion,
+        contents: &[&[u8]],
+        wanted: impl FnOnce(FormatAnswer) -> Option<T>,
+    ) -> Result<T, Trouble> {
+        match &self.worker {
+            Ok(worker) => worker.read_format(entry, name, question, contents, wanted),
+            Err(directory) => Err(Trouble::no_worker(name, directory.clone())),
+        }
+    }
+}
+
+impl Default for FormatReader {
+    fn default() -> FormatReader {
+        FormatReader::new()
+    }
+}
