@@ -1,7 +1,7 @@
 //! Filters that are expressions or programs of the user, in a process with limits.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use backstory_testkit::need::needs;
