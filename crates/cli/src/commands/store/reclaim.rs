@@ -14,7 +14,9 @@ use backstory_exchange::signature;
 use backstory_files::{Digest, Ident, VersionId};
 use backstory_store::annotation_history::AnnotationHistory;
 use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::facts::{self, Availability, Fact, JournalRecord};
+use backstory_store::facts::{
+    self, Availability, Fact, JournalRecord, MissingReason, MissingRemedy,
+};
 use backstory_store::{
     self as store, EngineControl, GraphStore, Home, Maintenance, RunKey, RunRecord, Store,
 };
@@ -82,7 +84,10 @@ pub fn reclaim(
     let change = |fact| match is_one_of(&fact, |digest| forgotten.contains(digest)) {
         true => Fact {
             digest: None,
-            availability: Availability::Missing("`backstory forget` removed it".to_owned()),
+            availability: Availability::Missing(MissingReason::new(
+                "`backstory forget` removed it",
+                MissingRemedy::Unknown,
+            )),
             ..fact
         },
         false => fact,
@@ -98,7 +103,7 @@ pub fn reclaim(
 pub fn drop_contents(
     home: &Home,
     store: &mut dyn Store,
-    dropped: &HashMap<Digest, String>,
+    dropped: &HashMap<Digest, MissingReason>,
     dry: bool,
 ) -> Result<Reclaimed, Failure> {
     let mut _notes = None;
