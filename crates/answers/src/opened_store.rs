@@ -11,6 +11,7 @@ use backstory_eventlog::event::Time;
 use backstory_query as query;
 use backstory_query::PathChange;
 use backstory_query::subject as versions;
+use backstory_store::facts::Availability;
 use backstory_store::{
     self as store, EngineControl, EntityKey, GraphStore, Home, Store, open_store,
 };
@@ -169,9 +170,27 @@ impl OpenedStore {
         use std::io::Read;
         let entity = self.store.entity(version)?;
         let path = String::from_utf8_lossy(&entity.path).into_owned();
-        let digest = query::stored_digest(&self.store, version)?.map_err(|reason| {
-            Failure::not_found(format!("the content of {path} is not stored: {reason}"))
-        })?;
+        let digest = match query::known(&self.store, entity.ident.as_ref())? {
+            Some((Some(digest), held)) if held.is_stored() => digest,
+            Some((_, Availability::Package(package))) => {
+                return Err(Failure::not_found(format!(
+                    "the content of {path} is not stored: it belongs to the package {} {} ({}); \
+                     install the package, or record with --self-contained",
+                    package.name, package.version, package.manager
+                )));
+            }
+            Some((_, Availability::Missing(why))) => {
+                return Err(Failure::not_found(format!(
+                    "the content of {path} is not stored: {why}"
+                )));
+            }
+            _ => {
+                let why = query::why_unknown(&self.store, version)?;
+                return Err(Failure::not_found(format!(
+                    "the content of {path} is not stored: {why}"
+                )));
+            }
+        };
         let mut bytes = Vec::new();
         let mut object = Contents::open(&self.home.contents_dir())?.read(&digest)?;
         object.read_to_end(&mut bytes).map_err(|error| {

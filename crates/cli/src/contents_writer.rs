@@ -36,8 +36,7 @@ use backstory_eventlog::{self as eventlog, Log};
 use backstory_files::{Digest, Ident, VersionId};
 use backstory_packages::{Owner, Packages, compare};
 use backstory_store::facts::{
-    Availability, DirectorySnapshot, Fact, Journal, JournalRecord, MissingReason, MissingRemedy,
-    Package,
+    Availability, DirectorySnapshot, Fact, Journal, JournalRecord, Package,
 };
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 use backstory_workflow::paths::is_history;
@@ -272,33 +271,24 @@ impl ContentsWriter<'_> {
     ) -> Result<(Option<Digest>, Availability), Error> {
         let mut names = wanted.paths.iter();
         if names.any(|path| is_history(path.as_os_str().as_bytes())) {
-            let why = "the history of a shell is not stored";
-            let reason = MissingReason::new(why, MissingRemedy::Unknown);
-            return Ok((None, Availability::Missing(reason)));
+            let why = "the history of a shell is not stored".to_owned();
+            return Ok((None, Availability::Missing(why)));
         }
-        let unknown = |why: String| MissingReason::new(why, MissingRemedy::Unknown);
-        let changed = |why: String| MissingReason::new(why, MissingRemedy::StoreAll);
-        let no_room = || MissingReason::new(NO_ROOM, MissingRemedy::FreeSpace);
-        let mut why: Option<MissingReason> = None;
+        let mut why = String::new();
         for path in &wanted.paths {
             match source::open(path, &wanted.ident, self.ended) {
                 Ok(source) => match self.put(store, wanted, source, Some(path)) {
                     Err(Changed::Meanwhile) => {
-                        why = Some(changed(
-                            "it was changed while it was being stored".to_owned(),
-                        ));
+                        why = "it was changed while it was being stored".to_owned()
                     }
-                    Err(Changed::Unreadable(error)) => {
-                        why = Some(unknown(format!("it cannot be read: {error}")));
-                    }
-                    Err(Changed::NoRoom) => why = Some(no_room()),
+                    Err(Changed::Unreadable(error)) => why = format!("it cannot be read: {error}"),
+                    Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
                     Err(Changed::Failed(error)) => return Err(error.into()),
                     Err(Changed::Denied(denial)) => return self.denied(denial),
                     Ok(found) => return Ok(found),
                 },
-                Err(reason) => {
-                    why.get_or_insert_with(|| changed(reason));
-                }
+                Err(reason) if why.is_empty() => why = reason,
+                Err(_) => {}
             }
         }
         let alike = self
@@ -311,24 +301,23 @@ impl ContentsWriter<'_> {
             .filter(|kept| same_version(&kept.ident, &wanted.ident));
         for kept in of_it {
             let Ok(number) = kept.number else {
-                why = Some(unknown(format!(
+                why = format!(
                     "it was changed, and could not be preserved before that: {}",
                     kept.why()
-                )));
+                );
                 continue;
             };
             match source::open_preserved(&self.kept_dir.join(number.to_string()), &kept) {
                 Ok(source) => match self.put(store, wanted, source, None) {
                     Err(Changed::Failed(error)) => return Err(error.into()),
-                    Err(Changed::NoRoom) => why = Some(no_room()),
+                    Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
                     Err(Changed::Denied(denial)) => return self.denied(denial),
-                    Err(_) => why = Some(unknown("its preserved copy was changed".to_owned())),
+                    Err(_) => why = "its preserved copy was changed".to_owned(),
                     Ok(found) => return Ok(found),
                 },
-                Err(reason) => why = Some(unknown(reason)),
+                Err(reason) => why = reason,
             }
         }
-        let why = why.unwrap_or_else(|| unknown("no path to it is known".to_owned()));
         Ok((None, Availability::Missing(why)))
     }
 
@@ -336,10 +325,7 @@ impl ContentsWriter<'_> {
     fn denied(&self, denial: Denial) -> Result<(Option<Digest>, Availability), Error> {
         match denial {
             Denial::Full(_) if self.on_full == OnFull::MakeRoom => Err(Error::Full),
-            Denial::Full(why) | Denial::OverLimit(why) => {
-                let reason = MissingReason::new(why, MissingRemedy::RaiseLimit);
-                Ok((None, Availability::Missing(reason)))
-            }
+            Denial::Full(why) | Denial::OverLimit(why) => Ok((None, Availability::Missing(why))),
         }
     }
 

@@ -124,9 +124,7 @@ impl FileContents {
                 ),
                 "install that version of the package, or record again with --self-contained",
             ),
-            Availability::Missing(reason) => {
-                (reason.why.clone(), "record again with --contents=lazy")
-            }
+            Availability::Missing(why) => (why.clone(), "record again with --contents=lazy"),
             Availability::Stored | Availability::StoredPackage(_) => (
                 "this store has no contents".to_owned(),
                 "name the store that recorded the run with --store",

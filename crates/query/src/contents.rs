@@ -8,12 +8,12 @@ use backstory_eventlog::run::RunHeader;
 use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
-use backstory_store::facts::{Availability, MissingReason, MissingRemedy, SnapshotEntry};
-use backstory_store::{ActivityKey, EntityKey, Store};
+use backstory_store::facts::{Availability, SnapshotEntry};
+use backstory_store::{ActivityKey, Store};
 
 use crate::Result;
 use crate::runs::{is_path, record};
-use crate::why_unknown::{why_not, why_unknown};
+use crate::why_unknown::why_not;
 
 /// The files of a run by version, and the layout of its paths.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -91,31 +91,6 @@ pub fn known(
         None => None,
     };
     Ok(fact.map(|fact| (fact.digest, fact.availability)))
-}
-
-/// The digest of a version whose content is stored, else the reason why it is not.
-///
-/// # Errors
-///
-/// If the store fails, or does not have the version.
-pub fn stored_digest(
-    store: &dyn Store,
-    version: EntityKey,
-) -> Result<std::result::Result<Digest, MissingReason>> {
-    let entity = store.entity(version)?;
-    Ok(match known(store, entity.ident.as_ref())? {
-        Some((Some(digest), held)) if held.is_stored() => Ok(digest),
-        Some((_, Availability::Package(package))) => Err(MissingReason::new(
-            format!(
-                "it belongs to the package {} {} ({}); install the package, or record with \
-                 --self-contained",
-                package.name, package.version, package.manager
-            ),
-            MissingRemedy::Unknown,
-        )),
-        Some((_, Availability::Missing(reason))) => Err(reason),
-        _ => Err(why_unknown(store, version)?),
-    })
 }
 
 /// The same, or else that of later versions with the same content. A program without the recorder
@@ -223,7 +198,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         let (digest, held) = known.unwrap_or_else(|| {
             let ended = used.deleted || replaced.contains(&entity.id);
             let why = why_not((stores, settled), &entity, ended);
-            (None, Availability::Missing(why))
+            (None, Availability::Missing(why.to_owned()))
         });
         files.push(Content {
             role: used.role(&entity, !stayed.is_empty()),

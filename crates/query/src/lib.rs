@@ -49,9 +49,7 @@ mod why_unknown;
 
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
 pub use content_states::{ContentState, ContentStates, content_states, former_content};
-pub use contents::{
-    Content, ContentRole, RunContents, born, contents, kind, known, stayed, stored_digest,
-};
+pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;
 pub use file_pattern::FilePattern;

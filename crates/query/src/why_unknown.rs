@@ -4,7 +4,6 @@
 //! reasons for a content that was looked for and not found; the facts have those.
 
 use backstory_graph::model::{Edge, Entity, Relation};
-use backstory_store::facts::{MissingReason, MissingRemedy};
 use backstory_store::{ActivityKey, EntityKey, Store};
 
 use crate::Result;
@@ -15,7 +14,7 @@ use crate::Result;
 /// # Errors
 ///
 /// If the store fails, or does not have the version.
-pub fn why_unknown(store: &dyn Store, version: EntityKey) -> Result<MissingReason> {
+pub fn why_unknown(store: &dyn Store, version: EntityKey) -> Result<&'static str> {
     let record = store.run_by_key(version.run())?;
     let header = record.map(|record| record.header).unwrap_or_default();
     let settled = store.directory_snapshot(&header.id)?.is_some();
@@ -40,24 +39,18 @@ pub(crate) fn why_not(
     (stores, settled): (bool, bool),
     entity: &Entity,
     ended: bool,
-) -> MissingReason {
-    use MissingRemedy::{StoreAll, StoreContents, StoreNow, Unknown};
-    let (why, remedy) = match (stores, settled) {
-        (false, _) => ("the run was recorded with --contents=off", StoreContents),
-        (true, false) => ("it has not been stored yet", StoreNow),
-        _ if entity.version > 0 && ended => (
-            "the run changed or removed the file again before another program read this version",
-            StoreAll,
-        ),
-        _ if entity.version > 0 => (
+) -> &'static str {
+    match (stores, settled) {
+        (false, _) => "the run was recorded with --contents=off",
+        (true, false) => "it has not been stored yet; `backstory index --wait` stores it now",
+        _ if entity.version > 0 && ended => {
+            "the run changed or removed the file again before another program read this version \
+             (--contents=all stores such versions)"
+        }
+        _ if entity.version > 0 => {
             "the file was changed, moved or made unreadable after the run, before backstory \
-             examined it",
-            StoreAll,
-        ),
-        _ => (
-            "which version it was could not be told for certain",
-            Unknown,
-        ),
-    };
-    MissingReason::new(why, remedy)
+             examined it"
+        }
+        _ => "which version it was could not be told for certain",
+    }
 }

@@ -83,7 +83,7 @@ impl VersionBytes {
             }
         }
         let why = match known.map(|(_, held)| held) {
-            Some(Availability::Missing(reason)) => reason.to_string(),
+            Some(Availability::Missing(why)) => why,
             Some(Availability::Package(package)) => format!(
                 "it is in the package {} {}, and the file has changed since",
                 package.name, package.version

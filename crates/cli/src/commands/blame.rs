@@ -55,8 +55,8 @@ pub fn run(args: BlameArgs, store: Option<&Path>) -> Outcome {
     else {
         let newest = events.iter().rev().find_map(|event| event.version);
         let why = match newest {
-            Some(version) => query::why_unknown(&current.store, version)?.to_string(),
-            None => "no run recorded a version of it".to_owned(),
+            Some(version) => query::why_unknown(&current.store, version)?,
+            None => "no run recorded a version of it",
         };
         return Err(Failure::not_found(format!(
             "no content of {} is stored: {why}",

@@ -9,7 +9,8 @@ use backstory_export::unfinished::UnfinishedFile;
 use backstory_files::Digest;
 use backstory_query as query;
 use backstory_query::subject as versions;
-use backstory_store::{EntityKey, GraphStore};
+use backstory_store::facts::Availability;
+use backstory_store::{ContentFacts, EntityKey, GraphStore};
 
 use super::Outcome;
 use crate::args::export::ContentsArgs;
@@ -101,11 +102,24 @@ fn are_stored(current: &CurrentStore, version: EntityKey) -> Result<bool, Failur
 
 /// The digest of a version whose content is stored.
 pub fn digest_of_version(current: &CurrentStore, version: EntityKey) -> Result<Digest, Failure> {
-    query::stored_digest(&current.store, version)?.map_err(|reason| {
-        let path = current.store.entity(version).map(|entity| entity.path);
-        let path = path.map_or_else(|_| "a file".to_owned(), |path| shown(&path));
-        Failure::not_found(format!("the content of {path} is not stored: {reason}"))
-    })
+    let entity = current.store.entity(version)?;
+    let path = shown(&entity.path);
+    match query::known(&current.store, entity.ident.as_ref())? {
+        Some((Some(digest), held)) if held.is_stored() => Ok(digest),
+        Some((_, Availability::Package(package))) => Err(Failure::not_found(format!(
+            "the content of {path} is not stored: it belongs to the package {} {} ({}); install the package, or record with --self-contained",
+            package.name, package.version, package.manager
+        ))),
+        Some((_, Availability::Missing(why))) => Err(Failure::not_found(format!(
+            "the content of {path} is not stored: {why}"
+        ))),
+        _ => {
+            let why = query::why_unknown(&current.store, version)?;
+            Err(Failure::not_found(format!(
+                "the content of {path} is not stored: {why}"
+            )))
+        }
+    }
 }
 
 fn open(path: &Path) -> Result<File, Failure> {

@@ -42,7 +42,7 @@ pub fn of_contents(store: &dyn Store, contents: RunContents) -> query::Result<St
             // A version that the run wrote, did not read and changed again is not meant to be
             // stored.
             Availability::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
-            Availability::Missing(why) => all.missing.push((file.path.clone(), why.to_string())),
+            Availability::Missing(why) => all.missing.push((file.path.clone(), why.clone())),
         }
         if file.digest.is_some() {
             all.versions.push(file);

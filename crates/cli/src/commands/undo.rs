@@ -141,7 +141,7 @@ fn nowhere_to_go(
     let versions = counted(unknown.len(), "recorded version", "recorded versions");
     let why = query::why_unknown(&current.store, *newest)?;
     Ok(format!(
-        "no former version of {name} is stored: {versions} cannot be restored, the newest because {why}. `backstory log -- {name}` lists all"
+        "no former version of {name} is stored: {versions} cannot be restored, the newest because {why}; `backstory log -- {name}` lists all"
     ))
 }
 

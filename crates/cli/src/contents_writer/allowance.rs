@@ -101,7 +101,7 @@ impl Allowance {
         }
         match !fits(self.used + self.unmeasured) {
             true => Err(Denial::Full(format!(
-                "the store's contents have reached their limit of {}",
+                "the store's contents have reached their limit of {} (`backstory config --help`)",
                 shown(budget)
             ))
             .into()),

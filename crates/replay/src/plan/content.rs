@@ -44,7 +44,7 @@ impl PlanBuilder<'_> {
                 }
             }
             Some((_, Availability::Missing(_))) if same => Ok(from_here()),
-            Some((_, Availability::Missing(reason))) => Err(reason.to_string()),
+            Some((_, Availability::Missing(why))) => Err(why),
             _ if same => Ok(from_here()),
             _ => Err("nothing is known of its content".to_owned()),
         };

@@ -327,7 +327,7 @@ fn expected(
         }
         let digest = match (&file.digest, &file.availability) {
             (Some(digest), _) => Ok(*digest),
-            (None, Availability::Missing(reason)) => Err(reason.to_string()),
+            (None, Availability::Missing(why)) => Err(why.clone()),
             (None, _) => Err("its content was not read".to_owned()),
         };
         // The output is the last version of a path. At most one version has `last`, but names may

@@ -137,7 +137,7 @@ fn view(reading: &Reading<'_>, key: EntityKey) -> Answer<VersionView> {
         digest: digest.map(|digest| digest.to_string()),
         kept: held.as_ref().is_some_and(Availability::is_stored),
         why_not_kept: match &held {
-            Some(Availability::Missing(reason)) => Some(reason.to_string()),
+            Some(Availability::Missing(why)) => Some(why.clone()),
             Some(Availability::Package(package)) => Some(format!(
                 "the file is that of the package {} {}",
                 package.name, package.version

@@ -6,14 +6,12 @@
 //! ([`Journal`]). A database is filled from the journal. `docs/formats/contents.md` describes both.
 
 mod journal;
-mod missing;
 mod record;
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::{Digest, Ident};
 
 pub use journal::{Journal, JournalPosition, from_bytes, read_since, rewrite, to_bytes};
-pub use missing::{MissingReason, MissingRemedy};
 
 /// A record of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,8 +46,8 @@ pub enum Availability {
     /// In the store of contents, though the file belongs to a package. Either the run stored all
     /// contents, or the package's manager has no checksum of the file.
     StoredPackage(Package),
-    /// Nowhere: the reason, and what helps.
-    Missing(MissingReason),
+    /// Nowhere: the reason, in words for people.
+    Missing(String),
 }
 
 impl Availability {

@@ -4,8 +4,7 @@
 //! ```text
 //! record    := 1 fact | 2 snapshot | 3 run
 //! fact      := device  inode  size  mtime  birth  (0 | 1 digest)  available
-//! available := 0 (stored) | 1 package | 2 reason | 3 package (and stored) | 4 remedy reason
-//! remedy    := 1 | 2 | 3 | 4 | 5 | 6 run
+//! available := 0 (stored) | 1 package | 2 reason | 3 package (and stored)
 //! package   := manager  name  version  verified
 //! snapshot  := run  entry*
 //! entry     := path  mode  [5 count looked*]  what
@@ -22,9 +21,7 @@ mod tests;
 
 use backstory_files::{Digest, Ident};
 
-use super::{
-    Availability, DirectorySnapshot, Fact, JournalRecord, MissingReason, MissingRemedy, Package,
-};
+use super::{Availability, DirectorySnapshot, Fact, JournalRecord, Package};
 use crate::Result;
 use crate::codec::{RecordReader, RecordWriter};
 
@@ -87,7 +84,10 @@ impl Fact {
                 out.push(1);
                 package.encode(out);
             }
-            Availability::Missing(reason) => reason.encode(out),
+            Availability::Missing(reason) => {
+                out.push(2);
+                out.bytes(reason.as_bytes());
+            }
             Availability::StoredPackage(package) => {
                 out.push(3);
                 package.encode(out);
@@ -118,9 +118,8 @@ impl Fact {
         let availability = match reader.byte()? {
             0 => Availability::Stored,
             1 => Availability::Package(Package::decode(reader)?),
-            2 => Availability::Missing(MissingReason::new(text(reader)?, MissingRemedy::Unknown)),
+            2 => Availability::Missing(text(reader)?),
             3 => Availability::StoredPackage(Package::decode(reader)?),
-            4 => Availability::Missing(MissingReason::decode(reader)?),
             _ => return Err(reader.damaged()),
         };
         Ok(Fact {
@@ -149,7 +148,7 @@ impl Package {
     }
 }
 
-pub(super) fn text(reader: &mut RecordReader<'_>) -> Result<String> {
+fn text(reader: &mut RecordReader<'_>) -> Result<String> {
     let bytes = reader.bytes()?;
     String::from_utf8(bytes.to_vec()).map_err(|_| reader.damaged())
 }

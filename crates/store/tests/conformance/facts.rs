@@ -4,7 +4,6 @@ use backstory_files::Digest;
 use backstory_store::facts::{
     Availability, DirectorySnapshot, Fact, JournalPosition, JournalRecord,
 };
-use backstory_store::facts::{MissingReason, MissingRemedy};
 use backstory_store::{ContentFacts, GraphStore, Home, SqliteStore, Store};
 
 use backstory_vocabulary::ContentsMode;
@@ -21,10 +20,7 @@ fn fact(ino: u64, digest: u8, availability: Availability) -> Fact {
 }
 
 fn missing() -> Availability {
-    Availability::Missing(MissingReason::new(
-        "it was removed",
-        MissingRemedy::StoreAll,
-    ))
+    Availability::Missing("it was removed".to_owned())
 }
 
 fn position(offset: u64) -> JournalPosition {

@@ -22,7 +22,6 @@ use backstory_store::facts::{
     Availability, DirectorySnapshot, Fact, JournalPosition, JournalRecord, Listed, Package,
     SnapshotEntry,
 };
-use backstory_store::facts::{MissingReason, MissingRemedy};
 use backstory_store::{MemoryStore, Store};
 
 /// The moment at which every literal run starts: 2023-11-14 22:13:20 UTC.
@@ -284,8 +283,7 @@ impl Scene {
     /// The last content is not stored, for this reason.
     pub fn missing(&mut self, why: &str) {
         if let Some(JournalRecord::Fact(fact)) = self.learned.last_mut() {
-            fact.availability =
-                Availability::Missing(MissingReason::new(why, MissingRemedy::Unknown));
+            fact.availability = Availability::Missing(why.into());
         }
     }
 

@@ -7,10 +7,10 @@ use backstory_files::regular;
 use backstory_query::subject as versions;
 use backstory_query::{self as query, PathChange, PathEvent};
 use backstory_replay::diff::DiffSubject;
-use backstory_store::facts::{MissingReason, MissingRemedy};
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::args::lineage::DiffArgs;
+use crate::commands::contents::digest_of_version;
 use crate::commands::path_log::run_of;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
@@ -94,18 +94,18 @@ impl ComparedVersion {
             return format!("{name} cannot be read as it is now");
         };
         let run = self.run.as_deref().unwrap_or("an unknown run");
-        let reason = match query::stored_digest(&current.store, version) {
-            Err(error) => return Failure::from(error).line,
-            Ok(Err(reason)) => {
-                let why = format!("the content of {name} is not stored: {}", reason.why);
-                MissingReason::new(why, reason.remedy)
-            }
-            Ok(Ok(_)) => MissingReason::new(
-                format!("the content of {name} is too large, or is damaged in the store"),
-                MissingRemedy::Unknown,
-            ),
+        let why = match digest_of_version(current, version) {
+            Err(failure) => failure.line,
+            Ok(_) => format!("the content of {name} is too large, or is damaged in the store"),
         };
-        reason.with(&format!(" (version of run {run})")).to_string()
+        let help = match () {
+            () if why.contains("--contents=off") => {
+                "; the next run can have --contents=lazy or =all"
+            }
+            () if why.contains("--") => "",
+            () => "; `record --contents=all` stores every version before it changes",
+        };
+        format!("{why} (version of run {run}){help}")
     }
 }
 

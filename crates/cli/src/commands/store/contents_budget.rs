@@ -21,7 +21,7 @@ use backstory_evidence::Chain;
 use backstory_exchange::outgoing;
 use backstory_files::Digest;
 use backstory_graph::model::{Entity, EntityKind, Relation};
-use backstory_store::facts::{Availability, Fact, MissingReason, MissingRemedy};
+use backstory_store::facts::{Availability, Fact};
 use backstory_store::{ActivityKey, Home, RunKey, RunRecord, Store};
 
 use super::least_valuable::{MakerRun, StoredContent, least_valuable};
@@ -145,11 +145,11 @@ pub fn drop_least_valuable(
     let why = |maker: Option<String>| {
         let dropped = format!("it was dropped on {date} to keep to the limit of {limit}");
         match maker {
-            Some(run) => MissingReason::new(dropped, MissingRemedy::Replay(run)),
-            None => MissingReason::new(dropped, MissingRemedy::RaiseLimit),
+            Some(run) => format!("{dropped}: `backstory replay {run}` makes it again"),
+            None => dropped,
         }
     };
-    let dropped: HashMap<Digest, MissingReason> = chosen
+    let dropped: HashMap<Digest, String> = chosen
         .into_iter()
         .map(|(digest, maker)| (digest, why(maker)))
         .collect();

@@ -14,9 +14,7 @@ use backstory_exchange::signature;
 use backstory_files::{Digest, Ident, VersionId};
 use backstory_store::annotation_history::AnnotationHistory;
 use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::facts::{
-    self, Availability, Fact, JournalRecord, MissingReason, MissingRemedy,
-};
+use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{
     self as store, EngineControl, GraphStore, Home, Maintenance, RunKey, RunRecord, Store,
 };
@@ -84,10 +82,7 @@ pub fn reclaim(
     let change = |fact| match is_one_of(&fact, |digest| forgotten.contains(digest)) {
         true => Fact {
             digest: None,
-            availability: Availability::Missing(MissingReason::new(
-                "`backstory forget` removed it",
-                MissingRemedy::Unknown,
-            )),
+            availability: Availability::Missing("`backstory forget` removed it".to_owned()),
             ..fact
         },
         false => fact,
@@ -103,7 +98,7 @@ pub fn reclaim(
 pub fn drop_contents(
     home: &Home,
     store: &mut dyn Store,
-    dropped: &HashMap<Digest, MissingReason>,
+    dropped: &HashMap<Digest, String>,
     dry: bool,
 ) -> Result<Reclaimed, Failure> {
     let mut _notes = None;

@@ -33,7 +33,6 @@ proptest! {
         path: Vec<u8>, mode: u32, target: Option<Vec<u8>>, names: Vec<(Vec<u8>, u32, u64)>, mtime: i64, size: u64) {
         let [a, b, c] = words;
         let package = Package { manager: a.clone(), name: b.clone(), version: c, verified };
-        let missing = |remedy| fact(numbers, None, Availability::Missing(MissingReason::new(a.clone(), remedy)));
         let listing = names.into_iter().map(|(name, kind, shared)| Listed { name: name.into(), kind, shared }).collect();
         let file = |name: &[u8], mtime| Looked { name: name.into(), mode, size, mtime };
         let looked = vec![file(&path, mtime), file(&path[path.len() / 2..], i64::MIN), file(&path, i64::MAX)];
@@ -44,13 +43,7 @@ proptest! {
             fact(numbers, digest, Availability::Stored),
             fact(numbers, digest, Availability::Package(package.clone())),
             fact(numbers, digest, Availability::StoredPackage(package)),
-            missing(MissingRemedy::Unknown),
-            missing(MissingRemedy::StoreContents),
-            missing(MissingRemedy::StoreAll),
-            missing(MissingRemedy::StoreNow),
-            missing(MissingRemedy::RaiseLimit),
-            missing(MissingRemedy::FreeSpace),
-            missing(MissingRemedy::Replay(b.clone())),
+            fact(numbers, None, Availability::Missing(a.clone())),
             JournalRecord::Run(DirectorySnapshot { run: b.clone(), entries: vec![entry.clone(), listed, entry] }),
             JournalRecord::Forgotten(b),
         ] {
