@@ -1,17 +1,15 @@
 """Where runs meet by a name: of a connection, of a connection of ssh, or of a thing.
 
-`crates/query/src/neighbours` is the definition: `by_name.rs` and `by_connection.rs`. The views are
-in portable SQL, as those of `flows`, which adds them to the steps between runs. They read `runs`,
-`processes`, `files`, `edges` and `connections`.
+`crates/query/src/neighbours/by_name.rs` is the definition. The views are in portable SQL, as those
+of `flows`, which adds them to the steps between runs. They read `runs`, `processes`, `files` and
+`edges`.
 
-A thing has a name that is unique on its machine. So things of two machines never meet. Stores with
-one boot id may be of one machine or of two clones: their connections are possibly the same.
+A thing has a name that is unique on its machine. So things of two machines never meet. A watched
+server and its client may be in stores of one machine, or of two clones: then they meet possibly.
 """
 
 from __future__ import annotations
 
-#: The least and greatest moment.
-FIRST, LAST = -(1 << 63), (1 << 63) - 1
 #: Numbers from here on belong to no process.
 UNNUMBERED = 1 << 30
 #: Clocks of one boot differ by less than this between runs, in ns.
@@ -29,8 +27,8 @@ SELECT f.file, f.run, f.kind, f.path, f.version, r.source, r.started_ns, r.machi
 FROM files f JOIN runs r ON r.run = f.run WHERE f.kind IN ('socket', 'resource')"""
 
 # The ns from the clock of the target `t` to that of the source `s`, if both are of one boot.
-_SHIFT = """CASE WHEN s.machine = t.machine AND s.boot = t.boot
-    AND abs(s.ahead - t.ahead) >= 1000000000 THEN s.ahead - t.ahead ELSE 0 END"""
+_SHIFT = """CASE WHEN s.machine = t.machine AND abs(s.ahead - t.ahead) >= 1000000000
+    THEN s.ahead - t.ahead ELSE 0 END"""
 
 # The two ends of connections of ssh. The name ends with the id of the run that ssh started. Data
 # flows to that run, and replies flow from it.
@@ -55,10 +53,9 @@ WHERE n.kind = 'socket'
   AND n.path IN (SELECT path FROM lake_named WHERE kind = 'socket' AND source IS NOT NULL)"""
 
 # A connection in the run that watched the server, `s`, and in that of a client, `t`. A source that
-# knows the process of a client joins only that one. All processes of the client's run share its
-# entity, so the step is possible only: `client_sockets.rs` joins the processes themselves.
+# knows the process of a client joins only that one.
 _WATCHED = f"""
-SELECT s.file AS source, t.file AS target, {_SHIFT} AS shift,
+SELECT s.file AS source, t.file AS target, {_SHIFT} AS shift, s.machine = t.machine AS near,
   max(CASE WHEN w.pid < {UNNUMBERED} THEN 1 ELSE 0 END) AS knows,
   max(CASE WHEN w.started_ns - {DRIFT} <= c.ended_ns + {_SHIFT}
     AND c.started_ns + {_SHIFT} <= w.ended_ns + {DRIFT}
@@ -67,10 +64,11 @@ FROM lake_named s JOIN lake_named t ON t.path = s.path AND t.boot = s.boot AND t
   JOIN lake_users w ON w.file = s.file JOIN lake_users c ON c.file = t.file
 WHERE s.kind = 'socket' AND t.kind = 'socket' AND s.source IS NOT NULL AND t.source IS NULL
   AND s.boot <> '' AND s.path NOT LIKE 'ssh:%'
-GROUP BY s.file, t.file, s.machine, t.machine, s.boot, t.boot, s.ahead, t.ahead"""
+GROUP BY s.file, t.file, s.machine, t.machine, s.ahead, t.ahead"""
 
 _CONNECTED = """
-SELECT source, target, shift, 'possible' AS certainty
+SELECT source, target, shift,
+  CASE WHEN knows = 1 AND near THEN 'seen' ELSE 'possible' END AS certainty
 FROM lake_watched WHERE agreement = CASE WHEN knows = 1 THEN 2 ELSE agreement END
   AND agreement > 0"""
 
@@ -92,55 +90,6 @@ SELECT source, target, shift FROM (
   WHERE t.version = 0) versions
 WHERE turn = 1"""
 
-#: The most ns until both ends of a connection have it, and until the server of the fastest one has.
-MINUTE, SECOND = 60_000_000_000, 1_000_000_000
-
-# The ends of connections, and the facts about their run.
-_ENDS = """
-SELECT c.file, c.reply, c.role, c.run, c.own, c.other, c.scope, c.network, r.machine, r.boot,
-  CAST(c.began_ns AS DECIMAL(38, 0)) AS began,
-  CASE WHEN r.since_boot_ns <> 0 AND r.boot <> '' THEN r.started_ns - r.since_boot_ns END AS ahead
-FROM connections c JOIN runs r ON r.run = c.run"""
-
-# The entities of connections that something was written to, and that something was read from.
-_CARRIED = """
-SELECT e.file, max(CASE e.flow WHEN 'generated' THEN 1 ELSE 0 END) AS generated,
-  max(CASE e.flow WHEN 'used' THEN 1 ELSE 0 END) AS used
-FROM edges e WHERE e.file IN (SELECT file FROM connections UNION SELECT reply FROM connections)
-GROUP BY e.file"""
-
-# A client `t` and a server `s` that have one connection. `shift` leads from the server's clock to
-# the client's if both are of one boot.
-_PAIRS = f"""
-SELECT *, min(server_began - client_began) OVER (PARTITION BY client_run, server_run) AS fastest
-FROM (
-  SELECT t.file AS client, t.reply AS got, s.file AS server, s.reply AS sent, t.run AS client_run,
-    s.run AS server_run, t.began AS client_began, s.began AS server_began,
-    t.boot = s.boot AND t.boot <> '' AS one_boot, -({_SHIFT}) AS shift,
-    CASE WHEN t.scope = 'global' OR t.boot = s.boot AND t.boot <> '' AND t.machine = s.machine
-      THEN 'seen' ELSE 'possible' END AS certainty
-  FROM lake_ends t JOIN lake_ends s ON s.own = t.other AND s.other = t.own AND s.run <> t.run
-  WHERE t.role = 'client' AND s.role = 'server' AND (t.scope <> 'loopback'
-    OR t.boot = s.boot AND t.boot <> '' AND (t.network = s.network OR 0 IN (t.network, s.network)))
-  ) ends
-WHERE server_began + shift - client_began
-  BETWEEN CASE WHEN one_boot THEN -{DRIFT} ELSE -{MINUTE} END AND {MINUTE}"""
-
-# Requests arrive at the server, and replies at the client.
-_CROSSED = f"""
-SELECT client AS source, server AS target, certainty, CAST(server_began AS BIGINT) AS opened,
-  CAST(CASE WHEN one_boot THEN shift ELSE {SECOND} - fastest END AS BIGINT) AS shift
-FROM lake_pairs
-UNION ALL
-SELECT sent, got, certainty, CAST(client_began AS BIGINT),
-  CAST(CASE WHEN one_boot THEN -shift ELSE fastest END AS BIGINT)
-FROM lake_pairs"""
-
-_CARRYING = """
-SELECT c.*, coalesce(s.generated, 0) = 1 AS back, coalesce(t.used, 0) = 1 AS forth
-FROM lake_crossed c LEFT JOIN lake_carried s ON s.file = c.source
-  LEFT JOIN lake_carried t ON t.file = c.target"""
-
 #: The views by name, each after those that it reads.
 VIEWS = {
     "lake_named": _NAMED,
@@ -151,26 +100,15 @@ VIEWS = {
     "lake_connected": _CONNECTED,
     "lake_things": _THINGS,
     "lake_former": _FORMER,
-    "lake_ends": _ENDS,
-    "lake_carried": _CARRIED,
-    "lake_pairs": _PAIRS,
-    "lake_crossed": _CROSSED,
-    "lake_carrying": _CARRYING,
 }
 
-# The least moment: nothing is too early.
-_ALWAYS = f"CAST({FIRST} AS BIGINT)"
-
-#: Steps between runs. `shift` is the clocks' difference: NULL if no time restricts the step. From
-#: `opened` on, the target can have got anything. `back` and `forth`: the directions in which the
-#: step exists.
-JUMPS = f"""
-SELECT source, target, certainty, shift, {_ALWAYS} AS opened, back, forth FROM lake_ssh
+#: Steps between runs: the nodes, the certainty, the clocks' difference (NULL: no time restricts the
+#: step), and in which directions the step exists.
+JUMPS = """
+SELECT source, target, certainty, shift, back, forth FROM lake_ssh
 UNION ALL
-SELECT source, target, certainty, shift, {_ALWAYS}, true, true FROM lake_connected
+SELECT source, target, certainty, shift, true, true FROM lake_connected
 UNION ALL
-SELECT target, source, certainty, -shift, {_ALWAYS}, true, true FROM lake_connected
+SELECT target, source, certainty, -shift, true, true FROM lake_connected
 UNION ALL
-SELECT source, target, 'seen', shift, {_ALWAYS}, true, true FROM lake_former
-UNION ALL
-SELECT source, target, certainty, shift, opened, back, forth FROM lake_carrying"""
+SELECT source, target, 'seen', shift, true, true FROM lake_former"""

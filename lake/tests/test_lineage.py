@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ class Compared:
 def compare(
     machine: Machine,
     lake: Path,
-    names: Iterable[str] = "abcdef",
+    names: str = "abcdef",
     engine: Callable[[], Compared] | None = None,
 ) -> int:
     """Compares all answers about some files. Returns the number of links."""
