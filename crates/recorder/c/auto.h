@@ -17,6 +17,8 @@ extern bool bs_filtered;
 bool bs_has_filter(void);
 /* Makes sure that the process has the filter. */
 void bs_need_filter(void);
+/* True for calls that the guard never watches, and that programs often make by number. */
+bool bs_is_harmless_call(s64 nr);
 /* The same before the process executes a program that is not plain. */
 void bs_need_filter_for_exec(void);
 /* Sends a file to the supervisor, which says whether it is plain. */

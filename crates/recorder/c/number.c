@@ -316,25 +316,6 @@ static bool is_for_the_guard(s64 nr)
     }
 }
 
-#ifdef BS_AUTO
-/* True for calls that the guard never watches, and that programs often make by number. */
-static bool is_harmless(s64 nr)
-{
-    switch (nr) {
-    case __NR_futex:
-    case __NR_getcpu:
-    case __NR_getpid:
-    case __NR_getrandom:
-    case __NR_gettid:
-    case __NR_membarrier:
-    case __NR_sched_getaffinity:
-    case __NR_sched_yield:
-    case __NR_tgkill: return true;
-    default: return false;
-    }
-}
-#endif
-
 /* True for calls whose wrappers are cancellation points. By number, they are not. */
 static bool is_cancelled_in_wrapper(s64 nr)
 {
@@ -390,7 +371,7 @@ static s64 uncancelled(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 BS_API s64 syscall(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     s64 f = ((const s64 *)__builtin_frame_address(0))[2];
-    BS_AUTO_DO(if (!is_harmless(nr)) bs_need_filter());
+    BS_AUTO_DO(if (!bs_is_harmless_call(nr)) bs_need_filter());
     if (nr == __NR_seccomp && (a == SET_MODE_STRICT || (a == SET_MODE_FILTER && c)))
         return bs_limit(a == SET_MODE_STRICT, nr, a, b, c, d, e);
     if (nr == __NR_prctl)

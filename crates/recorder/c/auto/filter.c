@@ -241,3 +241,19 @@ void bs_auto_begin(void)
     bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);
     bs_need_filter();
 }
+
+bool bs_is_harmless_call(s64 nr)
+{
+    switch (nr) {
+    case __NR_futex:
+    case __NR_getcpu:
+    case __NR_getpid:
+    case __NR_getrandom:
+    case __NR_gettid:
+    case __NR_membarrier:
+    case __NR_sched_getaffinity:
+    case __NR_sched_yield:
+    case __NR_tgkill: return true;
+    default: return false;
+    }
+}
