@@ -152,15 +152,16 @@ fn without(view: &str) -> UnreadableContent {
     UnreadableContent(format!("its format has no {view} to show"))
 }
 
+fn not_built(inspector: &str) -> String {
+    format!("this worker was built without the inspector {inspector}")
+}
+
 /// Answers a question.
 pub fn answer(question: &ReadQuestion<'_>) -> Answer {
     let head = &question.head;
     let mut answer = empty(head);
     let Some(inspector) = by_name(&head.inspector) else {
-        answer.error = Some(format!(
-            "this worker was built without the inspector {}",
-            head.inspector
-        ));
+        answer.error = Some(not_built(&head.inspector));
         return answer;
     };
     let content = |bytes| NamedContent {
@@ -187,10 +188,7 @@ pub fn answer(question: &ReadQuestion<'_>) -> Answer {
 pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
     let head = &question.head;
     let Some(inspector) = by_name(&head.inspector) else {
-        return unreadable(&format!(
-            "this worker was built without the inspector {}",
-            head.inspector
-        ));
+        return unreadable(&not_built(&head.inspector));
     };
     let content = |bytes| NamedContent {
         name: &head.name,

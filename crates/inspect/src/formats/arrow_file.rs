@@ -65,11 +65,7 @@ impl Inspector for ArrowFile {
         old: NamedContent<'_>,
         new: NamedContent<'_>,
     ) -> Read<Option<FormatDifference>> {
-        if old.bytes == new.bytes {
-            return Ok(None);
-        }
-        let (old, new) = (table(&batches(old.bytes)?)?, table(&batches(new.bytes)?)?);
-        Ok(cell_comparison::between(old, new))
+        cell_comparison::between(old, new, |content| table(&batches(content.bytes)?))
     }
 }
 

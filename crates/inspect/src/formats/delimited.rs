@@ -108,12 +108,9 @@ impl Inspector for Delimited {
         old: NamedContent<'_>,
         new: NamedContent<'_>,
     ) -> Read<Option<FormatDifference>> {
-        if old.bytes == new.bytes {
-            return Ok(None);
-        }
-        let old = delimited_rows::table(old.name, old.bytes)?;
-        let new = delimited_rows::table(new.name, new.bytes)?;
-        Ok(cell_comparison::between(old, new))
+        cell_comparison::between(old, new, |content| {
+            delimited_rows::table(content.name, content.bytes)
+        })
     }
 
     fn rows(&self, content: NamedContent<'_>, part: Portion) -> Read<TableRows> {

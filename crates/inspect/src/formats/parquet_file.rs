@@ -74,14 +74,7 @@ impl Inspector for ParquetFile {
         old: NamedContent<'_>,
         new: NamedContent<'_>,
     ) -> Read<Option<FormatDifference>> {
-        if old.bytes == new.bytes {
-            return Ok(None);
-        }
-        let (old, new) = (
-            parquet_rows::table(old.bytes)?,
-            parquet_rows::table(new.bytes)?,
-        );
-        Ok(cell_comparison::between(old, new))
+        cell_comparison::between(old, new, |content| parquet_rows::table(content.bytes))
     }
 
     fn rows(&self, content: NamedContent<'_>, part: Portion) -> Read<TableRows> {

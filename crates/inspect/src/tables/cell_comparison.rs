@@ -10,6 +10,7 @@ use backstory_comparison::{CellChange, FormatDifference, TableDifference, operat
 use similar::DiffOp;
 
 use super::Table;
+use crate::{NamedContent, Read};
 
 /// The most changed cells that are listed, and the most bytes of them.
 const LISTED: usize = 1000;
@@ -22,10 +23,21 @@ fn keys(table: &Table) -> Option<HashMap<&[u8], usize>> {
     (keys.len() == rows).then_some(keys)
 }
 
-/// The difference of two tables. `None` if one of the contents is no table.
-pub fn between(old: Option<Table>, new: Option<Table>) -> Option<FormatDifference> {
-    let (old, new) = old.zip(new)?;
-    Some(FormatDifference::Table(compare(&old, &new)))
+/// The difference of two contents, which `table` reads. `None` if they are equal, or if one of them
+/// is no table.
+///
+/// # Errors
+/// Those of `table`.
+pub fn between(
+    old: NamedContent<'_>,
+    new: NamedContent<'_>,
+    table: impl Fn(NamedContent<'_>) -> Read<Option<Table>>,
+) -> Read<Option<FormatDifference>> {
+    if old.bytes == new.bytes {
+        return Ok(None);
+    }
+    let tables = table(old)?.zip(table(new)?);
+    Ok(tables.map(|(old, new)| FormatDifference::Table(compare(&old, &new))))
 }
 
 /// Compares two tables.
