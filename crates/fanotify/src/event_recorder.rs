@@ -17,7 +17,7 @@ use crate::event_batch::EventBatch;
 use crate::open_uses::{Access, OpenUses, UsedFile};
 use backstory_abi::op;
 use backstory_callers::{Caller, CallerTable, EndedProcesses, Operation, OperationLog};
-use backstory_files::{CLOCK_GRANULARITY, Ident};
+use backstory_files::Ident;
 use backstory_sys as sys;
 use backstory_sys::clock::counter;
 use backstory_sys::{
@@ -191,7 +191,7 @@ impl EventRecorder {
             file: UsedFile {
                 handle,
                 path,
-                ident: ident.filter(|ident| ident.ctime + CLOCK_GRANULARITY < self.emptied),
+                ident: ident.filter(|ident| ident.changed_before(self.emptied)),
             },
             after: ident,
         };
@@ -226,7 +226,7 @@ impl EventRecorder {
         let present = self.directories.present(&handle);
         if let Some(present) = present.filter(PresentFile::is_script) {
             let caller = self.callers.past_caller(event.pid, !event.ended, false);
-            let older = present.ident.ctime + CLOCK_GRANULARITY < self.emptied;
+            let older = present.ident.changed_before(self.emptied);
             let script = UsedFile {
                 handle,
                 path,

@@ -85,6 +85,12 @@ impl Ident {
         (self.dev, self.ino, self.size, self.mtime)
     }
 
+    /// True if the last change was surely before a time, in ns since 1970. A change at that time or
+    /// later has another time stamp.
+    pub fn changed_before(&self, time: i64) -> bool {
+        self.ctime.saturating_add(CLOCK_GRANULARITY) < time
+    }
+
     /// Bytes of an identity in a record.
     pub const SIZE: usize = size_of::<Ident>();
 

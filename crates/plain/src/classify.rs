@@ -2,17 +2,15 @@
 
 use crate::cache::LibraryCache;
 use crate::elf::{Damaged, Object, is_wide};
-use crate::file_state::FileState;
 use crate::instructions::{Entry, find_entry};
 use crate::symbols::is_unseen;
-use backstory_files::{executable, regular};
-use rustix::fs::fgetxattr;
+use backstory_files::{Ident, executable, now, regular};
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, fgetxattr, statx};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The releases of glibc whose inner calls were compared with the lists in [`crate::symbols`].
@@ -27,6 +25,8 @@ const LOADER_CACHE: &str = "/etc/ld.so.cache";
 const C_LIBRARY: &[u8] = b"libc.so.6";
 /// Libraries of glibc whose functions are chosen by the processor. The choice makes no call.
 const CHOOSES_BY_PROCESSOR: &[&[u8]] = &[b"libm.so.6", b"libmvec.so.1"];
+/// The attributes that an identity is made of.
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 /// Bytes of the largest file that is read.
 const LARGEST: u64 = 512 << 20;
 /// Most libraries of a program.
@@ -100,17 +100,17 @@ pub struct Examined {
     /// The verdict.
     pub verdict: Verdict,
     /// The content that was examined. `None`: it cannot be read, or changed meanwhile.
-    pub program: Option<FileState>,
+    pub program: Option<Ident>,
     /// If the program is plain, the libraries that it can load, and its loader.
-    pub libraries: Vec<FileState>,
+    pub libraries: Vec<Ident>,
 }
 
 /// Classifies programs, and remembers what it found out about their libraries.
 #[derive(Debug, Default)]
 pub struct Classifier {
     cache: LibraryCache,
-    cache_state: FileState,
-    libraries: HashMap<PathBuf, (FileState, Result<Needed, NotPlain>)>,
+    cache_ident: Ident,
+    libraries: HashMap<PathBuf, (Ident, Result<Needed, NotPlain>)>,
 }
 
 impl Classifier {
@@ -126,18 +126,18 @@ impl Classifier {
     /// loads further libraries into every program (`/etc/ld.so.preload`).
     pub fn of_machine() -> Option<Classifier> {
         let preloads = Path::new("/etc/ld.so.preload").symlink_metadata();
-        let (cache_state, bytes) = read(Path::new(LOADER_CACHE)).ok()?;
+        let (cache_ident, bytes) = read(Path::new(LOADER_CACHE)).ok()?;
         let cache = LibraryCache::parse(&bytes)?;
-        (preloads.is_err() && cache_state.is_settled()).then(|| Classifier {
+        (preloads.is_err() && cache_ident.changed_before(now())).then(|| Classifier {
             cache,
-            cache_state,
+            cache_ident,
             ..Classifier::default()
         })
     }
 
     /// The state of the loader's cache for which the verdicts about programs hold.
-    pub fn cache_state(&self) -> FileState {
-        self.cache_state
+    pub fn cache_ident(&self) -> Ident {
+        self.cache_ident
     }
 
     /// Classifies the program that executing `path` would run: of a script, its interpreter.
@@ -178,13 +178,13 @@ impl Classifier {
 
     /// Classifies an open library alone, without the libraries that it needs. Returns its content's
     /// state if the library is plain.
-    pub fn examine_library(&mut self, file: &mut File, path: &Path) -> Option<FileState> {
+    pub fn examine_library(&mut self, file: &mut File, path: &Path) -> Option<Ident> {
         let (state, bytes) = read_open(file, path).ok()?;
         library_needs(path, &bytes).is_ok().then_some(state)
     }
 
     /// Classifies a program. The states of its libraries are appended to `states`.
-    fn executable(&mut self, path: &Path, file: &[u8], states: &mut Vec<FileState>) -> Verdict {
+    fn executable(&mut self, path: &Path, file: &[u8], states: &mut Vec<Ident>) -> Verdict {
         let object = parse(path, file)?;
         if object.interpreter != Some(LOADER) {
             return Err(NotPlain::OtherLoader(path.to_owned()));
@@ -226,16 +226,16 @@ impl Classifier {
     }
 
     /// The same, with the state of the content.
-    fn known(&mut self, path: &Path) -> Result<(FileState, Needed), NotPlain> {
-        let now = path.metadata().map(|meta| FileState::of(&meta));
-        if let (Ok(now), Some((state, found))) = (now, self.libraries.get(path))
-            && now == *state
+    fn known(&mut self, path: &Path) -> Result<(Ident, Needed), NotPlain> {
+        let present = ident(statx(CWD, path, AtFlags::empty(), WANTED));
+        if let (Ok(present), Some((state, found))) = (present, self.libraries.get(path))
+            && present == *state
         {
-            return found.clone().map(|needs| (now, needs));
+            return found.clone().map(|needs| (present, needs));
         }
         let (state, file) = read(path)?;
         let found = library_needs(path, &file);
-        if state.is_settled() {
+        if state.changed_before(now()) {
             self.libraries
                 .insert(path.to_owned(), (state, found.clone()));
         }
@@ -253,18 +253,19 @@ fn library_needs(path: &Path, file: &[u8]) -> Result<Needed, NotPlain> {
 }
 
 /// Reads a file that gives no privilege, with the state of its content.
-fn read(path: &Path) -> Result<(FileState, Vec<u8>), NotPlain> {
+fn read(path: &Path) -> Result<(Ident, Vec<u8>), NotPlain> {
     let mut file = regular::open(path).map_err(|_| NotPlain::Unreadable(path.to_owned()))?;
     read_open(&mut file, path)
 }
 
-fn read_open(file: &mut File, path: &Path) -> Result<(FileState, Vec<u8>), NotPlain> {
+fn read_open(file: &mut File, path: &Path) -> Result<(Ident, Vec<u8>), NotPlain> {
     let unreadable = || NotPlain::Unreadable(path.to_owned());
-    let meta = file.metadata().map_err(|_| unreadable())?;
-    if !meta.is_file() || meta.len() > LARGEST {
+    let state = ident_of(file).map_err(|_| unreadable())?;
+    let is_file = FileType::from_raw_mode(state.mode) == FileType::RegularFile;
+    if !is_file || state.size.cast_unsigned() > LARGEST {
         return Err(unreadable());
     }
-    if meta.mode() & 0o6000 != 0 || has_capabilities(file) {
+    if state.mode & 0o6000 != 0 || has_capabilities(file) {
         return Err(NotPlain::Privileged(path.to_owned()));
     }
     let mut bytes = Vec::new();
@@ -272,12 +273,18 @@ fn read_open(file: &mut File, path: &Path) -> Result<(FileState, Vec<u8>), NotPl
     file.take(LARGEST)
         .read_to_end(&mut bytes)
         .map_err(|_| unreadable())?;
-    let state = FileState::of(&meta);
-    let after = file.metadata().map(|meta| FileState::of(&meta));
-    match after {
+    match ident_of(file) {
         Ok(after) if after == state => Ok((state, bytes)),
         _ => Err(unreadable()),
     }
+}
+
+fn ident_of(file: &File) -> io::Result<Ident> {
+    ident(statx(file, c"", AtFlags::EMPTY_PATH, WANTED))
+}
+
+fn ident(found: rustix::io::Result<Statx>) -> io::Result<Ident> {
+    Ok(Ident::from(&found?))
 }
 
 fn has_capabilities(file: &File) -> bool {

@@ -23,13 +23,11 @@
 pub mod cache;
 mod classify;
 mod elf;
-mod file_state;
 mod instructions;
 pub mod symbols;
 mod verdicts;
 
 pub use classify::{Classifier, Examined, KNOWN_RELEASES, NotPlain, Verdict};
 pub use elf::{Damaged, Object, Segment};
-pub use file_state::FileState;
 pub use instructions::{Entry, find_entry};
 pub use verdicts::{VerdictKind, VerdictTable};

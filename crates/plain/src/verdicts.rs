@@ -13,11 +13,11 @@
 //! Absent on purpose: the removal of an entry. A full table takes no more, and what is not found is
 //! asked for.
 
-use crate::file_state::FileState;
 use backstory_abi::{
     VERDICT_LIBRARY, VERDICT_NOT, VERDICT_PROGRAM, VERDICT_TRIES, VERDICTS, VERDICTS_MAGIC,
     reads_hash,
 };
+use backstory_files::Ident;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of an entry.
@@ -52,7 +52,7 @@ impl<'a> VerdictTable<'a> {
     pub const WORDS: usize = HEAD + ENTRY * VERDICTS as usize;
 
     /// Begins a table in memory that is zero. `None`: there is too little memory.
-    pub fn begin(words: &'a [AtomicU64], cache: FileState) -> Option<VerdictTable<'a>> {
+    pub fn begin(words: &'a [AtomicU64], cache: Ident) -> Option<VerdictTable<'a>> {
         let words = words.get(..Self::WORDS)?;
         put(&words[2..HEAD], cache, VERDICT_LIBRARY);
         words[0].store(VERDICTS_MAGIC, Ordering::Release);
@@ -67,8 +67,8 @@ impl<'a> VerdictTable<'a> {
     }
 
     /// The entries at which a content may be, in order.
-    fn slots(self, state: FileState) -> impl Iterator<Item = &'a [AtomicU64]> {
-        let first = reads_hash(state.device as u32, state.inode) >> 40;
+    fn slots(self, file: Ident) -> impl Iterator<Item = &'a [AtomicU64]> {
+        let first = reads_hash(file.dev as u32, file.ino) >> 40;
         (0..u64::from(VERDICT_TRIES)).map(move |n| {
             let index = (first + n) % u64::from(VERDICTS);
             &self.0[HEAD + ENTRY * index as usize..][..ENTRY]
@@ -76,26 +76,26 @@ impl<'a> VerdictTable<'a> {
     }
 
     /// Adds a verdict. False: there is no room. Of one table, only one thread may add verdicts.
-    pub fn insert(self, state: FileState, kind: VerdictKind, plain: bool) -> bool {
-        if self.get(state, kind).is_some() {
+    pub fn insert(self, file: Ident, kind: VerdictKind, plain: bool) -> bool {
+        if self.get(file, kind).is_some() {
             return true;
         }
         let verdict = kind.bits() | if plain { 0 } else { VERDICT_NOT };
         let free = self
-            .slots(state)
+            .slots(file)
             .find(|slot| slot[ENTRY - 1].load(Ordering::Acquire) == 0);
-        free.inspect(|slot| put(slot, state, verdict)).is_some()
+        free.inspect(|slot| put(slot, file, verdict)).is_some()
     }
 
     /// Whether a content is plain. `None`: unknown.
-    pub fn get(self, state: FileState, kind: VerdictKind) -> Option<bool> {
-        for slot in self.slots(state) {
+    pub fn get(self, file: Ident, kind: VerdictKind) -> Option<bool> {
+        for slot in self.slots(file) {
             let verdict = slot[ENTRY - 1].load(Ordering::Acquire);
             if verdict == 0 {
                 return None;
             }
             let found: [u64; ENTRY - 1] = std::array::from_fn(|n| slot[n].load(Ordering::Relaxed));
-            if found == numbers(state) && verdict & !VERDICT_NOT == kind.bits() {
+            if found == numbers(file) && verdict & !VERDICT_NOT == kind.bits() {
                 return Some(verdict & VERDICT_NOT == 0);
             }
         }
@@ -103,18 +103,18 @@ impl<'a> VerdictTable<'a> {
     }
 }
 
-fn numbers(state: FileState) -> [u64; ENTRY - 1] {
+fn numbers(file: Ident) -> [u64; ENTRY - 1] {
     [
-        state.device,
-        state.inode,
-        state.size,
-        state.modified.cast_unsigned(),
-        state.changed.cast_unsigned(),
+        file.dev,
+        file.ino,
+        file.size.cast_unsigned(),
+        file.mtime.cast_unsigned(),
+        file.ctime.cast_unsigned(),
     ]
 }
 
-fn put(slot: &[AtomicU64], state: FileState, verdict: u64) {
-    for (word, number) in slot.iter().zip(numbers(state)) {
+fn put(slot: &[AtomicU64], file: Ident, verdict: u64) {
+    for (word, number) in slot.iter().zip(numbers(file)) {
         word.store(number, Ordering::Relaxed);
     }
     slot[ENTRY - 1].store(verdict, Ordering::Release);
@@ -130,13 +130,14 @@ mod tests {
             .collect()
     }
 
-    fn file(inode: u64, changed: i64) -> FileState {
-        FileState {
-            device: 0xfe01,
-            inode,
+    fn file(ino: u64, ctime: i64) -> Ident {
+        Ident {
+            dev: 0xfe01,
+            ino,
             size: 7,
-            modified: 1,
-            changed,
+            mtime: 1,
+            ctime,
+            ..Ident::default()
         }
     }
 
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(table.get(file(2, 5), VerdictKind::Program), Some(true));
         assert_eq!(table.get(file(2, 5), VerdictKind::Library), Some(false));
         assert_eq!(table.get(file(2, 6), VerdictKind::Program), None, "changed");
-        let larger = FileState {
+        let larger = Ident {
             size: 8,
             ..file(2, 5)
         };
@@ -164,8 +165,8 @@ mod tests {
         let memory = memory();
         let table = VerdictTable::begin(&memory, file(1, 1)).unwrap();
         let files = (2..20_000).map(|inode| file(inode, 1));
-        let taken: Vec<FileState> = files
-            .filter(|file| table.insert(*file, VerdictKind::Program, file.inode % 2 == 0))
+        let taken: Vec<Ident> = files
+            .filter(|file| table.insert(*file, VerdictKind::Program, file.ino % 2 == 0))
             .collect();
         assert!(
             taken.len() > 900 && taken.len() <= VERDICTS as usize,
@@ -175,7 +176,7 @@ mod tests {
         for file in taken {
             assert_eq!(
                 table.get(file, VerdictKind::Program),
-                Some(file.inode % 2 == 0)
+                Some(file.ino % 2 == 0)
             );
         }
         assert!(VerdictTable::begin(&memory[1..], file(1, 1)).is_none());

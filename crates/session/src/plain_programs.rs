@@ -6,11 +6,12 @@
 //! Invariant: a verdict is in the table only if another content of the file would be another entry.
 
 use backstory_arena::ChunkSupply;
-use backstory_plain::{Classifier, FileState, VerdictKind, VerdictTable};
+use backstory_files::{Ident, now};
+use backstory_plain::{Classifier, VerdictKind, VerdictTable};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Classifies the programs of a run.
 pub(crate) struct PlainPrograms {
@@ -22,7 +23,7 @@ impl PlainPrograms {
     /// Begins the table of the run.
     pub(crate) fn begin(classifier: Classifier, stock: &Arc<ChunkSupply>) -> PlainPrograms {
         if let Some(words) = stock.arena.table() {
-            VerdictTable::begin(words, classifier.cache_state());
+            VerdictTable::begin(words, classifier.cache_ident());
         }
         PlainPrograms {
             classifier: Mutex::new(classifier),
@@ -33,10 +34,7 @@ impl PlainPrograms {
     /// 1 if the program is plain, else 0.
     pub(crate) fn program(&self, mut file: File) -> i32 {
         let path = path_of(&file);
-        let mut classifier = self
-            .classifier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut classifier = self.classifier();
         let examined = classifier.examine(&mut file, &path);
         let plain = examined.verdict.is_ok();
         for library in examined.libraries.iter().filter(|_| plain) {
@@ -51,10 +49,7 @@ impl PlainPrograms {
     /// 1 if the library is plain, else 0.
     pub(crate) fn library(&self, mut file: File) -> i32 {
         let path = path_of(&file);
-        let mut classifier = self
-            .classifier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut classifier = self.classifier();
         let plain = classifier.examine_library(&mut file, &path);
         if let Some(library) = plain {
             self.note(library, VerdictKind::Library, true);
@@ -62,13 +57,18 @@ impl PlainPrograms {
         plain.is_some().into()
     }
 
+    fn classifier(&self) -> MutexGuard<'_, Classifier> {
+        let lock = self.classifier.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a verdict to the table. The caller holds the lock of the classifier, so no other thread
     /// does this.
-    fn note(&self, state: FileState, kind: VerdictKind, plain: bool) {
+    fn note(&self, file: Ident, kind: VerdictKind, plain: bool) {
         let table = self.stock.arena.table().and_then(VerdictTable::of);
-        if let (true, Some(table)) = (state.is_settled(), table) {
+        if let (true, Some(table)) = (file.changed_before(now()), table) {
             // A full table takes no more, and the next process asks again.
-            table.insert(state, kind, plain);
+            table.insert(file, kind, plain);
         }
     }
 }
