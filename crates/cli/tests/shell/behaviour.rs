@@ -32,7 +32,8 @@ pub(super) fn same_screens_with(
             true => format!("{}/bin/backstory shell -- {shell}", stage.path().display()),
             false => shell.to_owned(),
         };
-        let terminal = Terminal::start(&stage, "screen", &directory, &line, startup);
+        let name = if recorded { "recorded" } else { "bare" };
+        let terminal = Terminal::start(&stage, name, &directory, &line, startup);
         terminal.ready();
         keys(&terminal);
         terminal.leave();
@@ -112,7 +113,7 @@ fn job_control(terminal: &Terminal) {
     terminal.line("jobs");
     terminal.run("fg", "sleep");
     terminal.key("C-z");
-    terminal.line("bg");
+    terminal.background();
     terminal.line("jobs");
     terminal.run("fg", "sleep");
     terminal.key("C-c");

@@ -79,7 +79,7 @@ fn jobs(terminal: &Terminal) {
     terminal.line("jobs");
     terminal.run("fg", NAME);
     terminal.key("C-z");
-    terminal.line("bg");
+    terminal.background();
     terminal.run("fg", NAME);
     terminal.key("C-\\");
     terminal.run("./gain copy", NAME);

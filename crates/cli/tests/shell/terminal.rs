@@ -14,6 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A terminal of tmux with a server of its own.
 pub struct Terminal {
     socket: PathBuf,
+    is_zsh: bool,
 }
 
 impl Drop for Terminal {
@@ -34,6 +35,7 @@ impl Terminal {
     ) -> Terminal {
         let terminal = Terminal {
             socket: stage.path().join(format!("{name}.tmux")),
+            is_zsh: line.ends_with("zsh"),
         };
         write_startup_files(stage, startup);
         let mut command = stage.command("tmux");
@@ -127,6 +129,17 @@ impl Terminal {
         });
     }
 
+    /// Lets the stopped job go on in the background, and waits for the next prompt.
+    ///
+    /// Zsh loses its prompt if the signal of a job that goes on interrupts the output. That happens
+    /// without a recording, too. So zsh shows its prompt after that signal here.
+    pub fn background(&self) {
+        self.line(match self.is_zsh {
+            true => "bg; while ps T -o stat= | grep -q ^T; do :; done",
+            false => "bg",
+        });
+    }
+
     /// Presses keys.
     pub fn keys(&self, keys: &[&str]) {
         let mut args = vec!["send-keys"];
@@ -152,9 +165,26 @@ impl Terminal {
     pub fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) {
         let until = Instant::now() + PATIENCE;
         while !wanted(&self.screen()) {
-            assert!(Instant::now() < until, "{what}:\n{}", self.screen());
+            let in_time = Instant::now() < until;
+            assert!(in_time, "{what}:\n{}\n{}", self.screen(), self.processes());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// The processes of the terminal, and what each waits for.
+    fn processes(&self) -> String {
+        let format = "#{pane_tty}";
+        let shown = self.tmux(&["display-message", "-p", format]).output();
+        let shown = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
+        let columns = "pid,ppid,pgid,tpgid,stat,wchan:24,pending,blocked,args";
+        let listed = Command::new("ps")
+            .args(["-t", shown.trim(), "-ww", "-o", columns])
+            .output();
+        let listed = listed.map_or_else(
+            |error| error.to_string(),
+            |listed| String::from_utf8_lossy(&listed.stdout).into_owned(),
+        );
+        format!("{}:\n{listed}", self.socket.display())
     }
 
     /// Waits for the first prompt.
