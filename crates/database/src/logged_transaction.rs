@@ -8,7 +8,7 @@ use crate::commit::TransactionNumber;
 use crate::sql_dialect::WrittenName;
 use crate::statement_tables::StatementTables;
 
-/// Interval between two looks at the processes that have a client's socket.
+/// Interval between two looks at the processes that have a client's socket, while lines arrive.
 const SHARERS: Duration = Duration::from_secs(1);
 
 /// A statement that was executed.
@@ -73,6 +73,8 @@ pub struct LoggedTransaction {
     pub ended: Option<(i64, Instant)>,
     /// The statements, in order.
     pub statements: Vec<ExecutedStatement>,
+    /// When its last statement was read here.
+    pub read: Instant,
     /// An error undoes all statements, and not the failed one alone.
     pub error_undoes_all: bool,
     /// The server undid it, because of a deadlock or the end of the connection.
@@ -89,9 +91,16 @@ impl LoggedTransaction {
             began,
             ended: None,
             statements: Vec::new(),
+            read: Instant::now(),
             error_undoes_all: false,
             undone: false,
         }
+    }
+
+    /// Adds a statement that was read now.
+    pub fn add(&mut self, statement: ExecutedStatement) {
+        self.statements.push(statement);
+        self.read = Instant::now();
     }
 
     /// True if it was undone as a whole. Where an error undoes all, a transaction cannot commit
@@ -194,8 +203,20 @@ impl ClientSession {
     /// Looks from time to time whether other processes have inherited the client's socket.
     pub fn look_for_sharers(&mut self) {
         if self.looked.is_none_or(|looked| looked.elapsed() >= SHARERS) {
-            self.looked = Some(Instant::now());
-            self.client.look_for_sharers();
+            self.look();
         }
+    }
+
+    /// Looks for them unless that was done after this moment. The transactions of a session are
+    /// recorded some time after they were read, so one look is after many of them.
+    pub fn look_for_sharers_after(&mut self, moment: Instant) {
+        if self.looked.is_none_or(|looked| looked < moment) {
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        self.looked = Some(Instant::now());
+        self.client.look_for_sharers();
     }
 }

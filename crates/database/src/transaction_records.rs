@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStringExt;
+use std::time::Instant;
 
 use backstory_session::SourceRun;
 use backstory_vocabulary::RowsMode;
@@ -109,9 +110,10 @@ impl TransactionRecorder {
         }
     }
 
-    /// Begins the records of a session, unless they are begun.
-    fn begin_session(&mut self, session: &mut ClientSession) {
-        session.look_for_sharers();
+    /// Begins the records of a session, unless they are begun. `read`: when the last statement was
+    /// read. Another process can have inherited the client's socket until then.
+    fn begin_session(&mut self, session: &mut ClientSession, read: Instant) {
+        session.look_for_sharers_after(read);
         self.clients.begin(session, &mut self.writer);
         if std::mem::replace(&mut session.is_recorded, true) {
             return;
@@ -159,7 +161,7 @@ impl TransactionRecorder {
         certainty: CommitCertainty,
         catalog: &Catalog,
     ) {
-        self.begin_session(session);
+        self.begin_session(session, logged.read);
         self.next += 1;
         let activity = self.next;
         let (began, end) = span(logged, commits, session.last_end, self.names.rounding);
@@ -209,7 +211,7 @@ impl TransactionRecorder {
         let mut virtual_ids = Vec::new();
         let mut uses = Vec::new();
         for (logged, session) in candidates {
-            self.begin_session(session);
+            self.begin_session(session, logged.read);
             virtual_ids.push(logged.virtual_id.clone());
             let connection = self.names.connection(session).into_iter();
             uses.extend(connection.map(|name| (name, session.number)));

@@ -236,7 +236,7 @@ impl AuditSessions {
         let Some(unit) = unit.and_then(|key| self.units.get_mut(&key)) else {
             return;
         };
-        unit.logged.statements.push(statement);
+        unit.logged.add(statement);
         unit.texts.push(text.to_owned());
         unit.queries.insert(query);
         unit.is_ours |= is_ours;

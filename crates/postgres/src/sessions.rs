@@ -166,7 +166,7 @@ impl SessionTable {
             error_undoes_all: true,
             ..LoggedTransaction::begin(line.session_id.clone(), line.vxid.clone(), time)
         });
-        transaction.statements.push(statement);
+        transaction.add(statement);
     }
 
     fn end_session(&mut self, id: &str, time: i64) {

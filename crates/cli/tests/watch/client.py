@@ -2,15 +2,15 @@
 
 client.py ADDRESS STATEMENT [share]
 
-ADDRESS is a TCP port of this machine, or the path of the server's socket file. With `share`, a
-child process has the connection, too, until the client ends.
+ADDRESS is a TCP port of this machine, or the path of the server's socket file. The client prints a
+line after the statement, and ends at the end of its input. With `share`, a child process has the
+connection, too, from just before the statement until the client ends.
 """
 
 import os
 import socket
 import struct
 import sys
-import time
 
 
 def connected(address):
@@ -37,6 +37,7 @@ def main():
     messages = connection.makefile("rb")
     parameters = b"user\0ann\0database\0bank\0\0"
     connection.sendall(struct.pack("!ii", 8 + len(parameters), 196608) + parameters)
+    until_ready(messages)
     child = None
     if "share" in sys.argv:
         ends, others = os.pipe()
@@ -45,12 +46,11 @@ def main():
             os.close(others)
             os.read(ends, 1)
             os._exit(0)
-    until_ready(messages)
     text = statement.encode() + b"\0"
     connection.sendall(b"Q" + struct.pack("!i", 4 + len(text)) + text)
     until_ready(messages)
-    # The watch has seen the processes by then, however busy the machine is.
-    time.sleep(1)
+    print("done", flush=True)
+    sys.stdin.read()
     if child:
         os.close(others)
         os.waitpid(child, 0)

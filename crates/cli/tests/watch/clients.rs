@@ -1,5 +1,11 @@
 //! The clients of changes: certain, possible or unknown.
 
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
 use backstory_testkit::need::needs;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -16,11 +22,44 @@ fn place(what: &str) -> Option<PostgresPlace> {
     Some(place)
 }
 
-/// Executes the client program.
-fn client(place: &PostgresPlace, args: &[&str]) {
-    let mut command = place.stage.command("python3");
-    let command = command.current_dir(&place.work).arg("client.py").args(args);
-    crate::place::succeeded(&command.output().unwrap());
+/// A client that has executed its statement and keeps its connection. Dropped, it ends.
+struct LiveClient(Child);
+
+impl LiveClient {
+    fn begin(place: &PostgresPlace, args: &[&str]) -> LiveClient {
+        let mut command = place.stage.command("python3");
+        let command = command.current_dir(&place.work).arg("client.py").args(args);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "done\n");
+        LiveClient(child)
+    }
+}
+
+impl Drop for LiveClient {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until the server's log has a text. The server writes it in the background.
+fn wait_for_line(place: &PostgresPlace, text: &str) {
+    let is_there = || {
+        let files = fs::read_dir(place.server.log_directory()).unwrap();
+        let mut logs = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+        logs.any(|log| log.contains(text))
+    };
+    for _ in 0..6000 {
+        if is_there() {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("the server's log lacks {text}");
 }
 
 /// The change of the row with this key, and the screen that shows it.
@@ -37,22 +76,19 @@ fn a_connection_that_two_processes_have_makes_both_possible_clients_and_none_cer
     let socket = place.stage.path().join("sockets");
     let socket = socket.join(format!(".s.PGSQL.{}", place.server.port));
     let port = place.server.port.to_string();
+    let socket = socket.to_str().unwrap();
     let watch = place.watched();
-    client(&place, &[&port, "INSERT INTO a VALUES (1)"]);
-    client(&place, &[&port, "INSERT INTO a VALUES (2)", "share"]);
-    client(
-        &place,
-        &[socket.to_str().unwrap(), "INSERT INTO a VALUES (3)"],
-    );
-    client(
-        &place,
-        &[
-            socket.to_str().unwrap(),
-            "INSERT INTO a VALUES (4)",
-            "share",
-        ],
-    );
+    let clients = [
+        vec![&*port, "INSERT INTO a VALUES (1)"],
+        vec![&*port, "INSERT INTO a VALUES (2)", "share"],
+        vec![socket, "INSERT INTO a VALUES (3)"],
+        vec![socket, "INSERT INTO a VALUES (4)", "share"],
+    ];
+    let clients = clients.map(|args| LiveClient::begin(&place, &args));
+    wait_for_line(&place, "VALUES (4)");
+    // The watch reads the log to its end, and finds all processes.
     watch.end().unwrap();
+    drop(clients);
     for key in ["1", "3"] {
         let (change, screen) = change(&place, key);
         assert!(
@@ -82,14 +118,17 @@ fn a_client_that_ended_before_it_was_looked_for_is_unknown() {
     let port = place.server.port.to_string();
     let watch = place.watched();
     watch.signal(Signal::STOP).unwrap();
-    client(&place, &[&port, "INSERT INTO a VALUES (1)"]);
+    drop(LiveClient::begin(
+        &place,
+        &[&port, "INSERT INTO a VALUES (1)"],
+    ));
     // The server and another process go on, and have connections of their own.
     let mut session = place.server.session(&place.stage).unwrap();
     session.query("INSERT INTO a VALUES (2);").unwrap();
+    wait_for_line(&place, "VALUES (2)");
     watch.signal(Signal::CONT).unwrap();
-    // The watch sees the client by then. A program that the client starts is no client.
-    session.query("\\! sleep 1").unwrap();
     watch.end().unwrap();
+    drop(session);
     let (gone, screen) = change(&place, "1");
     assert_eq!(gone["client"], Value::Null, "{gone}");
     assert_eq!(gone["possible_clients"], serde_json::json!([]));
