@@ -46,7 +46,7 @@ int sqlite3_backstorysqlite_init(sqlite3 *db, char **message, const sqlite3_api_
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-static void begin_transaction(struct connection *connection, const char *sql)
+static void begin_transaction(struct connection *connection)
 {
     static unsigned long begun;
     connection->number = __atomic_add_fetch(&begun, 1, __ATOMIC_RELAXED);
@@ -54,10 +54,31 @@ static void begin_transaction(struct connection *connection, const char *sql)
              connection->number);
     connection->committed = connection->rolled_back = 0;
     connection->depth = connection->unknown_savepoints = 0;
+    connection->is_said = 0;
     text_begin(&connection->statements_said, MOST_JSON);
+}
+
+/* True if the statement only begins or ends a transaction or a part of one. */
+static int only_controls(const char *sql)
+{
+    static const char *const words[] = {"BEGIN",    "COMMIT",    "END",
+                                        "ROLLBACK", "SAVEPOINT", "RELEASE"};
+    for (size_t at = 0; at < sizeof words / sizeof *words; at++)
+        if (begins_with(sql, words[at]))
+            return 1;
+    return 0;
+}
+
+/* Says the transaction, by its first statement that reads or changes something. */
+static void say_transaction(struct connection *connection, const char *sql)
+{
+    if (connection->is_said || only_controls(sql))
+        return;
+    sql += strspn(sql, " \t\r\n;");
     char shown[MOST_STATEMENT + 1];
     snprintf(shown, sizeof shown, "%s", sql);
     backstory_begin_in(connection->handle, NULL, "transaction", shown);
+    connection->is_said = 1;
 }
 
 static void add_statement(struct connection *connection, const char *sql)
@@ -97,7 +118,7 @@ static void say_rows(struct connection *connection)
             backstory_change_in(connection->handle, table->uri);
 }
 
-static void end_transaction(struct connection *connection)
+static void say_end(struct connection *connection)
 {
     if (connection->committed && !connection->rolled_back)
         say_rows(connection);
@@ -115,6 +136,12 @@ static void end_transaction(struct connection *connection)
     text_add(&fact, "]}");
     backstory_record_in(connection->handle, "sqlite.transaction", fact.bytes);
     backstory_end_in(connection->handle);
+}
+
+static void end_transaction(struct connection *connection)
+{
+    if (connection->is_said)
+        say_end(connection);
     forget_rows(connection, 0);
     for (struct table *table = connection->tables; table; table = table->next)
         table->left_out = 0;
@@ -150,12 +177,13 @@ static void statement_begins(struct connection *connection, sqlite3_stmt *statem
     if (!sql)
         return;
     if (!connection->handle[0]) {
-        begin_transaction(connection, sql);
+        begin_transaction(connection);
         connection->before = 0;
         connection->changes = sqlite3_total_changes64(connection->db);
     }
     forget_failed_changes(connection);
     connection->running++;
+    say_transaction(connection, sql);
     add_statement(connection, sql);
     note_savepoint(connection, sql);
     if (changes_schema(sql)) {

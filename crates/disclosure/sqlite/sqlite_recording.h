@@ -101,6 +101,7 @@ struct connection {
     int committed;
     int rolled_back;
     char handle[40];
+    int is_said; /* the transaction has begun in the record */
     unsigned long number;
     struct text statements_said;
     struct savepoint savepoint[MOST_SAVEPOINTS];

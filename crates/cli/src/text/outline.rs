@@ -4,7 +4,7 @@
 //! The graph has all facts. The outline leaves out or joins those that tell a reader nothing:
 //!
 //! - A pipe is passed through (`piped from`), and so is a socket whose other end was recorded
-//!   (`received from`).
+//!   (`received from`). So is the memory of a process that it has in common with its transactions.
 //! - The same version in two runs is one node.
 //! - The epoch of a shell between fork and exec belongs to the command that it starts.
 //! - A program that only starts another one under its own name belongs to it, as Debian's `psql`.
@@ -34,7 +34,7 @@ use super::words::{Direction, step as word};
 /// The words for a node behind a pipe, in either direction.
 const PIPED: [&str; 2] = ["piped from", "piped to"];
 
-/// The words for a node behind a socket, in either direction.
+/// The words for a node behind a socket or a memory, in either direction.
 const SENT: [&str; 2] = ["received from", "sent to"];
 
 /// If a pipe has more commands than this at its other end, and all are only possible, they are left
@@ -263,9 +263,10 @@ impl<'a> Outline<'a> {
             (Flow::Derived, Node::Entity { kind, .. }) if *kind == EntityKind::Resource => {
                 (!self.possible).then_some(way)
             }
-            (_, Node::Entity { kind, .. }) => match kind {
+            (_, Node::Entity { kind, path, .. }) => match kind {
                 EntityKind::Pipe => channel(PIPED),
                 EntityKind::Socket if !self.is_leaf(other) => channel(SENT),
+                EntityKind::Memory if is_of_process(path) => channel(SENT),
                 _ => None,
             },
             _ => None,
@@ -414,6 +415,11 @@ fn is_found(node: &Node) -> bool {
             ..
         }
     )
+}
+
+/// True if the entity is the memory of a process, which its activities have in common.
+fn is_of_process(path: &[u8]) -> bool {
+    path.starts_with(b"memory:")
 }
 
 /// True if the epoch has executed no program yet.

@@ -72,6 +72,18 @@ fn a_row_of_sqlite_leads_to_the_files_that_filled_it_and_to_the_report_that_read
         report.iter().any(|name| name.ends_with("/rows.csv")),
         "{report:?}"
     );
+    let screen = place.run(&["of", "report.txt"]).out;
+    assert!(
+        screen.contains("transaction 'select * from rich;'"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("transaction 'update accounts set"),
+        "{screen}"
+    );
+    for unwanted in ["memory:", "transaction 'begin"] {
+        assert!(!screen.contains(unwanted), "{screen}");
+    }
     let history = place.json(&["of", "--table", "bank.db/accounts", "--key", "42", "--json"]);
     let changes: Vec<String> = history["history"]
         .as_array()

@@ -227,6 +227,35 @@ fn a_socket_leads_to_the_recorded_process_at_its_other_end() {
 }
 
 #[test]
+fn the_memory_between_a_program_and_its_transaction_is_passed_through() {
+    let memory = || of_kind(EntityKind::Memory, "memory:7");
+    let nodes = vec![
+        file("/w/report", 1),
+        command("report", 1),
+        memory(),
+        command("transaction select", 1),
+        memory(),
+        file("/w/table", 1),
+    ];
+    let links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 2, Flow::Generated(Relation::Write)),
+        link(4, 3, Flow::Used(Relation::Read)),
+        link(1, 4, Flow::Generated(Relation::Write)),
+        link(5, 3, Flow::Used(Relation::Read)),
+    ];
+    let lineage = lineage(nodes, links);
+    let wanted = "\
+/w/report
+└─ written by report
+   └─ received from transaction select
+      └─ read /w/table
+";
+    assert_eq!(drawn(&lineage, Direction::Of, false), wanted);
+}
+
+#[test]
 fn a_command_with_many_branches_is_unfolded_where_it_is_nearest() {
     // out <- b <- mid <- a, and both were started by sh, which read run.sh.
     let names = ["/w/out", "/w/mid", "/w/run.sh"].map(|path| file(path, 1));
