@@ -118,10 +118,11 @@ impl FlowBuilder<'_> {
         let lineage = self.lineage;
         let derived = |link: &&Link| link.flow == Flow::Derived;
         for link in lineage.links.iter().filter(derived) {
-            if self.was_empty(link.from) {
+            let (from, to) = (self.class[link.from], self.class[link.to]);
+            let unknown = self.is_unstated(link.from) && !makers.contains_key(&from);
+            if unknown || self.was_empty(link.from) {
                 continue;
             }
-            let (from, to) = (self.class[link.from], self.class[link.to]);
             for &command in makers.get(&to).into_iter().flatten() {
                 self.commands[command].reads.insert(from);
             }
@@ -142,6 +143,19 @@ impl FlowBuilder<'_> {
         };
         let part = self.part(EntityKey(*id).run());
         part.is_some_and(|run| self.parts[run].emptied.iter().any(|file| **file == **path))
+    }
+
+    /// True for the state of a thing before the run. A program that writes a part of a thing does
+    /// not say that the thing existed.
+    fn is_unstated(&self, node: usize) -> bool {
+        matches!(
+            self.lineage.nodes[node],
+            Node::Entity {
+                kind: EntityKind::Resource,
+                version: 0,
+                ..
+            }
+        )
     }
 
     /// True if an activity opened a file for the programs that it started, and was not seen to

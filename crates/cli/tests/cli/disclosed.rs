@@ -137,6 +137,26 @@ fn parts_of_a_thing_have_origins_of_their_own_and_qualified_terms() {
 }
 
 #[test]
+fn a_thing_that_is_written_in_part_comes_from_itself_only_if_a_command_made_it_before() {
+    let place = Place::new();
+    let emit = format!("{} emit", place.program());
+    for (file, row) in [("a.csv", "1"), ("b.csv", "2")] {
+        place.write(file, row);
+        place.keep(
+            &format!("read x < {file}; {emit} write model:3 --part row={row}"),
+            &[],
+        );
+        let of = place.run(&["of", "model:3"]).out;
+        assert!(of.contains(&format!("sources: {file}\n")), "{of}");
+        assert_eq!(
+            of.contains("a.csv") && of.contains("b.csv"),
+            row == "2",
+            "{of}"
+        );
+    }
+}
+
+#[test]
 fn a_part_whose_value_does_not_fit_its_kind_is_misuse() {
     let place = Place::new();
     for (part, why) in [
