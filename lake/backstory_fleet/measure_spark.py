@@ -15,8 +15,8 @@ from typing import Any
 
 from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
-from backstory_spark import Lineage, configured
-from backstory_spark.cluster import cluster
+from backstory_spark import Lineage
+from backstory_spark.cluster import cluster, session
 
 from .measure import Asked, Measurement, sizes, timed
 
@@ -31,50 +31,36 @@ def spark(lake: Lake, asked: list[Asked], workers: int) -> Iterator[Measurement]
         raise LakeError("BACKSTORY_ICEBERG_JAR must name the file iceberg-spark-runtime-*.jar")
     with tempfile.TemporaryDirectory(prefix="backstory-events-") as log:
         with cluster(workers, 1, f"{MEMORY + 500}m") as running:
-            session = _session(running.address, jar, Path(log), workers)
-            try:
-                found = _ask(session, lake, asked, workers)
-            finally:
-                session.stop()
+            with session(running.address, jar, _options(Path(log), workers)) as opened:
+                found = _ask(opened, lake, asked, workers)
         shuffles = read_events(Path(log))
     for one in found:
         one.shuffled, one.skew, one.cpu = shuffles.get(one.question, (0, 0.0, 0.0))
         yield one
 
 
-def _session(address: str, jar: str, log: Path, workers: int) -> Any:
-    from pyspark.sql import SparkSession
-
-    builder = configured(SparkSession.builder.master(address), jar)
-    options = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
+def _options(log: Path, workers: int) -> dict[str, str]:
+    return {
         "spark.executor.memory": f"{MEMORY}m",
         "spark.sql.shuffle.partitions": str(4 * workers),
-        "spark.sql.adaptive.enabled": "false",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": log.as_uri(),
     }
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
-def _ask(session: Any, lake: Lake, asked: list[Asked], workers: int) -> list[Measurement]:
+def _ask(opened: Any, lake: Lake, asked: list[Asked], workers: int) -> list[Measurement]:
     size = sizes(lake)[0]
-    lineage, seconds, _ = timed(lambda: Lineage(session, lake))
+    lineage, seconds, _ = timed(lambda: Lineage(opened, lake))
     opened = Measurement("spark", "open", size.edges, size.runs, workers, size.files, seconds)
     found = [opened]
     # The first question also finds where runs meet, and fills the workers' memory.
     first = Asked("first question", asked[0].files, asked[0].direction)
     for one in [first, *asked]:
-        session.sparkContext.setJobGroup(one.name, one.name)
+        opened.sparkContext.setJobGroup(one.name, one.name)
 
         def answer(one: Asked = one) -> int:
             if one.sql:
-                return int(session.sql(one.sql).count())
+                return int(lineage.engine.session.sql(one.sql).count())
             return int(lineage.lineage(one.files, one.direction).count())
 
         links, seconds, _ = timed(answer)
@@ -85,7 +71,7 @@ def _ask(session: Any, lake: Lake, asked: list[Asked], workers: int) -> list[Mea
                 rounds=rounds, links=links,
             )
         )  # fmt: skip
-    kept = session.sparkContext._jsc.sc().getRDDStorageInfo()
+    kept = opened.sparkContext._jsc.sc().getRDDStorageInfo()
     opened.bytes = sum(int(one.memSize()) + int(one.diskSize()) for one in kept)
     return found
 

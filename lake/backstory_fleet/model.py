@@ -75,7 +75,7 @@ class Model:
 
     def predict(self, one: Measurement) -> float:
         """The seconds of one core."""
-        return sum(factor * TERMS[name](one) for name, factor in self.factors.items())
+        return _seconds(self.factors, one)
 
 
 def models(measured: list[Measurement]) -> list[Model]:
@@ -106,8 +106,12 @@ def _model(kind: Kind, rows: list[Measurement]) -> Model:
 
 
 def _errors(factors: dict[str, float], rows: list[Measurement]) -> Array:
-    guesses = [sum(f * TERMS[name](one) for name, f in factors.items()) for one in rows]
-    return np.array([abs(guess / one.cpu - 1) for guess, one in zip(guesses, rows)])
+    return np.array([abs(_seconds(factors, one) / one.cpu - 1) for one in rows])
+
+
+def _seconds(factors: dict[str, float], one: Measurement) -> float:
+    """The seconds of one core that the factors give for a measurement."""
+    return sum(factor * TERMS[name](one) for name, factor in factors.items())
 
 
 def fit(terms: tuple[str, ...], rows: list[Measurement]) -> dict[str, float]:

@@ -11,20 +11,14 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, datetime
-from typing import Any, TextIO
+from datetime import datetime
 
-import duckdb
-
-from . import erasure, shipping, upkeep
+from . import erasure, graph_commands, printing, shipping, upkeep
 from .errors import LakeError, first_line
 from .lake import Lake
 from .privacy import Config
 from .program import Program
 from .questions import Limits, Question
-
-#: Rows that are fetched at once.
-ROWS = 10_000
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -87,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     expire.add_argument("--lake", required=True, metavar="LAKE")
     expire.add_argument("--before", required=True, metavar="DAY", help="such as 2026-11-01")
     expire.set_defaults(run=_expire)
+
+    graph_commands.add(commands)
     return parser
 
 
@@ -136,72 +132,18 @@ def _query(given: argparse.Namespace) -> int:
         raise LakeError("a question is needed: one SELECT statement")
     elif sql == "-":
         sql = sys.stdin.read()
-    with closing(question), question.rows(sql) as answer:
-        names = [column[0] for column in answer.description or []]
+    with closing(question), question.rows(sql) as found:
+        answer = printing.Answer.of(found)
         if given.json:
-            _json(names, answer, sys.stdout)
+            printing.json_array(answer, sys.stdout)
         elif given.csv:
             rows = csv.writer(sys.stdout, lineterminator="\n")
-            rows.writerow(names)
-            for row in _rows(answer):
-                rows.writerow(["" if one is None else _text(one) for one in row])
+            rows.writerow(answer.names)
+            for row in answer.rows:
+                rows.writerow(["" if one is None else printing.text(one) for one in row])
         else:
-            _table(names, answer, sys.stdout)
+            printing.table(answer, sys.stdout)
     return 0
-
-
-def _rows(answer: duckdb.DuckDBPyConnection) -> Any:
-    while rows := answer.fetchmany(ROWS):
-        yield from rows
-
-
-def _json(names: list[str], answer: duckdb.DuckDBPyConnection, out: TextIO) -> None:
-    between = "[\n"
-    for row in _rows(answer):
-        out.write(between + json.dumps(dict(zip(names, map(_plain, row)))))
-        between = ",\n"
-    out.write("[]\n" if between == "[\n" else "\n]\n")
-
-
-def _table(names: list[str], answer: duckdb.DuckDBPyConnection, out: TextIO) -> None:
-    rows = [[_escaped(_text(one)) for one in row] for row in _rows(answer)]
-    if not rows:
-        print("no rows", file=out)
-        return
-    widths = [max(map(len, column)) for column in zip(names, *rows)]
-    for row in [names, *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip(), file=out)
-
-
-def _plain(value: Any) -> Any:
-    """A value in JSON: moments as `backstory query` writes them."""
-    if isinstance(value, datetime):
-        return (
-            value.astimezone(UTC).replace(tzinfo=None).strftime("%Y-%m-%d %H:%M:%S.%f")
-            if (value.tzinfo)
-            else value.strftime("%Y-%m-%d %H:%M:%S.%f")
-        )
-    if isinstance(value, bytes):
-        return value.decode(errors="surrogateescape")
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return int(value) if isinstance(value, bool) else value
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    return str(value)
-
-
-def _text(value: Any) -> str:
-    plain = _plain(value)
-    if plain is None:
-        return ""
-    text = plain if isinstance(plain, str) else json.dumps(plain)
-    return text.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def _escaped(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _forget(given: argparse.Namespace) -> int:

@@ -97,21 +97,32 @@ class Question:
     def rows(self, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """The answer, while the context lasts."""
         statement = self._one_select(sql)
+        with self.bounded():
+            if lineage.needs_jumps(sql):
+                self.meet()
+            yield self.connection.execute(statement)
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Bounds the time of what the context executes, and explains its errors."""
         timer = None
         if self._limits.seconds:
             timer = threading.Timer(self._limits.seconds, self.connection.interrupt)
             timer.daemon = True
             timer.start()
         try:
-            if lineage.needs_jumps(sql) and not self._have_met:
-                self._run([lineage.MEET])
-                self._have_met = True
-            yield self.connection.execute(statement)
+            yield
         except duckdb.Error as error:
             raise self._explained(error) from error
         finally:
             if timer:
                 timer.cancel()
+
+    def meet(self) -> None:
+        """Finds the steps between runs, once."""
+        if not self._have_met:
+            self._run([lineage.MEET])
+            self._have_met = True
 
     def _one_select(self, sql: str) -> duckdb.Statement:
         try:

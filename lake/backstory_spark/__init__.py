@@ -1,6 +1,7 @@
 """Lineage over a lake of backstory, on Spark."""
 
+from .engine import SparkEngine
 from .lineage import Lineage
 from .tables import configured, open_views
 
-__all__ = ["Lineage", "configured", "open_views"]
+__all__ = ["Lineage", "SparkEngine", "configured", "open_views"]

@@ -12,13 +12,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from backstory_lake.errors import LakeError
+
+from .tables import configured
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Seconds until the master and its workers must have found each other.
 START = 60
@@ -108,6 +114,30 @@ def _free_port() -> int:
 def cluster(workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
     """A cluster that ends with the context."""
     made = Cluster(workers, cores, memory)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@contextmanager
+def session(
+    master: str, jar: str, options: Mapping[str, str] | None = None, log: str = "ERROR"
+) -> Iterator[SparkSession]:
+    """A session of this machine's driver that ends with the context."""
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        # Each round is a query of its own, whose sizes are known before.
+        "spark.sql.adaptive.enabled": "false",
+    }
+    builder = configured(SparkSession.builder.master(master), jar)
+    for name, value in (settings | dict(options or {})).items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel(log)
     try:
         yield made
     finally:

@@ -7,7 +7,7 @@ which its content can have flowed to the root, forwards the earliest one.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -263,8 +263,18 @@ class Names:
 class Search:
     """A search in one direction. Forwards, moments are negative, so a greater one is better."""
 
-    def __init__(self, graph: Reference, direction: str, bound: int | None, possible: bool) -> None:
+    def __init__(
+        self,
+        graph: Reference,
+        direction: str,
+        bound: int | None,
+        possible: bool,
+        cut: frozenset[Key] = frozenset(),
+    ) -> None:
         self._graph, self._bound, self._possible = graph, bound, possible
+        #: Nodes from which nothing is followed, those of them that the search came to, and the
+        #: steps from there.
+        self._cut, self.came_to, self.beyond = cut, set[Key](), set[Step]()
         self._back = direction == "back"
         self._steps, self._jumps = graph._steps[direction], graph._jumps[direction]
         self._best: dict[tuple[Key, int], int] = {}
@@ -278,27 +288,39 @@ class Search:
         while waiting:
             node, depth = waiting.pop()
             moment = best[node, depth]
-            reached = []
-            if node in roots or not self._graph.stops(node):
-                for step in self._steps.get(node, []):
-                    found = self._taken(step, depth, moment)
-                    if found:
-                        links.add(step)
-                        reached.append(found)
-            jumps = self._jumps.get(node[1], []) if node[0] == "file" else []
-            for file, how, certainty, shift in jumps:
-                if not self._possible and certainty != "seen":
-                    continue
-                ends = (file, node[1]) if self._back else (node[1], file)
-                source, target = (("file", end) for end in ends)
-                links.add(Step(source, target, "same", how, certainty, 0, 0))
-                is_free = shift is None or moment == first
-                reached.append((("file", file), depth, first if is_free else moment + shift))
-            for there, deep, new in reached:
+            if node in self._cut and node not in roots:
+                self.came_to.add(node)
+                self.beyond |= {step for step, _ in self._steps_from(node, depth, moment, True)}
+                continue
+            for step, (there, deep, new) in self._steps_from(node, depth, moment, node in roots):
+                links.add(step)
                 if new > best.get((there, deep), -first):
                     best[there, deep] = new
                     waiting.append((there, deep))
         return links
+
+    def _steps_from(
+        self, node: Key, depth: int, moment: Any, is_root: bool
+    ) -> list[tuple[Step, tuple[Key, int, Any]]]:
+        """The steps that information can have taken, and where each leads."""
+        first = float("inf")
+        reached = []
+        if is_root or not self._graph.stops(node):
+            for step in self._steps.get(node, []):
+                found = self._taken(step, depth, moment)
+                if found:
+                    reached.append((step, found))
+        jumps = self._jumps.get(node[1], []) if node[0] == "file" else []
+        for file, how, certainty, shift in jumps:
+            if not self._possible and certainty != "seen":
+                continue
+            ends = (file, node[1]) if self._back else (node[1], file)
+            source, target = (("file", end) for end in ends)
+            is_free = shift is None or moment == first
+            new = first if is_free else moment + shift
+            step = Step(source, target, "same", how, certainty, 0, 0)
+            reached.append((step, (("file", file), depth, new)))
+        return reached
 
     def _taken(self, step: Step, depth: int, moment: Any) -> tuple[Key, int, Any] | None:
         """The node that a step leads to, its depth and its moment; `None` for a closed step."""
@@ -317,6 +339,32 @@ class Search:
             if depth > self._bound:
                 return None
         return there, depth, min(high, moment)
+
+
+class Contents:
+    """The contents of a lake, and how many edges touch each: the definition of hubs."""
+
+    def __init__(self, graph: Reference) -> None:
+        self._graph = graph
+        self.of = {("file", file): self._content(row) for file, row in graph._files.items()}
+        self.edges = Counter(self.of["file", row["file"]] for row in graph._rows("edges"))
+
+    def _content(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        machine = self._graph._runs[row["run"]]["machine"]
+        if row["digest"] is not None and row["size"] >= 64:
+            return (row["digest"],)
+        if row["modified_ns"] is not None:
+            return (machine, row["device"], row["inode"], row["size"], row["modified_ns"])
+        return (machine, row["kind"], row["path"])
+
+    def hubs(self, most: int, roots: list[Key]) -> frozenset[Key]:
+        """The files of hubs, for a question about some files."""
+        asked = {self.of[root] for root in roots}
+        return frozenset(
+            node
+            for node, content in self.of.items()
+            if self.edges[content] > most and content not in asked and not self._graph.stops(node)
+        )
 
 
 def is_same(copy: dict[str, Any], maker: dict[str, Any]) -> bool:

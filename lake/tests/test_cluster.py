@@ -5,12 +5,15 @@ The tests need pyspark, Java 17 and Iceberg's library (`BACKSTORY_ICEBERG_JAR`).
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import command
+from invented import coincidences
 from reference import Reference
 from test_fleet_lineage import fleet_of, subjects
 from test_lineage import Compared
@@ -28,43 +31,43 @@ pytestmark = [
 def test_a_worker_that_dies_between_two_rounds_changes_no_link(
     recorded: Path, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyspark.sql import SparkSession
-
-    from backstory_spark import Lineage, configured
-    from backstory_spark.cluster import cluster
+    from backstory_spark import Lineage
+    from backstory_spark.cluster import cluster, session
 
     fleet_of(recorded, lake, seed=4, size=Size(machines=3, days=2))
     reference = Reference(lake)
     roots = subjects(reference, 2)
     expected = reference.links(roots, "back", None, True)
     with cluster(workers=2, cores=1, memory="1g") as running:
-        builder = configured(SparkSession.builder.master(running.address), JAR)
-        options = {
-            "spark.driver.host": "127.0.0.1",
-            "spark.ui.enabled": "false",
-            "spark.executor.memory": "800m",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.adaptive.enabled": "false",
-        }
-        for name, value in options.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        try:
-            session.sparkContext.setCheckpointDir((tmp_path / "rounds").as_uri())
-            lineage = Lineage(session, Lake.open(str(lake)))
-            following, killed = lineage._next, []
+        options = {"spark.executor.memory": "800m", "spark.sql.shuffle.partitions": "2"}
+        with session(running.address, JAR, options, log="OFF") as opened:
+            opened.sparkContext.setCheckpointDir((tmp_path / "rounds").as_uri())
+            lineage = Lineage(opened, Lake.open(str(lake)))
+            join, joins, killed = lineage.engine.join, [0], []
 
-            def kill_then_follow(*given: Any) -> Any:
-                if len(lineage.rounds) == 2 and not killed:
+            def kill_then_join(*given: Any) -> Any:
+                joins[0] += 1
+                # Two joins are a round.
+                if joins[0] > 4 and not killed:
                     killed.append(running.kill(0))
-                return following(*given)
+                return join(*given)
 
-            monkeypatch.setattr(lineage, "_next", kill_then_follow)
+            monkeypatch.setattr(lineage.engine, "join", kill_then_join)
             keys = Compared.keys(reference, roots)
             found = lineage.lineage(keys, "back").collect()
             assert killed == [signal.SIGKILL]
             assert {reference._link(tuple(row)) for row in found} == expected
             assert len(expected) > 5 and len(lineage.rounds) > 2
-        finally:
-            session.stop()
+
+
+def test_the_command_has_the_same_answer_from_duckdb_and_spark(lake: Path) -> None:
+    coincidences(303).written(lake)
+    words = ("lineage", "--lake", str(lake), "--path", "a", "--json", "--hubs", "4")
+    ended = command(*words, "--spark", "local[2]", "--jar", JAR)
+    assert ended.returncode == 0, ended.stderr
+    found, expected = json.loads(ended.stdout), json.loads(command(*words).stdout)
+    for part in ("links", "hubs"):
+        rows = [sorted(map(json.dumps, answer[part])) for answer in (found, expected)]
+        assert rows[0] == rows[1] and rows[0], part
+    ended = command(*words, "--spark", "local[2]", "--jar", "/nowhere.jar")
+    assert ended.returncode == 2 and "download" in ended.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import Machine
 from reference import Reference
-from test_lineage import Compared, Node, compare, recorded_fleet
+from test_lineage import Compared, Node, assert_same, compare, recorded_fleet
 
 from backstory_fleet import templates
 from backstory_fleet.fleet import Parameters, Size
@@ -64,9 +64,7 @@ def agree(
             for bound, possible in options:
                 expected = reference.links(roots, direction, bound, possible)
                 found = engine.links(roots, direction, bound, possible)
-                question = f"{roots} {direction} {bound} {possible}"
-                assert found - expected == set(), f"{question}: invented"
-                assert expected - found == set(), f"{question}: lost"
+                assert_same(f"{roots} {direction} {bound} {possible}", found, expected)
                 links += len(expected)
     return links
 

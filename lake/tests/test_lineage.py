@@ -83,6 +83,12 @@ class Compared:
         return self.runs[key >> 32], kind, key & LOCAL
 
 
+def assert_same(question: str, found: set[Link], expected: set[Link]) -> None:
+    """Fails with the links that an answer has too many, or lacks."""
+    assert found - expected == set(), f"{question}: invented"
+    assert expected - found == set(), f"{question}: lost"
+
+
 def compare(
     machine: Machine,
     lake: Path,
@@ -104,8 +110,7 @@ def compare(
                 expected, roots = links_of_store(machine, [word, name, *extra])
                 found = compared.links(roots, direction, bound, possible)
                 question = f"{word} {name} {extra}"
-                assert found - expected == set(), f"{question}: invented"
-                assert expected - found == set(), f"{question}: lost"
+                assert_same(question, found, expected)
                 count += len(expected)
     return count
 

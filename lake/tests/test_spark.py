@@ -8,15 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Machine, command
+from invented import Invented
 from reference import Reference
 from test_fleet_lineage import agree, fleet_of
+from test_hubs import ComparedRounds, check_coincidences
 from test_lineage import Compared, Link, Node, compare, recorded_fleet
 from test_names import agree_on_coincidences, crosses, two_machines
 
 from backstory_fleet.fleet import Size
+from backstory_lake import rounds
 from backstory_lake.errors import LakeError, MisuseError
 from backstory_lake.lake import Lake
 
@@ -30,25 +34,12 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def session() -> Iterator[object]:
     """A session with two workers in this process."""
-    from pyspark.sql import SparkSession
+    from backstory_spark import cluster
 
-    from backstory_spark import configured
-
-    builder = configured(SparkSession.builder.master("local[2]"), JAR)
-    # Some hundred edges need neither a plan that adapts nor compiled code.
-    options = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-    }
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    yield made
-    made.stop()
+    # Some hundred edges need no compiled code.
+    options = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
+    with cluster.session("local[2]", JAR, options) as made:
+        yield made
 
 
 class ComparedSpark(Compared):
@@ -113,3 +104,76 @@ def test_a_wrong_direction_and_a_damaged_lake_are_clear_errors_on_spark(
     with pytest.raises(LakeError, match="restore it"):
         Lineage(session, opened)  # type: ignore[arg-type]
     assert command("query", "--lake", str(lake), "FROM files").returncode == 1
+
+
+def engine_of(lake: Path, session: object) -> Any:
+    """The engine, with a lake of the tests."""
+    from backstory_spark import SparkEngine
+
+    return SparkEngine(session, Lake.open(str(lake)))  # type: ignore[arg-type]
+
+
+def test_each_link_that_a_hub_hides_is_behind_a_reported_hub_on_spark(
+    lake: Path, session: object
+) -> None:
+    assert check_coincidences(lake, 305, lambda made: engine_of(made, session)) > 0
+
+
+def skewed(lake: Path, count: int) -> int:
+    """A lake whose only process read many files, and wrote one. Returns the key of the latter."""
+    made = Invented()
+    run = made.run("run1")
+    process = made.process(run)
+    for at in range(count):
+        made.edge(process, made.file(run, f"in{at}"), "read", at, at)
+    out = made.file(run, "out", version=1)
+    made.edge(process, out, "write", 0, count)
+    made.written(lake)
+    return out
+
+
+def test_large_frontiers_shuffle_no_step_and_a_node_with_many_steps_is_divided(
+    lake: Path, session: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from backstory_spark import engine
+
+    monkeypatch.setattr(engine, "BROADCAST", 0)
+    monkeypatch.setattr(engine, "HOT", 50)
+    out = skewed(lake, 400)
+    reference, compared = Reference(lake), ComparedRounds(lake, engine_of(lake, session))
+    made: Any = compared.engine
+    made.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    roots = [("run1", "entity", out & 0xFFFFFFFF)]
+    expected = reference.links(roots, "back", None, True)
+    assert compared.links(roots, "back", None, True) == expected and len(expected) == 401
+    steps = made.session.table("lake_steps_back")
+    assert max(steps.rdd.glom().map(len).collect()) < 300
+    way = rounds.Rounds(made, rounds.Way("back"))
+    plan = made.session.sql(way._found(1))._jdf.queryExecution().executedPlan().toString()
+    assert "Python" not in plan
+    above = [plan_above(plan, at) for at in scans(plan, "until")]
+    assert above and all("Join" in " ".join(lines) for lines in above), plan
+    for lines in above:
+        below_join = lines[: next(at for at, line in enumerate(lines) if "Join" in line)]
+        assert not [line for line in below_join if "Exchange" in line], plan
+
+
+def scans(plan: str, column: str) -> list[int]:
+    """The lines of a plan that read kept rows with a column."""
+    lines = plan.splitlines()
+    return [at for at, line in enumerate(lines) if "InMemoryTableScan" in line and column in line]
+
+
+def plan_above(plan: str, at: int) -> list[str]:
+    """The lines of the operators that read a line's rows, from the nearest on."""
+    lines = plan.splitlines()
+
+    def depth(line: str) -> int:
+        return len(line) - len(line.lstrip(" :+-"))
+
+    found, least = [], depth(lines[at])
+    for line in reversed(lines[:at]):
+        if depth(line) < least:
+            found.append(line)
+            least = depth(line)
+    return found

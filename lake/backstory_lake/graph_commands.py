@@ -1,0 +1,139 @@
+"""The commands about the graph of a lake: `lineage`.
+
+DuckDB answers on this machine. With `--spark`, Spark answers the same SQL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from . import hubs, rounds
+from .engine import Duck, Engine
+from .errors import LakeError, MisuseError
+from .lake import Lake
+from .printing import Answer, escaped, json_array, table, text
+from .questions import Limits
+from .subjects import Subjects
+
+EPILOG = (
+    "FILES are named by key (column `file` of the view `files`), by digest, or by path. "
+    "--spark needs the package backstory-lake[spark] and Iceberg's library: --jar FILE, or the "
+    "variable BACKSTORY_ICEBERG_JAR."
+)
+
+
+def add(commands: Any) -> None:
+    """Adds the commands to a parser."""
+    asked = _command(commands, "lineage", "what made files, or what came from them", _lineage)
+    asked.add_argument("--forth", action="store_true", help="what came from the files")
+    _add_way(asked)
+    asked.add_argument("--hubs", type=int, metavar="N", help=HUBS)
+    asked.add_argument(
+        "--summary", action="store_true", help="also leave out the links into hubs, and count them"
+    )
+
+
+HUBS = "follow nothing from a content that more than N edges touch, and report each such hub"
+
+
+def _command(commands: Any, name: str, what: str, run: Any) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(name, help=what, epilog=EPILOG)
+    made.add_argument("--lake", required=True, metavar="LAKE")
+    made.add_argument("--file", type=int, action="append", default=[], metavar="KEY")
+    made.add_argument("--digest", action="append", default=[], metavar="DIGEST")
+    made.add_argument("--path", action="append", default=[], metavar="PATH")
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="0: no bound")
+    made.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
+    made.add_argument("--spark", metavar="MASTER", help="such as local[4] or spark://host:7077")
+    made.add_argument("--jar", metavar="FILE", help="iceberg-spark-runtime-*.jar")
+    made.set_defaults(run=run)
+    return made
+
+
+def _add_way(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--depth", type=int, metavar="N", help="at most N processes on a path")
+    command.add_argument(
+        "--no-possible", action="store_true", help="leave out flows that were not observed"
+    )
+
+
+@contextmanager
+def engine(given: argparse.Namespace) -> Iterator[Engine]:
+    """The engine that the options name."""
+    lake = Lake.open(given.lake)
+    if not given.spark:
+        duck = Duck(lake, Limits(given.timeout, given.memory))
+        with closing(duck), duck.bounded():
+            yield duck
+        return
+    try:
+        from backstory_spark import SparkEngine, cluster
+    except ImportError as error:
+        raise LakeError(
+            f"--spark needs pyspark ({error}): pip install 'backstory-lake[spark]'"
+        ) from error
+    jar = given.jar or os.environ.get("BACKSTORY_ICEBERG_JAR")
+    if not jar or not os.path.isfile(jar):
+        raise MisuseError(
+            f"--spark needs Iceberg's library, and {jar or 'no file'} was given: download "
+            "iceberg-spark-runtime-3.5_2.12-1.9.1.jar, and name it with --jar"
+        )
+    with cluster.session(given.spark, jar, log="OFF") as session:
+        made = SparkEngine(session, lake)
+        with made.bounded():
+            yield made
+
+
+def subjects(given: argparse.Namespace) -> Subjects:
+    """The files that the options name."""
+    return Subjects(tuple(given.file), tuple(given.digest), tuple(given.path))
+
+
+def _lineage(given: argparse.Namespace) -> int:
+    way = rounds.Way(
+        "forth" if given.forth else "back",
+        given.depth,
+        not given.no_possible,
+        given.hubs,
+        given.summary,
+    )
+    with engine(given) as made:
+        rounds.lineage(made, subjects(given).files(made), way)
+        links = made.ask(rounds.named(rounds.answer()))
+        if given.json:
+            sys.stdout.write('{"links": ')
+            json_array(links, sys.stdout)
+            sys.stdout.write(', "hubs": ')
+            json_array(reported(made, way), sys.stdout)
+            sys.stdout.write("}\n")
+            return 0
+        shown = [at for at, name in enumerate(links.names) if name in SHOWN]
+        rows = (tuple(row[at] for at in shown) for row in links.rows)
+        table(Answer([links.names[at] for at in shown], rows), sys.stdout)
+        for row in reported(made, way).rows:
+            hub = dict(zip(HUB, row))
+            left_out = f"; {hub['links']} links to it are left out" if way.summary else ""
+            print(
+                f"hub {hub['rule']}: {escaped(text(hub['path']))}, touched by {hub['edges']} "
+                f"edges: nothing is followed from {hub['files']} of its files "
+                f"({hub['steps']} steps){left_out}"
+            )
+    return 0
+
+
+#: The columns of a link for the terminal, and those of a hub.
+SHOWN = ("source_host", "source", "target_host", "target", "flow", "how", "certainty")
+HUB = ("path", "digest", "edges", "files", "steps", "links", "rule")
+
+
+def reported(made: Engine, way: rounds.Way) -> Answer:
+    """The hubs that a question came to, those with the most edges first."""
+    if way.hubs is None:
+        return Answer(list(HUB), iter(()))
+    return made.ask(f"SELECT {', '.join(HUB)} FROM {hubs.REPORT} ORDER BY edges DESC, path")

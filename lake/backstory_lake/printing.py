@@ -1,0 +1,85 @@
+"""Prints answers: as a table for the terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import duckdb
+
+#: Rows that are fetched at once.
+ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The names of the columns, and the rows."""
+
+    names: list[str]
+    rows: Iterator[tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, found: duckdb.DuckDBPyConnection) -> Answer:
+        """An answer of DuckDB."""
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            while some := found.fetchmany(ROWS):
+                yield from some
+
+        return cls([column[0] for column in found.description or []], rows())
+
+
+def json_array(answer: Answer, out: TextIO) -> None:
+    """Prints an array of objects."""
+    between = "[\n"
+    for row in answer.rows:
+        out.write(between + json.dumps(dict(zip(answer.names, map(_plain, row)))))
+        between = ",\n"
+    out.write("[]\n" if between == "[\n" else "\n]\n")
+
+
+def table(answer: Answer, out: TextIO) -> None:
+    """Prints columns for the terminal."""
+    rows = [[escaped(text(one)) for one in row] for row in answer.rows]
+    if not rows:
+        print("no rows", file=out)
+        return
+    widths = [max(map(len, column)) for column in zip(answer.names, *rows)]
+    for row in [answer.names, *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip(), file=out)
+
+
+def _plain(value: Any) -> Any:
+    """A value in JSON: moments as `backstory query` writes them."""
+    if isinstance(value, datetime):
+        return (
+            value.astimezone(UTC).replace(tzinfo=None).strftime("%Y-%m-%d %H:%M:%S.%f")
+            if (value.tzinfo)
+            else value.strftime("%Y-%m-%d %H:%M:%S.%f")
+        )
+    if isinstance(value, bytes):
+        return value.decode(errors="surrogateescape")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return int(value) if isinstance(value, bool) else value
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return str(value)
+
+
+def text(value: Any) -> str:
+    """A value as a table or CSV has it."""
+    plain = _plain(value)
+    if plain is None:
+        return ""
+    shown = plain if isinstance(plain, str) else json.dumps(plain)
+    return shown.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def escaped(shown: str) -> str:
+    """A text whose characters all print."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)

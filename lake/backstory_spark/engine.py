@@ -1,0 +1,151 @@
+"""The engine for many machines: the SQL of `backstory_lake.rounds` on Spark.
+
+Workers keep all steps in memory, or else on their disks. A small frontier goes to each worker, so
+no step is shuffled. The first larger frontier divides the steps by the node where they begin, once.
+From then on, rounds shuffle no steps. The steps of a node with very many are divided further
+(salted). No row passes through Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from backstory_lake.engine import Join
+from backstory_lake.errors import LakeError, first_line
+from backstory_lake.flows import BROADCAST, JUMPS, STEPS
+from backstory_lake.lake import Lake
+from backstory_lake.printing import Answer
+from backstory_lake.tables import EDGES
+
+from .tables import open_views
+
+#: Rounds between two checkpoints. A plan grows with each round, and a checkpoint cuts it.
+CHECKPOINT = 4
+#: Edges of a task.
+PART = 1_000_000
+#: Steps of one node that stay together.
+HOT = 50_000
+
+
+class SparkEngine:
+    """A session of its own, with the views of one snapshot of a lake."""
+
+    def __init__(self, session: SparkSession, lake: Lake) -> None:
+        self.lake = lake
+        #: Its names differ from those of the given session, and its workers are the same.
+        self.session = session.newSession()
+        # Spark 3.5 loses columns of the constraints of checkpoints: "key not found" in a union.
+        self.session.conf.set("spark.sql.constraintPropagation.enabled", "false")
+        open_views(self.session, lake)["lake_forgetful"].persist()
+        self._parts = _parts(self.session, lake)
+        self._kept: dict[str, DataFrame] = {}
+        self._salted: set[str] = set()
+
+    def steps(self, direction: str) -> tuple[str, str]:
+        names = (f"lake_steps_{direction}", f"lake_jumps_{direction}")
+        for name, texts in zip(names, (STEPS, JUMPS)):
+            if name not in self._kept:
+                # A lake has many small files, which are no good tasks.
+                rows = self.session.sql(texts[direction]).coalesce(self._parts)
+                self._persist(name, rows)
+        return names
+
+    def view(self, name: str, sql: str) -> None:
+        self.session.sql(sql).createOrReplaceTempView(name)
+
+    def keep(self, name: str, sql: str) -> int:
+        rows = self._cut(self.session.sql(sql))
+        # This executes the query.
+        count = rows.count()
+        rows.createOrReplaceTempView(name)
+        return count
+
+    def renew(self, name: str, sql: str, turn: int) -> None:
+        rows = self.session.sql(sql)
+        if turn % CHECKPOINT == 0:
+            rows = self._cut(rows)
+        rows.createOrReplaceTempView(name)
+
+    def index(self, name: str, sql: str, key: str) -> None:
+        self._persist(name, self.session.sql(sql).repartition(self._parts, key))
+
+    def join(self, few: str, count: int, many: str) -> Join:
+        if count <= BROADCAST:
+            return Join("/*+ BROADCAST(r) */", f"{few} r JOIN {many} s ON s.here = r.node")
+        self._salt(many)
+        copies = f"""(SELECT /*+ BROADCAST(h) */ f.*,
+    explode(sequence(0, coalesce(h.salts, 1) - 1)) AS salt
+  FROM {few} f LEFT JOIN {many}_hot h ON h.node = f.node)"""
+        return Join("", f"{copies} r JOIN {many} s ON s.here = r.node AND s.salt = r.salt")
+
+    def _salt(self, many: str) -> None:
+        """Divides steps by the node where they begin, and by a salt for nodes with very many."""
+        if many in self._salted:
+            return
+        hot = (
+            f"SELECT here AS node, CAST(ceil(count(*) / {HOT}) AS INT) AS salts FROM {many} "
+            f"GROUP BY here HAVING count(*) > {HOT}"
+        )
+        self._persist(f"{many}_hot", self.session.sql(hot))
+        salt = "coalesce(pmod(hash(s.there), h.salts), 0)"
+        rows = self.session.sql(
+            f"SELECT /*+ BROADCAST(h) */ s.*, {salt} AS salt FROM {many} s "
+            f"LEFT JOIN {many}_hot h ON h.node = s.here"
+        )
+        # Fewer parts than those of a shuffle would be divided again in each round.
+        parts = max(self._parts, int(self.session.conf.get("spark.sql.shuffle.partitions")))
+        self._persist(many, rows.repartition(parts, "here", "salt"))
+        self._salted.add(many)
+
+    def _persist(self, name: str, rows: DataFrame) -> None:
+        former = self._kept.get(name)
+        self._kept[name] = rows.persist()
+        if former is not None:
+            # The new rows may be made from the former ones.
+            rows.count()
+            former.unpersist()
+        rows.createOrReplaceTempView(name)
+
+    def _cut(self, rows: DataFrame) -> DataFrame:
+        """Keeps the rows of a round. A worker that dies loses those that only it has."""
+        if self.session.sparkContext.getCheckpointDir():
+            return rows.checkpoint(eager=False)
+        return rows.localCheckpoint(eager=False)
+
+    def quoted(self, text: str) -> str:
+        # Two quotes in a text of Spark are no quote.
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def ask(self, sql: str) -> Answer:
+        found = self.session.sql(sql)
+        return Answer(found.columns, map(tuple, found.toLocalIterator()))
+
+    def save(self, sql: str, directory: Path) -> None:
+        self.session.sql(sql).write.parquet(directory.absolute().as_uri())
+
+    def load(self, name: str, directory: Path) -> None:
+        rows = self.session.read.parquet(directory.absolute().as_uri())
+        rows.createOrReplaceTempView(name)
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Explains errors. Spark's configuration bounds time and memory."""
+        try:
+            yield
+        except (Py4JError, PySparkException) as error:
+            raise LakeError(
+                f"Spark could not answer: {first_line(error)}; see the log of its driver"
+            ) from error
+
+
+def _parts(session: SparkSession, lake: Lake) -> int:
+    """The tasks of a round: enough for all cores, and each with rows that fit into memory."""
+    snapshot = lake.table(EDGES).current_snapshot()
+    rows = int((snapshot and snapshot.summary and snapshot.summary["total-records"]) or 0)
+    return max(2 * session.sparkContext.defaultParallelism, -(-rows // PART))
