@@ -15,11 +15,11 @@ BROADCAST = 100_000
 FIRST, LAST = -(1 << 63), (1 << 63) - 1
 
 # Versions that their own run made: the rule of `is_made`.
-_MADE = """
-SELECT DISTINCT file FROM (
-  SELECT file FROM edges WHERE how IN ('write', 'rename', 'make')
-  UNION ALL
-  SELECT d.file FROM derivations d JOIN files f ON f.file = d.file WHERE f.version > 0)"""
+_MAKES = """
+SELECT file FROM edges WHERE how IN ('write', 'rename', 'make')
+UNION ALL
+SELECT d.file FROM derivations d JOIN files f ON f.file = d.file WHERE f.version > 0"""
+_MADE = "SELECT DISTINCT file FROM lake_makes"
 
 # Versions with an identity, the facts about their run, and whether their run made them.
 _VERSIONS = """
@@ -105,6 +105,7 @@ FROM ({named.JUMPS}) named_jumps"""
 
 #: The views by name, each after those that it reads.
 VIEWS = {
+    "lake_makes": _MAKES,
     "lake_made": _MADE,
     "lake_versions": _VERSIONS,
     "lake_same": _SAME,

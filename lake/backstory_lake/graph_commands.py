@@ -1,4 +1,4 @@
-"""The commands about the graph of a lake: `lineage`.
+"""The commands about the graph of a lake: `lineage`, `components` and `history`.
 
 DuckDB answers on this machine. With `--spark`, Spark answers the same SQL.
 """
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from . import hubs, rounds
+from . import components, history, hubs, rounds
 from .engine import Duck, Engine
 from .errors import LakeError, MisuseError
 from .lake import Lake
-from .printing import Answer, escaped, json_array, table, text
+from .printing import Answer, escaped, json_array, moment, table, text
 from .questions import Limits
 from .subjects import Subjects
 
@@ -36,6 +36,11 @@ def add(commands: Any) -> None:
     asked.add_argument(
         "--summary", action="store_true", help="also leave out the links into hubs, and count them"
     )
+
+    asked = _command(commands, "components", "what came from withdrawn files, grouped", _components)
+    _add_way(asked)
+    asked.add_argument("--members", action="store_true", help="list all files and processes")
+    asked = _command(commands, "history", "where a content was, and when", _history)
 
 
 HUBS = "follow nothing from a content that more than N edges touch, and report each such hub"
@@ -137,3 +142,36 @@ def reported(made: Engine, way: rounds.Way) -> Answer:
     if way.hubs is None:
         return Answer(list(HUB), iter(()))
     return made.ask(f"SELECT {', '.join(HUB)} FROM {hubs.REPORT} ORDER BY edges DESC, path")
+
+
+def _components(given: argparse.Namespace) -> int:
+    with engine(given) as made:
+        files = subjects(given).files(made)
+        components.components(made, files, given.depth, not given.no_possible)
+        answer = made.ask(components.NAMED if given.members else components.SUMMARY)
+        (json_array if given.json else table)(answer, sys.stdout)
+    return 0
+
+
+def _history(given: argparse.Namespace) -> int:
+    if given.file or given.path or len(given.digest) != 1:
+        raise MisuseError("a history is that of one content: give one --digest")
+    with engine(given) as made:
+        subjects(given).files(made)
+        answer = made.ask(history.history(given.digest[0], made.quoted))
+        if given.json:
+            json_array(answer, sys.stdout)
+        else:
+            table(_dated(answer), sys.stdout)
+    return 0
+
+
+def _dated(answer: Answer) -> Answer:
+    """An answer with dates instead of ns."""
+    names = [name.removesuffix("_ns") for name in answer.names]
+    moments = {at for at, name in enumerate(answer.names) if name.endswith("_ns")}
+    rows = (
+        tuple(moment(one) if at in moments else one for at, one in enumerate(row))
+        for row in answer.rows
+    )
+    return Answer(names, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
 
 import duckdb
@@ -83,3 +83,12 @@ def text(value: Any) -> str:
 def escaped(shown: str) -> str:
     """A text whose characters all print."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+
+
+def moment(ns: int | None) -> str | None:
+    """A number of ns since 1970 as a date, in UTC."""
+    if ns is None:
+        return None
+    # Whole seconds: a float of today's ns would be inexact.
+    date = datetime(1970, 1, 1) + timedelta(seconds=ns // 10**9)
+    return date.strftime("%Y-%m-%d %H:%M:%S")

@@ -18,7 +18,7 @@ import duckdb
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
-from . import lineage, views
+from . import history, lineage, views
 from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
 from .reading import intact, tasks
@@ -62,7 +62,7 @@ class Question:
         names = {table: [file.path for file in of] for table, of in files.items()}
         try:
             self._run(views.statements(names))
-            self._run(lineage.STATEMENTS)
+            self._run([*lineage.STATEMENTS, history.MACRO])
             self._confine()
         except duckdb.Error as error:
             self.close()

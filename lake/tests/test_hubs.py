@@ -52,14 +52,20 @@ class ComparedRounds(Compared):
         return sorted(self.engine.ask(sql).rows)
 
 
-def check_hubs(engine: ComparedRounds, reference: Reference, roots: list[Node], most: int) -> int:
+def check_hubs(
+    engine: ComparedRounds,
+    reference: Reference,
+    roots: list[Node],
+    most: int,
+    options: tuple[tuple[int | None, bool], ...] = OPTIONS,
+) -> int:
     """Compares answers with hubs to the reference. Returns the number of hubs."""
     contents = Contents(reference)
     keys: list[Key] = [("file", key) for key in reference.keys(roots)]
     cut = contents.hubs(most, keys)
     came_to = 0
     for direction in ("back", "forth"):
-        for bound, possible in OPTIONS:
+        for bound, possible in options:
             search = Search(reference, direction, bound, possible, cut)
             steps = search.links(keys)
             expected = {reference._named(step) for step in steps}

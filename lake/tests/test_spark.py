@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from conftest import Machine, command
-from invented import Invented
+from invented import Invented, coincidences
 from reference import Reference
+from test_components import check_components, check_histories
 from test_fleet_lineage import agree, fleet_of
-from test_hubs import ComparedRounds, check_coincidences
+from test_hubs import ComparedRounds, check_hubs, some_files
 from test_lineage import Compared, Link, Node, compare, recorded_fleet
 from test_names import agree_on_coincidences, crosses, two_machines
 
@@ -113,10 +114,16 @@ def engine_of(lake: Path, session: object) -> Any:
     return SparkEngine(session, Lake.open(str(lake)))  # type: ignore[arg-type]
 
 
-def test_each_link_that_a_hub_hides_is_behind_a_reported_hub_on_spark(
+def test_hubs_components_and_histories_on_spark_are_those_of_the_definition(
     lake: Path, session: object
 ) -> None:
-    assert check_coincidences(lake, 305, lambda made: engine_of(made, session)) > 0
+    coincidences(305).written(lake)
+    reference, engine = Reference(lake), engine_of(lake, session)
+    compared = ComparedRounds(lake, engine)
+    roots = some_files(reference, 4)
+    assert check_hubs(compared, reference, roots, 2, options=((2, True),)) > 0
+    assert check_components(reference, engine, 5, options=((None, True),)) > 0
+    assert check_histories(reference, engine) > 0
 
 
 def skewed(lake: Path, count: int) -> int:
