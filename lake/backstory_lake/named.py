@@ -5,7 +5,7 @@ of `flows`, which adds them to the steps between runs. They read `runs`, `proces
 `edges`.
 
 A thing has a name that is unique on its machine. So things of two machines never meet. A watched
-server and its client may be in stores of one machine, or of two clones: then they meet possibly.
+server and its client meet possibly.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SELECT f.file, f.run, f.kind, f.path, f.version, r.source, r.started_ns, r.machi
 FROM files f JOIN runs r ON r.run = f.run WHERE f.kind IN ('socket', 'resource')"""
 
 # The ns from the clock of the target `t` to that of the source `s`, if both are of one boot.
-_SHIFT = """CASE WHEN s.machine = t.machine AND abs(s.ahead - t.ahead) >= 1000000000
-    THEN s.ahead - t.ahead ELSE 0 END"""
+_SHIFT = """CASE WHEN s.machine = t.machine AND s.boot = t.boot
+    AND abs(s.ahead - t.ahead) >= 1000000000 THEN s.ahead - t.ahead ELSE 0 END"""
 
 # The two ends of connections of ssh. The name ends with the id of the run that ssh started. Data
 # flows to that run, and replies flow from it.
@@ -53,9 +53,10 @@ WHERE n.kind = 'socket'
   AND n.path IN (SELECT path FROM lake_named WHERE kind = 'socket' AND source IS NOT NULL)"""
 
 # A connection in the run that watched the server, `s`, and in that of a client, `t`. A source that
-# knows the process of a client joins only that one.
+# knows the process of a client joins only that one. All processes of the client's run share its
+# entity, so the step is possible only: `client_sockets.rs` joins the processes themselves.
 _WATCHED = f"""
-SELECT s.file AS source, t.file AS target, {_SHIFT} AS shift, s.machine = t.machine AS near,
+SELECT s.file AS source, t.file AS target, {_SHIFT} AS shift,
   max(CASE WHEN w.pid < {UNNUMBERED} THEN 1 ELSE 0 END) AS knows,
   max(CASE WHEN w.started_ns - {DRIFT} <= c.ended_ns + {_SHIFT}
     AND c.started_ns + {_SHIFT} <= w.ended_ns + {DRIFT}
@@ -64,11 +65,10 @@ FROM lake_named s JOIN lake_named t ON t.path = s.path AND t.boot = s.boot AND t
   JOIN lake_users w ON w.file = s.file JOIN lake_users c ON c.file = t.file
 WHERE s.kind = 'socket' AND t.kind = 'socket' AND s.source IS NOT NULL AND t.source IS NULL
   AND s.boot <> '' AND s.path NOT LIKE 'ssh:%'
-GROUP BY s.file, t.file, s.machine, t.machine, s.ahead, t.ahead"""
+GROUP BY s.file, t.file, s.machine, t.machine, s.boot, t.boot, s.ahead, t.ahead"""
 
 _CONNECTED = """
-SELECT source, target, shift,
-  CASE WHEN knows = 1 AND near THEN 'seen' ELSE 'possible' END AS certainty
+SELECT source, target, shift, 'possible' AS certainty
 FROM lake_watched WHERE agreement = CASE WHEN knows = 1 THEN 2 ELSE agreement END
   AND agreement > 0"""
 

@@ -234,12 +234,9 @@ class Names:
         ]
         if any(self._processes[key]["pid"] < 1 << 30 for key in self._users[server["file"]]):
             pairs = [(there, here) for there, here in pairs if there["pid"] == here["pid"]]
-            certainty = "seen" if one["machine"] == other["machine"] else "possible"
-        else:
-            certainty = "possible"
         if pairs:
-            self._add(server, client, certainty)
-            self._add(client, server, certainty)
+            self._add(server, client, "possible")
+            self._add(client, server, "possible")
 
     def _things(self, files: list[dict[str, Any]]) -> None:
         """From the last version of the newest older run to that before a run."""
