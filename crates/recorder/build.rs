@@ -35,7 +35,15 @@ const COMPILE: &[&str] = &[
 /// The files that every recorded call passes through. They are compiled for speed, the others for
 /// size.
 const HOT: &[&str] = &[
-    "record.c", "text.c", "shape.c", "open.c", "hash.c", "stream.c", "calls.c", "hooks.c",
+    "record.c",
+    "text.c",
+    "shape.c",
+    "open.c",
+    "hash.c",
+    "stream.c",
+    "calls.c",
+    "hooks.c",
+    "returns.c",
 ];
 
 /// Files that need no unwind tables. They call no function from which a cancelled or exiting thread
@@ -64,6 +72,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "modules.c",
     "names.c",
     "number.c",
+    "objects.c",
     "opaque.c",
     "peers.c",
     "private.c",
@@ -72,14 +81,17 @@ const NEVER_UNWOUND: &[&str] = &[
     "repair.c",
     "shape.c",
     "sleds.c",
+    "slots.c",
     "record.c",
     "result.c",
+    "returns.c",
     "sandbox.c",
     "sanitizer.c",
     "stat.c",
     "stream.c",
     "streams.c",
     "symbols.c",
+    "targets.c",
     "text.c",
     "values.c",
     "verdicts.c",

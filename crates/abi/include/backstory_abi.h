@@ -434,8 +434,19 @@ struct bs_function_table {
     uint64_t values;          /* offset of the values */
     uint64_t places;          /* offset of the places */
     uint64_t names;           /* offset of the names, each with its NUL */
+    uint64_t targets;         /* offset of the functions whose calls can be redirected */
+    uint64_t libraries;       /* offset of the patterns of libraries, each with its NUL; "" ends */
+    uint32_t target_count;
+    uint32_t pad;
 };
 #define BS_FUNCTIONS_MAGIC 0x736e6f6974636e66ull /* "fnctions" */
+
+/* A function of a library that was compiled without hooks. Calls by symbol are redirected. */
+struct bs_target {
+    uint64_t address;
+    uint32_t number; /* of the function */
+    uint32_t pad;
+};
 
 /* A place at which the compiler left room for a call (`clang -fxray-instrument`). */
 struct bs_sled {
@@ -706,7 +717,7 @@ _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
 _Static_assert(sizeof(struct bs_verdicts) <= BS_CHUNK_SIZE, "table of verdicts");
 _Static_assert(sizeof(struct bs_deep_record) == 48, "deep record");
-_Static_assert(sizeof(struct bs_function_table) == 96, "table of functions");
+_Static_assert(sizeof(struct bs_function_table) == 120, "table of functions");
 _Static_assert(sizeof(struct bs_signature) == 12, "parameters of a function");
 _Static_assert(sizeof(struct bs_value) == 20, "value");
 _Static_assert(sizeof(struct bs_place) == 16, "place of a parameter");

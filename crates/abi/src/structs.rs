@@ -306,6 +306,14 @@ pub struct FunctionTable {
     pub places: u64,
     /// Offset of the names.
     pub names: u64,
+    /// Offset of the functions whose calls can be redirected.
+    pub targets: u64,
+    /// Offset of the patterns of libraries.
+    pub libraries: u64,
+    /// Number of functions whose calls can be redirected.
+    pub target_count: u32,
+    /// Padding.
+    pub pad: u32,
 }
 
 impl FunctionTable {
@@ -323,12 +331,44 @@ impl FunctionTable {
             self.first,
             self.signature_count,
         ];
-        let more = [self.signatures, self.values, self.places, self.names];
+        let more = [
+            self.signatures,
+            self.values,
+            self.places,
+            self.names,
+            self.targets,
+            self.libraries,
+        ];
+        let last = [self.target_count, self.pad];
         let long = long.iter().flat_map(|field| field.to_le_bytes());
         let more = more.iter().flat_map(|field| field.to_le_bytes());
         long.chain(short.iter().flat_map(|field| field.to_le_bytes()))
             .chain(more)
+            .chain(last.iter().flat_map(|field| field.to_le_bytes()))
             .collect()
+    }
+}
+
+/// A function of a library that was compiled without hooks (`bs_target`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Target {
+    /// The address.
+    pub address: u64,
+    /// The number of the function.
+    pub number: u32,
+    /// Padding.
+    pub pad: u32,
+}
+
+impl Target {
+    /// The bytes of the structure.
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.address.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.pad.to_le_bytes());
+        bytes
     }
 }
 

@@ -11,8 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::elf::{CodeFile, Function};
+use crate::exports::PatternFinding;
 use crate::patterns::FunctionPatterns;
 use crate::table;
+use crate::unmatched::UnmatchedPattern;
 
 /// The most bytes of a file that is read.
 const MOST_BYTES: u64 = 1 << 31;
@@ -37,6 +39,8 @@ pub struct FunctionCatalogue {
     patterns: FunctionPatterns,
     files: HashMap<FileKey, Option<Arc<FileTable>>>,
     next: u64,
+    /// The findings of the patterns, each with the name of the file.
+    findings: Vec<(PatternFinding, String)>,
 }
 
 impl FunctionCatalogue {
@@ -46,7 +50,25 @@ impl FunctionCatalogue {
             patterns,
             files: HashMap::new(),
             next: 1,
+            findings: Vec::new(),
         }
+    }
+
+    /// The patterns of libraries that recorded no function so far.
+    pub fn unmatched(&self) -> Vec<UnmatchedPattern> {
+        let patterns = self.patterns.of_libraries();
+        let unmatched = patterns.filter_map(|(index, file, name)| {
+            let mut found = self.findings.iter().filter(|(one, _)| one.index == index);
+            if found.clone().any(|(one, _)| one.functions > 0) {
+                return None;
+            }
+            Some(UnmatchedPattern {
+                file: file.to_owned(),
+                name: name.to_owned(),
+                reason: found.next().map(|(one, path)| (one.reason, path.clone())),
+            })
+        });
+        unmatched.collect()
     }
 
     /// The table of a file, and whether it is new in this run. `None` if the file has no code.
@@ -89,7 +111,12 @@ impl FunctionCatalogue {
         }
         let first = self.next as u32;
         self.next += code.size;
-        let memory = table::memory_file(&table::bytes(&code, first))?;
+        let full = path.to_string_lossy();
+        let findings = code.findings.iter().cloned();
+        self.findings
+            .extend(findings.map(|one| (one, full.clone().into_owned())));
+        let libraries = self.patterns.files();
+        let memory = table::memory_file(&table::bytes(&code, first, libraries))?;
         let numbered = code.functions.into_iter().map(|function| {
             let number = first + (function.address - code.low) as u32;
             (number, function)

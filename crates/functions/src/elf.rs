@@ -1,11 +1,12 @@
 //! The functions of an ELF file, and the places that its compiler left for calls of hooks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
+use crate::exports::{Exports, PatternFinding};
 use crate::mangled::qualified_name;
-use crate::patterns::{FunctionPatterns, matches};
+use crate::patterns::{FilePattern, FunctionPatterns, matches, names_of_file};
 use crate::signatures::{FunctionSignature, signatures};
 use crate::sources::{SourcePlace, source_places};
 
@@ -37,6 +38,10 @@ pub struct CodeFile {
     pub size: u64,
     /// The functions that match, by address.
     pub functions: Vec<Function>,
+    /// The findings of the patterns that name this file.
+    pub findings: Vec<PatternFinding>,
+    /// The addresses of the functions whose calls are redirected, although the file has no hooks.
+    pub targets: BTreeSet<u64>,
     pub(crate) sleds: Vec<SledPlace>,
     /// The parameters of the functions, by address. Empty unless they are recorded.
     pub(crate) signatures: BTreeMap<u64, FunctionSignature>,
@@ -54,7 +59,9 @@ impl CodeFile {
     pub fn read(bytes: &[u8], file: &str, patterns: &FunctionPatterns) -> Option<CodeFile> {
         let elf = object::File::parse(bytes).ok()?;
         let (low, size) = code(&elf)?;
-        let wanted = patterns.of_file(file);
+        let exports = Exports::read(&elf);
+        let files = names_of_file(file, exports.soname.as_deref());
+        let wanted = patterns.of_file(&files);
         let mut code = CodeFile {
             low,
             size,
@@ -81,17 +88,15 @@ impl CodeFile {
             }
         }
         code.functions = functions(&names, &places, &wanted);
-        let recorded = |address: u64| {
-            let found = code
-                .functions
-                .binary_search_by_key(&address, |one| one.address);
-            found.is_ok()
-        };
+        let matched: BTreeSet<u64> = code.functions.iter().map(|one| one.address).collect();
+        names.retain(|address, _| matched.contains(address));
+        let redirections = exports.redirections(&files, &wanted, &names);
+        code.findings = redirections.findings;
+        code.targets = &redirections.targets & &matched;
         code.sleds = sleds(&elf);
-        code.sleds.retain(|sled| recorded(sled.function));
+        code.sleds.retain(|sled| matched.contains(&sled.function));
         if patterns.has_arguments() {
-            let wanted = code.functions.iter().map(|one| one.address).collect();
-            code.signatures = signatures(&elf, low, &wanted);
+            code.signatures = signatures(&elf, low, &matched);
         }
         Some(code)
     }
@@ -101,9 +106,9 @@ impl CodeFile {
 fn functions(
     names: &BTreeMap<u64, Vec<&str>>,
     places: &BTreeMap<u64, SourcePlace>,
-    wanted: &[&str],
+    wanted: &[FilePattern<'_>],
 ) -> Vec<Function> {
-    let matching = |name: &str| wanted.iter().any(|pattern| matches(pattern, name));
+    let matching = |name: &str| wanted.iter().any(|pattern| matches(pattern.name, name));
     let found = names.iter().filter_map(|(&address, symbols)| {
         let place = places.get(&address);
         let qualified = place.map(|place| place.name.as_str());

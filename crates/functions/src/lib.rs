@@ -10,6 +10,8 @@
 //! - A file is never trusted: a damaged one has fewer functions.
 //! - Functions of different files have different numbers, for the whole run.
 //!
+//! Calls of a library that was compiled without hooks are redirected, if a pattern names its file.
+//!
 //! Absent: capture of calls (`recorder`), and the passing of tables to processes (`guard`,
 //! `session`).
 
@@ -18,14 +20,18 @@
 mod catalogue;
 mod dwarf;
 mod elf;
+mod exports;
 mod mangled;
 mod patterns;
 mod shapes;
 mod signatures;
 mod sources;
 mod table;
+mod unmatched;
 mod value_table;
 
 pub use catalogue::{FileTable, FunctionCatalogue};
 pub use elf::{CodeFile, Function};
+pub use exports::{PatternFinding, UnredirectedReason};
 pub use patterns::{BadPattern, FunctionPatterns};
+pub use unmatched::UnmatchedPattern;

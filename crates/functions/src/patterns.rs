@@ -2,6 +2,7 @@
 //!
 //! A pattern is `NAME`, or `FILE:NAME`. `*` matches anything, `?` one character. `FILE` is the last
 //! part of the path of an executable file or a library, or the module of an interpreted function.
+//! The SONAME of a library is a name of its file, too, and so is either up to its `.so`.
 
 /// A pattern that no function can match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,15 +53,54 @@ impl FunctionPatterns {
         self.arguments
     }
 
-    /// The patterns for names in a file.
-    pub(crate) fn of_file(&self, file: &str) -> Vec<&str> {
-        let fits = |one: &&(Option<String>, String)| {
-            let wanted = one.0.as_deref();
-            wanted.is_none_or(|wanted| matches(wanted, file))
-        };
-        let fitting = self.all.iter().filter(fits);
-        fitting.map(|(_, name)| name.as_str()).collect()
+    /// The patterns for names in a file with these names. Each has its index.
+    pub(crate) fn of_file(&self, files: &[String]) -> Vec<FilePattern<'_>> {
+        let all = self.all.iter().enumerate();
+        let fitting = all.filter_map(|(index, (file, name))| {
+            let fits = |wanted: &str| files.iter().any(|file| matches(wanted, file));
+            file.as_deref().is_none_or(fits).then_some(FilePattern {
+                index,
+                name,
+                names_file: file.is_some(),
+            })
+        });
+        fitting.collect()
     }
+
+    /// The patterns of files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().filter_map(|(file, _)| file.as_deref())
+    }
+
+    /// The patterns that name a library: each with its index, its file and its function.
+    pub(crate) fn of_libraries(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(index, (file, name))| {
+            let file = file.as_deref().filter(|file| file.contains(".so"))?;
+            Some((index, file, name.as_str()))
+        })
+    }
+}
+
+/// A pattern for the functions of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FilePattern<'a> {
+    pub index: usize,
+    pub name: &'a str,
+    /// True if the pattern says the file.
+    pub names_file: bool,
+}
+
+/// The names of a file: its own, its SONAME, and both up to their `.so`.
+pub(crate) fn names_of_file(file: &str, soname: Option<&str>) -> Vec<String> {
+    let mut names = Vec::new();
+    for name in [Some(file), soname].into_iter().flatten() {
+        names.push(name.to_owned());
+        if let Some(at) = name.find(".so.") {
+            names.push(name[..at + 3].to_owned());
+        }
+    }
+    names
 }
 
 /// Splits a pattern at its first colon that is not a part of `::`.
@@ -135,6 +175,13 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn a_library_has_its_soname_and_the_names_without_versions() {
+        let names = names_of_file("libz.so.1.2.13", Some("libz.so.1"));
+        assert_eq!(names, ["libz.so.1.2.13", "libz.so", "libz.so.1", "libz.so"]);
+        assert_eq!(names_of_file("plot", None), ["plot"]);
     }
 
     #[test]

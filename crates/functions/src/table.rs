@@ -3,14 +3,19 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use backstory_abi::{FUNCTIONS_MAGIC, FunctionTable, Sled};
+use backstory_abi::{FUNCTIONS_MAGIC, FunctionTable, Sled, Target};
 use rustix::fs::{MemfdFlags, SealFlags};
 
 use crate::elf::CodeFile;
 use crate::value_table::ValueTable;
 
-/// The bytes of a table. `first` is the number of a function at the lowest address.
-pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
+/// The bytes of a table. `first` is the number of a function at the lowest address. `libraries` are
+/// the patterns of libraries.
+pub(crate) fn bytes<'a>(
+    code: &CodeFile,
+    first: u32,
+    libraries: impl Iterator<Item = &'a str>,
+) -> Vec<u8> {
     let number = |address: u64| first + (address - code.low) as u32;
     let words = match code.functions.is_empty() {
         true => 0,
@@ -29,9 +34,14 @@ pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
     let numbered = code.signatures.iter();
     let values = ValueTable::of(numbered.map(|(&address, one)| (number(address), one)));
     let (at, values_bytes) = values.bytes(values_at);
+    let libraries: Vec<u8> = libraries.chain([""]).flat_map(terminated).collect();
+    let targets_at = values_at + values_bytes.len();
+    // The targets are aligned as their words.
+    let targets_at = targets_at.next_multiple_of(8);
+    let libraries_at = targets_at + size_of::<Target>() * code.targets.len();
     let head = FunctionTable {
         magic: FUNCTIONS_MAGIC,
-        bytes: (values_at + values_bytes.len()) as u64,
+        bytes: (libraries_at + libraries.len()) as u64,
         low: code.low,
         size: code.size,
         bits: bits_at as u64,
@@ -44,6 +54,10 @@ pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
         values: at[1],
         places: at[2],
         names: at[3],
+        targets: targets_at as u64,
+        libraries: libraries_at as u64,
+        target_count: code.targets.len() as u32,
+        pad: 0,
     };
     let mut bytes = head.to_bytes();
     bytes.extend(bits.iter().flat_map(|word| word.to_le_bytes()));
@@ -56,7 +70,22 @@ pub(crate) fn bytes(code: &CodeFile, first: u32) -> Vec<u8> {
         bytes.extend_from_slice(&sled.to_bytes());
     }
     bytes.extend(values_bytes);
+    bytes.resize(targets_at, 0);
+    for &address in &code.targets {
+        let target = Target {
+            address,
+            number: number(address),
+            pad: 0,
+        };
+        bytes.extend_from_slice(&target.to_bytes());
+    }
+    bytes.extend(libraries);
     bytes
+}
+
+/// A text with its NUL.
+fn terminated(text: &str) -> impl Iterator<Item = u8> {
+    text.bytes().filter(|&byte| byte != 0).chain([0])
 }
 
 /// A memory file with the table, which no process can change.

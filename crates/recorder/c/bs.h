@@ -365,6 +365,10 @@ void bs_opened_proc(const char *path);
 /* redirect.c */
 void bs_redirect_stdio(void);
 void bs_redirect_internal(void);
+#if defined(BS_AUTO) || defined(BS_FUNCTIONS)
+/* Lets the loader's part of `dlopen` come to the recorder. False if it is not as expected. */
+bool bs_redirect_load(void);
+#endif
 extern bool bs_exec_is_redirected;
 extern bool bs_lists_are_seen;  /* the recorder sees libc's own listing of a directory */
 extern bool bs_closes_are_seen; /* a stream's close is logged at its system call */
@@ -487,7 +491,8 @@ bool bs_mark_line(const char *mark);
 #ifdef BS_FUNCTIONS
 /* record.c: begins an operation with `size` bytes of room, which are zero. */
 struct bs_reservation bs_begin_room(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
-void bs_functions_begin(void); /* functions/modules.c */
+void bs_functions_begin(void);    /* functions/modules.c */
+void bs_redirect_libraries(void); /* functions/libraries.c */
 #define BS_FUNCTIONS_DO(statement) statement
 #else
 #define BS_FUNCTIONS_DO(statement) ((void)0)

@@ -202,19 +202,25 @@ static int cancelled_open_for_libc(const char *path, int flags, ...)
         bs_note(0, BS_OP_CLOSE, fd, 0, 0, 0);
     return fd;
 }
+#endif
 
+#if defined(BS_AUTO) || defined(BS_FUNCTIONS)
 /* The loader's function behind `dlopen`, the name service and the converters of characters. */
 typedef void *load_function(const char *name, int mode, const void *caller, s64 space, int argc,
                             char **argv, char **env);
 static load_function *real_load;
 
-/* The loader's calls have a `syscall` instruction of its own, so the guard must see them. */
+/*
+ * The loader's calls have a `syscall` instruction of its own, so the guard must see them. A loaded
+ * library may have functions whose calls are redirected.
+ */
 static void *load_for_libc(const char *name, int mode, const void *caller, s64 space, int argc,
                            char **argv, char **env)
 {
-    if (name && *name)
-        bs_need_filter();
-    return real_load(name, mode, caller, space, argc, argv, env);
+    BS_AUTO_DO(if (name && *name) bs_need_filter());
+    void *loaded = real_load(name, mode, caller, space, argc, argv, env);
+    BS_FUNCTIONS_DO(bs_redirect_libraries());
+    return loaded;
 }
 
 /* True if the address is in the same object as `end`, before it. */
@@ -251,7 +257,7 @@ static load_function **load_entry(void)
     return 0;
 }
 
-static bool redirect_load(void)
+bool bs_redirect_load(void)
 {
     load_function **entry = load_entry();
     u64 page = (u64)entry & ~(u64)(BS_PAGE - 1);
@@ -349,7 +355,7 @@ bool bs_redirect_all(void)
     seen = seen && redirect("openat", __NR_openat, (void *)openat);
     seen = seen && redirect("connect", __NR_connect, (void *)connect);
     seen = seen && redirect("bind", __NR_bind, (void *)bind);
-    seen = seen && redirect_load();
+    seen = seen && bs_redirect_load();
     bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
     return seen;
 }

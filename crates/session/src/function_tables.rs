@@ -29,6 +29,7 @@ type TableRequest = (u32, u64, ParkedCall);
 /// The thread that makes tables.
 pub(crate) struct FunctionTables {
     requests: Mutex<Sender<TableRequest>>,
+    catalogue: Arc<Mutex<FunctionCatalogue>>,
 }
 
 impl FunctionTables {
@@ -38,13 +39,25 @@ impl FunctionTables {
         stock: &Arc<ChunkSupply>,
     ) -> std::io::Result<FunctionTables> {
         let (requests, arriving) = channel();
-        let stock = Arc::clone(stock);
+        let catalogue = Arc::new(Mutex::new(FunctionCatalogue::new(patterns)));
+        let (stock, shared) = (Arc::clone(stock), Arc::clone(&catalogue));
         std::thread::Builder::new()
             .name("functions".into())
-            .spawn(move || answer_all(&arriving, patterns, &stock))?;
+            .spawn(move || answer_all(&arriving, &shared, &stock))?;
         Ok(FunctionTables {
             requests: Mutex::new(requests),
+            catalogue,
         })
+    }
+
+    /// The patterns of libraries that recorded no function, each as a sentence with the remedy.
+    pub(crate) fn unmatched(&self) -> Vec<String> {
+        let catalogue = self
+            .catalogue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let unmatched = catalogue.unmatched();
+        unmatched.iter().map(ToString::to_string).collect()
     }
 
     /// Passes a request on. The call waits until it is answered.
@@ -57,16 +70,19 @@ impl FunctionTables {
 
 fn answer_all(
     requests: &Receiver<TableRequest>,
-    patterns: FunctionPatterns,
+    catalogue: &Mutex<FunctionCatalogue>,
     stock: &Arc<ChunkSupply>,
 ) {
-    let mut catalogue = FunctionCatalogue::new(patterns);
     for (pid, address, parked) in requests {
         let Some((path, mut file)) = mapped_file(pid, address) else {
             continue;
         };
+        let found = catalogue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .table(&path, &mut file);
         // An unreadable file has no functions.
-        let Ok(Some((table, is_new))) = catalogue.table(&path, &mut file) else {
+        let Ok(Some((table, is_new))) = found else {
             continue;
         };
         if is_new {

@@ -245,10 +245,14 @@ impl GuardSession {
         told.append(&mut self.bridge.notes.take());
         let (warnings, reasons): (Vec<Reason>, Vec<Reason>) =
             told.into_iter().partition(Reason::is_warning);
-        let sentences = |of: Vec<Reason>| of.iter().map(Reason::to_string).collect();
+        let sentences = |of: Vec<Reason>| of.iter().map(Reason::to_string).collect::<Vec<_>>();
+        let functions = self.bridge.functions.as_ref();
+        let unmatched = functions.map(FunctionTables::unmatched);
+        let mut warnings: Vec<String> = sentences(warnings);
+        warnings.extend(unmatched.unwrap_or_default());
         GuardReport {
             reasons: sentences(reasons),
-            warnings: sentences(warnings),
+            warnings,
         }
     }
 }
@@ -282,7 +286,7 @@ fn settings(
 pub(crate) struct GuardReport {
     /// Reasons why the run is incomplete.
     pub reasons: Vec<String>,
-    /// Effects of the guard on the programs.
+    /// Effects of the guard on the programs, and patterns that recorded no function.
     pub warnings: Vec<String>,
 }
 

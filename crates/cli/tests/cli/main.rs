@@ -59,6 +59,7 @@ mod kept;
 mod kinds;
 mod lake;
 mod launchers;
+mod library_functions;
 mod limits;
 mod migrate;
 mod names;

@@ -19,6 +19,7 @@ struct bs_module {
     const u64 *bits; /* null if no function of the file is recorded */
     u32 first;       /* the number of a function is `first` plus its offset from `start` */
     const struct bs_function_table *table; /* if arguments are recorded; else null */
+    u64 bias; /* how far the file was moved from the addresses that it was linked for */
 };
 
 /* The registers of a thread in a hook, by DWARF's numbers. The vectors are 17 to 32. */
@@ -54,6 +55,8 @@ static inline u32 bs_function_number(u64 function)
  */
 void bs_function_called(u32 number, u64 stack, u64 site);
 void bs_function_returned(u32 number, u64 stack);
+/* A redirected function returns. The address that it was called with was at `stack`. */
+void bs_redirected_function_returned(u64 stack);
 /* The thread goes on with this stack pointer: functions whose frames are below it are left. */
 void bs_functions_left(u64 stack);
 
@@ -72,6 +75,57 @@ void bs_log_result(u32 number, const struct bs_registers *registers, u64 pc);
  * `pc` on. False if they are of another form than the compiler's usual one.
  */
 bool bs_result_after(u64 pc, const struct bs_registers *registers, bool is_vector, u64 *result);
+
+/* values.c: copies memory of the process. Returns the bytes up to a page that cannot be read. */
+u64 bs_fetch(void *to, u64 from, u64 size);
+
+/* ---- redirection: calls of libraries without hooks ------------------------------------------- */
+
+/*
+ * A function whose calls are redirected. Its stub is the one with the same index (redirection.S).
+ */
+struct bs_redirected {
+    u64 address;
+    u32 number; /* 0: its library was unloaded */
+    u32 pad;
+};
+
+enum {
+    BS_REDIRECTED = 4096, /* functions of a process. STUBS in redirection.S */
+    BS_RETURNS = 4096,    /* calls that have not returned */
+    BS_STUB = 16,         /* bytes of a stub */
+};
+extern const u8 bs_call_stubs[], bs_return_stubs[];
+
+/* targets.c */
+extern struct bs_redirected *bs_redirected; /* null before the first redirection */
+extern u32 bs_redirected_count;
+/* Takes in the functions of a library. Returns false if some of them have no stub left. */
+bool bs_add_targets(u64 bias, const struct bs_target *targets, u32 count);
+/* The library with code in this range was unloaded. */
+void bs_forget_targets(u64 start, u64 size);
+/* The stub of a function; 0 if it has none. */
+u64 bs_stub_of(u64 address);
+/* The function of a stub; any other address as it is. */
+u64 bs_function_of(u64 address);
+
+/* returns.c: maps the addresses to which redirected calls return. False if that is not possible. */
+bool bs_map_returns(void);
+
+/* slots.c: lets the calls of an object go to stubs. */
+struct bs_object;
+void bs_redirect_slots(const struct bs_object *object);
+
+/* libraries.c */
+/* The patterns of the libraries whose functions are wanted, each with its NUL; null without one. */
+extern const char *bs_library_patterns;
+/* Looks for libraries that were loaded since the last look, and redirects calls of them. */
+void bs_redirect_libraries(void);
+
+/* modules.c: asks for the table of a library. `address` is in its memory. */
+void bs_add_library(u64 address, u64 bias);
+/* Forgets the files at a bias for which `is_loaded` is false. */
+void bs_forget_modules(bool (*is_loaded)(u64 bias));
 
 /* sleds.c: switches on the sleds of a module that the compiler left for XRay. */
 void bs_switch_on(const struct bs_module *module, u64 bias, const struct bs_sled *sleds, u32 count);

@@ -194,6 +194,19 @@ void bs_functions_left(u64 stack)
     }
 }
 
+/* A function that the redirected one jumped to has the same stack. It ends, too. */
+void bs_redirected_function_returned(u64 stack)
+{
+    struct calls *c = &calls;
+    if (BS_UNLIKELY(bs_me.borrowed))
+        return;
+    if (BS_UNLIKELY(c->beyond && stack < c->frames[c->depth - 1].stack)) {
+        c->beyond--;
+        return;
+    }
+    bs_functions_left(stack + 1);
+}
+
 /* ---- the hooks ------------------------------------------------------------------------------- */
 
 /*

@@ -45,14 +45,26 @@ static const struct bs_function_table *map_table(s64 fd)
     return is_error(at) ? 0 : (const struct bs_function_table *)at;
 }
 
+/* Adds a module. A file that was unloaded may be at the same addresses again. */
 static void add(const struct bs_module *module)
 {
-    bs_modules[bs_module_count] = *module;
-    __atomic_store_n(&bs_module_count, bs_module_count + 1, __ATOMIC_RELEASE);
+    u32 at = 0;
+    while (at < bs_module_count &&
+           !(bs_modules[at].first == module->first && bs_modules[at].start == module->start))
+        at++;
+    if (at < bs_module_count) {
+        __atomic_store_n(&bs_modules[at].size, module->size, __ATOMIC_RELEASE);
+        return;
+    }
+    bs_modules[at] = *module;
+    __atomic_store_n(&bs_module_count, at + 1, __ATOMIC_RELEASE);
 }
 
-/* Asks the supervisor for the table of the file that is mapped at `address`. */
-static void ask(u64 address, bool switches_on)
+/*
+ * Asks the supervisor for the table of the file that is mapped at `address`. `begins`: it is the
+ * program, which begins.
+ */
+static void ask(u64 address, u64 bias, bool begins)
 {
     s64 fd = bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_FUNCTIONS, address);
     if (fd < 0) {
@@ -65,20 +77,26 @@ static void ask(u64 address, bool switches_on)
         failures++;
         return;
     }
-    u64 bias = bias_of(address);
     struct bs_module module = {
         .start = bias + table->low,
         .size = table->size,
         .bits = table->count ? (const u64 *)((const u8 *)table + table->bits) : 0,
         .first = table->first,
         .table = table->signature_count ? table : 0,
+        .bias = bias,
     };
     if (module.table)
         bs_values_wanted = 1;
-    if (switches_on && table->sled_count)
-        bs_switch_on(&module, bias, (const struct bs_sled *)((const u8 *)table + table->sleds),
+    const u8 *bytes = (const u8 *)table;
+    if (begins && table->sled_count)
+        bs_switch_on(&module, bias, (const struct bs_sled *)(bytes + table->sleds),
                      table->sled_count);
+    if (begins && bytes[table->libraries])
+        bs_library_patterns = (const char *)bytes + table->libraries;
     add(&module);
+    const struct bs_target *targets = (const struct bs_target *)(bytes + table->targets);
+    if (!begins && !bs_add_targets(bias, targets, table->target_count))
+        bs_lose(BS_OP_CALLS);
 }
 
 /* True if the process may make system calls of the recorder, and a guard answers them. */
@@ -118,12 +136,38 @@ BS_COLD u32 bs_number_in_new_module(u64 function)
     for (u32 i = 0; i < before; i++)
         known |= function - bs_modules[i].start < bs_modules[i].size;
     if (!known)
-        ask(function, false);
+        ask(function, bias_of(function), false);
     give_lock(&signals);
     if (!known && bs_module_count == before)
         return 0;
     const struct bs_module *last = &bs_modules[bs_module_count - 1];
     return known || function - last->start < last->size ? bs_function_number(function) : 0;
+}
+
+BS_COLD void bs_add_library(u64 address, u64 bias)
+{
+    if (!may_ask())
+        return;
+    u64 signals;
+    take_lock(&signals);
+    bool known = false;
+    for (u32 i = 0; i < bs_module_count; i++)
+        known |= bs_modules[i].bias == bias && bs_modules[i].size;
+    if (!known)
+        ask(address, bias, false);
+    give_lock(&signals);
+}
+
+BS_COLD void bs_forget_modules(bool (*is_loaded)(u64 bias))
+{
+    u64 signals;
+    take_lock(&signals);
+    for (u32 i = 0; i < bs_module_count; i++)
+        if (bs_modules[i].size && !is_loaded(bs_modules[i].bias)) {
+            bs_forget_targets(bs_modules[i].start, bs_modules[i].size);
+            __atomic_store_n(&bs_modules[i].size, 0, __ATOMIC_RELEASE);
+        }
+    give_lock(&signals);
 }
 
 /* The program begins, with one thread. */
@@ -133,6 +177,9 @@ BS_COLD void bs_functions_begin(void)
         return;
     u64 signals;
     take_lock(&signals);
-    ask((u64)bs_first_library->dynamic, true);
+    ask((u64)bs_first_library->dynamic, bias_of((u64)bs_first_library->dynamic), true);
     give_lock(&signals);
+    if (bs_library_patterns)
+        bs_redirect_load();
+    bs_redirect_libraries();
 }

@@ -67,8 +67,7 @@ struct part {
     u64 at, size;
 };
 
-/* Copies memory of the process. Returns the bytes up to a page that cannot be read. */
-static u64 fetch(void *to, u64 from, u64 size)
+u64 bs_fetch(void *to, u64 from, u64 size)
 {
     if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || from + size < from)
         return 0;
@@ -90,7 +89,7 @@ static u64 number(const u8 *bytes, u32 size)
 static void put_string(struct text *text, u64 address)
 {
     char content[TEXT];
-    u64 n = fetch(content, address, TEXT);
+    u64 n = bs_fetch(content, address, TEXT);
     if (!n) {
         put_address(text, address);
         return;
@@ -113,7 +112,7 @@ static void put_target(struct text *text, const struct bs_function_table *table,
 {
     u8 bytes[128];
     u32 size = value->size <= sizeof bytes ? value->size : sizeof bytes;
-    if (depth == DEEPEST || !size || fetch(bytes, address, size) != size)
+    if (depth == DEEPEST || !size || bs_fetch(bytes, address, size) != size)
         return;
     put_text(text, " (");
     put_value(text, table, value, bytes, depth + 1);
@@ -201,7 +200,7 @@ static bool content(const struct bs_place *place, const struct bs_registers *reg
                     u8 *to)
 {
     if (place->memory)
-        return fetch(to, registers->general[place->base & 15] + (u64)(s64)place->offset, size) ==
+        return bs_fetch(to, registers->general[place->base & 15] + (u64)(s64)place->offset, size) ==
                size;
     if (place->base >= FIRST_VECTOR)
         bs_copy(to, registers->vectors[(place->base - FIRST_VECTOR) & 15], size);
