@@ -1,8 +1,9 @@
 """Measures what `backstory shell` adds to the time from Enter to the next prompt.
 
-A bare and a recorded shell run side by side, each on a pseudo-terminal of its own. Each round types
-`true` into both, in turns, and compares the two times. Both shells have the same start-up file and
-an environment without the user's.
+Two bare shells and a recorded one run side by side, each on a pseudo-terminal of its own. Each
+round types `true` into all three, in turns, and compares the times with that of the first bare
+shell. The second bare shell is the control: it shows how much the time of the machine and of the
+shell itself varies. All have the same start-up file and an environment without the user's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from . import progress
 from .report import write_rows
 
-FIELDS = ["shell", "round", "bare_ms", "recorded_ms"]
+FIELDS = ["shell", "round", "bare_ms", "control_ms", "recorded_ms"]
 
 STARTUP = {
     "bash": (".bashrc", "typed=0 PS1='ready $((typed++))>'\n"),
@@ -44,7 +45,7 @@ The prompt has the number of lines that were typed, because fish draws it more t
 SETTLED = {"fish": ".local/share/fish/generated_completions"}
 """A directory that the first start of a shell makes.
 
-Without it, fish reads all manual pages in the background. That would compete with both shells for
+Without it, fish reads all manual pages in the background. That would compete with the shells for
 the processors.
 """
 
@@ -114,21 +115,26 @@ def measure(shell: str, rounds: int, backstory: str, base: Path) -> list[dict[st
         if shell in SETTLED:
             (home / SETTLED[shell]).mkdir(parents=True)
         program = shutil.which(shell) or shell
-        for argv in ([program], [backstory, "shell", "--", program]):
+        for argv in ([program], [program], [backstory, "shell", "--", program]):
             terminals.append(Terminal(argv, home))
         rows: list[dict[str, object]] = []
         for number in range(rounds):
-            times = [0.0, 0.0]
-            # None of the two is always the first.
-            for which in (0, 1) if number % 2 else (1, 0):
+            times = [0.0] * len(terminals)
+            for which in turns(number, len(terminals)):
                 time.sleep(PAUSE)
                 times[which] = terminals[which].type("true")
-            rows.append({"shell": shell, "round": number, "bare_ms": times[0], "recorded_ms": times[1]})
+            rows.append(dict(zip(FIELDS, [shell, number, *times], strict=True)))
         return rows
     finally:
         for terminal in terminals:
             terminal.close()
         shutil.rmtree(home, ignore_errors=True)
+
+
+def turns(number: int, count: int) -> list[int]:
+    """Returns the order of a round: none is always the first, or always after another one."""
+    order = [(number + step) % count for step in range(count)]
+    return order[::-1] if number // count % 2 else order
 
 
 def percentile(values: Sequence[float], part: float) -> float:
@@ -138,19 +144,24 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Returns a table of the times in ms, and of what recording adds in each round."""
+    """Returns a table of the times in ms, of what recording adds, and of the control."""
     lines = [
-        "| Shell | bare, median | recorded, median | added, median | added, 99 % |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| Shell | bare, median | recorded, median | added, median | added, 99 % | control, 99 % |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for shell in dict.fromkeys(str(row["shell"]) for row in rows):
         own = [row for row in rows if row["shell"] == shell]
-        bare = [float(str(row["bare_ms"])) for row in own]
-        recorded = [float(str(row["recorded_ms"])) for row in own]
-        added = [with_it - without for with_it, without in zip(recorded, bare, strict=True)]
+        bare, control, recorded = ([float(str(row[field])) for row in own] for field in FIELDS[2:])
+        added = differences(recorded, bare)
         values = [*map(statistics.median, (bare, recorded, added)), percentile(added, 0.99)]
+        values.append(percentile(differences(control, bare), 0.99))
         lines.append(f"| {shell} | " + " | ".join(f"{value:.2f}" for value in values) + " |")
     return lines
+
+
+def differences(times: Sequence[float], bare: Sequence[float]) -> list[float]:
+    """Returns by how much a time is longer than that of the first bare shell, in each round."""
+    return [time - without for time, without in zip(times, bare, strict=True)]
 
 
 def main_prompt(args: argparse.Namespace) -> int:

@@ -1,17 +1,28 @@
-"""The measurement of prompts compares a bare and a recorded shell of one round."""
+"""The measurement of prompts compares bare shells and a recorded one of one round."""
 
+import itertools
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from backstory_bench.prompt import STARTUP, Terminal, percentile, summary
+from backstory_bench.prompt import STARTUP, Terminal, percentile, summary, turns
 
 
-def test_the_table_has_medians_and_what_recording_adds() -> None:
-    rows = [{"shell": "bash", "round": n, "bare_ms": 1.0 + n, "recorded_ms": 1.5 + 2 * n} for n in range(3)]
-    assert summary(rows)[-1] == "| bash | 2.00 | 3.50 | 1.50 | 2.50 |"
+def test_the_table_has_medians_what_recording_adds_and_the_control() -> None:
+    rows = [
+        {"shell": "bash", "round": n, "bare_ms": 1.0 + n, "control_ms": 1.25 + n, "recorded_ms": 1.5 + 2 * n}
+        for n in range(3)
+    ]
+    assert summary(rows)[-1] == "| bash | 2.00 | 3.50 | 1.50 | 2.50 | 0.25 |"
+
+
+def test_each_shell_is_as_often_first_and_as_often_after_each_other() -> None:
+    rounds = [turns(number, 3) for number in range(6)]
+    assert sorted(order[0] for order in rounds) == [0, 0, 1, 1, 2, 2]
+    after = [pair for order in rounds for pair in itertools.pairwise(order)]
+    assert {after.count(pair) for pair in itertools.permutations(range(3), 2)} == {2}
 
 
 def test_one_slow_round_in_a_hundred_is_the_99th_percentile() -> None:
