@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
-use crate::exports::{Exports, PatternFinding};
+use crate::exports::{Exports, PatternFinding, called_directly};
 use crate::mangled::qualified_name;
 use crate::patterns::{FilePattern, FunctionPatterns, matches, names_of_file};
 use crate::signatures::{FunctionSignature, signatures};
@@ -18,6 +18,8 @@ pub struct Function {
     /// Its name: qualified as in the source if the file has debugging information, else the symbol.
     pub name: String,
     /// The source file's name and the line, as `plot.c:40`. Empty if the file does not say it.
+    /// A redirected function then has its library. ` (direct calls unseen)` follows if the library
+    /// calls it directly.
     pub location: String,
 }
 
@@ -93,12 +95,30 @@ impl CodeFile {
         let redirections = exports.redirections(&files, &wanted, &names);
         code.findings = redirections.findings;
         code.targets = &redirections.targets & &matched;
+        code.say_what_is_unseen(file, &called_directly(&elf, &code.targets));
         code.sleds = sleds(&elf);
         code.sleds.retain(|sled| matched.contains(&sled.function));
         if patterns.has_arguments() {
             code.signatures = signatures(&elf, low, &matched);
         }
         Some(code)
+    }
+}
+
+impl CodeFile {
+    /// Completes the locations of redirected functions. One without a line has the library.
+    /// `direct` are those that the library calls without a table.
+    fn say_what_is_unseen(&mut self, file: &str, direct: &BTreeSet<u64>) {
+        let targets = &self.targets;
+        let functions = self.functions.iter_mut();
+        for function in functions.filter(|one| targets.contains(&one.address)) {
+            if function.location.is_empty() {
+                function.location = file.to_owned();
+            }
+            if direct.contains(&function.address) {
+                function.location.push_str(" (direct calls unseen)");
+            }
+        }
     }
 }
 

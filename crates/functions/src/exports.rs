@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use object::{Object, ObjectSection, ObjectSymbol, SymbolFlags};
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolFlags};
 
 use crate::patterns::{FilePattern, matches};
 
@@ -162,6 +162,34 @@ impl<'a> Exports<'a> {
         }
         all
     }
+}
+
+/// Those of the functions that the code of the library calls or jumps to directly. Such a call does
+/// not go through a table, so it is not redirected.
+pub(crate) fn called_directly(elf: &object::File<'_>, functions: &BTreeSet<u64>) -> BTreeSet<u64> {
+    /// `call` and `jmp` with a distance of 32 bits.
+    const OPCODES: [u8; 2] = [0xe8, 0xe9];
+    const SIZE: usize = 5;
+    let mut found = BTreeSet::new();
+    let code = elf.sections().filter(|one| one.kind() == SectionKind::Text);
+    for (section, bytes) in code.filter_map(|one| Some((one.address(), one.data().ok()?))) {
+        for (at, instruction) in bytes.windows(SIZE).enumerate() {
+            let Some((opcode, distance)) = instruction.split_first() else {
+                continue;
+            };
+            if OPCODES.contains(opcode)
+                && let Some(distance) = distance.first_chunk()
+            {
+                let next = section.wrapping_add((at + SIZE) as u64);
+                let distance = i64::from(i32::from_le_bytes(*distance));
+                let to = next.wrapping_add_signed(distance);
+                if functions.contains(&to) {
+                    found.insert(to);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// The SONAME of a library.

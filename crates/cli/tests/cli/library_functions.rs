@@ -87,6 +87,11 @@ fn functions_are_named(options: &str) {
     ] {
         assert_eq!(counts.get(name), Some(&expected), "{options} {name}");
     }
+    // Only this function calls itself without the table.
+    for (file, is_unseen) in [("deep.csv", true), ("many.csv", false)] {
+        let of = place.run(&["of", file]).out;
+        assert_eq!(of.contains("(direct calls unseen)"), is_unseen, "{of}");
+    }
     let many = place.run(&["of", "many.csv"]).out;
     for value in ["a=1", "h=8", "path=\"many.csv\""] {
         assert!(many.contains(value), "{options} {value}: {many}");
