@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from .privacy import Privacy
 from .program import Program
 from .tables import (
+    CONNECTIONS,
     DERIVATIONS,
     EDGES,
     FILES,
@@ -70,6 +71,7 @@ def run_rows(program: Program) -> list[dict[str, Any]]:
         if name not in ADDED
         and name
         not in ("ended_us", "machine", "owner", "sensitivity", "format", "shipped_us", "forgotten")
+        and name != "connections"
     ]
     sql = f"SELECT {', '.join(_quoted(names))}, ended FROM runs WHERE ended IS NOT NULL"
     return sorted(program.objects(sql), key=lambda row: (row["started_ns"], row["run"]))
@@ -91,6 +93,8 @@ class Batch:
         # Words that mention private paths, for each run.
         self._words: dict[str, set[str]] = {}
         self._omitted: pa.Array = pa.array([], pa.int64())
+        self._hashed: pa.Array = pa.array([], pa.int64())
+        self._connections: dict[str, int] = {}
 
     def tables(self) -> list[tuple[LakeTable, pa.Table]]:
         """The rows of all tables but `runs`. Private names are hidden."""
@@ -104,7 +108,19 @@ class Batch:
             (STEPS, self._texts(STEPS, ["step", "command", "cwd"], [])),
             (DERIVATIONS, derivations),
             (INFORMS, self._read(INFORMS)),
+            (CONNECTIONS, self._read_connections()),
         ]
+
+    def _read_connections(self) -> pa.Table:
+        """The ends of connections. Those whose entity is private stay at home."""
+        if CONNECTIONS.name not in self._program.schema():
+            # An older program does not know the ends of connections.
+            return CONNECTIONS.arrow.empty_table()
+        rows = self._kept(self._read(CONNECTIONS), "file")
+        rows = rows.filter(pc.invert(pc.is_in(rows["file"], self._hashed)))
+        for run in rows["run"].to_pylist():
+            self._connections[run] = self._connections.get(run, 0) + 1
+        return rows
 
     def runs(self, facts: dict[str, Any]) -> pa.Table:
         """The rows of `runs`. `facts` are the same for all; an owner of `None` is the user."""
@@ -119,6 +135,7 @@ class Batch:
             row["ended_us"] = microseconds(row["ended"])
             for truth in ("complete", "undone"):
                 row[truth] = bool(row[truth])
+            row["connections"] = self._connections.get(run.id, 0)
             rows.append(row | self._place(run) | {"forgotten": False})
         return pa.Table.from_pylist(rows, RUNS.arrow)
 
@@ -146,7 +163,7 @@ class Batch:
             values = pa.array([place[name] for place in places], of.arrow.field(name).type)
             rows = rows.append_column(name, values.take(at))
         high = pc.shift_left(rows["number"], pa.scalar(32, pa.int64()))
-        for name in ("process", "file", "parent", "previous", "origin"):
+        for name in ("process", "file", "parent", "previous", "origin", "reply"):
             if name in rows.column_names:
                 local = pc.bit_wise_and(rows[name], pa.scalar(LOCAL, pa.int64()))
                 column = rows.column_names.index(name)
@@ -199,6 +216,7 @@ class Batch:
         files = _with(files, "previous", previous)
         hidden = {path: self._privacy.pseudonym(path) for path in hashed}
         is_hidden = pc.is_in(files["path"], pa.array(sorted(hashed), pa.string()))
+        self._hashed = files.filter(is_hidden)["file"].combine_chunks()
         names = [hidden.get(path, path) for path in files["path"].to_pylist()]
         digests = [
             self._privacy.pseudonym(digest) if digest and hide else digest

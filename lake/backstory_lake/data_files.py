@@ -37,21 +37,25 @@ def _partitions(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _write_one(table: Table, of: LakeTable, rows: pa.Table) -> DataFile:
-    rows = rows.sort_by([(name, "ascending") for name in of.sorted_by]).cast(of.arrow)
+    # A lake of an older writer lacks columns.
+    known = set(table.schema().column_names)
+    schema = pa.schema([field for field in of.arrow if field.name in known])
+    rows = rows.sort_by([(name, "ascending") for name in of.sorted_by])
+    rows = rows.select(schema.names).cast(schema)
     day, bucket = rows["day"][0].as_py(), rows["bucket"][0].as_py()
     path = f"{table.location()}/data/day={day}/bucket={bucket}/{uuid.uuid4()}.parquet"
-    texts = [field.name for field in of.arrow if field.type in (pa.string(), pa.binary())]
-    numbers = [field.name for field in of.arrow if field.type in (pa.int64(), pa.int32())]
+    texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
+    numbers = [field.name for field in schema if field.type in (pa.int64(), pa.int32())]
     with table.io.new_output(path).create() as out:
         with pq.ParquetWriter(
             out,
-            of.arrow,
+            schema,
             compression="zstd",
             use_dictionary=texts,
             column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers},
             bloom_filter_options={name: {"ndv": max(len(rows), 64)} for name in of.bloom} or None,
             sorting_columns=pq.SortingColumn.from_ordering(
-                of.arrow, [(name, "ascending") for name in of.sorted_by]
+                schema, [(name, "ascending") for name in of.sorted_by]
             ),
         ) as writer:
             writer.write_table(rows, row_group_size=ROW_GROUP)

@@ -21,7 +21,7 @@ from .rewriting import (
     replace,
 )
 from .storage import stored_files
-from .tables import RUNS, TABLES, LakeTable
+from .tables import RUNS, LakeTable
 
 #: A file of no snapshot that is younger may belong to a shipment in progress.
 IN_PROGRESS = timedelta(hours=1)
@@ -47,13 +47,13 @@ def forget(lake: Lake, runs: list[str]) -> Erased:
     _set_pending(lake, every)
     wanted = pa.array(every, pa.string())
     replace(lake, RUNS, lambda table: _tombstones(table, wanted))
-    for of in TABLES:
+    for of in lake.tables:
         if of is not RUNS:
             replace(lake, of, lambda table, of=of: _without(table, of, wanted))  # type: ignore[misc]
-    for of in TABLES:
+    for of in lake.tables:
         remove_former(lake, of)
-    report = Erased(sum(_check(lake, of, wanted) for of in TABLES))
-    for of in TABLES:
+    report = Erased(sum(_check(lake, of, wanted) for of in lake.tables))
+    for of in lake.tables:
         remove_orphans(lake, of)
     _set_pending(lake, [])
     return report
@@ -89,10 +89,10 @@ def expire(lake: Lake, day: date) -> int:
                 yield [file], of.arrow.empty_table()
 
     erased = 0
-    for of in reversed(TABLES):
+    for of in reversed(lake.tables):
         replace(lake, of, lambda table, of=of: older(table, of))  # type: ignore[misc]
         erased = count if of is RUNS else erased
-    for of in TABLES:
+    for of in lake.tables:
         remove_former(lake, of)
     return erased
 

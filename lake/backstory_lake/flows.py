@@ -1,18 +1,18 @@
 """How information flows through a lake: the views that lineage follows, in portable SQL.
 
 DuckDB (`lineage`) and Spark (the package `backstory-spark`) execute the same texts over the views
-`runs`, `files`, `edges`, `derivations` and `informs`. `crates/query/src/neighbours.rs` is the
-definition. A node is the key of a file, or the complement (`~`) of the key of a process.
+`runs`, `files`, `edges`, `derivations`, `informs` and those of `named`. The definition is
+`crates/query/src/neighbours.rs`. A node is the key of a file, or the complement (`~`) of the key of
+a process.
 """
 
 from __future__ import annotations
 
 from . import named
+from .named import FIRST, LAST
 
 #: Nodes of a frontier that each worker of Spark gets as a whole.
 BROADCAST = 100_000
-#: The least and greatest moment.
-FIRST, LAST = -(1 << 63), (1 << 63) - 1
 
 # Versions that their own run made: the rule of `is_made`.
 _MAKES = """
@@ -99,8 +99,7 @@ SELECT maker, copy, 'same', 'content', 'seen', shift, CAST({FIRST} AS BIGINT), N
   modified_ns, changed_ns, maker_modified_ns, maker_changed_ns
 FROM lake_alike
 UNION ALL
-SELECT source, target, 'same', NULL, certainty, shift, CAST({FIRST} AS BIGINT), back, forth,
-  NULL, NULL, NULL, NULL
+SELECT source, target, 'same', NULL, certainty, shift, opened, back, forth, NULL, NULL, NULL, NULL
 FROM ({named.JUMPS}) named_jumps"""
 
 #: The views by name, each after those that it reads.

@@ -24,7 +24,7 @@ from pyiceberg.table import Table
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from .errors import LakeError, first_line
-from .tables import FORMAT, TABLES, LakeTable
+from .tables import FORMAT, LATER, TABLES, LakeTable
 
 NAMESPACE = "backstory"
 #: The property of each table with the version of its form.
@@ -54,9 +54,17 @@ class Lake:
         lake = cls(name, _catalog(name, create))
         if create:
             lake._create()
-        for table in TABLES:
+        for table in lake.tables:
             lake.table(table)
         return lake
+
+    @property
+    def tables(self) -> tuple[LakeTable, ...]:
+        """The tables that the lake has: a lake of older writers lacks those that came later."""
+        return tuple(of for of in TABLES if of not in LATER or self._has(of))
+
+    def _has(self, table: LakeTable) -> bool:
+        return bool(self._catalog.table_exists((NAMESPACE, table.name)))
 
     def table(self, table: LakeTable) -> Table:
         """A table in its present state."""
@@ -139,6 +147,7 @@ class Lake:
         known = {name for *_, name in self._catalog.list_tables(NAMESPACE)}
         for table in TABLES:
             if table.name in known:
+                self._complete(table)
                 continue
             try:
                 self._catalog.create_table(
@@ -158,6 +167,35 @@ class Lake:
                 )
             except TableAlreadyExistsError:
                 pass
+
+    def _complete(self, table: LakeTable) -> None:
+        """Adds the columns that a table of an older writer lacks.
+
+        Older writers still append to the table. They refuse to write its files anew, because that
+        would lose the columns.
+        """
+        for _ in range(ATTEMPTS):
+            now = self.table(table)
+            known = {field.name: field.field_id for field in now.schema().fields}
+            for number, name, _ in table.columns:
+                if known.get(name, number) != number or (
+                    name not in known and number in known.values()
+                ):
+                    raise LakeError(
+                        f"the table {table.name} of {self.name} has another column in the place of "
+                        f"{name}: another program changed it; use a lake of its own"
+                    )
+            missing = [
+                (number, name, kind) for number, name, kind in table.columns if name not in known
+            ]
+            if not missing:
+                return
+            try:
+                with now.update_schema() as update:
+                    for _, name, kind in missing:
+                        update.add_column(name, kind)
+            except (CommitFailedException, OperationalError):
+                time.sleep(0.05)
 
 
 def _catalog(name: str, create: bool) -> Catalog:

@@ -1,15 +1,17 @@
 """Where runs meet by a name: of a connection, of a connection of ssh, or of a thing.
 
-`crates/query/src/neighbours/by_name.rs` is the definition. The views are in portable SQL, as those
-of `flows`, which adds them to the steps between runs. They read `runs`, `processes`, `files` and
-`edges`.
+`crates/query/src/neighbours` is the definition: `by_name.rs` and `by_connection.rs`. The views are
+in portable SQL, as those of `flows`, which adds them to the steps between runs. They read `runs`,
+`processes`, `files`, `edges` and `connections`.
 
-A thing has a name that is unique on its machine. So things of two machines never meet. A watched
-server and its client meet possibly.
+A thing has a name that is unique on its machine. So things of two machines never meet. Stores with
+one boot id may be of one machine or of two clones: their connections are possibly the same.
 """
 
 from __future__ import annotations
 
+#: The least and greatest moment.
+FIRST, LAST = -(1 << 63), (1 << 63) - 1
 #: Numbers from here on belong to no process.
 UNNUMBERED = 1 << 30
 #: Clocks of one boot differ by less than this between runs, in ns.
@@ -90,6 +92,55 @@ SELECT source, target, shift FROM (
   WHERE t.version = 0) versions
 WHERE turn = 1"""
 
+#: The most ns until both ends of a connection have it, and until the server of the fastest one has.
+MINUTE, SECOND = 60_000_000_000, 1_000_000_000
+
+# The ends of connections, and the facts about their run.
+_ENDS = """
+SELECT c.file, c.reply, c.role, c.run, c.own, c.other, c.scope, c.network, r.machine, r.boot,
+  CAST(c.began_ns AS DECIMAL(38, 0)) AS began,
+  CASE WHEN r.since_boot_ns <> 0 AND r.boot <> '' THEN r.started_ns - r.since_boot_ns END AS ahead
+FROM connections c JOIN runs r ON r.run = c.run"""
+
+# The entities of connections that something was written to, and that something was read from.
+_CARRIED = """
+SELECT e.file, max(CASE e.flow WHEN 'generated' THEN 1 ELSE 0 END) AS generated,
+  max(CASE e.flow WHEN 'used' THEN 1 ELSE 0 END) AS used
+FROM edges e WHERE e.file IN (SELECT file FROM connections UNION SELECT reply FROM connections)
+GROUP BY e.file"""
+
+# A client `t` and a server `s` that have one connection. `shift` leads from the server's clock to
+# the client's if both are of one boot.
+_PAIRS = f"""
+SELECT *, min(server_began - client_began) OVER (PARTITION BY client_run, server_run) AS fastest
+FROM (
+  SELECT t.file AS client, t.reply AS got, s.file AS server, s.reply AS sent, t.run AS client_run,
+    s.run AS server_run, t.began AS client_began, s.began AS server_began,
+    t.boot = s.boot AND t.boot <> '' AS one_boot, -({_SHIFT}) AS shift,
+    CASE WHEN t.scope = 'global' OR t.boot = s.boot AND t.boot <> '' AND t.machine = s.machine
+      THEN 'seen' ELSE 'possible' END AS certainty
+  FROM lake_ends t JOIN lake_ends s ON s.own = t.other AND s.other = t.own AND s.run <> t.run
+  WHERE t.role = 'client' AND s.role = 'server' AND (t.scope <> 'loopback'
+    OR t.boot = s.boot AND t.boot <> '' AND (t.network = s.network OR 0 IN (t.network, s.network)))
+  ) ends
+WHERE server_began + shift - client_began
+  BETWEEN CASE WHEN one_boot THEN -{DRIFT} ELSE -{MINUTE} END AND {MINUTE}"""
+
+# Requests arrive at the server, and replies at the client.
+_CROSSED = f"""
+SELECT client AS source, server AS target, certainty, CAST(server_began AS BIGINT) AS opened,
+  CAST(CASE WHEN one_boot THEN shift ELSE {SECOND} - fastest END AS BIGINT) AS shift
+FROM lake_pairs
+UNION ALL
+SELECT sent, got, certainty, CAST(client_began AS BIGINT),
+  CAST(CASE WHEN one_boot THEN -shift ELSE fastest END AS BIGINT)
+FROM lake_pairs"""
+
+_CARRYING = """
+SELECT c.*, coalesce(s.generated, 0) = 1 AS back, coalesce(t.used, 0) = 1 AS forth
+FROM lake_crossed c LEFT JOIN lake_carried s ON s.file = c.source
+  LEFT JOIN lake_carried t ON t.file = c.target"""
+
 #: The views by name, each after those that it reads.
 VIEWS = {
     "lake_named": _NAMED,
@@ -100,15 +151,26 @@ VIEWS = {
     "lake_connected": _CONNECTED,
     "lake_things": _THINGS,
     "lake_former": _FORMER,
+    "lake_ends": _ENDS,
+    "lake_carried": _CARRIED,
+    "lake_pairs": _PAIRS,
+    "lake_crossed": _CROSSED,
+    "lake_carrying": _CARRYING,
 }
 
-#: Steps between runs: the nodes, the certainty, the clocks' difference (NULL: no time restricts the
-#: step), and in which directions the step exists.
-JUMPS = """
-SELECT source, target, certainty, shift, back, forth FROM lake_ssh
+# The least moment: nothing is too early.
+_ALWAYS = f"CAST({FIRST} AS BIGINT)"
+
+#: Steps between runs. `shift` is the clocks' difference: NULL if no time restricts the step. From
+#: `opened` on, the target can have got anything. `back` and `forth`: the directions in which the
+#: step exists.
+JUMPS = f"""
+SELECT source, target, certainty, shift, {_ALWAYS} AS opened, back, forth FROM lake_ssh
 UNION ALL
-SELECT source, target, certainty, shift, true, true FROM lake_connected
+SELECT source, target, certainty, shift, {_ALWAYS}, true, true FROM lake_connected
 UNION ALL
-SELECT target, source, certainty, -shift, true, true FROM lake_connected
+SELECT target, source, certainty, -shift, {_ALWAYS}, true, true FROM lake_connected
 UNION ALL
-SELECT source, target, 'seen', shift, true, true FROM lake_former"""
+SELECT source, target, 'seen', shift, {_ALWAYS}, true, true FROM lake_former
+UNION ALL
+SELECT source, target, certainty, shift, opened, back, forth FROM lake_carrying"""

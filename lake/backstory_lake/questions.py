@@ -23,7 +23,7 @@ from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
 from .reading import intact, tasks
 from .storage import bucket, is_local, local, stored_files
-from .tables import RUNS, TABLES
+from .tables import RUNS
 
 T = TypeVar("T")
 
@@ -180,7 +180,7 @@ def snapshot(lake: Lake, read: Callable[[Lake, Table], T]) -> dict[str, T]:
         runs = lake.table(RUNS)
         found = {RUNS.name: read(lake, runs)}
         try:
-            for table in TABLES:
+            for table in lake.tables:
                 if table is not RUNS:
                     found[table.name] = read(lake, lake.table(table))
         except LakeError:

@@ -119,6 +119,7 @@ RUNS = LakeTable(
         (29, "format", INT),
         (30, "shipped_us", LONG),
         (31, "forgotten", TRUTH),
+        (32, "connections", LONG),
     ),
     ("run",),
     ("run",),
@@ -221,6 +222,27 @@ INFORMS = LakeTable(
     ("process", "time_ns"),
 )
 
+#: Lakes of older writers lack this table, and their files lack the column `runs.connections`.
+CONNECTIONS = LakeTable(
+    "connections",
+    COMMON
+    + (
+        (6, "process", LONG),
+        (7, "file", LONG),
+        (8, "reply", LONG),
+        (9, "role", TEXT),
+        (10, "own", TEXT),
+        (11, "other", TEXT),
+        (12, "scope", TEXT),
+        (13, "began_ns", LONG),
+        (14, "network", LONG),
+    ),
+    ("own", "began_ns"),
+    ("own", "other"),
+)
+
 #: `runs` is the last: its row makes the rows of the others count.
-TABLES = (PROCESSES, FILES, EDGES, STEPS, DERIVATIONS, INFORMS, RUNS)
+TABLES = (PROCESSES, FILES, EDGES, STEPS, DERIVATIONS, INFORMS, CONNECTIONS, RUNS)
+#: Tables that lakes of older writers lack.
+LATER = (CONNECTIONS,)
 BY_NAME = {table.name: table for table in TABLES}

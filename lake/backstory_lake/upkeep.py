@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 from .lake import UNPUBLISHED_PROPERTY, Lake
 from .reading import data_files, rows_of, scan
 from .rewriting import Replacement, remove_former, replace
-from .tables import RUNS, TABLES, LakeTable
+from .tables import RUNS, LakeTable
 
 #: Seconds that a row may be unpublished.
 GRACE = 86_400
@@ -45,7 +45,7 @@ def compact(lake: Lake, grace: int = GRACE) -> Compacted:
     known = json.loads(lake.table(RUNS).properties.get(UNPUBLISHED_PROPERTY, "{}"))
     now = int(time.time())
     dead = {int(shipment) for shipment, since in known.items() if now - since >= grace}
-    for of in TABLES:
+    for of in lake.tables:
         report.before += len(data_files(lake.table(of)))
         unpublished: set[int] = set()
 
@@ -72,7 +72,7 @@ def compact(lake: Lake, grace: int = GRACE) -> Compacted:
         # A shipment that was published since is not among these next time.
         kept = {str(one): known.get(str(one), now) for one in sorted(seen - dead)}
         transaction.set_properties({UNPUBLISHED_PROPERTY: json.dumps(kept)})
-    for of in TABLES:
+    for of in lake.tables:
         report.removed += remove_former(lake, of)
     return report
 

@@ -63,6 +63,11 @@ VIEWS: dict[str, list[str | tuple[str, str]]] = {
         ("time", "moment(time_ns)"),
         *("time_ns", "host", "owner", "sensitivity"),
     ],
+    "connections": [
+        *("process", "file", "reply", "run", "role", "own", "other", "scope"),
+        ("began", "moment(began_ns)"),
+        *("began_ns", "network", "host", "owner", "sensitivity"),
+    ],
 }
 
 #: A moment to the µs, rounded down before 1970, too.
@@ -73,7 +78,7 @@ make_timestamp((ns::HUGEINT - ((ns % 1000) + 1000) % 1000)::BIGINT // 1000)"""
 def statements(files: dict[str, list[str]]) -> list[str]:
     """The statements that make the views over the data files of each table."""
     made = [MOMENT]
-    made += [_table(table, files[table.name]) for table in TABLES]
+    made += [_table(table, files.get(table.name, [])) for table in TABLES]
     made += [_view(table) for table in TABLES]
     return made
 

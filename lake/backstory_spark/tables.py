@@ -13,6 +13,7 @@ from backstory_lake.flows import VIEWS
 from backstory_lake.lake import Lake
 from backstory_lake.questions import snapshot
 from backstory_lake.reading import tasks
+from backstory_lake.tables import TABLES
 
 
 def configured(builder: SparkSession.Builder, jar: str) -> SparkSession.Builder:
@@ -22,13 +23,19 @@ def configured(builder: SparkSession.Builder, jar: str) -> SparkSession.Builder:
 
 def open_views(session: SparkSession, lake: Lake) -> dict[str, DataFrame]:
     """Makes views of the lake's tables, and those that lineage follows."""
-    for name, location in snapshot(lake, _metadata).items():
-        table = session.read.format("iceberg").load(location)
-        table.createOrReplaceTempView(f"{name}_table")
+    found = snapshot(lake, _metadata)
+    for table in TABLES:
+        if table.name in found:
+            rows = session.read.format("iceberg").load(found[table.name])
+        else:
+            columns = ", ".join(f"{name} {kind}" for _, name, kind in table.columns)
+            # A lake of an older writer lacks the table.
+            rows = session.createDataFrame([], columns)
+        rows.createOrReplaceTempView(f"{table.name}_table")
     session.sql(
         "SELECT * FROM runs_table WHERE NOT coalesce(forgotten, false)"
     ).createOrReplaceTempView("runs")
-    for name in ("processes", "files", "edges", "derivations", "informs"):
+    for name in ("processes", "files", "edges", "derivations", "informs", "connections"):
         # Only rows of published runs count.
         session.sql(
             f"SELECT t.* FROM {name}_table t LEFT SEMI JOIN runs r "

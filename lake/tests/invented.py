@@ -90,6 +90,11 @@ class Invented:
         common = {"day": date(1970, 1, 1), "bucket": 0, "shipment": 1, "number": number, "run": run}
         self.rows[table].append(row | common)
 
+    def connection(self, process: int, role: str, name: int, reply: int, **facts: Any) -> None:
+        """An end of a connection, whose entities the process has."""
+        row = {"process": process, "role": role, "file": name, "reply": reply, "network": 0}
+        self._add("connections", process >> 32, self._id(process >> 32), row | facts)
+
 
 def _arrow(table: Any, rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(
@@ -140,6 +145,8 @@ def _fill(made: Invented, choice: random.Random, run: int, began: int) -> None:
             ends["ended_ns"],
             certainty=choice.choice(["seen", "seen", "possible"]),
         )
+    for _ in range(choice.randint(0, 3)):
+        _connection(made, choice, run, processes, moment)
     for _ in range(choice.randint(0, 2)):
         file, origin = choice.choice(files), choice.choice(files)
         made.link(
@@ -157,6 +164,32 @@ def _fill(made: Invented, choice: random.Random, run: int, began: int) -> None:
             how=choice.choice(["fork", "exec", "wait"]),
             time_ns=moment(),
         )
+
+
+#: Servers' addresses: where each is unique, and when the clocks of machines are good enough.
+SERVERS = {"203.0.113.1:80": "global", "10.0.0.1:80": "private", "127.0.0.1:80": "loopback"}
+MINUTE = 60 * SECOND
+
+
+def _connection(
+    made: Invented, choice: random.Random, run: int, processes: list[int], moment: Any
+) -> None:
+    """One end of a connection, which is perhaps used."""
+    server = choice.choice(list(SERVERS))
+    client = f"198.51.100.1:{choice.randint(1, 3)}"
+    role = choice.choice(["client", "server"])
+    name = made.file(run, f"tcp:{server}", kind="socket")
+    reply = made.file(run, f"tcp:{server} (reply)", kind="socket")
+    process = choice.choice(processes)
+    ends = (client, server) if role == "client" else (server, client)
+    began = moment() + choice.choice([0, 0, 0, MINUTE, 10 * MINUTE])
+    facts = {"own": ends[0], "other": ends[1], "scope": SERVERS[server], "began_ns": began}
+    made.connection(process, role, name, reply, network=choice.randrange(3), **facts)
+    sent, got = (name, reply) if role == "client" else (reply, name)
+    for file, how in ((sent, "write"), (got, "read")):
+        if choice.random() < 0.8:
+            since, until = sorted((moment(), moment()))
+            made.edge(process, file, how, since, until)
 
 
 def _version(made: Invented, choice: random.Random, run: int, moment: Any) -> int:

@@ -36,6 +36,9 @@ class Jump(NamedTuple):
     certainty: str
     #: The ns from the clock here to the clock there. `None`: no time restricts the step.
     shift: int | None
+    #: The best moment here that is too bad, and the best one that there can be there.
+    low: float = float("-inf")
+    high: float = float("inf")
 
 
 class Reference(Compared):
@@ -197,6 +200,7 @@ class Names:
                         join = self._ssh if path.startswith("ssh:") else self._watched
                         join(here, there)
             self._things([file for file in files if file["kind"] == "resource"])
+        self._connections()
 
     def _add(self, source: dict[str, Any], target: dict[str, Any], certainty: str) -> None:
         shift = self._graph._shift(source["run"], target["run"])
@@ -248,6 +252,62 @@ class Names:
                 self._add(
                     max(older, key=lambda one: (self._age(one), one["version"])), later, "seen"
                 )
+
+    def _connections(self) -> None:
+        """Joins the two ends of each connection."""
+        rows = self._graph._rows("connections")
+        clients = [row for row in rows if row["role"] == "client"]
+        servers = [row for row in rows if row["role"] == "server"]
+        by_runs: dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]]
+        by_runs = defaultdict(list)
+        for client in clients:
+            for server in servers:
+                if client["run"] != server["run"] and self._is_connection(client, server):
+                    by_runs[client["run"], server["run"]].append((client, server))
+        for (one, other), pairs in by_runs.items():
+            fastest = min(server["began_ns"] - client["began_ns"] for client, server in pairs)
+            to_client, to_server = 10**9 - fastest, fastest
+            if self._is_one_boot(one, other):
+                # From the server's clock to the client's, and back.
+                to_client = self._graph._shift(one, other)
+                to_server = -to_client
+            for client, server in pairs:
+                certainty = self._certainty(client, server)
+                self._cross(client["file"], server["file"], certainty, to_client, server)
+                self._cross(server["reply"], client["reply"], certainty, to_server, client)
+
+    def _cross(
+        self, source: int, target: int, certainty: str, shift: int, receiver: dict[str, Any]
+    ) -> None:
+        flows = {(row["file"], row["flow"]) for row in self._graph._rows("edges")}
+        jumps, began = self._graph._jumps, receiver["began_ns"]
+        if (source, "generated") in flows:
+            jumps["back"][target].append(Jump(source, None, certainty, shift, low=began))
+        if (target, "used") in flows:
+            jumps["forth"][source].append(Jump(target, None, certainty, shift, high=-began))
+
+    def _is_one_boot(self, one: str, other: str) -> bool:
+        boots = [self._runs[run]["boot"] for run in (one, other)]
+        return boots[0] == boots[1] != ""
+
+    def _is_connection(self, client: dict[str, Any], server: dict[str, Any]) -> bool:
+        if (client["own"], client["other"]) != (server["other"], server["own"]):
+            return False
+        one_boot = self._is_one_boot(client["run"], server["run"])
+        networks = {client["network"], server["network"]}
+        if client["scope"] == "loopback" and not (
+            one_boot and (len(networks) == 1 or 0 in networks)
+        ):
+            return False
+        shift = self._graph._shift(client["run"], server["run"]) if one_boot else 0
+        later = server["began_ns"] + shift - client["began_ns"]
+        return (-(10**7) if one_boot else -60 * 10**9) <= later <= 60 * 10**9
+
+    def _certainty(self, client: dict[str, Any], server: dict[str, Any]) -> str:
+        one, other = self._runs[client["run"]], self._runs[server["run"]]
+        is_near = self._is_one_boot(client["run"], server["run"])
+        is_near = is_near and one["machine"] == other["machine"]
+        return "seen" if is_near or client["scope"] == "global" else "possible"
 
     def _is_older(self, one: dict[str, Any], other: dict[str, Any]) -> bool:
         machines = {self._runs[file["run"]]["machine"] for file in (one, other)}
@@ -308,13 +368,13 @@ class Search:
                 if found:
                     reached.append((step, found))
         jumps = self._jumps.get(node[1], []) if node[0] == "file" else []
-        for file, how, certainty, shift in jumps:
-            if not self._possible and certainty != "seen":
+        for file, how, certainty, shift, low, high in jumps:
+            if low > moment or (not self._possible and certainty != "seen"):
                 continue
             ends = (file, node[1]) if self._back else (node[1], file)
             source, target = (("file", end) for end in ends)
             is_free = shift is None or moment == first
-            new = first if is_free else moment + shift
+            new = min(high, first if is_free else moment + shift)
             step = Step(source, target, "same", how, certainty, 0, 0)
             reached.append((step, (("file", file), depth, new)))
         return reached

@@ -128,7 +128,7 @@ def check_coincidences(lake: Path, seed: int, engine: Any) -> int:
     return check_hubs(compared, reference, roots, most=2)
 
 
-@pytest.mark.parametrize("seed", (303, 305))
+@pytest.mark.parametrize("seed", (305, 307))
 def test_each_link_that_a_hub_hides_is_behind_a_reported_hub(lake: Path, seed: int) -> None:
     assert check_coincidences(lake, seed, duck) > 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def assert_same(question: str, found: set[Link], expected: set[Link]) -> None:
 def compare(
     machine: Machine,
     lake: Path,
-    names: str = "abcdef",
+    names: Iterable[str] = "abcdef",
     engine: Callable[[], Compared] | None = None,
 ) -> int:
     """Compares all answers about some files. Returns the number of links."""

@@ -17,9 +17,18 @@ from backstory_lake.questions import Limits, Question
 from backstory_lake.tables import FILES, TABLES
 
 
+#: A program that has both ends of a connection.
+BOTH_ENDS = """import socket
+server = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(server.getsockname())
+client.sendall(b'x')
+server.accept()[0].recv(1)
+"""
+
+
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Path]:
-    """A machine with two runs, and a lake that has them."""
+    """A machine with three runs, and a lake that has them."""
     directory = tmp_path_factory.mktemp("shipped")
     machine = Machine(directory / "work")
     (machine.directory / "in").write_text("b\na\n")
@@ -27,6 +36,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Path]:
         "sort in > mid; head -1 mid > out; mv mid 'a,\"b\"\nc'; cat *c > $(printf 'x\\377')"
     )
     machine.record("cat out | tr a b > last; (exit 3); true")
+    (machine.directory / "both.py").write_text(BOTH_ENDS)
+    machine.record("python3 both.py")
     lake = directory / "lake"
     machine.ship(lake)
     return machine, lake
@@ -48,7 +59,7 @@ def test_the_views_have_the_columns_of_the_program_in_its_order() -> None:
 def test_a_view_has_the_rows_of_the_store(shipped: tuple[Machine, Path], name: str) -> None:
     machine, lake = shipped
     columns = [one for one in Program(None).schema()[name]]
-    keys = {"process", "file", "parent", "previous", "origin"}
+    keys = {"process", "file", "reply", "parent", "previous", "origin"}
     # A key is the run's number << 32 | its place in the run: the number differs.
     listed = ", ".join(f"{one} & 4294967295 AS {one}" if one in keys else one for one in columns)
     sql = f"SELECT {listed} FROM {name}"

@@ -595,6 +595,9 @@ struct bs_place {
       "fd socket, arg 0 sent, 1 received; aux bytes of the other end's sockaddr follow: the " \
       "first " \
       "datagram to or from it") \
+    X(ENDS, 74, 0, \
+      "fd a connection that began, arg 1: accepted; aux bytes follow: the cookie of its network " \
+      "namespace (64 bits, 0 unknown), sockaddr of its own end, of the other end (28 bytes each)") \
     X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*") \
     X(OPAQUE, 81, 1, "the process used an interface that cannot be decoded: its name") \
     X(LINK_TEXT, 82, 2, \

@@ -79,6 +79,7 @@ ops! {
     RESOLVE 71 2
     TRAFFIC 72 0
     DATAGRAM 73 0
+    ENDS 74 0
     LOST 80 0
     OPAQUE 81 1
     LINK_TEXT 82 2

@@ -102,7 +102,8 @@ pub fn operation(raw: &RawRecord<'_>) -> Option<Op> {
         | op::PASS
         | op::EVENTFD
         | op::TRAFFIC
-        | op::DATAGRAM => channel(raw)?,
+        | op::DATAGRAM
+        | op::ENDS => channel(raw)?,
         op::RESOLVE => resolve(raw)?,
         _ => named(raw)?,
     })
@@ -145,6 +146,9 @@ fn resolve(raw: &RawRecord<'_>) -> Option<Op> {
         address: address.unwrap_or_default().into(),
     })
 }
+
+/// The bytes of an address in an ENDS record: the size of `struct sockaddr_in6`.
+const ADDRESS: usize = 28;
 
 fn channel(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
@@ -198,6 +202,17 @@ fn channel(raw: &RawRecord<'_>) -> Option<Op> {
             received: arg == 1,
             address: address(),
         },
+        op::ENDS => {
+            let network = raw.body.first_chunk().copied();
+            let end = |at: usize| raw.body.get(at..at + ADDRESS).unwrap_or_default().into();
+            Op::Ends {
+                fd,
+                accepted: arg == 1,
+                network: network.map_or(0, u64::from_le_bytes),
+                own: end(8),
+                other: end(8 + ADDRESS),
+            }
+        }
         _ => return None,
     })
 }

@@ -101,7 +101,7 @@ fn record(at: usize, raw: &RawRecord<'_>, out: &mut impl Write) -> Result<()> {
         other => write!(out, " state {other}")?,
     }
     match (h.op, info.map_or(0, |i| i.strings)) {
-        (op::CONNECT | op::BIND | op::ACCEPT | op::DATAGRAM | op::TRAFFIC, _) => {
+        (op::CONNECT | op::BIND | op::ACCEPT | op::DATAGRAM | op::TRAFFIC | op::ENDS, _) => {
             let address = raw.body.get(..h.aux as usize).unwrap_or(raw.body);
             write!(out, " {}", address.escape_ascii())?;
         }

@@ -384,6 +384,17 @@ pub enum Op {
         /// Bytes that the other end sent.
         received: u64,
     },
+    /// A TCP connection began.
+    Ends {
+        fd: i32,
+        /// The process accepted it.
+        accepted: bool,
+        /// The cookie of the network namespace, which tells those of one boot apart. 0 if unknown.
+        network: u64,
+        /// The address of the process's own end.
+        own: Bytes,
+        other: Bytes,
+    },
     /// The first datagram of a socket to an address or from it.
     Datagram {
         fd: i32,

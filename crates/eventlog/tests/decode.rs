@@ -346,6 +346,20 @@ fn channel_operations_keep_their_fields() {
     assert_eq!(plain(op::MEMFD), Op::Memfd { name: bytes("one") });
     assert_eq!(plain(op::EVENTFD), Op::Eventfd { kind: 4 });
     assert_eq!(
+        one(op::ENDS, |b| {
+            let ends = [&7u64.to_le_bytes()[..], &[1; 28], &[2; 28]].concat();
+            b.fd(3).arg(1).result(0).address(&ends);
+        })
+        .op,
+        Op::Ends {
+            fd: 3,
+            accepted: true,
+            network: 7,
+            own: [1; 28][..].into(),
+            other: [2; 28][..].into(),
+        }
+    );
+    assert_eq!(
         address(op::DATAGRAM),
         Op::Datagram {
             fd: 3,

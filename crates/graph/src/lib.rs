@@ -35,7 +35,10 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 
 pub use fold::SLACK;
-pub use network_facts::{ConnectionTraffic, LookedUpName, connection_traffic, looked_up_name};
+pub use network_facts::{
+    ConnectionEnds, ConnectionTraffic, LookedUpName, connection_ends, connection_traffic,
+    looked_up_name,
+};
 pub use refused::refused_connection;
 
 /// The state of paths in the file system after the run.

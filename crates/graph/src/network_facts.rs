@@ -1,14 +1,21 @@
-//! The extended records about the network: names that were looked up, and what connections carried.
+//! The extended records about the network: names that were looked up, the ends of connections, and
+//! what connections carried.
 //!
 //! | kind | payload |
 //! | --- | --- |
 //! | `name-looked-up` | the size of the address (u8), the address (4 or 16 bytes, none without an answer), the name |
+//! | `connection` | 1 if it was accepted (u8), the cookie of the network (u64, little-endian), and three texts with a NUL between them: the address of the own end, of the other end, and the name of the entity |
 //! | `traffic` | bytes sent, bytes received (u64, little-endian), the address as text |
+
+use std::net::SocketAddr;
 
 /// The kind of a record about a name.
 pub const NAME: &[u8] = b"name-looked-up";
 
-/// The kind of a record about a connection.
+/// The kind of a record about the ends of a connection.
+pub const ENDS: &[u8] = b"connection";
+
+/// The kind of a record about what a connection carried.
 pub const TRAFFIC: &[u8] = b"traffic";
 
 /// A name that a process looked up, and one address of the answer.
@@ -18,6 +25,50 @@ pub struct LookedUpName<'p> {
     pub name: &'p [u8],
     /// Its address. `None` if there was no answer.
     pub address: Option<std::net::IpAddr>,
+}
+
+/// The ends of a connection, as the process with one of them saw them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionEnds<'p> {
+    /// True for the process that accepted the connection.
+    pub accepted: bool,
+    /// The cookie of the network namespace, which tells those of one boot apart. 0 if unknown.
+    pub network: u64,
+    /// The address of the process's own end.
+    pub own: SocketAddr,
+    /// The address of the other end.
+    pub other: SocketAddr,
+    /// The address in the name of the entity.
+    pub address: &'p [u8],
+}
+
+/// The payload for the ends of a connection.
+pub fn encode_ends(
+    accepted: bool,
+    network: u64,
+    own: SocketAddr,
+    other: SocketAddr,
+    address: &[u8],
+) -> Vec<u8> {
+    let ends = format!("{own}\0{other}\0");
+    let (accepted, network) = ([u8::from(accepted)], network.to_le_bytes());
+    [&accepted[..], &network, ends.as_bytes(), address].concat()
+}
+
+/// The ends of a connection in a record. `None` for a record of another kind.
+pub fn connection_ends<'p>(kind: &[u8], payload: &'p [u8]) -> Option<ConnectionEnds<'p>> {
+    let (&accepted, rest) = payload.split_first()?;
+    let (network, rest) = rest.split_first_chunk()?;
+    let mut texts = rest.splitn(3, |&byte| byte == 0);
+    let mut end = || std::str::from_utf8(texts.next()?).ok()?.parse().ok();
+    let (own, other) = (end()?, end()?);
+    (kind == ENDS).then_some(ConnectionEnds {
+        accepted: accepted == 1,
+        network: u64::from_le_bytes(*network),
+        own,
+        other,
+        address: texts.next()?,
+    })
 }
 
 /// The bytes that a connection carried until a process closed it.
@@ -86,5 +137,16 @@ mod tests {
         };
         assert_eq!(read, expected);
         assert_eq!(connection_traffic(NAME, &traffic), None);
+        let ends = ConnectionEnds {
+            accepted: true,
+            network: 7,
+            own: "[::1]:80".parse().unwrap(),
+            other: "10.0.0.1:4000".parse().unwrap(),
+            address: b"tcp:[::]:80",
+        };
+        let payload = encode_ends(true, 7, ends.own, ends.other, ends.address);
+        assert_eq!(connection_ends(ENDS, &payload), Some(ends));
+        assert_eq!(connection_ends(TRAFFIC, &payload), None);
+        assert_eq!(connection_ends(ENDS, &payload[..12]), None);
     }
 }

@@ -15,6 +15,7 @@ pub mod answer;
 
 mod alike;
 mod checkouts;
+mod connections;
 mod content_states;
 mod contents;
 mod error;
@@ -48,6 +49,7 @@ mod undone;
 mod why_unknown;
 
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
+pub use connections::{AddressScope, ConnectionEnd, connection_ends};
 pub use content_states::{ContentState, ContentStates, content_states, former_content};
 pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
 pub use error::{Error, Result};

@@ -16,6 +16,7 @@
 //! Forwards the rules are mirrored. `backstory_graph::lineage` is the definition, for one run in
 //! memory.
 
+mod by_connection;
 mod by_name;
 mod client_sockets;
 mod other_runs;
@@ -33,6 +34,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::answer::{Flow, Scope};
+use crate::connections::{CommonConnections, EndsByAddress};
 use client_sockets::{ClientSocket, UsersByConnection};
 
 /// The direction of a search.
@@ -102,6 +104,9 @@ struct ActivityIndex {
     derived_to: Vec<EntityId>,
 }
 
+/// The connections that two runs have in common: the run of the clients, and that of the servers.
+type ConnectionsOfRuns = FxHashMap<(RunKey, RunKey), Rc<CommonConnections>>;
+
 /// Takes steps in one direction.
 pub struct NeighbourFinder<'s> {
     store: &'s dyn Store,
@@ -119,6 +124,9 @@ pub struct NeighbourFinder<'s> {
     /// same answers.
     made_there: RefCell<FxHashMap<EntityKey, bool>>,
     headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
+    /// The ends of the connections of a run.
+    ends_of_runs: RefCell<FxHashMap<RunKey, Rc<EndsByAddress>>>,
+    common_connections: RefCell<ConnectionsOfRuns>,
     /// Whether the outputs of a run were put back.
     undone: RefCell<FxHashMap<RunKey, bool>>,
     /// The activities around which steps were looked for, and the time that mattered there.
@@ -149,6 +157,8 @@ impl<'s> NeighbourFinder<'s> {
             indexed: Cell::default(),
             made_there: RefCell::default(),
             headers: RefCell::default(),
+            ends_of_runs: RefCell::default(),
+            common_connections: RefCell::default(),
             undone: RefCell::default(),
             visited: RefCell::default(),
             shared: RefCell::default(),

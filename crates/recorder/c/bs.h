@@ -329,8 +329,8 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags);
 /* peers.c */
 s32 bs_socket_type(int fd); /* SO_TYPE; 0 if unknown */
 /* The descriptor is a connection from now on, if type and address are those of one. */
-void bs_mark_connection(int fd, s32 type, const void *address, u32 size);
-void bs_mark_accepted(int fd);
+void bs_begin_connection(int fd, s32 type, const void *address, u32 size);
+void bs_begin_accepted(int fd);
 /* If the descriptor is a connection, logs how much it carried. It is about to be closed. */
 bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */

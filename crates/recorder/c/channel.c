@@ -70,9 +70,10 @@ BS_INTERCEPTED int connect(int fd, const void *address, u32 size)
     u64 time = BS_DEEP_TIME();
     s64 result = bs_call_cancel(rec, __NR_connect, fd, address, size);
     BS_DEEP_LOG(time, result, __NR_connect, fd, address, size);
+    int returned = (int)bs_finish(rec, result);
     if (result >= 0 || result == -EINPROGRESS)
-        bs_mark_connection(fd, type, address, size);
-    return (int)bs_finish(rec, result);
+        bs_begin_connection(fd, type, address, size);
+    return returned;
 }
 BS_ALIAS(__connect, connect);
 
@@ -106,12 +107,13 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
     }
     bs_fd_opened(fd, 0);
     BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, size, flags);
-    bs_mark_accepted((int)fd);
     u32 got = room && *size < room ? *size : room;
     struct bs_reservation rec = bs_begin_bytes(0, BS_OP_ACCEPT, socket, flags, address, got);
     if (rec.record)
         rec.record->time = time;
-    return (int)bs_end(rec, fd);
+    bs_end(rec, fd);
+    bs_begin_accepted((int)fd);
+    return (int)fd;
 }
 
 BS_INTERCEPTED int accept(int socket, void *address, u32 *size)

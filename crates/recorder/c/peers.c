@@ -2,6 +2,7 @@
  * Records facts about the other ends of internet sockets:
  *
  * - the address that a datagram was sent to or came from,
+ * - the addresses of both ends of a TCP connection, when it begins,
  * - the bytes that a TCP connection carried, when its descriptor is closed or the process ends.
  *
  * Invariants: a call that moves data on a connection costs nothing here, and neither does a
@@ -9,7 +10,7 @@
  */
 #include "bs.h"
 
-enum { SOL_SOCKET = 1, SO_TYPE = 3, IPPROTO_TCP = 6, TCP_INFO = 11 };
+enum { SOL_SOCKET = 1, SO_TYPE = 3, SO_NETNS_COOKIE = 71, IPPROTO_TCP = 6, TCP_INFO = 11 };
 enum { SOCK_STREAM = 1, SOCK_DGRAM = 2 };
 enum { AF_INET = 2, AF_INET6 = 10 };
 
@@ -42,15 +43,46 @@ static u32 telling_bytes(const void *address, u32 size)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-void bs_mark_connection(int fd, s32 type, const void *address, u32 size)
+enum { ADDRESS = 28 /* sizeof(struct sockaddr_in6) */ };
+
+/* The content of a record of kind ENDS. */
+struct ends {
+    u64 network;
+    u8 own[ADDRESS], other[ADDRESS];
+};
+
+/*
+ * Logs the addresses of both ends. The other end of a connection that is not established yet has
+ * the address that it is to have.
+ */
+static BS_COLD void log_ends(int fd, bool accepted, const void *address, u32 bytes)
 {
-    if (type == SOCK_STREAM && telling_bytes(address, size))
-        bs_fd_mark(fd, CONNECTION);
+    struct ends ends = {0};
+    u32 own = ADDRESS, other = ADDRESS, network = sizeof ends.network;
+    if (!may_ask() || bs_raw(__NR_getsockname, fd, ends.own, &own) < 0 ||
+        !telling_bytes(ends.own, own))
+        return;
+    if (bs_raw(__NR_getpeername, fd, ends.other, &other) < 0)
+        bs_copy(ends.other, address, bytes);
+    /* Linux before 5.14 has no cookies. */
+    if (bs_raw(__NR_getsockopt, fd, SOL_SOCKET, SO_NETNS_COOKIE, &ends.network, &network) < 0)
+        ends.network = 0;
+    bs_end(bs_begin_bytes(0, BS_OP_ENDS, fd, accepted, &ends, sizeof ends), 0);
 }
 
-void bs_mark_accepted(int fd)
+void bs_begin_connection(int fd, s32 type, const void *address, u32 size)
+{
+    u32 bytes = type == SOCK_STREAM ? telling_bytes(address, size) : 0;
+    if (!bytes)
+        return;
+    bs_fd_mark(fd, CONNECTION);
+    log_ends(fd, false, address, bytes);
+}
+
+void bs_begin_accepted(int fd)
 {
     bs_fd_mark(fd, CONNECTION);
+    log_ends(fd, true, 0, 0);
 }
 
 /* The part of Linux's `struct tcp_info` that is used here. */

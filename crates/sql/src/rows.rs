@@ -9,6 +9,8 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{EntityId, EntityKind};
 use backstory_query::Globs;
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use backstory_workflow::recording::Recording;
@@ -48,6 +50,7 @@ enum Part {
     /// A run's informs: one part for each informed process.
     InformsOfRun(RunKey),
     InformsOfProcess(ActivityKey),
+    Connections(RunKey),
 }
 
 pub(crate) type Row = Vec<Cell>;
@@ -105,6 +108,7 @@ impl Rows {
             "edges" => Part::EdgesOfRun,
             "derivations" => Part::DerivationsOfRun,
             "informs" => Part::InformsOfRun,
+            "connections" => Part::Connections,
             _ => Part::Steps,
         };
         let parts = match (view, wanted) {
@@ -195,6 +199,7 @@ impl Rows {
             }
             Part::EdgesOfFile(key) => self.edges_of_file(key)?,
             Part::Steps(run) => self.step_rows(run)?,
+            Part::Connections(run) => self.connection_rows(run)?,
         })
     }
 
@@ -235,6 +240,18 @@ impl Rows {
             }
         }
         Ok(rows)
+    }
+
+    fn connection_rows(&mut self, key: RunKey) -> Result<VecDeque<Row>> {
+        let ends = backstory_query::connection_ends(self.store, key).map_err(Error::query)?;
+        if ends.is_empty() {
+            return Ok(VecDeque::new());
+        }
+        let sockets = self.store.entities(key)?.into_iter();
+        let sockets = sockets.filter(|one| one.kind == EntityKind::Socket);
+        let ids: HashMap<Bytes, EntityId> = sockets.map(|one| (one.path, one.id)).collect();
+        let rows = ends.iter().map(|end| self.connection_row(key, end, &ids));
+        rows.collect()
     }
 
     fn step_rows(&mut self, key: RunKey) -> Result<VecDeque<Row>> {

@@ -107,7 +107,16 @@ const fn key(name: &'static str, kind: ColumnType, key: Key, about: &'static str
 use ColumnType::{Integer, Text, Time, Truth};
 
 /// All views.
-pub static VIEWS: [View; 7] = [RUNS, PROCESSES, FILES, EDGES, STEPS, DERIVATIONS, INFORMS];
+pub static VIEWS: [View; 8] = [
+    RUNS,
+    PROCESSES,
+    FILES,
+    EDGES,
+    STEPS,
+    DERIVATIONS,
+    INFORMS,
+    CONNECTIONS,
+];
 
 const RUNS: View = View {
     name: "runs",
@@ -253,6 +262,36 @@ const INFORMS: View = View {
         column("how", Text, "fork, exec, wait or signal"),
         column("time", Time, "moment"),
         hidden("time_ns", Integer, "moment in ns since 1970"),
+    ],
+};
+
+const CONNECTIONS: View = View {
+    name: "connections",
+    about: "ends of TCP connections that dynamically linked programs had",
+    columns: &[
+        column("process", Integer, "process that had this end"),
+        column("file", Integer, "what the client sends, in files"),
+        column("reply", Integer, "what the server sends, in files"),
+        key("run", Text, Key::Run, "their run"),
+        column("role", Text, "client or server"),
+        column("own", Text, "address and port of this end"),
+        column("other", Text, "address and port of the other end"),
+        column(
+            "scope",
+            Text,
+            "where the server's address is unique: global, private or loopback",
+        ),
+        column(
+            "began",
+            Time,
+            "a client began to connect, or a server had accepted",
+        ),
+        hidden("began_ns", Integer, "the same in ns since 1970"),
+        hidden(
+            "network",
+            Integer,
+            "network namespace of the boot; 0: unknown",
+        ),
     ],
 };
 

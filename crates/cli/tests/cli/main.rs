@@ -15,6 +15,7 @@ mod bytes;
 mod ci_templates;
 mod clock_back;
 mod comes_back;
+mod connections;
 mod containers;
 mod contents;
 mod copier;

@@ -200,7 +200,7 @@ fn the_list_of_tables_is_the_tables() {
             _ => tables.push((word("table"), vec![word("column")])),
         }
     }
-    assert_eq!(tables.len(), 7);
+    assert_eq!(tables.len(), 8);
     for (table, columns) in tables {
         let csv = place
             .run(&["query", "--csv", &format!("SELECT * FROM {table} LIMIT 1")])
@@ -220,7 +220,7 @@ fn hidden_columns_have_the_moments_to_the_nanosecond() {
     assert!(hidden.len() > 10);
     for column in hidden {
         let (table, column) = (&column["table"], &column["column"]);
-        let sql = format!("SELECT {column} AS value FROM {table} LIMIT 1");
+        let sql = format!("SELECT (SELECT {column} FROM {table} LIMIT 1) AS value");
         assert!(rows(&place, &sql)[0].get("value").is_some(), "{column}");
     }
     // The shown moment is the hidden one, to the microsecond.

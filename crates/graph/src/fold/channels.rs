@@ -1,9 +1,8 @@
 //! Pipes, sockets, memory files: data that flows without a file between.
 //!
 //! A pipe is one entity. A socket connection is two, one for each direction, so that a request and
-//! its response are not confused. All connections to one address share the two, because the log
-//! does not say which `accept` belongs to which `connect`. An entity has its other end outside the
-//! run if the run only uses it, or only generates it.
+//! its response are not confused. All connections to one address share the two. An entity has its
+//! other end outside the run if the run only uses it, or only generates it.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

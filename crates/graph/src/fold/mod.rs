@@ -27,7 +27,7 @@
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`], [`ssh_channels`] |
 //! | a source's own activities and entities | `Work`, `Resource` | [`resources`] |
 //! | the statements of an imported description | `Described` | [`described`] |
-//! | the network | `Datagram`, `Traffic`, `Resolve` | [`network`] |
+//! | the network | `Datagram`, `Traffic`, `Ends`, `Resolve` | [`network`] |
 //!
 //! Absent: I/O, and clocks.
 
@@ -370,6 +370,13 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 address,
             } => self.datagram(call, fd, &address, received),
             Op::Traffic { fd, sent, received } => self.traffic(call, fd, sent, received),
+            Op::Ends {
+                fd,
+                accepted,
+                network,
+                own,
+                other,
+            } => self.connection_began(call, fd, accepted, network, (&own, &other)),
             Op::Resolve { name, address } => self.looked_up(call, &name, &address),
             Op::Load { path } => self.load(call, &path),
             // The call failed, so nothing is unknown.

@@ -1,4 +1,4 @@
-//! Datagrams, the traffic of connections, and names that were looked up.
+//! Datagrams, the ends and the traffic of connections, and names that were looked up.
 //!
 //! In: what the recorder knows of internet sockets beside their connections. Out: edges to the
 //! address of a datagram, and extended records ([`crate::network_facts`]).
@@ -10,10 +10,10 @@
 
 use std::rc::Rc;
 
-use super::socket_address::{Transport, destination, has_no_port};
+use super::socket_address::{Transport, destination, end_of_connection, has_no_port};
 use super::{CallContext, Fold};
 use crate::model::Sink;
-use crate::network_facts::{NAME, TRAFFIC, encode_name, encode_traffic};
+use crate::network_facts::{ENDS, NAME, TRAFFIC, encode_ends, encode_name, encode_traffic};
 use crate::object::ObjectId;
 use crate::paths::ROOT;
 use crate::process::Descriptor;
@@ -63,6 +63,35 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn is_without_address(&self, socket: ObjectId) -> bool {
         let label = self.object(socket).label.as_ref();
         label.is_some_and(|label| label.starts_with(b"socket:"))
+    }
+
+    /// Notes the addresses of both ends of a connection. A server has it from now on, and a client
+    /// since it began to connect: the server may have got it before that call returned.
+    pub(super) fn connection_began(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        accepted: bool,
+        network: u64,
+        (own, other): (&[u8], &[u8]),
+    ) -> Result<(), S::Error> {
+        let Some(held) = self.descriptor(call, fd) else {
+            return Ok(());
+        };
+        let began = if accepted { call.time } else { held.since };
+        let Some(object) = held.what.as_ref().map(|what| what.source) else {
+            return Ok(());
+        };
+        let Some(label) = self.object(object).label.clone() else {
+            return Ok(());
+        };
+        let (Some(own), Some(other)) = (end_of_connection(own), end_of_connection(other)) else {
+            return Ok(());
+        };
+        let address = label.strip_suffix(REPLY).unwrap_or(&label);
+        let payload = encode_ends(accepted, network, own, other, address);
+        let activity = self.announce(call.epoch)?;
+        self.sink.extended(activity, began, ENDS, &payload)
     }
 
     /// Notes how much a connection carried until its process closed it.

@@ -1,6 +1,8 @@
 //! Socket addresses as bytes: the path in an address, the part that identifies it, and its text for
 //! people.
 
+use std::net::{IpAddr, SocketAddr};
+
 use backstory_eventlog::event::Bytes;
 
 const AF_UNIX: u16 = 1;
@@ -120,6 +122,18 @@ pub(super) fn beside(peer: &[u8], bound: &[u8]) -> Option<Bytes> {
         None => (&peer[..2], host),
     };
     Some([family, port, host].concat().into())
+}
+
+/// The internet address of an end of a connection. An IPv4 host in an IPv6 address is an IPv4
+/// address, as the other end may have it.
+pub(super) fn end_of_connection(address: &[u8]) -> Option<SocketAddr> {
+    let address = plain(address);
+    let port = u16::from_be_bytes(*address.get(2..)?.first_chunk()?);
+    let host = match host(&address)? {
+        four if four.len() == 4 => IpAddr::from(*four.first_chunk::<4>()?),
+        six => IpAddr::from(*six.first_chunk::<16>()?).to_canonical(),
+    };
+    Some(SocketAddr::new(host, port))
 }
 
 /// A plain address for people: `unix:/run/x`, `tcp:127.0.0.1:80`.

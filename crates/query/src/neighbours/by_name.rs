@@ -1,4 +1,5 @@
 //! Joins runs by names: the connections and things that a source of records named, and not a file.
+//! Two recorded ends of a connection are the concern of `by_connection`.
 //!
 //! All connections to one address share a name. A recorded client has a connection in its run, and
 //! a source that watched the server has it in another run. `client_sockets` joins the two by the
@@ -39,6 +40,7 @@ impl NeighbourFinder<'_> {
                 return self.to_other_machine(key, time, steps);
             }
             (EntityKind::Socket, _) => {
+                self.to_other_ends(key, time, steps)?;
                 self.to_recorded_clients(key, time, steps)?;
                 let is_known = self.on_behalf_of_users(key, steps)?;
                 same_connection(self.store, key, is_known, |of| self.header(of.run()))?

@@ -19,10 +19,8 @@ use rustc_hash::FxHashMap;
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, step};
 use crate::Result;
+use crate::connections::DRIFT;
 use crate::row_history::processes_with;
-
-/// Clocks of one boot differ by less than this between runs, in ns.
-const DRIFT: i64 = 10_000_000;
 
 /// A connection that the run of a watched server has of a process.
 #[derive(Debug)]

@@ -42,6 +42,8 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     pub informs: Vec<Inform>,
     pub derived: Vec<Derived>,
+    /// Extended records: an activity, a time, a kind and a payload.
+    pub extended: Vec<(ActivityId, i64, &'static str, Vec<u8>)>,
 }
 
 impl Graph {
@@ -153,7 +155,11 @@ impl Graph {
         self.entities.iter().try_for_each(|e| sink.entity(e))?;
         self.edges.iter().try_for_each(|e| sink.edge(e))?;
         self.informs.iter().try_for_each(|i| sink.inform(i))?;
-        self.derived.iter().try_for_each(|d| sink.derived(d))
+        self.derived.iter().try_for_each(|d| sink.derived(d))?;
+        let mut extended = self.extended.iter();
+        extended.try_for_each(|(activity, time, kind, payload)| {
+            sink.extended(*activity, *time, kind.as_bytes(), payload)
+        })
     }
 
     pub fn append(&self, store: &mut dyn Store, id: &str, started: i64) {

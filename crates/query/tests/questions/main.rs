@@ -1,6 +1,7 @@
 //! Questions to small stores with known answers.
 #![allow(clippy::unwrap_used)]
 
+mod connections;
 mod graph;
 mod joins;
 mod newest;

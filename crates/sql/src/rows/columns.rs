@@ -2,13 +2,20 @@
 //!
 //! In: what the store has of a run, a process, a version or a link. Out: a row.
 
-use backstory_graph::model::{Activity, Derived, Edge, Entity, Inform};
+use std::collections::HashMap;
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform};
+use backstory_query::ConnectionEnd;
 use backstory_store::{ActivityKey, EntityKey, RunKey, RunRecord};
 use backstory_vocabulary::Word;
 
 use super::{Row, Rows};
 use crate::cell::Cell;
 use crate::error::Result;
+
+/// The end of the name of a connection's direction from the server.
+const REPLY: &[u8] = b" (reply)";
 
 pub(super) fn run_row(record: RunRecord) -> Row {
     let run = backstory_query::summary(&record);
@@ -117,6 +124,31 @@ impl Rows {
             self.run(run)?,
             Cell::Time(one.time),
             Cell::Integer(one.time),
+        ])
+    }
+
+    pub(super) fn connection_row(
+        &mut self,
+        run: RunKey,
+        end: &ConnectionEnd,
+        ids: &HashMap<Bytes, EntityId>,
+    ) -> Result<Row> {
+        let entity = |name: &[u8]| {
+            let id = ids.get(name).copied();
+            Cell::of(id, |id| Cell::Integer(EntityKey::new(run, id).0 as i64))
+        };
+        Ok(vec![
+            Cell::Integer(ActivityKey::new(run, end.activity).0 as i64),
+            entity(&end.name),
+            entity(&[&end.name, REPLY].concat()),
+            self.run(run)?,
+            Cell::Word(if end.accepted { "server" } else { "client" }),
+            Cell::text(&end.own.to_string()),
+            Cell::text(&end.other.to_string()),
+            Cell::Word(end.scope().word()),
+            Cell::Time(end.began),
+            Cell::Integer(end.began),
+            Cell::Integer(end.network as i64),
         ])
     }
 
