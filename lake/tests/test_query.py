@@ -16,7 +16,6 @@ from backstory_lake.program import Program
 from backstory_lake.questions import Limits, Question
 from backstory_lake.tables import FILES, TABLES
 
-
 #: A program that has both ends of a connection.
 BOTH_ENDS = """import socket
 server = socket.create_server(('127.0.0.1', 0))
