@@ -22,7 +22,7 @@ _LABELS = """
 SELECT node, min(label) AS label, min(label) < min(former) AS changed FROM (
   SELECT node, label, label AS former FROM lake_labels
   UNION ALL
-  SELECT p.there, l.label, NULL FROM lake_labels l JOIN lake_pairs p ON p.here = l.node
+  SELECT p.there, l.label, NULL FROM lake_labels l JOIN lake_neighbours p ON p.here = l.node
   UNION ALL
   SELECT l.node, m.label, NULL FROM lake_labels l JOIN lake_labels m ON m.node = l.label) labels
 GROUP BY node"""
@@ -65,7 +65,7 @@ def components(
     rounds.lineage(engine, files, rounds.Way("forth", bound, possible))
     ends = "SELECT DISTINCT {} AS here, {} AS there FROM " + rounds.LINKS
     engine.keep(
-        "lake_pairs", f"{ends.format('source', 'target')} UNION {ends.format('target', 'source')}"
+        "lake_neighbours", f"{ends.format('source', 'target')} UNION {ends.format('target', 'source')}"
     )
     engine.keep("lake_withdrawn", f"SELECT DISTINCT node FROM {rounds.NODES} WHERE root")
     engine.keep(

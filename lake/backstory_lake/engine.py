@@ -121,7 +121,7 @@ class Duck:
 
     def save(self, sql: str, directory: Path) -> None:
         directory.mkdir()
-        reader = self._run(sql).to_arrow_reader()
+        reader = self.question.connection.sql(sql).to_arrow_reader()
         with pq.ParquetWriter(directory / "part-0.parquet", reader.schema) as out:
             for batch in reader:
                 out.write_batch(batch)

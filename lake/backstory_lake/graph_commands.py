@@ -1,4 +1,4 @@
-"""The commands about the graph of a lake: `lineage`, `components` and `history`.
+"""The commands about the graph of a lake: `lineage`, `components`, `closure` and `history`.
 
 DuckDB answers on this machine. With `--spark`, Spark answers the same SQL.
 """
@@ -10,9 +10,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
-from . import components, history, hubs, rounds
+from . import closure, components, history, hubs, rounds
 from .engine import Duck, Engine
 from .errors import LakeError, MisuseError
 from .lake import Lake
@@ -41,6 +42,12 @@ def add(commands: Any) -> None:
     _add_way(asked)
     asked.add_argument("--members", action="store_true", help="list all files and processes")
     asked = _command(commands, "history", "where a content was, and when", _history)
+
+    asked = _command(commands, "closure", "keep a lineage, and update it", _closure)
+    asked.add_argument("action", choices=("make", "update", "show"))
+    asked.add_argument("directory", metavar="DIR", type=Path, help="the closure's own directory")
+    asked.add_argument("--forth", action="store_true", help="what came from the files")
+    _add_way(asked)
 
 
 HUBS = "follow nothing from a content that more than N edges touch, and report each such hub"
@@ -118,9 +125,7 @@ def _lineage(given: argparse.Namespace) -> int:
             json_array(reported(made, way), sys.stdout)
             sys.stdout.write("}\n")
             return 0
-        shown = [at for at, name in enumerate(links.names) if name in SHOWN]
-        rows = (tuple(row[at] for at in shown) for row in links.rows)
-        table(Answer([links.names[at] for at in shown], rows), sys.stdout)
+        _links(links, sys.stdout)
         for row in reported(made, way).rows:
             hub = dict(zip(HUB, row))
             left_out = f"; {hub['links']} links to it are left out" if way.summary else ""
@@ -151,6 +156,39 @@ def _components(given: argparse.Namespace) -> int:
         answer = made.ask(components.NAMED if given.members else components.SUMMARY)
         (json_array if given.json else table)(answer, sys.stdout)
     return 0
+
+
+def _closure(given: argparse.Namespace) -> int:
+    named = subjects(given)
+    if given.action != "make" and named != Subjects():
+        raise MisuseError(f"the files of {given.directory} are fixed: make another closure")
+    way = rounds.Way("forth" if given.forth else "back", given.depth, not given.no_possible)
+    with engine(given) as made:
+        if given.action == "make":
+            kept = closure.make(given.directory, made, named, way)
+            done = "made"
+        else:
+            kept = closure.Closure.open(given.directory, made)
+            done = kept.update(made) if given.action == "update" else ""
+        if given.action == "show":
+            links, behind = closure.show(kept, made)
+            answer = made.ask(rounds.named(links))
+            (json_array if given.json else _links)(answer, sys.stdout)
+            if behind:
+                print(
+                    f"backstory-lake: the lake differs from {given.directory} by {behind} runs: "
+                    "`backstory-lake closure update` it",
+                    file=sys.stderr,
+                )
+        else:
+            print(f"{given.directory}: {done}")
+    return 0
+
+
+def _links(answer: Answer, out: TextIO) -> None:
+    shown = [at for at, name in enumerate(answer.names) if name in SHOWN]
+    rows = (tuple(row[at] for at in shown) for row in answer.rows)
+    table(Answer([answer.names[at] for at in shown], rows), out)
 
 
 def _history(given: argparse.Namespace) -> int:

@@ -69,22 +69,12 @@ class Rounds:
         #: The nodes that became better in each round.
         self.counts: list[int] = []
 
-    def roots(self, files: Iterable[int]) -> int:
+    def begin(self, files: Iterable[int]) -> int:
         """Begins at files. Returns their number."""
-        keys = sorted(set(files))
-        # A node that no file has makes the list of no files.
-        listed = ", ".join(f"({key})" for key in keys or [0])
-        roots = (
-            "SELECT CAST(node AS BIGINT) AS node "
-            f"FROM (VALUES {listed}) AS given(node) WHERE {bool(keys)}"
-        )
-        count = self._engine.keep(
-            FRONTIER,
-            f"SELECT node, 0 AS depth, CAST({LAST} AS BIGINT) AS moment, true AS root, "
-            f"true AS near, true AS far FROM ({roots}) roots",
-        )
+        keys = list(files)
+        count = self._engine.keep(FRONTIER, roots(keys))
         if self.way.hubs is not None:
-            hubs.find(self._engine, self.way.hubs, roots)
+            hubs.find(self._engine, self.way.hubs, roots(keys))
         self._engine.keep(NODES, f"SELECT * FROM {FRONTIER}")
         return count
 
@@ -145,19 +135,28 @@ SELECT {far.hint} s.source, s.target, s.flow, s.how, s.certainty,
 FROM {far.text} WHERE s.low <= r.best{self._seen()}"""
 
 
+def roots(files: Iterable[int]) -> str:
+    """The nodes of a question's own files."""
+    # A node that no file has makes the list of no files.
+    keys = sorted(set(files)) or [-1]
+    listed = ", ".join(f"({key})" for key in keys)
+    return f"""SELECT CAST(node AS BIGINT) AS node, 0 AS depth, CAST({LAST} AS BIGINT) AS moment,
+  true AS root, true AS near, true AS far
+FROM (VALUES {listed}) AS given(node) WHERE node >= 0"""
+
+
 def lineage(engine: Engine, files: Iterable[int], way: Way) -> list[int]:
     """Answers a question: makes `NODES`, `LINKS` and, with a rule about hubs, `hubs.REPORT`.
 
     Returns the number of nodes that became better in each round.
     """
-    rounds = Rounds(engine, way)
-    rounds.follow(rounds.roots(files))
-    count = sum(rounds.counts) + 1
-    links = rounds.links(NODES, count)
+    asked = Rounds(engine, way)
+    asked.follow(asked.begin(files))
+    links = asked.links(NODES, engine.keep(NODES, f"SELECT * FROM {NODES}"))
     if way.hubs is not None:
-        links = hubs.report(engine, way, rounds, links)
+        links = hubs.report(engine, way, asked, links)
     engine.view(LINKS, links)
-    return rounds.counts
+    return asked.counts
 
 
 def answer(links: str = LINKS) -> str:

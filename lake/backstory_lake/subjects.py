@@ -16,13 +16,13 @@ class Subjects:
     digests: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
-    def files(self, engine: Engine) -> list[int]:
-        """The keys of the files in a lake."""
+    def files(self, engine: Engine, all_there: bool = True) -> list[int]:
+        """The keys of the files in a lake. By default, each name must have a file."""
         found = {int(str(row[0])): row[1:] for row in engine.ask(self._sql(engine)).rows}
         missing = [str(key) for key in self.keys if key not in found]
         missing += sorted(set(self.digests) - {row[0] for row in found.values()})
         missing += sorted(set(self.paths) - {row[1] for row in found.values()})
-        if missing:
+        if missing and all_there:
             raise LakeError(
                 f"{engine.lake.name} has no file {', '.join(missing)}; `backstory query --lake "
                 f"{engine.lake.name} 'SELECT file, digest, path FROM files'` lists all"

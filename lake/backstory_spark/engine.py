@@ -63,14 +63,14 @@ class SparkEngine:
         rows = self._cut(self.session.sql(sql))
         # This executes the query.
         count = rows.count()
-        rows.createOrReplaceTempView(name)
+        _named(rows, name)
         return count
 
     def renew(self, name: str, sql: str, turn: int) -> None:
         rows = self.session.sql(sql)
         if turn % CHECKPOINT == 0:
             rows = self._cut(rows)
-        rows.createOrReplaceTempView(name)
+        _named(rows, name)
 
     def index(self, name: str, sql: str, key: str) -> None:
         self._persist(name, self.session.sql(sql).repartition(self._parts, key))
@@ -130,8 +130,7 @@ class SparkEngine:
         self.session.sql(sql).write.parquet(directory.absolute().as_uri())
 
     def load(self, name: str, directory: Path) -> None:
-        rows = self.session.read.parquet(directory.absolute().as_uri())
-        rows.createOrReplaceTempView(name)
+        _named(self.session.read.parquet(directory.absolute().as_uri()), name)
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
@@ -142,6 +141,15 @@ class SparkEngine:
             raise LakeError(
                 f"Spark could not answer: {first_line(error)}; see the log of its driver"
             ) from error
+
+
+def _named(rows: DataFrame, name: str) -> None:
+    """Gives rows a name, and their columns identities of their own.
+
+    Rows that are made from each other share the identities of columns. Spark 3.5 cannot join some
+    of them.
+    """
+    rows.toDF(*rows.columns).createOrReplaceTempView(name)
 
 
 def _parts(session: SparkSession, lake: Lake) -> int:

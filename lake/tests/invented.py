@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -68,11 +69,11 @@ class Invented:
         number = next(key for name, key in facts.items() if name in ("file", "process")) >> 32
         self._add(table, number, self._id(number), facts)
 
-    def written(self, lake: Path) -> Path:
-        """Appends the rows to a lake."""
+    def written(self, lake: Path, runs: Collection[int] | None = None) -> Path:
+        """Appends the rows to a lake: those of some runs, or all."""
         opened = Lake.open(str(lake), create=True)
         for table in TABLES:
-            rows = self.rows[table.name]
+            rows = [row for row in self.rows[table.name] if runs is None or row["number"] in runs]
             if rows:
                 opened.append(table, write(opened.table(table), table, _arrow(table, rows)))
         return lake

@@ -14,6 +14,7 @@ import pytest
 from conftest import Machine, command
 from invented import Invented, coincidences
 from reference import Reference
+from test_closure import EXTENDED, check_shipments
 from test_components import check_components, check_histories
 from test_fleet_lineage import agree, fleet_of
 from test_hubs import ComparedRounds, check_hubs, some_files
@@ -124,6 +125,13 @@ def test_hubs_components_and_histories_on_spark_are_those_of_the_definition(
     assert check_hubs(compared, reference, roots, 2, options=((2, True),)) > 0
     assert check_components(reference, engine, 5, options=((None, True),)) > 0
     assert check_histories(reference, engine) > 0
+
+
+def test_an_updated_closure_is_that_of_a_full_computation_on_spark(
+    lake: Path, session: object
+) -> None:
+    done = check_shipments(lake, 500, lambda made: engine_of(made, session), [rounds.Way("forth")])
+    assert EXTENDED in done
 
 
 def skewed(lake: Path, count: int) -> int:
