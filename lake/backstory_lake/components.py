@@ -65,7 +65,8 @@ def components(
     rounds.lineage(engine, files, rounds.Way("forth", bound, possible))
     ends = "SELECT DISTINCT {} AS here, {} AS there FROM " + rounds.LINKS
     engine.keep(
-        "lake_neighbours", f"{ends.format('source', 'target')} UNION {ends.format('target', 'source')}"
+        "lake_neighbours",
+        f"{ends.format('source', 'target')} UNION {ends.format('target', 'source')}",
     )
     engine.keep("lake_withdrawn", f"SELECT DISTINCT node FROM {rounds.NODES} WHERE root")
     engine.keep(
