@@ -17,10 +17,12 @@ const STATEMENT: usize = 4 << 10;
 /// Most statements in the fact of a transaction.
 const STATEMENTS: usize = 8;
 
-pub(crate) fn client(session: &ClientSession) -> Value {
+/// The facts about a client. `network`: the cookie of this process's network namespace.
+pub(crate) fn client(session: &ClientSession, network: Option<u64>) -> Value {
     json!({
         "address": session.host,
         "port": (session.port != 0).then_some(session.port),
+        "network": network.filter(|_| session.port != 0),
         "pid": session.client.certain().map(|client| client.pid),
         "possible_pids": match session.client.is_certain {
             true => Vec::new(),
@@ -31,7 +33,7 @@ pub(crate) fn client(session: &ClientSession) -> Value {
 
 pub(crate) fn transaction_fact(
     logged: &LoggedTransaction,
-    session: &ClientSession,
+    (session, network): (&ClientSession, Option<u64>),
     commits: &[Commit<'_>],
     certainty: CommitCertainty,
     unknown_functions: &BTreeSet<WrittenName>,
@@ -56,7 +58,7 @@ pub(crate) fn transaction_fact(
     json!({
         "number": first.map(|commit| &commit.number).or(logged.id.as_ref()),
         "virtual": logged.virtual_id, "user": session.user, "database": session.database,
-        "application": session.application, "client": client(session),
+        "application": session.application, "client": client(session, network),
         "committed": last.map(|commit| commit.time),
         "position": last.map(|commit| &commit.position),
         "matched_by": certainty.word(),

@@ -10,12 +10,14 @@
 //! | client | a process |
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::time::Instant;
 
 use backstory_session::SourceRun;
 use backstory_vocabulary::RowsMode;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::net::{AddressFamily, SocketType, socket};
 use serde_json::json;
 
 use crate::catalog::{Catalog, TableName};
@@ -42,6 +44,8 @@ pub struct TransactionRecorder {
     rows: RowsMode,
     next: u32,
     clients: RecordedClients,
+    /// The cookie of this process's network namespace.
+    network: Option<u64>,
 }
 
 impl TransactionRecorder {
@@ -62,6 +66,7 @@ impl TransactionRecorder {
             rows,
             next: FIRST,
             clients: RecordedClients::default(),
+            network: network(),
         }
     }
 
@@ -132,7 +137,7 @@ impl TransactionRecorder {
         self.writer.work(activity, 0, &what, text.trim_end(), time);
         let fact = json!({
             "user": session.user, "database": session.database,
-            "application": session.application, "client": client(session),
+            "application": session.application, "client": client(session, self.network),
         });
         self.writer.fact(activity, self.names.kind, &fact, time);
     }
@@ -193,7 +198,13 @@ impl TransactionRecorder {
         let statements = logged.statements.iter();
         let unknown = statements.flat_map(|one| unknown_functions(one, catalog));
         let unknown: BTreeSet<WrittenName> = unknown.collect();
-        let fact = transaction_fact(logged, session, commits, certainty, &unknown);
+        let fact = transaction_fact(
+            logged,
+            (session, self.network),
+            commits,
+            certainty,
+            &unknown,
+        );
         self.writer.fact(activity, self.names.kind, &fact, end);
         self.writer.gone(activity, end);
     }
@@ -434,6 +445,12 @@ impl TransactionRecorder {
         self.writer
             .fact(activity, &self.names.row_kind(), &fact, time);
     }
+}
+
+/// The cookie of this process's network namespace.
+fn network() -> Option<u64> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
+    backstory_sys::network_cookie(socket.as_fd())
 }
 
 /// The key of a table: its primary key, else its replica identity.

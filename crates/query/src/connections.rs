@@ -24,7 +24,7 @@ use crate::Result;
 pub(crate) const DRIFT: i64 = 10_000_000;
 
 /// The most ns between the times at which both ends of a connection have it.
-const MINUTE: i64 = 60_000_000_000;
+pub(crate) const MINUTE: i64 = 60_000_000_000;
 
 /// The most ns until the server of the fastest connection of two runs has it.
 const SECOND: i64 = 1_000_000_000;

@@ -42,6 +42,7 @@ mod root;
 mod row_history;
 mod run_filter;
 mod runs;
+mod session_clients;
 pub mod subject;
 mod text_pattern;
 mod touches;

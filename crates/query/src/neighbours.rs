@@ -25,7 +25,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
-use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
 use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, EntityKind, Interval};
@@ -34,7 +33,8 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::answer::{Flow, Scope};
-use crate::connections::{CommonConnections, EndsByAddress};
+use crate::connections::CommonConnections;
+use crate::session_clients::SessionClients;
 use client_sockets::{ClientSocket, UsersByConnection};
 
 /// The direction of a search.
@@ -123,9 +123,8 @@ pub struct NeighbourFinder<'s> {
     /// Whether versions of other runs were made there. Every run that knows a version needs the
     /// same answers.
     made_there: RefCell<FxHashMap<EntityKey, bool>>,
-    headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
-    /// The ends of the connections of a run.
-    ends_of_runs: RefCell<FxHashMap<RunKey, Rc<EndsByAddress>>>,
+    /// The headers of runs, the ends of their connections, and the recorded clients of servers.
+    session_clients: SessionClients<'s>,
     common_connections: RefCell<ConnectionsOfRuns>,
     /// Whether the outputs of a run were put back.
     undone: RefCell<FxHashMap<RunKey, bool>>,
@@ -156,8 +155,7 @@ impl<'s> NeighbourFinder<'s> {
             indexes: RefCell::default(),
             indexed: Cell::default(),
             made_there: RefCell::default(),
-            headers: RefCell::default(),
-            ends_of_runs: RefCell::default(),
+            session_clients: SessionClients::new(store),
             common_connections: RefCell::default(),
             undone: RefCell::default(),
             visited: RefCell::default(),

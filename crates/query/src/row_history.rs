@@ -3,6 +3,8 @@
 //! In: the versions of the row. Out: each change with the facts that the source recorded about it,
 //! about its transaction, and the client's process.
 //!
+//! A client that was recorded itself is that of its own run.
+//!
 //! A source records facts of two kinds, as JSON: `NAME.row` about a change of a row, and `NAME`
 //! about a transaction or session.
 
@@ -15,9 +17,7 @@ use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use serde_json::Value;
 
 use crate::Result;
-
-/// The end of the kind of a fact about a row.
-const ROW: &[u8] = b".row";
+use crate::session_clients::{ROW, SessionClients, processes_with};
 
 /// A change of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +62,7 @@ pub fn row_history(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<RowE
         let of_run = changed.entry(key.run()).or_default();
         of_run.extend(doers.map(|(activity, _)| activity));
     }
+    let recorded = SessionClients::new(store);
     let mut events = Vec::new();
     for (run, activities) in changed {
         let id = store.run_id(run)?.unwrap_or_default();
@@ -85,7 +86,7 @@ pub fn row_history(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<RowE
             let clients = match known.get(&activity) {
                 Some(clients) => clients.clone(),
                 None => {
-                    let found = clients_of(store, ActivityKey::new(run, activity))?;
+                    let found = clients_of(store, ActivityKey::new(run, activity), &recorded)?;
                     known.insert(activity, found.clone());
                     found
                 }
@@ -116,7 +117,11 @@ fn is_about(fact: &Value, name: &Bytes) -> bool {
 /// The processes at the other end of a transaction's connection. A transaction whose session is
 /// unknown has several connections, of which each is only possible. A database inside a program has
 /// no connection: the program itself made the transaction.
-fn clients_of(store: &dyn Store, transaction: ActivityKey) -> Result<Vec<(Activity, Certainty)>> {
+fn clients_of(
+    store: &dyn Store,
+    transaction: ActivityKey,
+    recorded: &SessionClients<'_>,
+) -> Result<Vec<(Activity, Certainty)>> {
     let mut sockets: BTreeMap<EntityKey, Certainty> = BTreeMap::new();
     for edge in store.stream(transaction)?.edges {
         let socket = EntityKey::new(transaction.run(), edge.entity);
@@ -128,11 +133,18 @@ fn clients_of(store: &dyn Store, transaction: ActivityKey) -> Result<Vec<(Activi
             );
         }
     }
-    let mut found: BTreeMap<ActivityId, (Activity, Certainty)> = BTreeMap::new();
+    let mut found: BTreeMap<(RunKey, ActivityId), (Activity, Certainty)> = BTreeMap::new();
     for (socket, connected) in sockets {
-        for (activity, certainty) in processes_with(store, socket)? {
-            let certainty = certainty.min(connected);
-            let known = found.entry(activity.id).or_insert((activity, certainty));
+        let recorded = recorded.of(socket)?;
+        let is_recorded = |pid| recorded.iter().any(|one| one.activity.pid == pid);
+        let own = recorded.iter();
+        let own = own.map(|one| (one.run, one.activity.clone(), one.certainty));
+        let watched = processes_with(store, socket)?.into_iter();
+        let watched = watched.filter(|(activity, _)| !is_recorded(activity.pid));
+        let watched = watched.map(|(activity, certainty)| (socket.run(), activity, certainty));
+        for (run, activity, certainty) in own.chain(watched) {
+            let (key, certainty) = ((run, activity.id), certainty.min(connected));
+            let known = found.entry(key).or_insert((activity, certainty));
             known.1 = known.1.max(certainty);
         }
     }
@@ -148,25 +160,4 @@ fn clients_of(store: &dyn Store, transaction: ActivityKey) -> Result<Vec<(Activi
         .map(|one| (one, Certainty::Seen))
         .into_iter()
         .collect())
-}
-
-/// The processes that used a socket of a watched server, or can have used it.
-pub(crate) fn processes_with(
-    store: &dyn Store,
-    socket: EntityKey,
-) -> Result<Vec<(Activity, Certainty)>> {
-    let mut found: BTreeMap<ActivityId, (Activity, Certainty)> = BTreeMap::new();
-    for (user, _) in store.touching(socket)? {
-        let key = ActivityKey::new(socket.run(), user);
-        let activity = store.activity(key)?;
-        // A source numbers its own activities above those of processes.
-        if activity.pid >= UNNUMBERED || found.contains_key(&user) {
-            continue;
-        }
-        let edges = store.stream(key)?.edges.into_iter();
-        let own = edges.filter(|edge| EntityKey::new(socket.run(), edge.entity) == socket);
-        let certainty = own.map(|edge| edge.certainty).max();
-        found.insert(user, (activity, certainty.unwrap_or(Certainty::Possible)));
-    }
-    Ok(found.into_values().collect())
 }

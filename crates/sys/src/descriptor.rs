@@ -1,4 +1,4 @@
-//! Descriptors: closing inherited ones, and passing one over a socket.
+//! Descriptors: closing inherited ones, passing one over a socket, and the network of a socket.
 #![allow(unsafe_code)]
 
 use crate::call::check;
@@ -6,6 +6,9 @@ use std::ffi::c_int;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// From `asm/socket.h`: not every version of libc has it.
+const SO_NETNS_COOKIE: c_int = 71;
 
 /// Closes an inherited descriptor, which has no owner in this process.
 pub fn close(fd: RawFd) {
@@ -113,6 +116,24 @@ pub fn send_message(
         let sent = libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL);
         check(sent as c_int).map(drop)
     }
+}
+
+/// The cookie of a socket's network namespace, which tells those of one boot apart. `None` where
+/// the kernel has none (before Linux 5.14).
+pub fn network_cookie(socket: BorrowedFd<'_>) -> Option<u64> {
+    let mut cookie = 0u64;
+    let mut size = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: both pointers are to locals that outlive the call, and the size is that of the first.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &mut size,
+        )
+    };
+    (result == 0).then_some(cookie)
 }
 
 /// Receives a byte, and the descriptor that came with it. `None` if no message is waiting.

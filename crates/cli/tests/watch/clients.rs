@@ -139,3 +139,70 @@ fn a_client_that_ended_before_it_was_looked_for_is_unknown() {
         "{alive}"
     );
 }
+
+#[test]
+fn a_recorded_client_is_certain_by_its_port_although_the_watch_never_saw_its_process() {
+    let Some(place) = place("short recorded clients") else {
+        return;
+    };
+    let watch = place.watched();
+    watch.signal(Signal::STOP).unwrap();
+    let insert = "$SQL -c \"INSERT INTO a VALUES ($i)\"";
+    place.record(&format!("for i in $(seq 1 20); do {insert} & done; wait"));
+    // A client of another run, and one that is not recorded.
+    place.record("i=21; $SQL -c \"INSERT INTO a VALUES ($i)\"");
+    place.query("INSERT INTO a VALUES (22)");
+    wait_for_line(&place, "VALUES (22)");
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    for key in 1..=21 {
+        let (change, screen) = change(&place, &key.to_string());
+        let words = change["client"]["argv"].as_array().unwrap();
+        let statement = format!("INSERT INTO a VALUES ({key})");
+        assert!(words.contains(&statement.into()), "{key}: {change}");
+        assert_eq!(change["possible_clients"], serde_json::json!([]));
+        let line = screen.lines().find(|line| line.starts_with("    by "));
+        assert!(line.is_some_and(|line| line.contains("psql")), "{screen}");
+    }
+    let (change, _) = change(&place, "22");
+    assert_eq!(change["client"], Value::Null, "{change}");
+    let nodes = place.lineage(&["--table", "a", "--key", "7"]);
+    let of = |key: u32| format!("-c INSERT INTO a VALUES ({key})");
+    assert!(crate::place::has(&nodes, &of(7)), "{nodes:?}");
+    for key in (1..=22).filter(|key| *key != 7) {
+        assert!(!crate::place::has(&nodes, &of(key)), "{key}: {nodes:?}");
+    }
+}
+
+#[test]
+fn a_recorded_client_whose_child_had_its_connection_is_possible() {
+    let Some(place) = place("a recorded client and its child") else {
+        return;
+    };
+    let port = place.server.port;
+    let watch = place.watched();
+    watch.signal(Signal::STOP).unwrap();
+    let client = |key: u32, how: &str| {
+        let line = format!("python3 client.py {port} 'INSERT INTO a VALUES ({key})' {how}");
+        place.record(&format!("{line} </dev/null"));
+    };
+    client(1, "");
+    client(2, "share");
+    wait_for_line(&place, "VALUES (2)");
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    let (alone, _) = change(&place, "1");
+    let command = alone["client"]["argv"].to_string();
+    assert!(command.contains("client.py"), "{alone}");
+    let (shared, screen) = change(&place, "2");
+    assert_eq!(shared["client"], Value::Null, "{shared}");
+    assert_eq!(
+        shared["possible_clients"].as_array().unwrap().len(),
+        2,
+        "{shared}"
+    );
+    assert!(
+        screen.contains("    possibly by python3 client.py"),
+        "{screen}"
+    );
+}

@@ -21,9 +21,7 @@ use backstory_store::{EntityKey, RunKey};
 use super::{Direction, Key, Neighbour, NeighbourFinder};
 use crate::Result;
 use crate::answer::Flow;
-use crate::connections::{
-    CommonConnection, CommonConnections, ConnectionEnd, EndsByAddress, common, connection_ends,
-};
+use crate::connections::{CommonConnection, CommonConnections, ConnectionEnd, common};
 use crate::peers::REPLY;
 
 impl NeighbourFinder<'_> {
@@ -41,7 +39,7 @@ impl NeighbourFinder<'_> {
         };
         // Requests arrive at the server, and replies at the client.
         let is_server = (self.direction == Direction::Back) != is_reply;
-        let own = self.ends(key.run())?;
+        let own = self.session_clients.ends(key.run())?;
         let ends = own.values().flatten();
         let ends = ends.filter(|end| &*end.name == name && end.accepted == is_server);
         let names: BTreeSet<String> = ends.flat_map(|end| end.names_there()).collect();
@@ -111,27 +109,16 @@ impl NeighbourFinder<'_> {
         Ok(())
     }
 
-    /// The ends of a run's connections.
-    fn ends(&self, run: RunKey) -> Result<Rc<EndsByAddress>> {
-        if let Some(known) = self.ends_of_runs.borrow().get(&run) {
-            return Ok(known.clone());
-        }
-        let mut found = EndsByAddress::default();
-        for end in connection_ends(self.store, run)? {
-            found.entry((end.own, end.other)).or_default().push(end);
-        }
-        let found = Rc::new(found);
-        self.ends_of_runs.borrow_mut().insert(run, found.clone());
-        Ok(found)
-    }
-
     /// The connections whose clients are in one run, and whose servers are in another.
     fn common(&self, client: RunKey, server: RunKey) -> Result<Rc<CommonConnections>> {
         let runs = (client, server);
         if let Some(known) = self.common_connections.borrow().get(&runs) {
             return Ok(known.clone());
         }
-        let (clients, servers) = (self.ends(client)?, self.ends(server)?);
+        let (clients, servers) = (
+            self.session_clients.ends(client)?,
+            self.session_clients.ends(server)?,
+        );
         let headers = (self.header(client)?, self.header(server)?);
         let found = Rc::new(common((&*clients, &*headers.0), (&*servers, &*headers.1)));
         self.common_connections

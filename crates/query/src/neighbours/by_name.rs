@@ -10,7 +10,6 @@
 //! is the last one of the newest older run that changed it. It may have changed unseen in between.
 
 use backstory_eventlog::event::{Time, UNNUMBERED};
-use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Activity, Certainty, EntityKind, Interval};
 use backstory_store::{ActivityKey, EntityKey, Store};
 
@@ -43,7 +42,7 @@ impl NeighbourFinder<'_> {
                 self.to_other_ends(key, time, steps)?;
                 self.to_recorded_clients(key, time, steps)?;
                 let is_known = self.on_behalf_of_users(key, steps)?;
-                same_connection(self.store, key, is_known, |of| self.header(of.run()))?
+                self.same_connection(key, is_known)?
             }
             (EntityKind::Resource, Direction::Back) if seen.version == 0 => {
                 let former = former_version(self.store, key)?;
@@ -120,6 +119,61 @@ impl NeighbourFinder<'_> {
         }
         Ok(())
     }
+
+    /// The same connection in other runs. If the clients are known, only those of which no client
+    /// is known.
+    fn same_connection(
+        &self,
+        key: EntityKey,
+        is_known: bool,
+    ) -> Result<Vec<(EntityKey, Certainty)>> {
+        let store = self.store;
+        let path = store.entity(key)?.path;
+        let mut found = Vec::new();
+        let mut own: Option<Vec<Activity>> = None;
+        for other in store.at_path(&path)? {
+            if other.run() == key.run() {
+                continue;
+            }
+            let (here, there) = (self.header(key.run())?, self.header(other.run())?);
+            let one_watched = here.source.is_some() != there.source.is_some();
+            if !one_watched || here.boot_id.is_empty() || here.boot_id != there.boot_id {
+                continue;
+            }
+            let is_watched = here.source.is_some();
+            // The ports of its client are known in the run that recorded it.
+            let recorded = self
+                .session_clients
+                .of(if is_watched { key } else { other })?;
+            if let Some(one) = recorded.first() {
+                let is_here = one.run == if is_watched { other.run() } else { key.run() };
+                let is_shared = !is_watched && !is_known;
+                found.extend((is_here && is_shared).then_some((other, one.certainty)));
+                continue;
+            }
+            let own = match &own {
+                Some(own) => own,
+                None => own.insert(users(store, key)?),
+            };
+            let shift = there.to_clock_of(&here);
+            let theirs = users(store, other)?;
+            let watched = if is_watched { own } else { &theirs };
+            let mut pairs = own
+                .iter()
+                .flat_map(|one| theirs.iter().map(move |two| (one, two)))
+                .filter(|(one, two)| overlap(one.interval, two.interval, shift));
+            // A number that no process has is that of a source's own activity.
+            let certainty = match watched.iter().any(|one| one.pid < UNNUMBERED) {
+                true if is_watched || is_known => None,
+                true => pairs
+                    .any(|(one, two)| one.pid == two.pid)
+                    .then_some(Certainty::Seen),
+                false => pairs.next().map(|_| Certainty::Possible),
+            };
+            found.extend(certainty.map(|certainty| (other, certainty)));
+        }
+        Ok(found)
+    }
 }
 
 /// True for a connection that ssh made between two recorded machines.
@@ -129,52 +183,6 @@ fn is_of_ssh(name: &[u8]) -> bool {
 
 fn surely(key: EntityKey) -> (EntityKey, Certainty) {
     (key, Certainty::Seen)
-}
-
-/// The same connection in other runs. If the clients are known, only those of which no client is
-/// known. `header` gives the header of a run.
-fn same_connection<H: AsRef<RunHeader>>(
-    store: &dyn Store,
-    key: EntityKey,
-    is_known: bool,
-    header: impl Fn(EntityKey) -> Result<H>,
-) -> Result<Vec<(EntityKey, Certainty)>> {
-    let path = store.entity(key)?.path;
-    let mut found = Vec::new();
-    let mut own: Option<Vec<Activity>> = None;
-    for other in store.at_path(&path)? {
-        if other.run() == key.run() {
-            continue;
-        }
-        let (here, there) = (header(key)?, header(other)?);
-        let (here, there) = (here.as_ref(), there.as_ref());
-        let one_watched = here.source.is_some() != there.source.is_some();
-        if !one_watched || here.boot_id.is_empty() || here.boot_id != there.boot_id {
-            continue;
-        }
-        let own = match &own {
-            Some(own) => own,
-            None => own.insert(users(store, key)?),
-        };
-        let shift = there.to_clock_of(here);
-        let theirs = users(store, other)?;
-        let is_watched = here.source.is_some();
-        let watched = if is_watched { own } else { &theirs };
-        let mut pairs = own
-            .iter()
-            .flat_map(|one| theirs.iter().map(move |two| (one, two)))
-            .filter(|(one, two)| overlap(one.interval, two.interval, shift));
-        // A number that no process has is that of a source's own activity.
-        let certainty = match watched.iter().any(|one| one.pid < UNNUMBERED) {
-            true if is_watched || is_known => None,
-            true => pairs
-                .any(|(one, two)| one.pid == two.pid)
-                .then_some(Certainty::Seen),
-            false => pairs.next().map(|_| Certainty::Possible),
-        };
-        found.extend(certainty.map(|certainty| (other, certainty)));
-    }
-    Ok(found)
 }
 
 /// The activities that used an entity.

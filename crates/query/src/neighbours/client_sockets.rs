@@ -7,20 +7,24 @@
 //! to the connections of this process. A search meets the shared thing after the process, and then
 //! takes the steps on behalf of the process.
 //!
-//! Both runs are of one boot of the machine, so a process id and a time identify a process.
+//! Both runs are of one boot of the machine, so a process id and a time identify a process. The
+//! ports of a recorded process are known in its own run. They decide where the server's run lacks
+//! the process, or is not certain of it.
 
 use std::rc::Rc;
 
+use backstory_eventlog::event::Via;
 use backstory_eventlog::event::{Bytes, Pid, Time};
 use backstory_eventlog::run::RunHeader;
-use backstory_graph::model::{Activity, Edge, Interval};
+use backstory_graph::model::{Activity, Edge, Interval, Relation};
 use backstory_store::{ActivityKey, EntityKey};
 use rustc_hash::FxHashMap;
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, step};
 use crate::Result;
 use crate::connections::DRIFT;
-use crate::row_history::processes_with;
+use crate::peers::REPLY;
+use crate::session_clients::{RecordedClient, processes_with};
 
 /// A connection that the run of a watched server has of a process.
 #[derive(Debug)]
@@ -150,7 +154,19 @@ impl NeighbourFinder<'_> {
                     continue;
                 }
                 let shift = here.to_clock_of(&there);
-                for (client, _) in processes_with(self.store, other)? {
+                let recorded = self.session_clients.of(other)?;
+                let is_recorded = |pid| recorded.iter().any(|one| one.activity.pid == pid);
+                for one in recorded.iter().filter(|one| one.run == socket.run()) {
+                    found.push(ClientSocket {
+                        socket: other,
+                        pid: one.activity.pid,
+                        alive: one.activity.interval,
+                        edges: vec![edge_of(one, other, &path)],
+                        shift,
+                    });
+                }
+                let watched = processes_with(self.store, other)?.into_iter();
+                for (client, _) in watched.filter(|(client, _)| !is_recorded(client.pid)) {
                     found.push(ClientSocket {
                         socket: other,
                         pid: client.pid,
@@ -188,12 +204,25 @@ impl NeighbourFinder<'_> {
         if here.source.is_none() || here.boot_id.is_empty() {
             return Ok(());
         }
-        let clients = processes_with(self.store, socket)?;
-        if clients.is_empty() {
+        let recorded = self.session_clients.of(socket)?;
+        let is_recorded = |pid| recorded.iter().any(|one| one.activity.pid == pid);
+        let mut clients = processes_with(self.store, socket)?;
+        clients.retain(|(client, _)| !is_recorded(client.pid));
+        if clients.is_empty() && recorded.is_empty() {
             return Ok(());
         }
         let path = self.store.entity(socket)?.path;
         let users = self.recorded_users(&path, &here)?;
+        for one in recorded.iter() {
+            let edge = edge_of(one, socket, &path);
+            let shared = users.iter();
+            let shared = shared.filter(|shared| shared.socket.run() == one.run);
+            for shared in shared.filter(|_| self.is_inward(&edge)) {
+                let mut client = one.activity.clone();
+                client.interval = shifted(client.interval, -shared.shift);
+                self.add_recorded((&client, &edge), time, shared, steps)?;
+            }
+        }
         for (client, _) in clients {
             let edges = self.edges_to(socket, &client)?;
             for edge in edges.iter().filter(|edge| self.is_inward(edge)) {
@@ -274,6 +303,21 @@ impl NeighbourFinder<'_> {
         let mut all = self.socket_users.borrow_mut();
         all.insert(key, found.clone());
         Ok(found)
+    }
+}
+
+/// The use of a connection by its client, as the server's run would have it.
+fn edge_of(client: &RecordedClient, socket: EntityKey, name: &[u8]) -> Edge {
+    Edge {
+        activity: client.activity.id,
+        entity: socket.local(),
+        relation: match name.ends_with(REPLY) {
+            true => Relation::Read,
+            false => Relation::Write,
+        },
+        interval: client.activity.interval,
+        certainty: client.certainty,
+        via: Via::Library,
     }
 }
 

@@ -74,13 +74,7 @@ impl NeighbourFinder<'_> {
 
     /// The header of a run.
     pub(super) fn header(&self, run: RunKey) -> Result<Rc<RunHeader>> {
-        if let Some(header) = self.headers.borrow().get(&run) {
-            return Ok(header.clone());
-        }
-        let record = self.store.run_by_key(run)?;
-        let header = Rc::new(record.map(|record| record.header).unwrap_or_default());
-        self.headers.borrow_mut().insert(run, header.clone());
-        Ok(header)
+        self.session_clients.header(run)
     }
 
     /// True if the outputs of a run were put back.
