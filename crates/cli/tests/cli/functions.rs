@@ -252,6 +252,89 @@ fn the_compilers_wrapper_has_the_messages_and_the_status_of_the_compiler() {
 }
 
 /// The package's directory for user `.pth` files of the Python that `python3` is.
+/// A thread calls a function of one library after the other for the first time, while the program
+/// forks. Each child calls a function of the last library, and ends with the program's status.
+const FORKS: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int LIBRARIES;
+static volatile int is_over;
+static pid_t child;
+static void end_child(int signal) {
+    kill(child, SIGKILL);
+}
+static void *call_all(void *unused) {
+    int (*const all[])(void) = {FUNCTIONS};
+    for (unsigned at = 0; at < sizeof all / sizeof *all; at++)
+        all[at]();
+    is_over = 1;
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    int status = 0;
+    signal(SIGALRM, end_child);
+    pthread_create(&thread, NULL, call_all, NULL);
+    while (!is_over && !status) {
+        child = fork();
+        if (!child) {
+            LAST();
+            _exit(0);
+        }
+        alarm(30);
+        waitpid(child, &status, 0);
+        alarm(0);
+    }
+    pthread_join(thread, NULL);
+    return status ? 1 : 0;
+}
+"#;
+
+#[test]
+fn a_child_calls_functions_although_another_thread_asked_for_a_table_at_the_fork() {
+    const LIBRARIES: usize = 40;
+    let place = Place::new();
+    let names: Vec<String> = (0..LIBRARIES).map(|at| format!("first_{at}")).collect();
+    for name in &names {
+        place.write(
+            &format!("{name}.c"),
+            &format!("int {name}(void) {{ return 1; }}\n"),
+        );
+        let (library, source) = (format!("lib{name}.so"), format!("{name}.c"));
+        let built = place
+            .command(&["cc"])
+            .args(["-fPIC", "-shared", "-o", &library, &source])
+            .status();
+        if !built.is_ok_and(|status| status.success()) {
+            skipped("a fork while a table is asked for", "there is no compiler");
+            return;
+        }
+    }
+    let declared: Vec<String> = names.iter().map(|name| format!("{name}(void)")).collect();
+    let source = FORKS
+        .replace("LIBRARIES", &declared.join(", "))
+        .replace("FUNCTIONS", &names.join(", "))
+        .replace("LAST", &names[LIBRARIES - 1]);
+    place.write("forks.c", &source);
+    let mut command = place.command(&["cc"]);
+    command.args([
+        "-pthread",
+        "-o",
+        "forks",
+        "forks.c",
+        "-L.",
+        "-Wl,-rpath,$ORIGIN",
+    ]);
+    command.args(names.iter().map(|name| format!("-l{name}")));
+    assert!(command.status().unwrap().success());
+    for _ in 0..5 {
+        let run = place.run(&["record", "--functions", "first_*", "--", "./forks"]);
+        assert_eq!(run.status, 0, "{run:?}");
+    }
+}
+
 fn python_site(place: &Place) -> Option<std::path::PathBuf> {
     let code = "import site; print(site.getusersitepackages())";
     let mut python = place.stage.command("python3");

@@ -12,6 +12,11 @@
 struct bs_module bs_modules[BS_MODULES];
 u32 bs_module_count;
 
+/*
+ * The pid of the process one of whose threads has the lock; 0 for none. A child by fork may find
+ * that of its parent: no thread of the child has the lock then. A module that was being added at
+ * the fork does not count yet.
+ */
 static u32 lock;
 static u32 failures; /* addresses that belong to no file */
 
@@ -111,11 +116,13 @@ static void take_lock(u64 *signals)
 {
     u64 all = ~0ull;
     bs_raw(__NR_rt_sigprocmask, SIG_SETMASK, &all, signals, sizeof all);
-    u32 unlocked = 0;
-    while (!__atomic_compare_exchange_n(&lock, &unlocked, 1, false, __ATOMIC_ACQUIRE,
+    u32 own = bs_process->pid, seen = 0;
+    while (!__atomic_compare_exchange_n(&lock, &seen, own, false, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
-        bs_raw(__NR_sched_yield, 0);
-        unlocked = 0;
+        if (seen == own) {
+            bs_raw(__NR_sched_yield, 0);
+            seen = 0;
+        }
     }
 }
 
