@@ -85,22 +85,27 @@ UNION ALL
 SELECT ~origin, ~process, time_ns, time_ns, 'informed', how, 'seen', 1, 1
 FROM informs WHERE how IN ('fork', 'exec')"""
 
-# Steps between runs: `how`, the certainty, and in which directions the step exists. `shift` is the
-# clocks' difference: NULL if no time restricts the step. `opened`: from when on the target can have
-# got anything. The moments are those of files.
-_JUMPS = f"""
+#: Steps between runs, one kind after the other: `how`, the certainty, and in which directions the
+#: step exists. `shift` is the clocks' difference: NULL if no time restricts the step. `opened`:
+#: from when on the target can have got anything. The moments are those of files.
+JUMP_KINDS = (
+    f"""
 SELECT maker AS source, copy AS target, 'same' AS flow, NULL AS how, 'seen' AS certainty, shift,
   CAST({FIRST} AS BIGINT) AS opened, NOT undone AS back, true AS forth,
   modified_ns AS copy_modified_ns, changed_ns AS copy_changed_ns,
   modified_ns AS maker_modified_ns, maker_changed_ns
-FROM lake_same
-UNION ALL
+FROM lake_same""",
+    f"""
 SELECT maker, copy, 'same', 'content', 'seen', shift, CAST({FIRST} AS BIGINT), NOT undone, true,
   modified_ns, changed_ns, maker_modified_ns, maker_changed_ns
-FROM lake_alike
-UNION ALL
+FROM lake_alike""",
+    *(
+        f"""
 SELECT source, target, 'same', NULL, certainty, shift, opened, back, forth, NULL, NULL, NULL, NULL
-FROM ({named.JUMPS}) named_jumps"""
+FROM ({jumps}) named_jumps"""
+        for jumps in named.JUMPS
+    ),
+)
 
 #: The views by name, each after those that it reads.
 VIEWS = {
@@ -112,7 +117,7 @@ VIEWS = {
     "lake_forgetful": _FORGETFUL,
     "lake_flows": _FLOWS,
     **named.VIEWS,
-    "lake_jumps": _JUMPS,
+    "lake_jumps": "\nUNION ALL".join(JUMP_KINDS),
 }
 
 # Forwards, all moments are complements (`~`), which reverses their order. So in both directions the

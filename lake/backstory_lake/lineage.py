@@ -71,7 +71,11 @@ def _either(texts: dict[str, str]) -> str:
 #: The view of the steps between runs. All files decide about them, and each question of a
 #: connection needs them. So it is a table, which the first question makes.
 MET = "lake_jumps"
-MEET = f"CREATE TABLE {MET} AS {flows.VIEWS[MET]}"
+#: Fills it with one kind of steps after the other: all at once would need the memory of all.
+MEET = [
+    f"CREATE OR REPLACE TABLE {MET} AS SELECT * FROM ({flows.VIEWS[MET]}) jumps LIMIT 0",
+    *(f"INSERT INTO {MET} {jumps}" for jumps in flows.JUMP_KINDS),
+]
 
 
 def needs_jumps(sql: str) -> bool:

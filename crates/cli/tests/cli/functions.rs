@@ -299,7 +299,7 @@ fn a_child_calls_functions_although_another_thread_asked_for_a_table_at_the_fork
     let names: Vec<String> = (0..LIBRARIES).map(|at| format!("first_{at}")).collect();
     for name in &names {
         place.write(
-            &format!("{name}.c"),
+            format!("{name}.c"),
             &format!("int {name}(void) {{ return 1; }}\n"),
         );
         let (library, source) = (format!("lib{name}.so"), format!("{name}.c"));
