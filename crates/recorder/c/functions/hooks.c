@@ -161,15 +161,20 @@ void bs_function_called(u32 number, u64 stack, u64 site)
     put_call(c, number);
 }
 
+/* True if the function that returns was too deep for a frame, and was only counted. */
+static inline bool returns_beyond(struct calls *c, u64 stack)
+{
+    if (BS_LIKELY(!c->beyond || stack >= c->frames[c->depth - 1].stack))
+        return false;
+    c->beyond--;
+    return true;
+}
+
 void bs_function_returned(u32 number, u64 stack)
 {
     struct calls *c = &calls;
-    if (BS_UNLIKELY(bs_me.borrowed))
+    if (BS_UNLIKELY(bs_me.borrowed || returns_beyond(c, stack)))
         return;
-    if (BS_UNLIKELY(c->beyond && stack < c->frames[c->depth - 1].stack)) {
-        c->beyond--;
-        return;
-    }
     u32 at = c->depth;
     while (at && c->frames[at - 1].number != number)
         at--;
@@ -197,14 +202,8 @@ void bs_functions_left(u64 stack)
 /* A function that the redirected one jumped to has the same stack. It ends, too. */
 void bs_redirected_function_returned(u64 stack)
 {
-    struct calls *c = &calls;
-    if (BS_UNLIKELY(bs_me.borrowed))
-        return;
-    if (BS_UNLIKELY(c->beyond && stack < c->frames[c->depth - 1].stack)) {
-        c->beyond--;
-        return;
-    }
-    bs_functions_left(stack + 1);
+    if (!bs_me.borrowed && !returns_beyond(&calls, stack))
+        bs_functions_left(stack + 1);
 }
 
 /* ---- the hooks ------------------------------------------------------------------------------- */
