@@ -134,6 +134,37 @@ fn each_rank_of_srun_that_records_is_a_run_of_one_group() {
     are_numbered(&are_two_groups(&place, line, "Slurm", 3), 0);
 }
 
+/// `mpiexec -n TASKS COMMAND…` of MPICH, whose variables tell no job. A shell stands between it and
+/// each command.
+const MPIEXEC: &str = "#!/bin/sh
+echo $$ > launcher
+tasks=$2; shift 2
+rank=0
+while [ $rank -lt $tasks ]; do
+    PMI_RANK=$rank PMI_SIZE=$tasks sh -c '\"$@\"; true' task \"$@\" &
+    rank=$((rank + 1))
+done
+wait
+";
+
+#[test]
+fn the_ranks_of_a_launcher_that_names_no_job_are_a_job_named_by_its_process() {
+    let place = Place::new();
+    place.write_program("mpiexec", MPIEXEC);
+    let line = "./mpiexec -n 3 backstory record -- true";
+    let group = are_two_groups(&place, line, "PMI", 3);
+    are_numbered(&group, 0);
+    assert!(group.iter().all(|job| job["size"] == 3), "{group:?}");
+    let launcher = std::fs::read_to_string(place.work().join("launcher")).unwrap();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let id = group[0]["id"].as_str().unwrap();
+    let tick = id
+        .strip_prefix(&format!("{}.", launcher.trim()))
+        .and_then(|rest| rest.strip_suffix(&format!("@{}", host.trim())));
+    // Another process may get the number later, but not with the same start.
+    assert!(tick.is_some_and(|tick| tick.parse::<u64>().is_ok()), "{id}");
+}
+
 #[test]
 fn each_job_of_parallel_that_records_is_a_run_of_one_group() {
     if !needs("jobs of parallel", &["parallel"]) {

@@ -2,7 +2,7 @@
 
 use super::Desk;
 use super::round_trip::{ancestry, equal};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +83,44 @@ fn a_document_of_pythons_prov_has_its_activities_files_and_agents() {
         .to_string();
     for later in ["chart.png", "summary.txt", "article"] {
         assert!(uses.contains(later), "{uses}");
+    }
+}
+
+/// Only backstory's own roles (`backstory:executed`) say more than the relation.
+#[test]
+fn a_use_is_a_read_a_generation_a_write_and_an_invalidation_a_deletion_unless_a_role_says_more() {
+    let desk = Desk::new();
+    let relation = |entity: &str, role: Option<&str>| {
+        let mut members =
+            json!({"prov:activity": "ex:work", "prov:entity": format!("ex:{entity}")});
+        if let Some(role) = role {
+            members["prov:role"] = role.into();
+        }
+        members
+    };
+    let document = json!({
+        "prefix": {"ex": "file:///w/", "backstory": "urn:backstory:term:"},
+        "activity": {"ex:work": {}},
+        "entity": {"ex:in": {}, "ex:table": {}, "ex:tool": {}, "ex:out": {}, "ex:old": {}},
+        "used": {
+            "_:1": relation("in", None),
+            "_:2": relation("table", Some("training data")),
+            "_:3": relation("tool", Some("backstory:executed")),
+        },
+        "wasGeneratedBy": {"_:4": relation("out", None)},
+        "wasInvalidatedBy": {"_:5": relation("old", None)},
+    });
+    let path = desk.write("relations.json", document.to_string().as_bytes());
+    let output = desk.backstory(&["import", "prov-json", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    for (access, wanted) in [
+        ("read", &["/w/in", "/w/table"][..]),
+        ("exec", &["/w/tool"]),
+        ("write", &["/w/out"]),
+        ("delete", &["/w/old"]),
+        ("stat", &[]),
+    ] {
+        assert_eq!(paths(&desk, access), wanted, "{access}");
     }
 }
 
