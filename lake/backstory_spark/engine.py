@@ -60,17 +60,17 @@ class SparkEngine:
         self.session.sql(sql).createOrReplaceTempView(name)
 
     def keep(self, name: str, sql: str) -> int:
-        rows = self._cut(self.session.sql(sql))
+        rows = self._cut(_renamed(self.session.sql(sql)))
         # This executes the query.
         count = rows.count()
-        _named(rows, name)
+        rows.createOrReplaceTempView(name)
         return count
 
     def renew(self, name: str, sql: str, turn: int) -> None:
-        rows = self.session.sql(sql)
+        rows = _renamed(self.session.sql(sql))
         if turn % CHECKPOINT == 0:
             rows = self._cut(rows)
-        _named(rows, name)
+        rows.createOrReplaceTempView(name)
 
     def index(self, name: str, sql: str, key: str) -> None:
         self._persist(name, self.session.sql(sql).repartition(self._parts, key))
@@ -130,7 +130,7 @@ class SparkEngine:
         self.session.sql(sql).write.parquet(directory.absolute().as_uri())
 
     def load(self, name: str, directory: Path) -> None:
-        _named(self.session.read.parquet(directory.absolute().as_uri()), name)
+        self.session.read.parquet(directory.absolute().as_uri()).createOrReplaceTempView(name)
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
@@ -143,13 +143,13 @@ class SparkEngine:
             ) from error
 
 
-def _named(rows: DataFrame, name: str) -> None:
-    """Gives rows a name, and their columns identities of their own.
+def _renamed(rows: DataFrame) -> DataFrame:
+    """The rows, whose columns have identities of their own.
 
-    Rows that are made from each other share the identities of columns. Spark 3.5 cannot join some
-    of them.
+    Rows that are made from each other share the identities of columns, and Spark 3.5 cannot join
+    some of them. New identities come before a checkpoint: Spark knows how to join one with itself.
     """
-    rows.toDF(*rows.columns).createOrReplaceTempView(name)
+    return rows.toDF(*rows.columns)
 
 
 def _parts(session: SparkSession, lake: Lake) -> int:
