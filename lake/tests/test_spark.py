@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,25 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[object]:
+@contextmanager
+def spark() -> Iterator[object]:
     """A session with two workers in this process."""
     from backstory_spark import cluster
 
     # Some hundred edges need no compiled code.
-    options = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
+    options = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
     with cluster.session("local[2]", JAR, options) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[object]:
+    """A session of all tests."""
+    with spark() as made:
         yield made
 
 
