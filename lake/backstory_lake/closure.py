@@ -4,11 +4,13 @@ An update gives the same rows as a new closure. It begins where new runs join th
 known, and follows the steps from there. These cases need a closure from the beginning:
 
 - A run left the lake, as after `forget` or `expire`.
+- With a rule about hubs: a known file became a hub, or a new file of the question has its content.
 - A step between known runs is gone: a run that was shipped late made an older version of a content.
 
-The directory has `closure.json`, which names a directory with the tables `nodes`, `links` and
-`runs`. All tables are Parquet files with numbers, and names of flows. An interrupted update changes
-nothing: `closure.json` is replaced last.
+The directory has `closure.json`, which names a directory with the tables `nodes`, `links`, `runs`
+and, with a rule about hubs, `hubs`. The links into hubs are stored, and a summary leaves them out
+when it is shown. All tables are Parquet files with numbers, and names of flows. An interrupted
+update changes nothing: `closure.json` is replaced last.
 """
 
 from __future__ import annotations
@@ -21,21 +23,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import rounds
+from . import hubs, rounds
 from .engine import Engine
 from .errors import LakeError, MisuseError
 from .reading import intact
-from .rounds import FRONTIER, LINKS, NODES, Rounds, Way
+from .rounds import ALL_LINKS, FRONTIER, NODES, Rounds, Way
 from .subjects import Subjects
 
-#: The version of the directory's form. A greater one is refused.
-FORM = 1
+#: The version of the directory's form. A greater one is refused. That with a rule about hubs is 2:
+#: programs of form 1 do not keep the rule.
+FORM = 2
 #: The results of an update.
 UNCHANGED, EXTENDED, ANEW = "unchanged", "extended", "made anew"
 
 SUBJECTS = ("keys", "digests", "paths")
 _LINK = ("source", "target", "flow", "how", "certainty", "since", "until")
 _STORED_NODES, _STORED_LINKS, _STORED_RUNS = "lake_old_nodes", "lake_old_links", "lake_old_runs"
+#: The stored report about hubs, as `hubs.REPORT`.
+STORED_HUBS = "lake_old_hubs"
 
 # The steps between runs that a closure has or should have: NULL is a `how`, too.
 _STEP = "source, target, coalesce(how, '') AS how, certainty"
@@ -82,6 +87,8 @@ class Closure:
     def load(self, engine: Engine) -> None:
         """Gives the tables their names."""
         names = {"nodes": _STORED_NODES, "links": _STORED_LINKS, "runs": _STORED_RUNS}
+        if self.way.hubs is not None:
+            names["hubs"] = STORED_HUBS
         for table, name in names.items():
             place = self.directory / self.tables / table
             with intact(f"the table {place} of a closure"):
@@ -104,7 +111,7 @@ class Closure:
         return EXTENDED
 
     def _extend(self, engine: Engine) -> bool:
-        """Makes the tables from the stored ones. False if a step between runs is gone."""
+        """Makes the tables from the stored ones. False if new runs changed what was followed."""
         way = Rounds(engine, self.way)
         here, _ = self.way.ends
         certain = "true" if self.way.possible else "certainty = 'seen'"
@@ -120,7 +127,10 @@ class Closure:
             return False
         new = "SELECT * FROM lake_now_jumps EXCEPT SELECT * FROM lake_old_jumps"
         engine.keep("lake_met", f"SELECT DISTINCT {here} AS node FROM ({new}) n")
-        engine.keep("lake_roots", rounds.roots(self._files(engine)))
+        roots = rounds.roots(self._files(engine))
+        if self._hubs_changed(engine, roots):
+            return False
+        engine.keep("lake_roots", roots)
         engine.keep(
             "lake_new_roots",
             f"SELECT r.* FROM lake_roots r LEFT JOIN {_STORED_NODES} n ON n.node = r.node "
@@ -136,6 +146,17 @@ class Closure:
         self._relink(engine, way)
         return True
 
+    def _hubs_changed(self, engine: Engine, roots: str) -> bool:
+        """Finds the hubs. True if a known file became a hub, or ceased to be one."""
+        if self.way.hubs is None:
+            return False
+        hubs.find(engine, self.way.hubs, roots)
+        changed = (
+            f"SELECT 1 FROM {_STORED_NODES} n LEFT JOIN {hubs.NODES} h ON h.node = n.node "
+            "WHERE n.far <> (h.node IS NULL) LIMIT 1"
+        )
+        return any(engine.ask(changed).rows)
+
     def _relink(self, engine: Engine, way: Rounds) -> None:
         """Replaces the links of the nodes that changed."""
         here, _ = self.way.ends
@@ -150,12 +171,12 @@ class Closure:
             f"SELECT n.* FROM {NODES} n JOIN lake_changed c ON c.node = n.node",
         )
         columns = ", ".join(_LINK)
-        engine.view(
-            LINKS,
+        links = (
             f"SELECT {columns} FROM {_STORED_LINKS} l LEFT JOIN lake_changed c "
             f"ON c.node = l.{here} WHERE c.node IS NULL UNION ALL "
-            f"SELECT {columns} FROM ({way.links('lake_changed_nodes', count)}) changed",
+            f"SELECT {columns} FROM ({way.links('lake_changed_nodes', count)}) changed"
         )
+        rounds.conclude(engine, way, links)
 
     def _files(self, engine: Engine) -> list[int]:
         """The files of the closure. Those that were forgotten are not in the lake any more."""
@@ -168,10 +189,12 @@ class Closure:
         made.mkdir(parents=True)
         try:
             engine.save(f"SELECT * FROM {NODES}", made / "nodes")
-            engine.save(f"SELECT {', '.join(_LINK)} FROM {LINKS}", made / "links")
+            engine.save(f"SELECT {', '.join(_LINK)} FROM {ALL_LINKS}", made / "links")
             engine.save("SELECT run FROM runs", made / "runs")
+            if self.way.hubs is not None:
+                engine.save(f"SELECT {', '.join(hubs.COLUMNS)} FROM {hubs.REPORT}", made / "hubs")
             facts = {
-                "form": FORM,
+                "form": 1 if self.way.hubs is None else FORM,
                 "lake": self.lake,
                 "subjects": asdict(self.subjects),
                 "way": asdict(self.way),
@@ -205,4 +228,5 @@ def show(closure: Closure, engine: Engine) -> tuple[str, int]:
     closure.load(engine)
     now, then = "SELECT run FROM runs", f"SELECT run FROM {_STORED_RUNS}"
     differ = f"({now} EXCEPT {then}) UNION ALL ({then} EXCEPT {now})"
-    return rounds.answer(_STORED_LINKS), sum(1 for _ in engine.ask(differ).rows)
+    links = hubs.left_out(closure.way, _STORED_LINKS, STORED_HUBS)
+    return rounds.answer(f"{links} kept"), sum(1 for _ in engine.ask(differ).rows)

@@ -61,6 +61,15 @@ FROM (
     AND NOT EXISTS (SELECT 1 FROM lake_same s WHERE s.copy = c.file AND NOT s.undone)) alike
 WHERE place = 1"""
 
+# The content of each file: see `hubs`.
+_CONTENTS = """
+SELECT f.file AS node, CASE
+  WHEN f.digest IS NOT NULL AND f.size >= 64 THEN f.digest
+  WHEN f.modified_ns IS NOT NULL THEN concat(coalesce(r.machine, ''), ' ', coalesce(f.device, 0),
+    ' ', coalesce(f.inode, 0), ' ', coalesce(f.size, 0), ' ', f.modified_ns)
+  ELSE concat(coalesce(r.machine, ''), ' ', f.kind, ' ', f.path) END AS hub
+FROM files f JOIN runs r ON r.run = f.run"""
+
 # What passes nothing on: `forgets` of crates/graph/src/lineage.rs.
 _FORGETFUL = """
 SELECT file AS node FROM files WHERE kind = 'device' AND (
@@ -115,6 +124,7 @@ VIEWS = {
     "lake_same": _SAME,
     "lake_alike": _ALIKE,
     "lake_forgetful": _FORGETFUL,
+    "lake_contents": _CONTENTS,
     "lake_flows": _FLOWS,
     **named.VIEWS,
     "lake_jumps": "\nUNION ALL".join(JUMP_KINDS),

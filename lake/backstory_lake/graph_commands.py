@@ -33,10 +33,7 @@ def add(commands: Any) -> None:
     asked = _command(commands, "lineage", "what made files, or what came from them", _lineage)
     asked.add_argument("--forth", action="store_true", help="what came from the files")
     _add_way(asked)
-    asked.add_argument("--hubs", type=int, metavar="N", help=HUBS)
-    asked.add_argument(
-        "--summary", action="store_true", help="also leave out the links into hubs, and count them"
-    )
+    _add_hubs(asked)
 
     asked = _command(commands, "components", "what came from withdrawn files, grouped", _components)
     _add_way(asked)
@@ -48,6 +45,7 @@ def add(commands: Any) -> None:
     asked.add_argument("directory", metavar="DIR", type=Path, help="the closure's own directory")
     asked.add_argument("--forth", action="store_true", help="what came from the files")
     _add_way(asked)
+    _add_hubs(asked)
 
 
 HUBS = "follow nothing from a content that more than N edges touch, and report each such hub"
@@ -72,6 +70,13 @@ def _add_way(command: argparse.ArgumentParser) -> None:
     command.add_argument("--depth", type=int, metavar="N", help="at most N processes on a path")
     command.add_argument(
         "--no-possible", action="store_true", help="leave out flows that were not observed"
+    )
+
+
+def _add_hubs(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--hubs", type=int, metavar="N", help=HUBS)
+    command.add_argument(
+        "--summary", action="store_true", help="also leave out the links into hubs, and count them"
     )
 
 
@@ -107,46 +112,57 @@ def subjects(given: argparse.Namespace) -> Subjects:
     return Subjects(tuple(given.file), tuple(given.digest), tuple(given.path))
 
 
-def _lineage(given: argparse.Namespace) -> int:
-    way = rounds.Way(
+def _way(given: argparse.Namespace) -> rounds.Way:
+    return rounds.Way(
         "forth" if given.forth else "back",
         given.depth,
         not given.no_possible,
         given.hubs,
         given.summary,
     )
+
+
+def _lineage(given: argparse.Namespace) -> int:
+    way = _way(given)
     with engine(given) as made:
         rounds.lineage(made, subjects(given).files(made), way)
-        links = made.ask(rounds.named(rounds.answer()))
-        if given.json:
-            sys.stdout.write('{"links": ')
-            json_array(links, sys.stdout)
-            sys.stdout.write(', "hubs": ')
-            json_array(reported(made, way), sys.stdout)
-            sys.stdout.write("}\n")
-            return 0
-        _links(links, sys.stdout)
-        for row in reported(made, way).rows:
-            hub = dict(zip(HUB, row))
-            left_out = f"; {hub['links']} links to it are left out" if way.summary else ""
-            print(
-                f"hub {hub['rule']}: {escaped(text(hub['path']))}, touched by {hub['edges']} "
-                f"edges: nothing is followed from {hub['files']} of its files "
-                f"({hub['steps']} steps){left_out}"
-            )
+        _show(made, rounds.answer(), way, given.json)
     return 0
 
 
-#: The columns of a link for the terminal, and those of a hub.
+#: The columns of a link for the terminal.
 SHOWN = ("source_host", "source", "target_host", "target", "flow", "how", "certainty")
-HUB = ("path", "digest", "edges", "files", "steps", "links", "rule")
 
 
-def reported(made: Engine, way: rounds.Way) -> Answer:
-    """The hubs that a question came to, those with the most edges first."""
+def _show(
+    made: Engine, links: str, way: rounds.Way, as_json: bool, report: str = hubs.REPORT
+) -> None:
+    """Prints links, and the hubs that the question came to."""
+    # An engine has one answer at a time: all links are read before the hubs are asked for.
+    answer = made.ask(rounds.named(links))
+    if as_json:
+        sys.stdout.write('{"links": ')
+        json_array(answer, sys.stdout)
+        sys.stdout.write(', "hubs": ')
+        json_array(_reported(made, way, report), sys.stdout)
+        sys.stdout.write("}\n")
+        return
+    _links(answer, sys.stdout)
+    for row in _reported(made, way, report).rows:
+        hub = dict(zip(hubs.NAMED, row))
+        left_out = f"; {hub['links']} links to it are left out" if way.summary else ""
+        print(
+            f"hub {hub['rule']}: {escaped(text(hub['path']))}, touched by {hub['edges']} "
+            f"edges: nothing is followed from {hub['files']} of its files "
+            f"({hub['steps']} steps){left_out}"
+        )
+
+
+def _reported(made: Engine, way: rounds.Way, report: str) -> Answer:
+    """The hubs of a report, those with the most edges first."""
     if way.hubs is None:
-        return Answer(list(HUB), iter(()))
-    return made.ask(f"SELECT {', '.join(HUB)} FROM {hubs.REPORT} ORDER BY edges DESC, path")
+        return Answer(list(hubs.NAMED), iter(()))
+    return made.ask(hubs.named(report, str(way.summary)))
 
 
 def _components(given: argparse.Namespace) -> int:
@@ -160,9 +176,9 @@ def _components(given: argparse.Namespace) -> int:
 
 def _closure(given: argparse.Namespace) -> int:
     named = subjects(given)
-    if given.action != "make" and named != Subjects():
-        raise MisuseError(f"the files of {given.directory} are fixed: make another closure")
-    way = rounds.Way("forth" if given.forth else "back", given.depth, not given.no_possible)
+    way = _way(given)
+    if given.action != "make" and (named != Subjects() or way != rounds.Way()):
+        raise MisuseError(f"the question of {given.directory} is fixed: make another closure")
     with engine(given) as made:
         if given.action == "make":
             kept = closure.make(given.directory, made, named, way)
@@ -172,8 +188,7 @@ def _closure(given: argparse.Namespace) -> int:
             done = kept.update(made) if given.action == "update" else ""
         if given.action == "show":
             links, behind = closure.show(kept, made)
-            answer = made.ask(rounds.named(links))
-            (json_array if given.json else _links)(answer, sys.stdout)
+            _show(made, links, kept.way, given.json, closure.STORED_HUBS)
             if behind:
                 print(
                     f"backstory-lake: the lake differs from {given.directory} by {behind} runs: "

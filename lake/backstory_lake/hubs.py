@@ -12,70 +12,82 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .engine import Engine
-
 if TYPE_CHECKING:
+    from .engine import Engine
     from .rounds import Rounds, Way
 
-#: The files of hubs, and the hubs that the question came to.
+#: The files of hubs, and the hubs that the question came to: a row for each of their files.
 NODES, REPORT = "lake_hub_nodes", "lake_hubs"
-
-_CONTENTS = """
-SELECT f.file AS node, f.path, f.digest, CASE
-  WHEN f.digest IS NOT NULL AND f.size >= 64 THEN f.digest
-  WHEN f.modified_ns IS NOT NULL THEN concat(coalesce(r.machine, ''), ' ', coalesce(f.device, 0),
-    ' ', coalesce(f.inode, 0), ' ', coalesce(f.size, 0), ' ', f.modified_ns)
-  ELSE concat(coalesce(r.machine, ''), ' ', f.kind, ' ', f.path) END AS hub
-FROM files f JOIN runs r ON r.run = f.run"""
+#: The columns of a row of `REPORT`.
+COLUMNS = ("node", "hub", "edges", "files", "steps", "links")
+#: The columns of a hub for the reader.
+NAMED = ("path", "digest", "edges", "files", "steps", "links", "rule")
 
 
-def _nodes(most: int, roots: str) -> str:
+def nodes(most: object, roots: str) -> str:
+    """The files of hubs: `most` is the rule, and `roots` has the question's own files."""
     return f"""
-SELECT c.node, c.path, c.digest, c.hub, p.edges FROM lake_contents c JOIN (
+SELECT c.node, c.hub, p.edges FROM lake_contents c JOIN (
   SELECT t.hub, count(*) AS edges FROM edges e JOIN lake_contents t ON t.node = e.file
-  GROUP BY t.hub HAVING count(*) > {most}) p ON p.hub = c.hub
+  WHERE {most} IS NOT NULL GROUP BY t.hub HAVING count(*) > {most}) p ON p.hub = c.hub
 WHERE NOT EXISTS (SELECT 1 FROM lake_forgetful g WHERE g.node = c.node)
   AND NOT EXISTS (SELECT 1 FROM ({roots}) r JOIN lake_contents o ON o.node = r.node
     WHERE o.hub = c.hub)"""
 
 
-def find(engine: Engine, most: int, roots: str) -> None:
-    """Makes `NODES`."""
-    engine.view("lake_contents", _CONTENTS)
-    engine.index(NODES, _nodes(most, roots), "node")
+def counted(hub: str, cut: str, steps: str, links: str) -> str:
+    """The report about the files of `cut` with their `hub` and its edges.
 
-
-def report(engine: Engine, way: Way, rounds: Rounds, links: str) -> str:
-    """Makes `REPORT`, and returns the links of the answer.
-
-    `files` are those of the hub that the question reached. `steps` were not followed from there. A
+    `files` are those of the hub that the question came to. `steps` are not followed from there. A
     summary leaves out `links` into them.
     """
+    return f"""
+SELECT c.node, {hub} AS hub, c.edges, count(*) OVER (PARTITION BY c.hub) AS files,
+  coalesce(b.steps, 0) AS steps, coalesce(i.links, 0) AS links
+FROM ({cut}) c
+LEFT JOIN (
+  SELECT k.hub, count(*) AS steps FROM ({steps}) s JOIN ({cut}) k ON k.node = s.node GROUP BY k.hub
+) b ON b.hub = c.hub
+LEFT JOIN (
+  SELECT k.hub, count(*) AS links FROM ({links}) l JOIN ({cut}) k ON k.node = l.node GROUP BY k.hub
+) i ON i.hub = c.hub"""
+
+
+def named(report: str, summary: str) -> str:
+    """A report for the reader. `summary`: whether the rule leaves out links, in SQL."""
+    return f"""
+SELECT min(f.path) AS path, min(f.digest) AS digest, min(r.edges) AS edges, min(r.files) AS files,
+  min(r.steps) AS steps, min(r.links) AS links,
+  CASE WHEN {summary} THEN 'summarised' ELSE 'cut' END AS rule
+FROM {report} r LEFT JOIN files f ON f.file = r.node GROUP BY r.hub ORDER BY edges DESC, path"""
+
+
+def find(engine: Engine, most: int, roots: str) -> None:
+    """Makes `NODES`."""
+    engine.index(NODES, nodes(most, roots), "node")
+
+
+def report(engine: Engine, way: Way, rounds: Rounds, links: str) -> None:
+    """Makes `REPORT`: `links` are those of the answer, and those that a summary leaves out."""
     here, there = way.ends
     count = engine.keep(
         "lake_cut",
-        "SELECT n.node, n.depth, n.moment, n.root, true AS near, true AS far, h.hub "
+        "SELECT n.node, n.depth, n.moment, n.root, true AS near, true AS far, h.hub, h.edges "
         f"FROM lake_nodes n JOIN {NODES} h ON h.node = n.node WHERE NOT n.far",
     )
-    into = f"SELECT l.*, h.hub FROM ({links}) l LEFT JOIN {NODES} h ON h.node = l.{there}"
-    engine.keep("lake_linked", into)
-    hubs = "SELECT DISTINCT node, hub FROM lake_cut"
-    left_out = "count(*)" if way.summary else "0 * count(*)"
-    engine.keep(
-        REPORT,
-        f"""
-SELECT f.path, f.digest, f.edges, f.files, coalesce(b.steps, 0) AS steps,
-  coalesce(i.links, 0) AS links, '{"summarised" if way.summary else "cut"}' AS rule
-FROM (
-  SELECT h.hub, min(h.path) AS path, min(h.digest) AS digest, min(h.edges) AS edges,
-    count(DISTINCT h.node) AS files
-  FROM {NODES} h JOIN lake_cut c ON c.node = h.node GROUP BY h.hub) f
-LEFT JOIN (
-  SELECT c.hub, count(*) AS steps
-  FROM ({rounds.links("lake_cut", count)}) l JOIN ({hubs}) c ON c.node = l.{here} GROUP BY c.hub) b
-  ON b.hub = f.hub
-LEFT JOIN (SELECT hub, {left_out} AS links FROM lake_linked WHERE hub IS NOT NULL GROUP BY hub) i
-  ON i.hub = f.hub""",
+    steps = f"SELECT {here} AS node FROM ({rounds.links('lake_cut', count)}) beyond"
+    into = f"SELECT {there} AS node FROM {links}{'' if way.summary else ' WHERE false'}"
+    cut = "SELECT DISTINCT node, hub, edges FROM lake_cut"
+    # A number instead of a name: a kept report has no names.
+    number = "dense_rank() OVER (ORDER BY c.hub)"
+    engine.keep(REPORT, counted(number, cut, steps, into))
+
+
+def left_out(way: Way, links: str, report: str = REPORT) -> str:
+    """The links of an answer: a summary has none into hubs."""
+    if not way.summary:
+        return links
+    return (
+        f"(SELECT l.* FROM {links} l LEFT JOIN {report} h ON h.node = l.{way.ends[1]} "
+        "WHERE h.node IS NULL)"
     )
-    kept = "SELECT source, target, flow, how, certainty, since, until FROM lake_linked"
-    return f"{kept} WHERE hub IS NULL" if way.summary else kept

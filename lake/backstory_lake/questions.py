@@ -151,7 +151,8 @@ class Question:
         wrong = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
         if isinstance(error, wrong):
             return MisuseError(f"{text}; `backstory query --lake LAKE --schema` lists the tables")
-        if isinstance(error, duckdb.InvalidInputException) and "direction of a lineage" in text:
+        is_wrong = any(words in text for words in lineage.WRONG)
+        if isinstance(error, duckdb.InvalidInputException) and is_wrong:
             return MisuseError(text)
         if isinstance(error, duckdb.PermissionException):
             return MisuseError("a question reads no files but the lake's")

@@ -19,6 +19,8 @@ from .flows import FIRST, LAST, LINK, STEPS
 #: processes if that is bounded. `near` and `far` say whether steps inside runs, and between runs,
 #: are followed from there.
 NODES, FRONTIER, LINKS = "lake_nodes", "lake_frontier", "lake_links"
+#: The links of the answer, and those that a summary of hubs leaves out.
+ALL_LINKS = "lake_all_links"
 COLUMNS = ("node", "depth", "moment", "root", "near", "far")
 
 _SHIFTED = f"""least(j.high, CASE WHEN j.shift IS NULL THEN {LAST} WHEN j.shift = 0 THEN r.moment
@@ -146,17 +148,26 @@ FROM (VALUES {listed}) AS given(node) WHERE node >= 0"""
 
 
 def lineage(engine: Engine, files: Iterable[int], way: Way) -> list[int]:
-    """Answers a question: makes `NODES`, `LINKS` and, with a rule about hubs, `hubs.REPORT`.
+    """Answers a question: makes `NODES`, `ALL_LINKS`, `LINKS`, and with a rule `hubs.REPORT`.
 
     Returns the number of nodes that became better in each round.
     """
     asked = Rounds(engine, way)
     asked.follow(asked.begin(files))
-    links = asked.links(NODES, engine.keep(NODES, f"SELECT * FROM {NODES}"))
-    if way.hubs is not None:
-        links = hubs.report(engine, way, asked, links)
-    engine.view(LINKS, links)
+    conclude(engine, asked, asked.links(NODES, engine.keep(NODES, f"SELECT * FROM {NODES}")))
     return asked.counts
+
+
+def conclude(engine: Engine, asked: Rounds, links: str) -> None:
+    """Makes the views of an answer from all its links, and the report about hubs."""
+    if asked.way.hubs is not None:
+        # The report and the answer read them.
+        engine.keep("lake_kept_links", links)
+        links = "SELECT * FROM lake_kept_links"
+    engine.view(ALL_LINKS, links)
+    if asked.way.hubs is not None:
+        hubs.report(engine, asked.way, asked, ALL_LINKS)
+    engine.view(LINKS, f"SELECT * FROM {hubs.left_out(asked.way, ALL_LINKS)} answered")
 
 
 def answer(links: str = LINKS) -> str:

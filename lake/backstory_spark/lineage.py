@@ -19,6 +19,7 @@ class Lineage:
         self.engine = SparkEngine(session, lake)
         #: The nodes that became better in each round of the last question.
         self.rounds: list[int] = []
+        self._summary = False
 
     def lineage(
         self,
@@ -38,8 +39,9 @@ class Lineage:
         """
         way = rounds.Way(direction, bound, possible, most, summary)
         self.rounds = rounds.lineage(self.engine, files, way)
+        self._summary = summary
         return self.engine.session.sql(rounds.answer())
 
     def hubs(self) -> DataFrame:
         """The hubs that the last question with a rule about hubs came to."""
-        return self.engine.session.table(hubs.REPORT)
+        return self.engine.session.sql(hubs.named(hubs.REPORT, str(self._summary)))

@@ -13,7 +13,7 @@ from conftest import Machine, command
 from invented import coincidences
 from test_hubs import duck
 
-from backstory_lake import closure, erasure, rounds
+from backstory_lake import closure, erasure, hubs, rounds
 from backstory_lake.closure import ANEW, EXTENDED, UNCHANGED
 from backstory_lake.engine import Engine
 from backstory_lake.errors import LakeError
@@ -21,12 +21,19 @@ from backstory_lake.lake import Lake
 from backstory_lake.subjects import Subjects
 
 RUNS = 9
-WAYS = [rounds.Way("back"), rounds.Way("forth"), rounds.Way("forth", 2, False)]
+WAYS = [
+    rounds.Way("back"),
+    rounds.Way("forth"),
+    rounds.Way("forth", 2, False),
+    rounds.Way("forth", hubs=3),
+    rounds.Way("back", hubs=2, summary=True),
+]
 
 
 def rows(engine: Engine, table: str) -> list[str]:
     """The rows of a table, in order."""
-    columns = rounds.COLUMNS if "nodes" in table else closure._LINK
+    kinds = {"nodes": rounds.COLUMNS, "links": closure._LINK, "hubs": hubs.COLUMNS}
+    columns = next(names for kind, names in kinds.items() if table.endswith(kind))
     return sorted(map(str, engine.ask(f"SELECT {', '.join(columns)} FROM {table}").rows))
 
 
@@ -34,9 +41,13 @@ def agrees(kept: closure.Closure, engine: Engine) -> int:
     """Compares the stored tables with new ones. Returns the number of links."""
     opened = closure.Closure.open(kept.directory, engine)
     opened.load(engine)
-    stored = [rows(engine, name) for name in (closure._STORED_NODES, closure._STORED_LINKS)]
+    names = [closure._STORED_NODES, closure._STORED_LINKS, closure.STORED_HUBS]
+    made = [rounds.NODES, rounds.ALL_LINKS, hubs.REPORT]
+    if opened.way.hubs is None:
+        del names[2], made[2]
+    stored = [rows(engine, name) for name in names]
     rounds.lineage(engine, opened._files(engine), opened.way)
-    assert stored == [rows(engine, name) for name in (rounds.NODES, rounds.LINKS)]
+    assert stored == [rows(engine, name) for name in made]
     return len(stored[1])
 
 
@@ -115,13 +126,14 @@ def test_the_command_keeps_a_closure_and_says_when_it_is_old(
     assert command("closure", "update", kept, *base).stdout.endswith(f"{EXTENDED}\n")
     new = command("closure", "show", kept, *base, "--json")
     asked = command("lineage", *base, "--path", path, "--forth", "--json")
-    found, expected = json.loads(new.stdout), json.loads(asked.stdout)["links"]
+    found, expected = (json.loads(ended.stdout)["links"] for ended in (new, asked))
     assert sorted(map(str, found)) == sorted(map(str, expected)) and "/last" in new.stdout
     assert new.stderr == ""
     for wrong, status, message in [
         (words, 2, "is a closure already"),
         (("closure", "update", str(tmp_path), *base), 1, "closure make` makes one"),
-        (("closure", "update", kept, *base, "--path", path), 2, "are fixed"),
+        (("closure", "update", kept, *base, "--path", path), 2, "is fixed"),
+        (("closure", "update", kept, *base, "--hubs", "9"), 2, "is fixed"),
     ]:
         ended = command(*wrong)
         assert (ended.returncode, message in ended.stderr) == (status, True), ended.stderr
@@ -142,7 +154,7 @@ def test_a_damaged_closure_and_one_of_another_lake_are_clear_errors(
     with pytest.raises(LakeError, match="cannot be read"):
         made.update(engine)
     facts = made.directory / "closure.json"
-    facts.write_text(facts.read_text().replace('"form": 1', '"form": 2'))
+    facts.write_text(facts.read_text().replace('"form": 1', '"form": 3'))
     with pytest.raises(LakeError, match="install a newer"):
         closure.Closure.open(made.directory, engine)
     facts.write_text("{")

@@ -22,6 +22,7 @@ from backstory_lake.questions import Limits
 
 #: The bound of a lineage, and whether it has flows that are only possible.
 OPTIONS = ((None, True), (2, False))
+COUNTS = "edges, files, steps, links"
 
 
 def duck(lake: Path) -> Duck:
@@ -48,8 +49,20 @@ class ComparedRounds(Compared):
 
     def reported(self) -> list[tuple[Any, ...]]:
         """The hubs that the last answer came to: their edges, files, steps and links."""
-        sql = f"SELECT edges, files, steps, links FROM {hubs.REPORT}"
-        return sorted(self.engine.ask(sql).rows)
+        report = hubs.named(hubs.REPORT, "false")
+        return sorted(self.engine.ask(f"SELECT {COUNTS} FROM ({report}) named").rows)
+
+    def in_sql(self, roots: list[Node], way: rounds.Way) -> tuple[set[Link], list[Any]]:
+        """The links of `lineage` in SQL, and the hubs of `lineage_hubs`."""
+        bound = "NULL" if way.bound is None else way.bound
+        asked = (
+            f"({self.keys(roots)}::BIGINT[], '{way.direction}', {bound}, "
+            f"possible := {way.possible}, hubs := {way.hubs}, summary := {way.summary})"
+        )
+        with self.question.rows(f"FROM lineage{asked}") as rows:
+            links = {self._link(row) for row in rows.fetchall()}
+        with self.question.rows(f"SELECT {COUNTS} FROM lineage_hubs{asked}") as rows:
+            return links, sorted(rows.fetchall())
 
 
 def check_hubs(
@@ -69,10 +82,12 @@ def check_hubs(
             search = Search(reference, direction, bound, possible, cut)
             steps = search.links(keys)
             expected = {reference._named(step) for step in steps}
-            found = engine.answer(roots, rounds.Way(direction, bound, possible, most))
+            way = rounds.Way(direction, bound, possible, most)
+            found = engine.answer(roots, way)
             question = f"{roots} {direction} {bound} {possible} {most}"
             assert_same(question, found, expected)
             assert engine.reported() == report(contents, search, direction, set()), question
+            assert engine.in_sql(roots, way) == (expected, engine.reported()), question
             # A link that is missing is behind a hub that is reported.
             full = reference.links(roots, direction, bound, possible)
             behind = Search(reference, direction, None, possible).links(list(search.came_to))
@@ -83,6 +98,7 @@ def check_hubs(
             kept = {reference._named(step) for step in steps - into}
             assert_same(question, engine.answer(roots, summary), kept)
             assert engine.reported() == report(contents, search, direction, into), question
+            assert engine.in_sql(roots, summary) == (kept, engine.reported()), question
             came_to += len(engine.reported())
     return came_to
 
@@ -159,7 +175,17 @@ def test_a_wrong_rule_about_hubs_is_misuse() -> None:
             rounds.Way(**wrong)  # type: ignore[arg-type]
 
 
-def test_the_command_names_links_and_the_hubs_that_it_cut(machine: Machine, lake: Path) -> None:
+def test_a_wrong_rule_about_hubs_in_sql_is_misuse(lake: Path) -> None:
+    coincidences(305).written(lake)
+    for wrong, message in (("summary := true", "hubs := N"), ("hubs := -1", "0 or more")):
+        for macro in ("lineage", "lineage_hubs"):
+            ended = command("query", "--lake", str(lake), f"FROM {macro}([1], 'back', 1, {wrong})")
+            assert ended.returncode == 2 and message in ended.stderr, ended.stderr
+
+
+def test_the_command_names_links_and_the_hubs_that_it_cut(
+    machine: Machine, lake: Path, tmp_path: Path
+) -> None:
     (machine.directory / "o'b\\n").write_text("words\n" * 30)
     machine.record('for a in 1 2 3 4; do cat "o\'b\\\\n" in > $a; done; cat 1 2 > all')
     machine.ship(lake)
@@ -175,6 +201,11 @@ def test_the_command_names_links_and_the_hubs_that_it_cut(machine: Machine, lake
     assert str(machine.directory / "1") in {hub["path"] for hub in cut}, cut
     printed = command(*back, "--hubs", "3", "--summary").stdout
     assert "hub summarised: " in printed and "are left out" in printed
+    kept = str(tmp_path / "kept")
+    made = command("closure", "make", kept, *back[1:], "--hubs", "3", "--summary")
+    assert made.returncode == 0, made.stderr
+    shown = command("closure", "show", kept, *back[1:3]).stdout
+    assert sorted(shown.splitlines()) == sorted(printed.splitlines())
     for words, status, message in [
         ((*all_words, "--summary"), 2, "needs the number of edges"),
         ((*all_words, "--path", "/nowhere"), 1, "has no file /nowhere; `backstory query"),

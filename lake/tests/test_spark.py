@@ -142,7 +142,8 @@ def test_hubs_components_and_histories_on_spark_are_those_of_the_definition(
 def test_an_updated_closure_is_that_of_a_full_computation_on_spark(
     lake: Path, session: object
 ) -> None:
-    done = check_shipments(lake, 500, lambda made: engine_of(made, session), [rounds.Way("forth")])
+    ways = [rounds.Way("forth", hubs=3)]
+    done = check_shipments(lake, 500, lambda made: engine_of(made, session), ways)
     assert EXTENDED in done
 
 
