@@ -7,10 +7,13 @@
 //!
 //! Invariant: a process is certain only if no other one can have sent the statements. It is the
 //! only one with the socket, and it is not younger than the session. A process that is younger
-//! inherited the socket.
+//! inherited the socket. This holds for the statements before the last look that found the process
+//! with the socket. A process that has ended since may have given its socket to another one first.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use backstory_sys::clock::machine;
 
 use crate::socket_diag::{self, UnixPeer, socket_inodes};
 use crate::socket_holders::{SocketHolder, birth, holders};
@@ -19,18 +22,22 @@ pub use crate::socket_holders::ClientProcess;
 
 /// A process's birth is known in ticks of 10 ms, and the time of a session in ms, in ns.
 const COARSE: i64 = 12_000_000;
+/// The inode of no socket.
+const CLOSED: u64 = 0;
 
 /// The client of a session, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionClient {
     /// The processes that had the socket when they were looked for. Empty: none was found.
     pub processes: Vec<ClientProcess>,
-    /// The one process is certainly the client.
+    /// The one process is certainly the client, until `held`.
     pub is_certain: bool,
+    /// When the one process was last seen to have the socket alone, in ns since 1970.
+    held: i64,
     /// The names of the server's address, as the client may have used it: `tcp:HOST:PORT` or
     /// `unix:PATH`.
     pub server: Vec<String>,
-    /// The inode of the client's socket.
+    /// The inode of the client's socket, or `CLOSED`.
     socket: u64,
 }
 
@@ -45,16 +52,27 @@ impl SessionClient {
         self.processes.first().filter(|_| self.is_certain)
     }
 
-    /// Looks whether the process still has the socket alone.
+    /// True if the one process certainly sent a statement that had arrived at this time, in ns
+    /// since 1970.
+    pub fn is_certain_at(&self, time: i64) -> bool {
+        self.is_certain && self.held >= time
+    }
+
+    /// Looks whether the process still has the socket alone. A socket that no process has any more
+    /// comes back to none.
     pub fn look_for_sharers(&mut self) {
-        let Some(own) = self.certain().map(|one| (one.pid, one.born)) else {
+        let own = self.certain().map(|one| (one.pid, one.born));
+        let Some(own) = own.filter(|_| self.socket != CLOSED) else {
             return;
         };
+        let now = machine();
         let found = holders(self.socket, Some(own.0));
-        if found
-            .iter()
-            .any(|one| (one.process.pid, one.process.born) != own)
-        {
+        let is_own = |one: &SocketHolder| (one.process.pid, one.process.born) == own;
+        if found.is_empty() {
+            self.socket = CLOSED;
+        } else if found.iter().all(is_own) {
+            self.held = now;
+        } else {
             self.is_certain = false;
             self.processes = found.into_iter().map(|one| one.process).collect();
         }
@@ -63,10 +81,12 @@ impl SessionClient {
     /// The processes with the socket of this inode. `seen`: the session existed then, in ns since
     /// 1970.
     fn with_socket(socket: u64, server: Vec<String>, seen: i64) -> SessionClient {
+        let held = machine();
         let found = holders(socket, None);
         let is_old = |one: &SocketHolder| one.birth <= seen + COARSE;
         SessionClient {
             is_certain: matches!(&found[..], [only] if is_old(only)),
+            held,
             processes: found.into_iter().map(|one| one.process).collect(),
             server,
             socket,
@@ -211,7 +231,7 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     fn now() -> i64 {
-        backstory_sys::clock::machine()
+        machine()
     }
 
     /// A connection to a listener of this process.
@@ -313,6 +333,21 @@ mod tests {
         ));
         client.look_for_sharers();
         assert!(is_possibly(&client, &both), "{client:?}");
+    }
+
+    #[test]
+    fn a_client_is_certain_of_what_was_sent_before_it_was_last_seen_with_its_socket() {
+        let (listener, stream, _accepted) = connected();
+        let before = now();
+        let mut client = certain(|| found(&listener, &stream, Some(id()), now()));
+        assert!(client.is_certain_at(before));
+        assert!(!client.is_certain_at(now()));
+        drop(stream);
+        let later = now();
+        for _ in 0..2 {
+            client.look_for_sharers();
+            assert!(!client.is_certain_at(later), "{client:?}");
+        }
     }
 
     #[test]

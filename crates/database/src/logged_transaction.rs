@@ -8,8 +8,9 @@ use crate::commit::TransactionNumber;
 use crate::sql_dialect::WrittenName;
 use crate::statement_tables::StatementTables;
 
-/// Interval between two looks at the processes that have a client's socket, while lines arrive.
-const SHARERS: Duration = Duration::from_secs(1);
+/// Interval between two looks at the processes that have a client's socket, while statements
+/// arrive.
+const SHARERS: Duration = Duration::from_millis(250);
 
 /// A statement that was executed.
 #[derive(Debug, Clone)]
@@ -95,6 +96,12 @@ impl LoggedTransaction {
             error_undoes_all: false,
             undone: false,
         }
+    }
+
+    /// When the server certainly had its last statement, in ns since 1970.
+    pub fn arrived(&self) -> i64 {
+        let last = self.statements.iter().map(|one| one.until).max();
+        last.unwrap_or(self.began)
     }
 
     /// Adds a statement that was read now.
@@ -200,9 +207,12 @@ pub struct ClientSession {
 }
 
 impl ClientSession {
-    /// Looks from time to time whether other processes have inherited the client's socket.
-    pub fn look_for_sharers(&mut self) {
-        if self.looked.is_none_or(|looked| looked.elapsed() >= SHARERS) {
+    /// Looks whether other processes have inherited the client's socket, unless that was done after
+    /// a statement had arrived or a moment ago. `arrived` is in ns since 1970. A client may end
+    /// before its transactions are recorded.
+    pub fn look_for_sharers(&mut self, arrived: i64) {
+        let is_due = || self.looked.is_none_or(|looked| looked.elapsed() >= SHARERS);
+        if self.client.certain().is_some() && !self.client.is_certain_at(arrived) && is_due() {
             self.look();
         }
     }

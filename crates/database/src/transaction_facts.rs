@@ -17,17 +17,18 @@ const STATEMENT: usize = 4 << 10;
 /// Most statements in the fact of a transaction.
 const STATEMENTS: usize = 8;
 
-/// The facts about a client. `network`: the cookie of this process's network namespace.
-pub(crate) fn client(session: &ClientSession, network: Option<u64>) -> Value {
+/// The facts about a client of what had arrived at a time, in ns since 1970. `network`: the cookie
+/// of this process's network namespace.
+pub(crate) fn client(session: &ClientSession, network: Option<u64>, time: i64) -> Value {
+    let is_certain = session.client.is_certain_at(time);
+    let pids = || session.client.processes.iter().map(|client| client.pid);
     json!({
         "address": session.host,
         "port": (session.port != 0).then_some(session.port),
         "network": network.filter(|_| session.port != 0),
-        "pid": session.client.certain().map(|client| client.pid),
-        "possible_pids": match session.client.is_certain {
-            true => Vec::new(),
-            false => session.client.processes.iter().map(|client| client.pid).collect(),
-        },
+        "seen": session.seen,
+        "pid": pids().next().filter(|_| is_certain),
+        "possible_pids": pids().filter(|_| !is_certain).collect::<Vec<_>>(),
     })
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn transaction_fact(
     json!({
         "number": first.map(|commit| &commit.number).or(logged.id.as_ref()),
         "virtual": logged.virtual_id, "user": session.user, "database": session.database,
-        "application": session.application, "client": client(session, network),
+        "application": session.application, "client": client(session, network, logged.arrived()),
         "committed": last.map(|commit| commit.time),
         "position": last.map(|commit| &commit.position),
         "matched_by": certainty.word(),

@@ -76,10 +76,15 @@ impl TransactionRecorder {
     }
 
     /// Records that a transaction received its statements through the session's connection.
-    fn receive(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
+    fn receive(
+        &mut self,
+        activity: u32,
+        (session, sure): (&ClientSession, bool),
+        (began, end): (i64, i64),
+    ) {
         for to in self.names.connection(session) {
             let connection = (&*to, session.number);
-            self.use_by_client(session, connection, ResourceUse::Write, began);
+            self.use_by_client((session, sure), connection, ResourceUse::Write, began);
             for time in [began, end] {
                 self.writer
                     .used(activity, connection, ResourceUse::Read, true, time);
@@ -88,7 +93,12 @@ impl TransactionRecorder {
     }
 
     /// Records that a transaction sent its results through the session's connection.
-    fn reply(&mut self, activity: u32, session: &ClientSession, (began, end): (i64, i64)) {
+    fn reply(
+        &mut self,
+        activity: u32,
+        (session, sure): (&ClientSession, bool),
+        (began, end): (i64, i64),
+    ) {
         for to in self.names.connection(session) {
             let from = format!("{to} (reply)");
             let connection = (&*from, session.number);
@@ -96,20 +106,19 @@ impl TransactionRecorder {
                 self.writer
                     .used(activity, connection, ResourceUse::Write, true, time);
             }
-            self.use_by_client(session, connection, ResourceUse::Read, end);
+            self.use_by_client((session, sure), connection, ResourceUse::Read, end);
         }
     }
 
-    /// Records that the client of a session used its connection. One of several processes possibly
-    /// did.
+    /// Records that the client of a session used its connection. It possibly did if it is one of
+    /// several processes, or was not seen with its socket since.
     fn use_by_client(
         &mut self,
-        session: &ClientSession,
+        (session, sure): (&ClientSession, bool),
         connection: (&str, i32),
         how: ResourceUse,
         time: i64,
     ) {
-        let sure = session.client.is_certain;
         for process in &session.client.processes {
             self.writer.used(process.pid, connection, how, sure, time);
         }
@@ -137,7 +146,7 @@ impl TransactionRecorder {
         self.writer.work(activity, 0, &what, text.trim_end(), time);
         let fact = json!({
             "user": session.user, "database": session.database,
-            "application": session.application, "client": client(session, self.network),
+            "application": session.application, "client": client(session, self.network, time),
         });
         self.writer.fact(activity, self.names.kind, &fact, time);
     }
@@ -183,7 +192,8 @@ impl TransactionRecorder {
             .collect();
         self.writer
             .work(activity, session.activity, &what, &texts.join("; "), began);
-        self.receive(activity, session, (began, end));
+        let is_certain = session.client.is_certain_at(logged.arrived());
+        self.receive(activity, (session, is_certain), (began, end));
         self.use_tables(activity, logged, commits, catalog, (began, end));
         if self.rows == RowsMode::Off && !logged.is_rolled_back() {
             self.change_tables(activity, logged, catalog, (began, end));
@@ -194,7 +204,7 @@ impl TransactionRecorder {
             self.use_triggers(activity, logged, commit.changed(), catalog, times);
             self.change_rows(activity, commit, sure, catalog);
         }
-        self.reply(activity, session, (began, end));
+        self.reply(activity, (session, is_certain), (began, end));
         let statements = logged.statements.iter();
         let unknown = statements.flat_map(|one| unknown_functions(one, catalog));
         let unknown: BTreeSet<WrittenName> = unknown.collect();

@@ -113,6 +113,15 @@ impl AuditSessions {
             .map(|one| &mut one.session)
     }
 
+    /// Looks whether other processes have got the sockets of the clients of units.
+    pub(crate) fn look_for_sharers(&mut self) {
+        for unit in self.units.values() {
+            if let Some(one) = self.sessions.get_mut(&unit.connection) {
+                one.session.look_for_sharers(unit.logged.arrived());
+            }
+        }
+    }
+
     /// The connections whose clients are not known yet, and when each was seen.
     pub(crate) fn sought_since(&self) -> BTreeMap<u64, i64> {
         let seen = |id: &u64| {

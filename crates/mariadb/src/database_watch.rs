@@ -175,6 +175,7 @@ impl WatchedDatabase for MariadbWatch {
             self.table.take(line);
         }
         self.find_clients();
+        self.table.look_for_sharers();
         if std::mem::take(&mut self.table.is_outdated) {
             self.look_at_catalog();
         }

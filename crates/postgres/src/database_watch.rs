@@ -173,6 +173,7 @@ impl WatchedDatabase for PostgresWatch {
                 self.table.take(line, time);
             }
         }
+        self.table.look_for_sharers();
         Ok(!lines.is_empty())
     }
 

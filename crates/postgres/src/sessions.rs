@@ -102,8 +102,15 @@ impl SessionTable {
                 0 => find_local(server, &format!(".s.PGSQL.{server_port}"), seen),
                 port => find((&session.host, port), server_port, Some(server), seen),
             };
-        } else {
-            session.look_for_sharers();
+        }
+    }
+
+    /// Looks whether other processes have got the sockets of the clients of transactions.
+    pub(crate) fn look_for_sharers(&mut self) {
+        for transaction in self.transactions.values() {
+            if let Some(session) = self.sessions.get_mut(&transaction.session) {
+                session.look_for_sharers(transaction.arrived());
+            }
         }
     }
 

@@ -8,7 +8,8 @@
 //! Invariant: a process is certain only if no other process can have sent the statements. It was
 //! alive when the session began, and had begun the connection less than a minute before. No other
 //! process of its run can have got its socket. The kernel gives a port to another connection later,
-//! so the newest connection before the session counts.
+//! so the newest connection before the session counts. Where the log has only bounds for the begin
+//! of the session, each connection between them counts.
 //!
 //! Absent: connections through sockets of files, which have no port.
 
@@ -47,6 +48,8 @@ struct SessionEnd {
     address: SocketAddr,
     /// The cookie of the network namespace of the watch. 0 if unknown.
     network: u64,
+    /// The session existed at this time, and may have begun a while before.
+    seen: Time,
 }
 
 /// The ends of the sessions of a run, by their transactions.
@@ -138,6 +141,7 @@ impl<'s> SessionClients<'s> {
         let Some((session, began)) = session else {
             return Ok(Vec::new());
         };
+        let seen = session.seen.max(began);
         let mut candidates = Vec::new();
         for (run, ends) in runs {
             let shift = self.header(run)?.to_clock_of(&here);
@@ -152,7 +156,7 @@ impl<'s> SessionClients<'s> {
                     end: end.clone(),
                     process,
                 };
-                let is_before = candidate.began <= began.saturating_add(DRIFT);
+                let is_before = candidate.began <= seen.saturating_add(DRIFT);
                 if is_before && lasted.saturating_add(DRIFT) >= began {
                     candidates.push(candidate);
                 }
@@ -161,7 +165,10 @@ impl<'s> SessionClients<'s> {
         let Some(newest) = candidates.iter().map(|one| one.began).max() else {
             return Ok(Vec::new());
         };
-        candidates.retain(|one| one.began.saturating_add(DRIFT) >= newest);
+        // The log may have the time of the session's begin too early. So each connection since then
+        // can be its own.
+        let first = newest.min(began);
+        candidates.retain(|one| one.began.saturating_add(DRIFT) >= first);
         let is_near = began.saturating_sub(newest) <= MINUTE;
         let mut found = self.with_sharers(candidates, is_near)?;
         // The watch may have seen the socket in another process.
@@ -301,6 +308,7 @@ fn session_end(client: &Value) -> Option<SessionEnd> {
     Some(SessionEnd {
         address: SocketAddr::new(host.to_canonical(), port),
         network: client["network"].as_u64().unwrap_or_default(),
+        seen: client["seen"].as_i64().unwrap_or(Time::MIN),
     })
 }
 

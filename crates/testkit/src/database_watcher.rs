@@ -51,6 +51,11 @@ impl DatabaseWatcher {
         count.and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
+    /// The id of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal to the watch.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let pid = Pid::from_raw(self.child.id() as i32);

@@ -1,10 +1,12 @@
 """A client of PostgreSQL that speaks the protocol itself.
 
-client.py ADDRESS STATEMENT [share]
+client.py ADDRESS STATEMENT [share | leave STATEMENT]
 
 ADDRESS is a TCP port of this machine, or the path of the server's socket file. The client prints a
 line after the statement, and ends at the end of its input. With `share`, a child process has the
-connection, too, from just before the statement until the client ends.
+connection, too, from just before the statement until the client ends. With `leave`, the client
+reads a line and ends. A child process, which has the connection from then on, executes the other
+statement, prints a line, and ends.
 """
 
 import os
@@ -31,6 +33,13 @@ def until_ready(messages):
             return
 
 
+def execute(connection, messages, statement):
+    text = statement.encode() + b"\0"
+    connection.sendall(b"Q" + struct.pack("!i", 4 + len(text)) + text)
+    until_ready(messages)
+    print("done", flush=True)
+
+
 def main():
     address, statement = sys.argv[1:3]
     connection = connected(address)
@@ -46,10 +55,12 @@ def main():
             os.close(others)
             os.read(ends, 1)
             os._exit(0)
-    text = statement.encode() + b"\0"
-    connection.sendall(b"Q" + struct.pack("!i", 4 + len(text)) + text)
-    until_ready(messages)
-    print("done", flush=True)
+    execute(connection, messages, statement)
+    if "leave" in sys.argv:
+        sys.stdin.readline()
+        if os.fork() == 0:
+            execute(connection, messages, sys.argv[4])
+        os._exit(0)
     sys.stdin.read()
     if child:
         os.close(others)

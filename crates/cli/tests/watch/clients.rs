@@ -1,16 +1,19 @@
 //! The clients of changes: certain, possible or unknown.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use backstory_testkit::need::needs;
+use backstory_testkit::procs::eventually;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::place::PostgresPlace;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The client program of these tests.
 const PROGRAM: &str = include_str!("client.py");
@@ -23,7 +26,7 @@ fn place(what: &str) -> Option<PostgresPlace> {
 }
 
 /// A client that has executed its statement and keeps its connection. Dropped, it ends.
-struct LiveClient(Child);
+struct LiveClient(Child, BufReader<ChildStdout>);
 
 impl LiveClient {
     fn begin(place: &PostgresPlace, args: &[&str]) -> LiveClient {
@@ -31,11 +34,22 @@ impl LiveClient {
         let command = command.current_dir(&place.work).arg("client.py").args(args);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut client = LiveClient(child, output);
+        client.wait_for_statement();
+        client
+    }
+
+    fn wait_for_statement(&mut self) {
         let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
+        self.1.read_line(&mut line).unwrap();
         assert_eq!(line, "done\n");
-        LiveClient(child)
+    }
+
+    /// Lets the client end, and its child execute the other statement.
+    fn leave(mut self) {
+        self.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        self.wait_for_statement();
     }
 }
 
@@ -60,6 +74,13 @@ fn wait_for_line(place: &PostgresPlace, text: &str) {
         sleep(Duration::from_millis(10));
     }
     panic!("the server's log lacks {text}");
+}
+
+fn log_size(place: &PostgresPlace) -> u64 {
+    let files = fs::read_dir(place.server.log_directory()).unwrap();
+    files
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum()
 }
 
 /// The change of the row with this key, and the screen that shows it.
@@ -138,6 +159,31 @@ fn a_client_that_ended_before_it_was_looked_for_is_unknown() {
         alive["client"]["argv"].to_string().contains("psql"),
         "{alive}"
     );
+}
+
+#[test]
+fn a_client_that_has_ended_since_its_last_statement_but_one_is_possible() {
+    let Some(place) = place("a client that leaves its connection to its child") else {
+        return;
+    };
+    let port = place.server.port.to_string();
+    let watch = place.watched();
+    let size = || log_size(&place);
+    let before = (size(), watch.bytes_read());
+    let left = "INSERT INTO a VALUES (2)";
+    let args = [&*port, "INSERT INTO a VALUES (1)", "leave", left];
+    let client = LiveClient::begin(&place, &args);
+    wait_for_line(&place, "VALUES (1)");
+    assert!(eventually(PATIENCE, || watch.bytes_read() - before.1
+        > size() - before.0));
+    watch.signal(Signal::STOP).unwrap();
+    client.leave();
+    wait_for_line(&place, "VALUES (2)");
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    let (change, screen) = change(&place, "2");
+    assert_eq!(change["client"], Value::Null, "{change}");
+    assert!(screen.contains("    possibly by python3"), "{screen}");
 }
 
 #[test]

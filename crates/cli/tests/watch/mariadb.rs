@@ -1,5 +1,8 @@
 //! Rows, tables and files of a MariaDB database lead to each other.
 
+use backstory_testkit::database_server::DatabaseServer;
+use rustix::process::Signal;
+
 use crate::lineage::{
     history_has_statements_clients_and_values, rows_and_files_lead_to_their_scripts, write_scripts,
 };
@@ -41,4 +44,41 @@ fn rows_and_exports_of_mariadb_lead_to_the_scripts_that_filled_the_table() {
     let history = place.json(&row)["history"].clone();
     assert_eq!(history[0]["change"]["before"]["sum"], "2");
     assert_eq!(history[0]["transaction"]["matched_by"], "number");
+}
+
+/// A client whose last statement comes while the watch is stopped. It is gone when the watch goes
+/// on, and the port that the watch knows since the connection proves which recorded process it was.
+#[test]
+fn a_recorded_client_of_mariadb_is_certain_by_its_port_and_another_one_possible() {
+    let Some(place) = MariadbPlace::new("clients of MariaDB that have ended", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY) ENGINE=InnoDB");
+    let watch = place.watched();
+    // Each client lasts until the watch has seen it, however busy the machine is.
+    let insert_unseen = |key: u32| {
+        format!(
+            "{{ echo 'DO sleep(1);'; sleep 1; kill -STOP {}; echo 'INSERT INTO a VALUES ({key});'; }} | ",
+            watch.pid()
+        )
+    };
+    place.record(&(insert_unseen(1) + "$SQL"));
+    watch.signal(Signal::CONT).unwrap();
+    let line = insert_unseen(2) + &place.server.client();
+    let status = place.stage.command("sh").args(["-c", &line]).status();
+    assert!(status.unwrap().success());
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    let change = |key: &str| {
+        let row = ["of", "--table", "a", "--key", key];
+        place.json(&row)["history"][0].clone()
+    };
+    let recorded = change("1");
+    let words = recorded["client"]["argv"].to_string();
+    assert!(words.contains("mariadb"), "{recorded}");
+    assert_eq!(recorded["possible_clients"], serde_json::json!([]));
+    let other = change("2");
+    assert_eq!(other["client"], serde_json::Value::Null, "{other}");
+    let possible = other["possible_clients"].as_array().unwrap();
+    assert_eq!(possible.len(), 1, "{other}");
 }
