@@ -14,6 +14,8 @@ pub const FORMATS: &[&dyn ImportFormat] = &[
     &crate::nextflow::NextflowFormat,
     #[cfg(feature = "openlineage")]
     &crate::openlineage::OpenLineageFormat,
+    #[cfg(feature = "perf")]
+    &crate::perf::PerfFormat,
     #[cfg(feature = "probe")]
     &crate::probe::ProbeFormat,
     #[cfg(feature = "prov-json")]

@@ -27,6 +27,12 @@ pub enum Error {
         /// The text that should be there.
         expected: &'static str,
     },
+    /// A log of perf has no names.
+    #[error("{}: perf trace printed pointers instead of names: it needs root and BPF skeletons (`perf version --build-options`); or use strace or bpftrace", path.display())]
+    WithoutNames {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is no document of the format.
     #[error("{}, line {line}, column {column}: this is no {format}: {why}", path.display())]
     Malformed {

@@ -12,8 +12,8 @@
 //! - The same files with the same options give the same run id.
 //! - Each gap of the other tool's log is a reason why the run is incomplete.
 //!
-//! Each format is a feature of this crate. The lines of bpftrace are read as those of strace, and
-//! some documents have terms of PROV: these formats need the modules of others.
+//! Each format is a feature of this crate. The lines of bpftrace and perf are read as those of
+//! strace. Some documents have terms of PROV. These formats need the modules of others.
 //!
 //! Absent: stores, and the meaning of records, which belongs to the graph.
 
@@ -38,6 +38,8 @@ mod lines;
 mod nextflow;
 #[cfg(feature = "openlineage")]
 mod openlineage;
+#[cfg(feature = "perf")]
+mod perf;
 mod pipe;
 #[cfg(feature = "probe")]
 mod probe;
@@ -59,7 +61,7 @@ mod ro_crate;
 mod snakemake;
 #[cfg(feature = "spade")]
 mod spade;
-#[cfg(any(feature = "bpftrace", feature = "strace"))]
+#[cfg(any(feature = "bpftrace", feature = "perf", feature = "strace"))]
 mod strace;
 mod tar;
 

@@ -123,11 +123,5 @@ fn of_content(format: &dyn ImportFormat, path: &Path, beginning: &[u8]) -> Optio
     }) {
         return Some("`ausearch -i` wrote it: use ausearch --raw".to_owned());
     }
-    if has_line(beginning, |line| has(line, b" ms): ")) {
-        return Some(
-            "it looks like the output of perf trace, which names no files: use strace or bpftrace"
-                .to_owned(),
-        );
-    }
     None
 }

@@ -35,7 +35,7 @@ pub struct ImportArgs {
     #[arg(long, value_name = "PIPE", conflicts_with_all = ["files", "print_script"], value_hint = clap::ValueHint::FilePath)]
     pub pipe: Option<PathBuf>,
 
-    /// Print the script with which the tool writes logs of this format (bpftrace)
+    /// Print the script with which the tool writes logs of this format (bpftrace, perf)
     #[arg(long, conflicts_with = "files")]
     pub print_script: bool,
 

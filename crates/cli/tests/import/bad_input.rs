@@ -73,11 +73,12 @@ fn without_a_format_the_formats_are_listed() {
 }
 
 /// A log of each format, as `documents/make` and the other scripts made it.
-const LOGS: [(&str, &str); 10] = [
+const LOGS: [(&str, &str); 11] = [
     ("auditd", "audit/line.log"),
     ("bpftrace", "bpftrace/line.log"),
     ("nextflow", "nextflow/run/trace.txt"),
     ("openlineage", "events.jsonl"),
+    ("perf", "perf/line.log"),
     ("probe", "probe/line.log"),
     ("prov-json", "cwlprov.json"),
     ("reprozip", "trace.rpz"),
@@ -134,7 +135,10 @@ fn compressed_and_wide_texts_are_refused_with_the_command_that_converts_them() {
     refused(&[b"\xff\xfe", &little[..]].concat(), &["iconv -f UTF-16 "]);
     refused(b"", &["the file is empty"]);
     let perf = b"     0.011 ( 0.004 ms): cat/77 openat(dfd: CWD, filename: 0x7f) = 3\n";
-    refused(perf, &["perf trace"]);
+    refused(
+        perf,
+        &["a log of `perf trace`", "backstory import perf log"],
+    );
     let interpreted = b"type=SYSCALL msg=audit(11/23/2026 03:01:43.123:7) : arch=x86_64\n";
     refused(interpreted, &["ausearch --raw"]);
 }

@@ -14,6 +14,7 @@ mod lifetime;
 mod literal;
 mod measured;
 mod nextflow;
+mod perf;
 mod probe;
 mod repeated;
 mod round_trip;

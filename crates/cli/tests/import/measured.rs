@@ -161,6 +161,12 @@ fn the_guides_table_has_the_measured_recall_and_precision_of_each_format() {
             &tool("bpftrace", "bpftrace/line.log", &at),
         ),
         row(
+            "perf",
+            "perf 6.12",
+            &line,
+            &tool("perf", "perf/line.log", &at),
+        ),
+        row(
             "probe",
             "PROBE 53c5027",
             &short,

@@ -28,6 +28,7 @@ const BPFTRACE: LineTool = LineTool {
         strings: " (BPFTRACE_STRLEN=200)",
     },
     every_call: true,
+    relative: "",
     expected: EXPECTED,
 };
 

@@ -6,6 +6,7 @@
 //!
 //! Invariant: at most [`WAITING`] records wait.
 
+use crate::calls::quoted;
 use crate::lines::{LineFile, LogLine};
 use crate::strace::CallLines;
 use crate::{Error, LogFiles};
@@ -142,16 +143,7 @@ fn line(record: &[u8]) -> Vec<u8> {
             without_probe(&mut line, part);
             continue;
         }
-        line.push(b'"');
-        for byte in part {
-            match byte {
-                b'"' | b'\\' | ..b' ' | 0x7f.. => {
-                    line.extend(format!("\\{byte:03o}").into_bytes());
-                }
-                byte => line.push(*byte),
-            }
-        }
-        line.push(b'"');
+        line.extend(quoted(part));
         if CUT.contains(&part.len()) {
             line.extend(b"...");
         }

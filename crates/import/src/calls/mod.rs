@@ -26,6 +26,6 @@ mod translation;
 pub(crate) use constants::flags;
 pub(crate) use gaps::TracingTool;
 pub(crate) use system_call::SystemCall;
-pub(crate) use text::{Arg, Returned, TextReader};
+pub(crate) use text::{Arg, Returned, TextReader, quoted};
 pub(crate) use trace_state::TraceState;
 pub(crate) use translation::translate;

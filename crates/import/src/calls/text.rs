@@ -280,6 +280,20 @@ impl<'a> TextReader<'a> {
     }
 }
 
+/// Bytes in quotes, with escapes, as strace prints a string.
+pub(crate) fn quoted(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 2);
+    out.push(b'"');
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' | ..b' ' | 0x7f.. => out.extend(format!("\\{byte:03o}").into_bytes()),
+            byte => out.push(*byte),
+        }
+    }
+    out.push(b'"');
+    out
+}
+
 /// The result of a call that the kernel restarts (`? ERESTARTSYS`): it was interrupted.
 fn restarted(text: &[u8]) -> Option<i64> {
     text.starts_with(b"? ERESTART")

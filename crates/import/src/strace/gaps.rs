@@ -15,6 +15,7 @@ pub(super) const STRACE: LineTool = LineTool {
         strings: " (-s)",
     },
     every_call: false,
+    relative: "the log has relative times (-r); they are counted back from the time of the log's file",
     expected: "a system call such as `openat(AT_FDCWD, \"file\", O_RDONLY) = 3`",
 };
 
@@ -28,16 +29,14 @@ pub(super) fn without_order() -> Reason {
 }
 
 /// The facts about times that were concluded.
-pub(crate) fn time_warnings(kind: TimeKind) -> Vec<Reason> {
+pub(crate) fn time_warnings(kind: TimeKind, tool: &LineTool) -> Vec<Reason> {
     let what = match kind {
         TimeKind::Epoch => return Vec::new(),
         TimeKind::Unknown => {
             "the log has no times (-ttt), so only the order of the operations is known"
         }
         TimeKind::Day => "the log has no dates (-ttt); they follow from the time of the log's file",
-        TimeKind::Since => {
-            "the log has relative times (-r); they are counted back from the time of the log's file"
-        }
+        TimeKind::Since => tool.relative,
     };
     vec![Reason::ImportedTimes { what }]
 }

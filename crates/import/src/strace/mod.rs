@@ -46,6 +46,8 @@ pub(crate) struct LineTool {
     pub(crate) tool: TracingTool,
     /// It has no way to leave calls out.
     pub(crate) every_call: bool,
+    /// The warning about times that have no date.
+    pub(crate) relative: &'static str,
     /// The text that a line should have.
     pub(crate) expected: &'static str,
 }
@@ -196,7 +198,7 @@ fn found(
     let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&findings.cwd));
     findings.gaps = gaps.reasons(&tool.tool, is_guess.then_some(&directory));
     findings.gaps.extend(own);
-    findings.warnings = gaps::time_warnings(moments.kind());
+    findings.warnings = gaps::time_warnings(moments.kind(), tool);
     let born_here = |born: i64| born <= findings.started + START;
     let written_here = (findings.ended - START..=findings.ended + END).contains(&changed);
     findings.is_of_this_machine = moments.kind() != TimeKind::Unknown
