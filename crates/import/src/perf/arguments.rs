@@ -182,8 +182,9 @@ fn mode(text: &str) -> u32 {
     })
 }
 
-/// A socket's address: `{ .family: INET, port: 9, addr: 127.0.0.1 }`. BPF reads the first bytes of an
-/// address only, so that the numbers of IPv6 are wrong. The name of an abstract socket is not printed.
+/// A socket's address: `{ .family: INET, port: 9, addr: 127.0.0.1 }`. BPF reads the first bytes of
+/// an address only, so that the numbers of IPv6 are wrong. The name of an abstract socket is not
+/// printed.
 fn address(text: &str) -> Vec<u8> {
     let field = |name: &str, end: &str| {
         let (_, rest) = text.split_once(name)?;

@@ -21,7 +21,7 @@ pub(super) struct PerfLine<'a> {
     pub(super) said: Said<'a>,
 }
 
-/// What a line says. `result` is the text after the equals sign.
+/// The statement of a line. `result` is the text after the equals sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said<'a> {
     Called {
@@ -142,7 +142,7 @@ fn called(text: &[u8]) -> Option<Said<'_>> {
     Some(Said::Called { name, args, result })
 }
 
-/// Splits arguments from the result: `args)    = 3`. The last place that has a result's form counts.
+/// Splits arguments from the result: `args)    = 3`. The last text in the form of a result counts.
 fn result(text: &[u8]) -> Option<(&[u8], &[u8])> {
     memchr::memmem::rfind_iter(text, b" = ").find_map(|at| {
         let args = text[..at].trim_ascii_end().strip_suffix(b")")?;

@@ -11,8 +11,8 @@
 //! | `descriptors` | concludes the descriptors of pipes, which perf does not print |
 //!
 //! perf prints names only if it was built with BPF skeletons and runs as root. Of the children of a
-//! command, it prints them only with `-a`. Then the log has the whole machine, and the events of the
-//! script tell which threads are the command's.
+//! command, it prints them only with `-a`. Then the log has the whole machine, and the events of
+//! the script tell which threads are the command's.
 
 mod arguments;
 mod descriptors;

@@ -1,7 +1,7 @@
 //! The arguments of each call, by the names that perf prints, in the order of the kernel. strace
 //! has the same order.
 
-/// What an argument is, which tells how its text becomes that of strace.
+/// The kind of an argument tells how its text becomes that of strace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A descriptor, `CWD` or a number.

@@ -1,7 +1,7 @@
 //! The lines of a log, in the order of time, as lines of strace.
 //!
-//! perf prints a call of another processor a little too late, so lines are ordered by their moments.
-//! A line goes on in the next ones if a name has newlines.
+//! perf prints a call of another processor a little too late, so lines are ordered by their
+//! moments. A line goes on in the next ones if a name has newlines.
 //!
 //! Invariant: at most [`WAITING`] lines wait.
 
@@ -35,7 +35,7 @@ const PAIRS: [&str; 3] = ["pipe", "pipe2", "socketpair"];
 /// A line that waits: its moment, its number, its text.
 type WaitingLine = Reverse<(i64, u64, Vec<u8>)>;
 
-/// What perf could not print.
+/// The counts of events, calls and addresses that perf did not print.
 #[derive(Debug, Default)]
 struct Unprinted {
     lost: u64,

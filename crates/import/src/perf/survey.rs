@@ -1,5 +1,5 @@
-//! Which kinds of lines a log has. The whole log is looked at, because its order and its options
-//! are not told at its beginning.
+//! The kinds of lines that a log has. The whole log is looked at, because its beginning does not
+//! show with which options perf ran.
 
 use super::line::{PerfLine, Said, parse};
 use crate::lines::{LineFile, LogLine};
