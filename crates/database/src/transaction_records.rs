@@ -83,7 +83,7 @@ impl TransactionRecorder {
         (began, end): (i64, i64),
     ) {
         for to in self.names.connection(session) {
-            let connection = (&*to, session.number);
+            let connection = (&*to, connection_number(session, sure));
             self.use_by_client((session, sure), connection, ResourceUse::Write, began);
             for time in [began, end] {
                 self.writer
@@ -101,7 +101,7 @@ impl TransactionRecorder {
     ) {
         for to in self.names.connection(session) {
             let from = format!("{to} (reply)");
-            let connection = (&*from, session.number);
+            let connection = (&*from, connection_number(session, sure));
             for time in [began, end] {
                 self.writer
                     .used(activity, connection, ResourceUse::Write, true, time);
@@ -235,7 +235,8 @@ impl TransactionRecorder {
             self.begin_session(session, logged.read);
             virtual_ids.push(logged.virtual_id.clone());
             let connection = self.names.connection(session).into_iter();
-            uses.extend(connection.map(|name| (name, session.number)));
+            let sure = session.client.is_certain_at(logged.arrived());
+            uses.extend(connection.map(|name| (name, connection_number(session, sure))));
             for statement in &logged.statements {
                 let tables = read_tables(statement, catalog, self.rows).into_keys();
                 uses.extend(tables.map(|table| (self.names.table(&table), 0)));
@@ -455,6 +456,12 @@ impl TransactionRecorder {
         self.writer
             .fact(activity, &self.names.row_kind(), &fact, time);
     }
+}
+
+/// The number of a session's connection. Transactions whose client is certain have another one than
+/// those whose client is not. A process that certainly used a thing is a source of all its data.
+fn connection_number(session: &ClientSession, is_certain: bool) -> i32 {
+    2 * session.number + i32::from(is_certain)
 }
 
 /// The cookie of this process's network namespace.

@@ -37,7 +37,7 @@ use backstory_files::Ident;
 pub use fold::SLACK;
 pub use network_facts::{
     ConnectionEnds, ConnectionTraffic, LookedUpName, connection_ends, connection_traffic,
-    looked_up_name,
+    connections_closed_by_exec, looked_up_name,
 };
 pub use refused::refused_connection;
 

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `name-looked-up` | the size of the address (u8), the address (4 or 16 bytes, none without an answer), the name |
 //! | `connection` | 1 if it was accepted (u8), the cookie of the network (u64, little-endian), and three texts with a NUL between them: the address of the own end, of the other end, and the name of the entity |
+//! | `connections-closed-by-exec` | the name of the entity: the process inherited connections of this name, used none, and closed all when it executed its program |
 //! | `traffic` | bytes sent, bytes received (u64, little-endian), the address as text |
 
 use std::net::SocketAddr;
@@ -17,6 +18,9 @@ pub const ENDS: &[u8] = b"connection";
 
 /// The kind of a record about what a connection carried.
 pub const TRAFFIC: &[u8] = b"traffic";
+
+/// The kind of a record about inherited connections that an exec closed.
+pub const CLOSED_BY_EXEC: &[u8] = b"connections-closed-by-exec";
 
 /// A name that a process looked up, and one address of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +102,11 @@ pub fn looked_up_name<'p>(kind: &[u8], payload: &'p [u8]) -> Option<LookedUpName
         name,
         address: address.ok(),
     })
+}
+
+/// The name of the connections that an exec closed. `None` for a record of another kind.
+pub fn connections_closed_by_exec<'p>(kind: &[u8], payload: &'p [u8]) -> Option<&'p [u8]> {
+    (kind == CLOSED_BY_EXEC).then_some(payload)
 }
 
 /// The payload for a connection.

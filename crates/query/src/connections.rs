@@ -14,8 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::RunHeader;
-use backstory_graph::connection_ends as decoded;
 use backstory_graph::model::{ActivityId, Certainty};
+use backstory_graph::{connection_ends as decoded, connections_closed_by_exec};
 use backstory_store::{RunKey, Store};
 
 use crate::Result;
@@ -132,6 +132,21 @@ pub fn connection_ends(store: &dyn Store, run: RunKey) -> Result<Vec<ConnectionE
                 other: ends.other,
                 name: ends.address.into(),
             });
+        }
+    }
+    Ok(found)
+}
+
+/// When processes of a run executed programs, and closed inherited connections by that, which they
+/// had not used. By the process and the name of the connections.
+pub(crate) type ClosedByExec = HashMap<(ActivityId, Bytes), Time>;
+
+/// Reads them.
+pub(crate) fn closed_by_exec(store: &dyn Store, run: RunKey) -> Result<ClosedByExec> {
+    let mut found = ClosedByExec::new();
+    for (activity, time, kind, payload) in store.extended(run)? {
+        if let Some(name) = connections_closed_by_exec(&kind, &payload) {
+            found.insert((activity, name.into()), time);
         }
     }
     Ok(found)

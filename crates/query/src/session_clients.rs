@@ -20,13 +20,15 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::{Time, UNNUMBERED};
 use backstory_eventlog::run::RunHeader;
-use backstory_graph::model::{Activity, ActivityId, Certainty, Inform, Informed};
+use backstory_graph::model::{Activity, ActivityId, Certainty, Informed};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use crate::Result;
-use crate::connections::{ConnectionEnd, DRIFT, EndsByAddress, MINUTE, connection_ends};
+use crate::connections::{
+    ClosedByExec, ConnectionEnd, DRIFT, EndsByAddress, MINUTE, closed_by_exec, connection_ends,
+};
 use crate::peers::REPLY;
 
 /// The end of the kind of a fact about a row.
@@ -216,6 +218,7 @@ impl<'s> SessionClients<'s> {
     /// own got one from another process.
     fn sharers(&self, one: &ClientEnd) -> Result<Vec<Activity>> {
         let ends = self.ends(one.run)?;
+        let closed = closed_by_exec(self.store, one.run)?;
         let ends = ends.values().flatten();
         let own: BTreeSet<ActivityId> = ends
             .filter(|end| end.name == one.end.name)
@@ -225,28 +228,66 @@ impl<'s> SessionClients<'s> {
         for name in [one.end.name.to_vec(), [&one.end.name, REPLY].concat()] {
             let entities = self.store.at_path(&name)?.into_iter();
             for entity in entities.filter(|entity| entity.run() == one.run) {
-                let touching = self.store.touching(entity)?.into_iter();
-                users.extend(touching.map(|(user, _)| user));
+                for (user, _) in self.store.touching(entity)? {
+                    let left = closed.get(&(user, one.end.name.clone()));
+                    if !self.is_unused_since(entity, user, left.copied())? {
+                        users.insert(user);
+                    }
+                }
             }
         }
         users.retain(|user| !own.contains(user));
-        let stream = self
-            .store
-            .stream(ActivityKey::new(one.run, one.process.id))?;
-        let inherits = |inform: &&Inform| {
-            matches!(inform.why, Informed::Fork | Informed::Exec) && inform.time >= one.end.began
-        };
-        users.extend(
-            stream
-                .informs
-                .iter()
-                .filter(inherits)
-                .map(|inform| inform.to),
-        );
+        let lifetime = (one.end.began, Time::MAX);
+        self.add_heirs(one, one.process.id, lifetime, &closed, &mut users)?;
         users.remove(&one.process.id);
         let users = users.into_iter();
         let found = users.map(|user| self.store.activity(ActivityKey::new(one.run, user)));
         Ok(found.collect::<backstory_store::Result<_>>()?)
+    }
+
+    /// Adds the processes that can have inherited the socket from one that had it between two
+    /// times. A child that did not use it had it until it executed a program that closed it.
+    fn add_heirs(
+        &self,
+        client: &ClientEnd,
+        from: ActivityId,
+        (first, last): (Time, Time),
+        closed: &ClosedByExec,
+        heirs: &mut BTreeSet<ActivityId>,
+    ) -> Result<()> {
+        let stream = self.store.stream(ActivityKey::new(client.run, from))?;
+        for inform in stream.informs {
+            let inherits = matches!(inform.why, Informed::Fork | Informed::Exec);
+            if !inherits || !(first..=last).contains(&inform.time) {
+                continue;
+            }
+            match closed.get(&(inform.to, client.end.name.clone())) {
+                Some(&left) => {
+                    let lifetime = (inform.time, left);
+                    self.add_heirs(client, inform.to, lifetime, closed, heirs)?;
+                }
+                None => drop(heirs.insert(inform.to)),
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a process closed what it had inherited of a thing, and has not used it since.
+    fn is_unused_since(
+        &self,
+        thing: EntityKey,
+        user: ActivityId,
+        closed: Option<Time>,
+    ) -> Result<bool> {
+        let Some(closed) = closed else {
+            return Ok(false);
+        };
+        let stream = self.store.stream(ActivityKey::new(thing.run(), user))?;
+        let mut own = stream
+            .edges
+            .iter()
+            .filter(|edge| edge.entity == thing.local());
+        Ok(own.all(|edge| edge.certainty == Certainty::Possible && edge.interval.end <= closed))
     }
 
     /// The runs that recorded commands on the machine of a server while it ran, and have a

@@ -1,17 +1,20 @@
 """A client of PostgreSQL that speaks the protocol itself.
 
-client.py ADDRESS STATEMENT [share | leave STATEMENT]
+client.py ADDRESS STATEMENT [share | leave STATEMENT | spawn HOW]
 
 ADDRESS is a TCP port of this machine, or the path of the server's socket file. The client prints a
 line after the statement, and ends at the end of its input. With `share`, a child process has the
 connection, too, from just before the statement until the client ends. With `leave`, the client
 reads a line and ends. A child process, which has the connection from then on, executes the other
-statement, prints a line, and ends.
+statement, prints a line, and ends. With `spawn`, it executes another program before the statement.
+HOW is `closed` or `open` for the connection in this program, or `set` if it is closed by fcntl(2).
 """
 
+import fcntl
 import os
 import socket
 import struct
+import subprocess
 import sys
 
 
@@ -48,6 +51,12 @@ def main():
     connection.sendall(struct.pack("!ii", 8 + len(parameters), 196608) + parameters)
     until_ready(messages)
     child = None
+    if "spawn" in sys.argv:
+        how = sys.argv[4]
+        connection.set_inheritable(how != "closed")
+        if how == "set":
+            fcntl.fcntl(connection, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+        subprocess.run(["true"], close_fds=False, check=True)
     if "share" in sys.argv:
         ends, others = os.pipe()
         child = os.fork()

@@ -183,7 +183,7 @@ fn a_client_that_has_ended_since_its_last_statement_but_one_is_possible() {
     watch.end().unwrap();
     let (change, screen) = change(&place, "2");
     assert_eq!(change["client"], Value::Null, "{change}");
-    assert!(screen.contains("    possibly by python3"), "{screen}");
+    assert!(!screen.contains("    by python3"), "{screen}");
 }
 
 #[test]
@@ -251,4 +251,34 @@ fn a_recorded_client_whose_child_had_its_connection_is_possible() {
         screen.contains("    possibly by python3 client.py"),
         "{screen}"
     );
+}
+
+#[test]
+fn a_recorded_client_is_certain_although_it_executed_a_program_that_closed_its_connection() {
+    let Some(place) = place("a recorded client and its programs") else {
+        return;
+    };
+    let port = place.server.port;
+    let watch = place.watched();
+    watch.signal(Signal::STOP).unwrap();
+    let ways = ["closed", "set", "open"];
+    for (key, how) in (1..).zip(ways) {
+        let insert = format!("INSERT INTO a VALUES ({key})");
+        let line = format!("python3 client.py {port} '{insert}' spawn {how} </dev/null");
+        place.record(&line);
+    }
+    // psql executes a shell, which executes another program.
+    place.record("$SQL -c '\\! /bin/true' -c 'INSERT INTO a VALUES (4)'");
+    wait_for_line(&place, "VALUES (4)");
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    for (key, program) in [("1", "client.py"), ("2", "client.py"), ("4", "psql")] {
+        let (change, screen) = change(&place, key);
+        let command = change["client"]["argv"].to_string();
+        assert!(command.contains(program), "{key}: {change}");
+        assert!(screen.contains("    by "), "{screen}");
+    }
+    let (open, screen) = change(&place, "3");
+    assert_eq!(open["client"], Value::Null, "{open}");
+    assert!(screen.contains("    possibly by python3"), "{screen}");
 }

@@ -8,15 +8,20 @@
 //! other socket is that of a client, and a datagram belongs to the address of the other end. So the
 //! datagrams of a client and its server meet at the server's address.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
+
+use backstory_eventlog::event::{Bytes, Via};
 
 use super::socket_address::{Transport, destination, end_of_connection, has_no_port};
 use super::{CallContext, Fold};
 use crate::model::Sink;
-use crate::network_facts::{ENDS, NAME, TRAFFIC, encode_ends, encode_name, encode_traffic};
+use crate::network_facts::{
+    CLOSED_BY_EXEC, ENDS, NAME, TRAFFIC, encode_ends, encode_name, encode_traffic,
+};
 use crate::object::ObjectId;
 use crate::paths::ROOT;
-use crate::process::Descriptor;
+use crate::process::{Descriptor, NAMELESS, OpenFile};
 
 /// The end of the name of the direction from the server.
 const REPLY: &[u8] = b" (reply)";
@@ -92,6 +97,59 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let payload = encode_ends(accepted, network, own, other, address);
         let activity = self.announce(call.epoch)?;
         self.sink.extended(activity, began, ENDS, &payload)
+    }
+
+    /// The names of the connections of which the process has descriptors that it inherited and did
+    /// not use, and that an exec closes. A use is seen by the recorder. A child that libc makes for
+    /// another program uses none.
+    pub(super) fn closed_by_exec(&self, call: CallContext) -> BTreeSet<Bytes> {
+        let mut found = BTreeSet::new();
+        let Some(process) = self.processes.get(&call.pid) else {
+            return found;
+        };
+        let epoch = self.epochs[call.epoch as usize].as_ref();
+        // The recorder logs what a child of libc does with its descriptors.
+        let is_known = match process.spawned {
+            true => call.via == Via::Library,
+            false => epoch.is_some_and(|epoch| epoch.recorded),
+        };
+        if !is_known {
+            return found;
+        }
+        let mut left = BTreeSet::new();
+        for (&fd, held) in &process.descriptors {
+            let Some(name) = held.what.as_ref().and_then(|what| self.connection(what)) else {
+                continue;
+            };
+            let is_unused = !held.own && held.read.is_none() && held.written.is_none();
+            match held.cloexec && is_unused && !held.doubtful && fd > NAMELESS {
+                true => found.insert(name),
+                false => left.insert(name),
+            };
+        }
+        found.retain(|name| !left.contains(name));
+        found
+    }
+
+    /// The name of an internet connection.
+    fn connection(&self, what: &OpenFile) -> Option<Bytes> {
+        let label = self.object(what.source).label.as_ref()?;
+        let name = label.strip_suffix(REPLY).unwrap_or(label);
+        name.starts_with(b"tcp:").then(|| name.into())
+    }
+
+    /// Notes the connections that the exec of a program closed.
+    pub(super) fn connections_closed(
+        &mut self,
+        call: CallContext,
+        closed: BTreeSet<Bytes>,
+    ) -> Result<(), S::Error> {
+        for name in closed {
+            let activity = self.announce(call.epoch)?;
+            self.sink
+                .extended(activity, call.time, CLOSED_BY_EXEC, &name)?;
+        }
+        Ok(())
     }
 
     /// Notes how much a connection carried until its process closed it.

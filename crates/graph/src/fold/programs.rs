@@ -70,6 +70,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         call: CallContext,
         program: NextProgram,
     ) -> Result<(), S::Error> {
+        let closed = self.closed_by_exec(call);
         self.drop_cloexec(call)?;
         // Before its first exec, the process of the run's command still runs backstory.
         let command = self.processes.get(&call.pid).is_some_and(|p| p.command);
@@ -104,6 +105,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         self.begin_ssh(call)?;
         self.announce(epoch)?;
-        Ok(())
+        self.connections_closed(call, closed)
     }
 }
