@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import Machine, command
-from invented import coincidences
+from invented import Invented, coincidences
 from test_hubs import duck
 
 from backstory_lake import closure, erasure, hubs, rounds
@@ -108,6 +108,27 @@ def test_an_updated_closure_is_that_of_a_full_computation_in_many_lakes(
     lake: Path, seed: int
 ) -> None:
     assert ANEW in check_shipments(lake, seed, duck)
+
+
+def test_a_known_file_that_becomes_a_hub_is_not_followed_any_more(lake: Path) -> None:
+    invented = Invented()
+    first, second = invented.run("run1"), invented.run("run2")
+    names = [invented.file(first, name, digest=name, size=100) for name in ("in", "mid", "out")]
+    makers = [invented.process(first), invented.process(first)]
+    for at, maker in enumerate(makers):
+        invented.edge(maker, names[at], "read", 2 * at, 2 * at)
+        invented.edge(maker, names[at + 1], "write", 2 * at + 1, 2 * at + 1)
+    reader, copy = invented.process(second), invented.file(second, "b", digest="mid", size=100)
+    invented.edge(reader, copy, "read", 9, 9)
+    way = rounds.Way("forth", hubs=2)
+    before = duck(invented.written(lake, [first]))
+    kept = closure.make(lake.parent / "kept", before, Subjects(paths=("in",)), way)
+    assert agrees(kept, before) == 4
+    now = duck(invented.written(lake, [second]))
+    assert closure.Closure.open(kept.directory, now).update(now) == ANEW
+    # The links to the first maker and to the hub are left.
+    assert agrees(kept, now) == 2
+    assert next(now.ask(f"SELECT files, steps FROM {closure.STORED_HUBS}").rows) == (1, 1)
 
 
 def test_the_command_keeps_a_closure_and_says_when_it_is_old(
