@@ -73,6 +73,7 @@ def _in_a_process(lake: Path, out: Path, engine: str, workers: int) -> None:
 def ask(lake: Lake, out: Path, engine: str, workers: int) -> None:
     """Asks one engine the questions about a lake."""
     asked = measure.questions(Question(lake, Limits(0, measure.MEMORY)))
+    measure.append(out, [measure.others(measure.sizes(lake)[0].edges)])
     if engine == "spark":
         from .measure_spark import spark
 

@@ -153,6 +153,21 @@ def timed(work: Callable[[], T]) -> tuple[T, float, float]:
     return done, round(time.monotonic() - began, 3), round(time.process_time() - own, 3)
 
 
+def others(edges: int, seconds: float = 1.0) -> Measurement:
+    """The cores that other programs use now, while this one waits."""
+    began, busy = time.monotonic(), _busy()
+    time.sleep(seconds)
+    used = (_busy() - busy) / (time.monotonic() - began)
+    return Measurement("machine", "others", edges, workers=os.cpu_count() or 1, cpu=round(used, 2))
+
+
+def _busy() -> float:
+    """The seconds that all cores were busy since the machine started."""
+    words = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    user, nice, system, _, _, interrupts, soft, *_ = map(int, words)
+    return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
+
+
 def append(path: Path, rows: list[Measurement]) -> None:
     """Adds measurements to a file."""
     is_new = not path.exists()

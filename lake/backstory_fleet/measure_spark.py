@@ -51,8 +51,8 @@ def _options(log: Path, workers: int) -> dict[str, str]:
 def _ask(opened: Any, lake: Lake, asked: list[Asked], workers: int) -> list[Measurement]:
     size = sizes(lake)[0]
     lineage, seconds, _ = timed(lambda: Lineage(opened, lake))
-    opened = Measurement("spark", "open", size.edges, size.runs, workers, size.files, seconds)
-    found = [opened]
+    start = Measurement("spark", "open", size.edges, size.runs, workers, size.files, seconds)
+    found = [start]
     # The first question also finds where runs meet, and fills the workers' memory.
     first = Asked("first question", asked[0].files, asked[0].direction)
     for one in [first, *asked]:
@@ -72,7 +72,7 @@ def _ask(opened: Any, lake: Lake, asked: list[Asked], workers: int) -> list[Meas
             )
         )  # fmt: skip
     kept = opened.sparkContext._jsc.sc().getRDDStorageInfo()
-    opened.bytes = sum(int(one.memSize()) + int(one.diskSize()) for one in kept)
+    start.bytes = sum(int(one.memSize()) + int(one.diskSize()) for one in kept)
     return found
 
 

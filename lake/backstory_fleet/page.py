@@ -15,6 +15,8 @@ from .model import Model, models
 from .plan import CORES, MEMORY, Plan
 
 WIDTH = 100
+#: Other programs that use more cores than this disturb wall times.
+QUIET = 0.2
 
 _BEGIN = """# Scale, measured and planned
 
@@ -38,8 +40,7 @@ directories, copies of files, and container layers.
   driver for Spark.
 - DuckDB runs in one process on all cores. Spark runs on a cluster of this machine: a master, and
   workers of one core.
-- The wall times of this version are provisional: other programs used most of the two cores. The
-  largest lake has no core seconds of writing, because they were not counted yet.
+{others}
 - Each question is asked once. For Spark, the first question is asked twice, because it also finds
   where runs meet, and fills the workers' memory.
 """
@@ -49,9 +50,28 @@ def text(measured: list[Measurement]) -> str:
     """The page."""
     found = models(measured)
     plan = Plan(measured, found)
-    parts = [_BEGIN, _METHOD, _fleet(measured), _lakes(measured), _questions(measured)]
+    method = _METHOD.replace("{others}", _others(measured))
+    parts = [_BEGIN, method, _fleet(measured), _lakes(measured), _questions(measured)]
     parts += [_model(found), plan.text()]
     return "".join(map(_wrapped, "".join(parts).splitlines()))
+
+
+def _others(measured: list[Measurement]) -> str:
+    """The remark about what else ran."""
+    found = [one for one in measured if (one.engine, one.question) == ("machine", "others")]
+    if not found:
+        # Earlier measurements did not look.
+        return (
+            "- The wall times of this version are provisional: other programs used most of the two "
+            "cores. The largest lake has no core seconds of writing, because they were not counted "
+            "yet."
+        )
+    most = max(one.cpu for one in found)
+    provisional = ", so wall times are provisional" if most > QUIET else ""
+    return (
+        f"- Before each engine was asked, other programs used at most {number(most)} of "
+        f"{found[0].workers} cores{provisional}."
+    )
 
 
 def _wrapped(line: str) -> str:

@@ -5,6 +5,7 @@ The server of buckets is that of `crates/cli/tests/bucket`. It checks the signat
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ pytestmark = [
 ]
 
 LAKE = "catalog:team"
+JAR = os.environ.get("BACKSTORY_ICEBERG_JAR", "")
+SPARK_JARS = sorted((ROOT / ".venv" / "spark" / "bucket").glob("*.jar"))
 #: Questions whose answers are the same for a lake in a directory.
 QUESTIONS = (
     "SELECT run, command FROM runs ORDER BY ALL",
@@ -61,7 +64,8 @@ class Bucket(NamedTuple):
 
     def lake(self, *words: str, status: int = 0) -> str:
         """Runs `backstory-lake`, and returns what it prints."""
-        environment = os.environ | {"PYICEBERG_HOME": str(self.home), "PYTHONPATH": str(PACKAGE)}
+        path = ":".join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
+        environment = os.environ | {"PYICEBERG_HOME": str(self.home), "PYTHONPATH": path}
         ended = subprocess.run(
             [sys.executable, "-m", "backstory_lake.cli", *words],
             capture_output=True,
@@ -73,6 +77,27 @@ class Bucket(NamedTuple):
         assert self.secret not in ended.stdout + ended.stderr
         assert "Traceback" not in ended.stderr
         return ended.stdout + ended.stderr
+
+    def lake_of_spark(self, *words: str) -> str:
+        """Runs `backstory-lake` with Spark, which has the same key."""
+        settings = {
+            "spark.driver.extraClassPath": ":".join(map(str, SPARK_JARS)),
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+            "spark.hadoop.fs.s3a.endpoint": self.endpoint,
+            "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.access.key": self.key,
+            "spark.hadoop.fs.s3a.secret.key": self.secret,
+        }
+        lines = (f"{name} {value}\n" for name, value in settings.items())
+        (self.home / "spark-defaults.conf").write_text("".join(lines))
+        os.environ["SPARK_CONF_DIR"] = str(self.home)
+        try:
+            return self.lake(*words, "--spark", "local[2]", "--jar", JAR)
+        finally:
+            del os.environ["SPARK_CONF_DIR"]
 
     def ship(self, machine: Machine, *words: str) -> str:
         """Ships a store."""
@@ -187,3 +212,18 @@ def test_a_damaged_object_is_named(machine: Machine, bucket: Bucket, left: int |
     assert len(ended.splitlines()) == 1 and name in ended and "restore it" in ended, ended
     bucket.put(name, content)
     assert "/out" in bucket.lake(*words)
+
+
+@pytest.mark.skipif(not (JAR and SPARK_JARS), reason="needs .venv/spark/bucket (scripts/setup all)")
+def test_spark_has_the_links_of_a_lake_in_a_bucket(machine: Machine, bucket: Bucket) -> None:
+    machine.record("sort in > mid; head -1 mid > out")
+    machine.record("cat out out out > last")
+    bucket.ship(machine)
+    name = str(machine.directory / "in")
+    words = ("lineage", "--lake", LAKE, "--path", name, "--forth", "--json")
+    found, expected = (
+        # Java's own messages come after the answer.
+        sorted(map(json.dumps, json.JSONDecoder().raw_decode(printed)[0]["links"]))
+        for printed in (bucket.lake_of_spark(*words), bucket.lake(*words))
+    )
+    assert found == expected and len(found) > 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from backstory_fleet.model import models
 
 #: The cores' seconds of an invented engine: for a question, an edge and a link.
 FACTORS = (0.5, 2e-6, 1e-5)
+JAR = os.environ.get("BACKSTORY_ICEBERG_JAR", "")
 SIZES = (100_000, 300_000, 1_000_000, 3_000_000)
 
 
@@ -45,6 +47,16 @@ def test_a_cost_of_another_form_is_seen_in_the_error() -> None:
     assert max(wrong.worst, wrong.beyond or 0) > 0.5
 
 
+@pytest.mark.long
+@pytest.mark.skipif(not JAR, reason="BACKSTORY_ICEBERG_JAR names no library")
+def test_a_cluster_of_spark_is_measured_with_its_shuffles(recorded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs.csv"
+    measure_all(out, [2e4], [("spark", None)], 1, str(recorded))
+    asked = {one.question: one for one in measure.read(out) if one.engine == "spark"}
+    assert asked["open"].bytes > 0 and asked["first question"].shuffled > 0
+    assert asked["of 100 files"].links > 500 and asked["of 100 files"].cpu > 0
+
+
 def test_measurements_make_a_page(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +69,11 @@ def test_measurements_make_a_page(
     measure.append(out, invented(noise=0))
     assert cli.main(["page", str(out)]) == 0
     text = capsys.readouterr().out
+    (busy,) = [one for one in found if one.question == "others"]
+    assert 0 <= busy.cpu and "other programs used at most" in text
     assert text == page.text(measure.read(out))
+    measure.append(out, [Measurement("machine", "others", 1, workers=2, cpu=999)])
+    words = page.text(measure.read(out)).split()
+    assert "at most 999 of" in " ".join(words) and "provisional." in words
     for words in ("| DuckDB: lineage |", "not measured", "31 bits", "would refute"):
         assert words in text, words

@@ -17,6 +17,7 @@ os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = str(PREPARING)
 os.environ["AWS_ACCESS_KEY_ID"] = os.environ["AWS_SECRET_ACCESS_KEY"] = "preparing"
 
 import boto3  # noqa: E402  It reads the variables when it is imported.
+from botocore import auth  # noqa: E402
 from botocore.auth import S3SigV4Auth, SigV4Auth  # noqa: E402
 from moto.s3.responses import S3Response  # noqa: E402
 from moto.server import ThreadedMotoServer  # noqa: E402
@@ -30,6 +31,8 @@ def sign_as_aws() -> None:
         return plain(self, url._replace(query=url.query.replace("/", "%2F")))
 
     SigV4Auth._canonical_query_string_url = query
+    # Java's library signs this header, too.
+    auth.SIGNED_HEADERS_BLACKLIST.remove("user-agent")
     S3SigV4Auth._normalize_url_path = lambda _, path: quote(unquote(path), safe="/~")
 
 
