@@ -1,7 +1,7 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `bytes`, `durability`, `engines`, `functions`, `granularity`, `hunt`, `inspected`,
-`prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same kind.
+The commands `bills`, `bytes`, `durability`, `engines`, `functions`, `granularity`, `hunt`,
+`inspected`, `prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same kind.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import promises, report
+from .bills import main_bills
 from .byte_truth.command import main_bytes
 from .collectors import COLLECTORS, Collector, chosen
 from .collectors.template import BadTemplate, from_template
@@ -229,6 +230,12 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--minutes", type=float, default=1e6, help="stop building after this time")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=_lineage)
+    p = commands.add_parser("bills", help="compare the packages that runs used with those that `syft` declares")
+    p.add_argument("--dir", type=Path, required=True, help="directory of the results; the same one makes them again")
+    p.add_argument("--cases", help="comma-separated results; default: all")
+    p.add_argument("--syft", default="syft", help="the program of github.com/anchore/syft")
+    p.add_argument("--backstory", default="backstory", help="the program")
+    p.set_defaults(do=main_bills)
     p = commands.add_parser("hunt", help="count what `backstory hunt` finds in ordinary runs")
     p.add_argument("--dir", type=Path, required=True, help="directory of store and workloads; the same one resumes")
     p.add_argument("--runs", type=int, default=1000, help="the number of runs to record; 0: only count")
