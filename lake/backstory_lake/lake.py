@@ -7,7 +7,8 @@ configuration names. Each commit replaces a table's snapshot at once, or fails.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyiceberg.catalog import Catalog, load_catalog
@@ -64,12 +65,15 @@ class Lake:
         return tuple(of for of in TABLES if of not in LATER or self._has(of))
 
     def _has(self, table: LakeTable) -> bool:
-        return bool(self._catalog.table_exists((NAMESPACE, table.name)))
+        # The catalog reads the table's metadata.
+        with self._reading(table):
+            return bool(self._catalog.table_exists((NAMESPACE, table.name)))
 
-    def table(self, table: LakeTable) -> Table:
-        """A table in its present state."""
+    @contextmanager
+    def _reading(self, table: LakeTable) -> Iterator[None]:
+        """Explains the errors of reading a table's metadata."""
         try:
-            found = self._catalog.load_table((NAMESPACE, table.name))
+            yield
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise LakeError(
                 f"{self.name} is no lake: it has no table {table.name}; "
@@ -92,6 +96,11 @@ class Lake:
                 f"the catalog of {self.name}, or the metadata of its table {table.name}, cannot "
                 "be read; restore the lake's directory"
             ) from error
+
+    def table(self, table: LakeTable) -> Table:
+        """A table in its present state."""
+        with self._reading(table):
+            found = self._catalog.load_table((NAMESPACE, table.name))
         form = found.properties.get(FORMAT_PROPERTY, "0")
         if not form.isdigit() or int(form) > FORMAT:
             raise LakeError(
