@@ -70,13 +70,40 @@ SELECT f.file AS node, CASE
   ELSE concat(coalesce(r.machine, ''), ' ', f.kind, ' ', f.path) END AS hub
 FROM files f JOIN runs r ON r.run = f.run"""
 
-# What passes nothing on: `forgets` of crates/graph/src/lineage.rs.
-_FORGETFUL = """
+#: Devices that pass nothing on: `FORGETFUL` of crates/graph/src/lineage.rs.
+FORGETFUL = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/kmsg",
+    "/dev/console",
+    "/dev/ptmx",
+    "/dev/pts/ptmx",
+    "/dev/tty",
+)
+
+#: Beginnings of the paths of such devices: `FORGETFUL_BELOW` there.
+FORGETFUL_BELOW = ("/dev/pts/", "/dev/tty", "/proc/self/", "/proc/thread-self/")
+
+#: Beginnings of the paths of drivers' interfaces: `DRIVERS` there.
+DRIVERS = (
+    "/dev/nvidia",
+    "/dev/dri/",
+    "/dev/kfd",
+    "/dev/accel/",
+    "/dev/infiniband/",
+    "/dev/fuse",
+    "/dev/kvm",
+    "/dev/net/tun",
+    "/dev/vhost-",
+)
+
+_FORGETFUL = f"""
 SELECT file AS node FROM files WHERE kind = 'device' AND (
-  path IN ('/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom', '/dev/kmsg',
-    '/dev/console', '/dev/ptmx', '/dev/pts/ptmx', '/dev/tty')
-  OR path LIKE '/dev/pts/%' OR path LIKE '/dev/tty%'
-  OR path LIKE '/proc/self/%' OR path LIKE '/proc/thread-self/%')"""
+  path IN ({", ".join(f"'{path}'" for path in FORGETFUL)})
+  OR {" OR ".join(f"path LIKE '{start}%'" for start in FORGETFUL_BELOW + DRIVERS)})"""
 
 # The steps inside runs, as information flows: from `source` to `target`, from `since` to `until`.
 # `back` and `forth` count the processes that a step in this direction enters.

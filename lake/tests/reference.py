@@ -1,8 +1,9 @@
 """Lineage in plain Python over the rows of a lake: what the engines' answers are compared with.
 
 `crates/query/src/neighbours.rs` is the definition, and the tests compare this with `backstory of`
-and `uses` first. It shares no text with the engines. Backwards, a node carries the latest moment at
-which its content can have flowed to the root, forwards the earliest one.
+and `uses` first. It shares no text with the engines but the list of devices. Backwards, a node
+carries the latest moment at which its content can have flowed to the root, forwards the earliest
+one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from test_lineage import Compared, Link, Node
+
+from backstory_lake.flows import DRIVERS, FORGETFUL, FORGETFUL_BELOW
 
 Key = tuple[str, int]
 
@@ -169,11 +172,7 @@ class Reference(Compared):
         row = self._files.get(node[1]) if node[0] == "file" else None
         if row is None or row["kind"] != "device":
             return False
-        known = "null zero full random urandom kmsg console ptmx pts/ptmx tty".split()
-        beginnings = ("/dev/pts/", "/dev/tty", "/proc/self/", "/proc/thread-self/")
-        return row["path"] in {f"/dev/{name}" for name in known} or row["path"].startswith(
-            beginnings
-        )
+        return row["path"] in FORGETFUL or row["path"].startswith(FORGETFUL_BELOW + DRIVERS)
 
 
 class Names:

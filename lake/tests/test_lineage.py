@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from conftest import Machine, random_line
 
+from backstory_lake.flows import DRIVERS, FORGETFUL, FORGETFUL_BELOW
 from backstory_lake.lake import Lake
 from backstory_lake.questions import Limits, Question
 
@@ -127,3 +129,15 @@ def test_lineage_has_the_links_of_of_and_uses_for_many_fleets(
 ) -> None:
     recorded_fleet(machine, seed, runs=12)
     assert compare(machine, lake) > 500
+
+
+def test_the_devices_that_pass_nothing_on_are_those_of_the_program() -> None:
+    source = Path(__file__, "../../../crates/graph/src/lineage.rs").resolve().read_text()
+
+    def listed(name: str) -> tuple[str, ...]:
+        (body,) = re.findall(rf"const {name}: [^=]*= \[(.*?)\];", source, re.S)
+        return tuple(re.findall(r'b"([^"]*)"', body))
+
+    assert listed("FORGETFUL") == FORGETFUL
+    assert listed("FORGETFUL_BELOW") == FORGETFUL_BELOW
+    assert listed("DRIVERS") == DRIVERS

@@ -110,7 +110,9 @@ def run_matrix(args: argparse.Namespace, instances: list[Instance], collectors: 
         if not args.no_profile:
             profile(journal, instance, able, Path(args.workdir))
 
-    Runner(journal, options, planned, able, Path(args.workdir), after).run()
+    work = Path(args.workdir)
+    work.mkdir(parents=True, exist_ok=True)
+    Runner(journal, options, planned, able, work, after).run()
     for instance in planned:
         after(instance)
     print(f"rows: {directory}", file=sys.stderr)

@@ -16,6 +16,7 @@ from . import (
     cp,
     data_science,
     ftp,
+    gpu,
     http_client,
     http_server,
     lmbench,
@@ -48,6 +49,7 @@ _GROUPS = (
     beyond,
     nextflow,
     computing,
+    gpu,
 )
 
 INSTANCES: dict[str, Instance] = {i.key: i for group in _GROUPS for i in group.INSTANCES}

@@ -4,6 +4,7 @@ use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::lineage::named_devices;
 use backstory_graph::marks::StatedRecord;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
@@ -158,6 +159,16 @@ impl Account {
         found.sort_small_by(|&a, &b| self.files[a].path.cmp(&self.files[b].path));
         found.dedup();
         found
+    }
+
+    /// The devices that stand for hardware or a driver, and that the chain and its drivers used;
+    /// sorted by path.
+    pub fn devices(&self) -> Vec<&[u8]> {
+        let commands = self.chain.iter().chain(&self.drivers);
+        let files = commands
+            .flat_map(|&at| &self.commands[at].reads)
+            .map(|&file| &self.files[file]);
+        named_devices(files.map(|file| (file.kind, &*file.path)))
     }
 
     /// The user's own files, and the connections, that a command used and that are sources.

@@ -55,13 +55,49 @@ pub fn informs(why: Informed) -> bool {
     matches!(why, Informed::Fork | Informed::Exec)
 }
 
-/// True for a device that keeps nothing of what programs write to it: `/dev/null`, terminals, and
-/// what `/proc` tells each process about itself. A search does not pass through such an entity: no
-/// reader gets what a writer wrote. Other devices, such as disks, keep it.
+/// True for a device that passes nothing from one open to another: `/dev/null`, terminals, GPUs,
+/// and what `/proc` tells each process about itself. A search does not pass through such an entity:
+/// no reader gets what a writer wrote. Other devices, such as disks, keep it.
 pub fn forgets(kind: EntityKind, path: &[u8]) -> bool {
-    let below = |directory: &[u8]| path.starts_with(directory);
-    kind == EntityKind::Device
-        && (FORGETFUL.contains(&path) || FORGETFUL_BELOW.iter().any(|known| below(known)))
+    kind == EntityKind::Device && (is_generic(path) || begins(path, &DRIVERS))
+}
+
+/// The devices that stand for hardware or for a driver, so that a reader wants their names: GPUs,
+/// disks, cameras. Sorted, each once. Left out are the kernel's generic devices, terminals,
+/// `/proc`, `/sys`, and the directories of devices.
+pub fn named_devices<'p>(
+    entities: impl IntoIterator<Item = (EntityKind, &'p [u8])>,
+) -> Vec<&'p [u8]> {
+    let is_named = |kind: EntityKind, path: &[u8]| {
+        kind == EntityKind::Device
+            && path.starts_with(b"/dev/")
+            && !is_generic(path)
+            && !begins(path, &[b"/dev/fd/", b"/dev/std"])
+    };
+    let mut found: Vec<&[u8]> = entities
+        .into_iter()
+        .filter(|(kind, path)| is_named(*kind, path))
+        .map(|(_, path)| path)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    let all = found.clone();
+    found.retain(|directory| {
+        let holds = |path: &&[u8]| {
+            path.strip_prefix(*directory)
+                .is_some_and(|rest| rest.starts_with(b"/"))
+        };
+        !all.iter().any(holds)
+    });
+    found
+}
+
+fn is_generic(path: &[u8]) -> bool {
+    FORGETFUL.contains(&path) || begins(path, &FORGETFUL_BELOW)
+}
+
+fn begins(path: &[u8], known: &[&[u8]]) -> bool {
+    known.iter().any(|directory| path.starts_with(directory))
 }
 
 /// The kernel's devices without a memory (`admin-guide/devices.txt`, major numbers 1 and 5).
@@ -84,6 +120,21 @@ const FORGETFUL_BELOW: [&[u8]; 4] = [
     b"/dev/tty",
     b"/proc/self/",
     b"/proc/thread-self/",
+];
+
+/// Beginnings of the paths of drivers' interfaces with a state for each open: the contexts of a GPU
+/// are separate address spaces (`gpu/drm-uapi.rst` for `/dev/dri`). Memory that programs share on
+/// purpose is passed as a descriptor, which is a link of its own.
+const DRIVERS: [&[u8]; 9] = [
+    b"/dev/nvidia",
+    b"/dev/dri/",
+    b"/dev/kfd",
+    b"/dev/accel/",
+    b"/dev/infiniband/",
+    b"/dev/fuse",
+    b"/dev/kvm",
+    b"/dev/net/tun",
+    b"/dev/vhost-",
 ];
 
 /// An entity or an activity.

@@ -61,6 +61,8 @@ pub struct RunDetails {
     pub environment: Vec<Bytes>,
     /// Socket names of peers outside the run: daemons that may have worked for it.
     pub peers: Vec<String>,
+    /// Paths of the devices that stand for hardware or a driver: GPUs, disks, cameras.
+    pub devices: Vec<Bytes>,
     /// Runs at the other ends of connections of ssh.
     pub remote: Vec<crate::RemoteEnd>,
     /// Jobs whose ranks are processes of the run.

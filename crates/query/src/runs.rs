@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
+use backstory_graph::lineage::named_devices;
 use backstory_graph::marks::Notes;
-use backstory_graph::model::{Activity, ActivityId, EntityKind};
+use backstory_graph::model::{Activity, ActivityId, Entity, EntityKind};
 use backstory_graph::{described_rank, nested, processor_time};
 use backstory_store::{
     ActivityKey, AnnotationKind, EntityKey, RunKey, RunRecord, Store, records_newest_first,
@@ -114,7 +115,10 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     let _one_state = store.reading()?;
     let record = record(store, run)?;
     let activities = store.activities(record.key)?;
-    let (ssh, peers) = peers(store, record.key)?
+    let entities = store.entities(record.key)?;
+    let kinds = entities.iter().map(|entity| (entity.kind, &*entity.path));
+    let devices = named_devices(kinds).into_iter().map(Bytes::from).collect();
+    let (ssh, peers) = peers(store, record.key, &entities)?
         .into_iter()
         .partition(|peer| peer.starts_with(remote_runs::SSH));
     let remote = remote_runs::ends(store, &record, ssh)?;
@@ -150,12 +154,13 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
         jobs,
         lookups_unknown: unknown,
         annotations,
+        devices,
         ..stated
     })
 }
 
-/// The facts about a run that its record alone has: [`details`] without `peers`, `jobs` and
-/// `lookups_unknown`, which are empty.
+/// The facts about a run that its record alone has: [`details`] without `peers`, `devices`, `jobs`
+/// and `lookups_unknown`, which are empty.
 pub fn facts(store: &dyn Store, run: &str) -> Result<RunDetails> {
     Ok(stated(&record(store, run)?))
 }
@@ -171,6 +176,7 @@ fn stated(record: &RunRecord) -> RunDetails {
         modes: record.header.modes.clone(),
         environment: environment.map(|v| v.as_slice().into()).collect(),
         peers: Vec::new(),
+        devices: Vec::new(),
         remote: Vec::new(),
         jobs: Vec::new(),
         lookups_unknown: Vec::new(),
@@ -181,10 +187,10 @@ fn stated(record: &RunRecord) -> RunDetails {
 
 /// Addresses of sockets whose other end is outside the run: one side of the conversation is
 /// missing. The two directions of a connection are two entities.
-fn peers(store: &dyn Store, run: RunKey) -> Result<Vec<String>> {
-    let entities = store.entities(run)?.into_iter();
-    let sockets =
-        entities.filter(|entity| entity.kind == EntityKind::Socket && is_address(&entity.path));
+fn peers(store: &dyn Store, run: RunKey, entities: &[Entity]) -> Result<Vec<String>> {
+    let sockets = entities
+        .iter()
+        .filter(|entity| entity.kind == EntityKind::Socket && is_address(&entity.path));
     let mut names = BTreeSet::new();
     for socket in sockets {
         let touching = store.touching(EntityKey::new(run, socket.id))?;
@@ -205,9 +211,10 @@ fn peers(store: &dyn Store, run: RunKey) -> Result<Vec<String>> {
         .collect())
 }
 
-/// False for `socket:` and a number. Such sockets have no address: pairs, and inherited ones.
+/// False for `socket:` and a number, sockets without an address: pairs, and inherited ones. False
+/// also for the path of a bound socket (`unix(7)`), which is no end of a conversation.
 fn is_address(name: &[u8]) -> bool {
-    !name.starts_with(b"socket:")
+    !name.starts_with(b"socket:") && !name.starts_with(b"/")
 }
 
 fn address(name: &[u8]) -> String {

@@ -28,7 +28,7 @@ use crate::json::{self, Value};
 use crate::pipeline_file::{effect, report_fields};
 use crate::text::shell::{self, Call};
 use crate::text::style::{Role, Style};
-use crate::text::{when, words};
+use crate::text::{self, when, words};
 use backstory_workflow::paths::relative;
 
 /// How many files of a list are named.
@@ -123,6 +123,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
     fields.extend([
         ("warnings", Value::array(&details.warnings)),
         ("peers", Value::array(&details.peers)),
+        ("devices", Value::array(&details.devices)),
         (
             "remote",
             Value::Array(details.remote.iter().map(remote_fields).collect()),
@@ -288,6 +289,14 @@ fn text(shown: &ShownRun, verbose: bool, style: Style, out: &mut impl Write) -> 
     }
     for job in &shown.details.jobs {
         lines.line("job", &one_line(&job_processes(job)))?;
+    }
+    if !shown.details.devices.is_empty() {
+        let paths = shown
+            .details
+            .devices
+            .iter()
+            .map(|path| text::paths::shown(path));
+        lines.line("devices", &paths.collect::<Vec<_>>().join(", "))?;
     }
     for peer in &shown.details.peers {
         lines.line(

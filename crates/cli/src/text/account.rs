@@ -23,6 +23,7 @@ pub use lists::{inputs, package_list, script, way};
 use step::StepWriter;
 pub use step::name;
 
+use super::paths::shown;
 use super::style::{Role, Style};
 use super::words::counted;
 use super::{line, shell, when};
@@ -96,6 +97,7 @@ pub fn write(
             .map(|start| line::excerpt(&remote_start(start), sheet.width)),
     );
     tail.extend(screen.packages(packages));
+    tail.extend(screen.devices());
     tail.extend(screen.git(below.git));
     tail.extend(screen.doubts());
     let (own, others): (Vec<usize>, Vec<usize>) =
@@ -348,6 +350,14 @@ impl Screen<'_> {
                 wrapped(lead, &line, self.sheet.width)
             })
             .collect()
+    }
+
+    /// The devices in one line.
+    fn devices(&self) -> Option<String> {
+        let paths = self.account.devices();
+        let paths: Vec<String> = paths.into_iter().map(shown).collect();
+        let line = format!("devices: {}", paths.join(", "));
+        (!paths.is_empty()).then(|| line::excerpt(&line, self.sheet.width))
     }
 
     /// The states of git work trees in one line.

@@ -179,6 +179,35 @@ fn an_absent_name_server_is_missing_and_no_peer() {
     assert_eq!(show["peers"], Value::Array(Vec::new()), "{show}");
 }
 
+/// The file of the socket is opened, looked at and removed by its name.
+#[test]
+fn a_server_of_the_same_run_is_no_peer_outside_it() {
+    let place = Place::new();
+    let script = r#"
+import os, socket, threading
+server = socket.socket(socket.AF_UNIX)
+server.bind("s")
+server.listen(1)
+os.chmod("s", 0o700)
+def serve():
+    client = server.accept()[0]
+    client.sendall(client.recv(9))
+if os.fork() == 0:
+    client = socket.socket(socket.AF_UNIX)
+    client.connect("s")
+    client.sendall(b"word")
+    assert client.recv(9) == b"word"
+    os._exit(0)
+serve()
+assert os.wait()[1] == 0
+os.unlink("s")
+"#;
+    let recorded = place.run(&["record", "--", "python3", "-c", script]);
+    assert_eq!(recorded.status, 0, "{}", recorded.err);
+    let show = place.json(&["show", "--json"]);
+    assert_eq!(show["peers"], Value::Array(Vec::new()), "{show}");
+}
+
 #[test]
 fn a_file_that_loses_a_name_while_it_is_read_keeps_its_origin() {
     let place = Place::new();

@@ -195,3 +195,42 @@ fn a_bad_pattern_is_an_error() {
         ));
     });
 }
+
+#[test]
+fn a_device_of_a_driver_is_a_source_and_passes_nothing_from_one_program_to_another() {
+    for (device, passes) in [
+        ("/dev/nvidia0", false),
+        ("/dev/dri/card0", false),
+        ("/dev/sdb", true),
+    ] {
+        every_store(|store| {
+            let mut graph = Graph::default();
+            let shell = graph.activity(None, 1, "/bin/sh", 0);
+            for generic in ["/dev/null", "/dev/pts/1", "/proc/self/maps", "/dev/dri"] {
+                let entity = graph.entity(EntityKind::Device, generic, 0, None);
+                graph.edge(shell, entity, Relation::Read, 1, 2);
+            }
+            let card = graph.entity(EntityKind::Device, device, 0, None);
+            for (pid, start, name) in [(2, 10, "first"), (3, 50, "second")] {
+                let program = graph.activity(Some(shell), pid, name, start);
+                let input = graph.file(&nowhere(&format!("{name}.in")), 0, None);
+                let output = graph.file(&nowhere(&format!("{name}.out")), 1, None);
+                graph.edge(program, input, Relation::Read, start + 1, start + 2);
+                graph.edge(program, card, Relation::Write, start + 3, start + 4);
+                graph.edge(program, card, Relation::Read, start + 3, start + 4);
+                graph.edge(program, output, Relation::Write, start + 5, start + 6);
+            }
+            graph.append(store, "run00001", 0);
+            let found = names(&of(store, "second.out", &all()));
+            assert!(found.iter().any(|name| device.ends_with(name)), "{found:?}");
+            assert_eq!(found.contains(&"first.in".into()), passes, "{device}");
+            let details = backstory_query::details(store, "run00001").unwrap();
+            // A directory is named only if no device in it is.
+            let named = match device {
+                "/dev/dri/card0" => vec![bytes(device)],
+                _ => vec![bytes("/dev/dri"), bytes(device)],
+            };
+            assert_eq!(details.devices, named);
+        });
+    }
+}
