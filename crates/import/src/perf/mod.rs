@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `line` | splits a line: time, thread, call or event |
 //! | `survey` | finds out, before the reading, which kinds of lines a log has |
-//! | `source` | orders the lines, follows the command, and turns calls into lines of strace |
+//! | `ordered` | reads whole lines, in the order of time |
+//! | `source` | follows the command, and turns calls into lines of strace |
 //! | `threads` | the threads of the command, and how they end |
 //! | `signatures` | the arguments of each call |
 //! | `arguments` | turns the arguments of a call into those of strace |
@@ -17,6 +18,7 @@
 mod arguments;
 mod descriptors;
 mod line;
+mod ordered;
 mod signatures;
 mod source;
 mod survey;

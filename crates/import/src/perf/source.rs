@@ -1,39 +1,30 @@
-//! The lines of a log, in the order of time, as lines of strace.
+//! The lines of the command's threads, as lines of strace.
 //!
-//! perf prints a call of another processor a little too late, so lines are ordered by their
-//! moments. A line goes on in the next ones if a name has newlines.
-//!
-//! Invariant: at most [`WAITING`] lines wait.
+//! A call becomes one line when it has returned. A call that does not return becomes a line when
+//! its thread ends.
 
 use super::arguments::{strace_text, values};
 use super::descriptors::DescriptorTables;
-use super::line::{PerfLine, Said, parse, start};
+use super::line::{PerfLine, Said, parse};
+use super::ordered::OrderedLines;
 use super::signatures::signature;
 use super::survey::{EXECS, Survey, event_pid};
 use super::threads::Threads;
 use crate::calls::{Arg, TextReader, flags};
-use crate::lines::{LineFile, LogLine};
+use crate::lines::LogLine;
 use crate::strace::CallLines;
 use crate::{Error, LogFiles};
 use backstory_eventlog::Reason;
 use backstory_ordering::SmallSort;
 use backstory_vocabulary::counted;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
-/// The lines that wait for earlier ones.
-const WAITING: usize = 8_192;
-/// The most bytes of a line that goes on: names are shorter.
-const LONGEST: usize = 1 << 16;
 /// A longer time between two lines, in microseconds, is that of a damaged line.
 const LONGEST_PAUSE: i64 = 366 * 86_400 * 1_000_000;
 /// The calls that make a thread.
 const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// The calls that make two descriptors.
 const PAIRS: [&str; 3] = ["pipe", "pipe2", "socketpair"];
-
-/// A line that waits: its moment, its number, its text.
-type WaitingLine = Reverse<(i64, u64, Vec<u8>)>;
 
 /// The counts of events, calls and addresses that perf did not print.
 #[derive(Debug, Default)]
@@ -46,17 +37,8 @@ struct Unprinted {
 
 /// Reads the lines of a log.
 pub(super) struct PerfSource {
-    file: LineFile,
+    lines: OrderedLines,
     survey: Survey,
-    /// A line that was read, and may go on.
-    next: Option<LogLine>,
-    waiting: BinaryHeap<WaitingLine>,
-    /// The moment of the last line that was read.
-    read_moment: i64,
-    is_at_end: bool,
-    is_cut_off: bool,
-    /// Bytes that were read, and not counted yet.
-    read: u64,
     /// The moment of the last line that was passed on.
     moment: i64,
     number: u64,
@@ -73,15 +55,9 @@ pub(super) struct PerfSource {
 impl PerfSource {
     pub(super) fn open(files: &LogFiles, survey: Survey) -> Result<PerfSource, Error> {
         Ok(PerfSource {
-            file: LineFile::open(files, 0)?,
+            lines: OrderedLines::open(files)?,
             threads: Threads::new(&survey),
             survey,
-            next: None,
-            waiting: BinaryHeap::new(),
-            read_moment: 0,
-            is_at_end: false,
-            is_cut_off: false,
-            read: 0,
             moment: 0,
             number: 0,
             ready: VecDeque::new(),
@@ -90,55 +66,6 @@ impl PerfSource {
             tables: DescriptorTables::default(),
             unprinted: Unprinted::default(),
         })
-    }
-
-    fn raw_line(&mut self) -> Result<Option<LogLine>, Error> {
-        if let Some(line) = self.next.take() {
-            return Ok(Some(line));
-        }
-        let mut line = LogLine::default();
-        let read = self.file.next(&mut line)?;
-        self.read += read;
-        Ok((read > 0).then_some(line))
-    }
-
-    /// The next line with those that it goes on in.
-    fn whole_line(&mut self) -> Result<Option<LogLine>, Error> {
-        let Some(mut line) = self.raw_line()? else {
-            return Ok(None);
-        };
-        if start(&line.bytes).is_none() {
-            return Ok(Some(line));
-        }
-        while parse(&line.bytes).is_none() && line.bytes.len() < LONGEST {
-            let Some(after) = self.raw_line()? else {
-                break;
-            };
-            if start(&after.bytes).is_some() {
-                self.next = Some(after);
-                break;
-            }
-            line.bytes.push(b'\n');
-            line.bytes.extend_from_slice(&after.bytes);
-            line.is_last |= after.is_last;
-        }
-        Ok(Some(line))
-    }
-
-    fn fill(&mut self) -> Result<(), Error> {
-        while !self.is_at_end && self.waiting.len() < WAITING {
-            let Some(line) = self.whole_line()? else {
-                self.is_at_end = true;
-                break;
-            };
-            self.is_cut_off |= line.is_last;
-            if let Some((Some(moment), _)) = start(&line.bytes) {
-                self.read_moment = moment;
-            }
-            self.waiting
-                .push(Reverse((self.read_moment, line.number, line.bytes)));
-        }
-        Ok(())
     }
 
     /// Passes a line of strace on.
@@ -256,6 +183,7 @@ impl PerfSource {
 
     fn ended(&mut self, tid: u32, pid: u32, moment: i64) {
         self.unreturned(tid, moment);
+        self.programs.remove(&tid);
         let text = self.threads.ended(tid, pid);
         self.say(Some(tid), text.as_bytes(), moment);
         if tid == pid {
@@ -375,8 +303,7 @@ fn result_text(result: &[u8]) -> String {
 impl CallLines for PerfSource {
     fn next(&mut self, line: &mut LogLine) -> Result<u64, Error> {
         while self.ready.is_empty() {
-            self.fill()?;
-            let Some(Reverse((moment, number, bytes))) = self.waiting.pop() else {
+            let Some((moment, number, bytes)) = self.lines.next()? else {
                 let mut open: Vec<u32> = self.open.keys().copied().collect();
                 open.sort_small();
                 for tid in open {
@@ -390,14 +317,14 @@ impl CallLines for PerfSource {
         let Some(bytes) = self.ready.pop_front() else {
             return Ok(0);
         };
-        let is_over = self.is_at_end && self.waiting.is_empty() && self.ready.is_empty();
+        let is_over = self.lines.is_over() && self.ready.is_empty();
         *line = LogLine {
             bytes,
             number: self.number,
-            is_last: self.is_cut_off && is_over,
+            is_last: self.lines.is_cut_off && is_over,
             ..LogLine::default()
         };
-        Ok(std::mem::take(&mut self.read).max(1))
+        Ok(self.lines.take_read().max(1))
     }
 
     fn gaps(&self) -> Vec<Reason> {
