@@ -15,6 +15,9 @@ const OWN: &[(&str, &str)] = &[
     ("csv", "a.csv"),
     ("ipynb", "a.ipynb"),
     ("sqlite-wal", "a.db-wal"),
+    ("json", "a.json"),
+    ("json", "a.jsonl"),
+    ("toml", "a.toml"),
 ];
 
 /// Inspects the content, and compares it with its first half.

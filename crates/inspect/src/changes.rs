@@ -16,6 +16,9 @@ use crate::visible;
 /// The most parts that a sentence names.
 const NAMED: usize = 3;
 
+/// The most characters of a value in a sentence that tells its type.
+const SHORT: usize = 60;
+
 /// The most parts that are listed in detail.
 const LISTED: usize = 500;
 
@@ -54,6 +57,30 @@ impl FileChanges {
         self.details.extend(other.details);
     }
 
+    /// Adds values that differ.
+    pub(crate) fn values(&mut self, words: (&'static str, &'static str), values: &PairedValues) {
+        let parts = |values: &[(String, &Value)]| -> Vec<FilePart> {
+            let values = values.iter().enumerate();
+            values
+                .map(|(at, (name, value))| listed_part(at, name, value))
+                .collect()
+        };
+        let (removed, added) = (parts(&values.removed), parts(&values.added));
+        let changed = values.changed.iter().enumerate();
+        let changed: Vec<(FilePart, FilePart)> = changed
+            .map(|(at, (name, old, new))| (listed_part(at, name, old), listed_part(at, name, new)))
+            .collect();
+        let paired = PairedParts {
+            removed: removed.iter().collect(),
+            added: added.iter().collect(),
+            changed: changed.iter().map(|(old, new)| (old, new)).collect(),
+            is_moved: false,
+        };
+        let mut settings = Vec::new();
+        pairs(words, &paired, self, &mut settings);
+        self.settings(&settings);
+    }
+
     /// Adds settings that have another value.
     pub(crate) fn settings(&mut self, settings: &[ChangedSetting]) {
         for one in settings.iter().take(NAMED) {
@@ -65,6 +92,18 @@ impl FileChanges {
         let all = settings.iter().take(LISTED);
         let all = all.map(|one| json!({"name": one.name, "from": one.from, "to": one.to}));
         self.detail("settings", &all.collect());
+    }
+}
+
+/// A part for a list. The sentences count all parts, and the details have the first ones. So the
+/// values of the others are not copied.
+fn listed_part(at: usize, name: &str, value: &Value) -> FilePart {
+    FilePart {
+        name: name.to_owned(),
+        value: match at < LISTED {
+            true => value.clone(),
+            false => Value::Null,
+        },
     }
 }
 
@@ -124,6 +163,33 @@ fn values(old: &FileFacts, new: &FileFacts, changes: &mut FileChanges) {
     }
 }
 
+/// Values of both contents that belong together, and values that only one has, by their names.
+#[derive(Default)]
+pub(crate) struct PairedValues<'v> {
+    removed: Vec<(String, &'v Value)>,
+    added: Vec<(String, &'v Value)>,
+    changed: Vec<(String, &'v Value, &'v Value)>,
+}
+
+impl<'v> PairedValues<'v> {
+    pub(crate) fn remove(&mut self, name: String, value: &'v Value) {
+        self.removed.push((name, value));
+    }
+
+    pub(crate) fn add(&mut self, name: String, value: &'v Value) {
+        self.added.push((name, value));
+    }
+
+    pub(crate) fn change(&mut self, name: String, old: &'v Value, new: &'v Value) {
+        self.changed.push((name, old, new));
+    }
+
+    /// True if nothing differs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.added.is_empty() && self.changed.is_empty()
+    }
+}
+
 /// Parts of both contents that belong together, and parts that only one has.
 #[derive(Default)]
 struct PairedParts<'p> {
@@ -143,7 +209,16 @@ fn lists(
         true => by_name(old, new),
         false => by_value(old, new),
     };
-    let (one, many) = old.words;
+    pairs(old.words, &paired, changes, settings);
+}
+
+/// The sentences and details about paired parts.
+fn pairs(
+    (one, many): (&'static str, &'static str),
+    paired: &PairedParts<'_>,
+    changes: &mut FileChanges,
+    settings: &mut Vec<ChangedSetting>,
+) {
     for (parts, verb) in [(&paired.removed, "removed"), (&paired.added, "added")] {
         if !parts.is_empty() {
             let names = named(parts.iter().map(|part| format!("`{}`", part.name)));
@@ -217,7 +292,15 @@ fn told(old: &FilePart, new: &FilePart) -> String {
                 }
             }
         }
-        (from, to) => format!("`{name}` {} → {}", visible::word(from), visible::word(to)),
+        (from, to) => {
+            let words = [from, to].map(visible::word);
+            // A number and its text look alike.
+            let [from, to] = match words[0] == words[1] && !(from.is_string() && to.is_string()) {
+                true => [from, to].map(|value| visible::cut(&value.to_string(), SHORT)),
+                false => words,
+            };
+            format!("`{name}` {from} → {to}")
+        }
     }
 }
 

@@ -140,6 +140,7 @@ impl Catalogue {
         let fits = match entry.name.as_str() {
             "text" => is_text(content) || is_utf16(content),
             "image" => !is_text(content),
+            "json" | "toml" => is_text(content),
             _ => true,
         };
         // The types of a built-in inspector say no more than its names and bytes.

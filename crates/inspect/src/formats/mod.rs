@@ -27,6 +27,7 @@ mod sql_dump;
 mod sqlite_database;
 mod sqlite_log;
 mod sqlite_rows;
+mod structured_text;
 mod tar_archive;
 mod tensors;
 mod word;
@@ -46,6 +47,7 @@ const ALL: &[(&str, &dyn Inspector)] = &[
     ("hdf5", &hdf5_file::Hdf5File),
     ("image", &raster_image::RasterImage),
     ("ipynb", &notebook::Notebook),
+    ("json", &structured_text::StructuredText::Json),
     #[cfg(feature = "hdf5")]
     ("netcdf", &netcdf_file::NetcdfFile),
     ("odt", &opendocument::OpenDocument),
@@ -60,6 +62,7 @@ const ALL: &[(&str, &dyn Inspector)] = &[
     ("sqlite-wal", &sqlite_log::SqliteLog),
     ("tar", &tar_archive::TarArchive),
     ("text", &plain_text::PlainText),
+    ("toml", &structured_text::StructuredText::Toml),
     ("xlsx", &workbook::Workbook),
     ("zip", &zip_archive::ZipArchive),
 ];

@@ -45,6 +45,7 @@ from array_samples import climate, hierarchies
 from database_samples import databases, logs
 from expectation import EXPECTED, expect
 from hostile_samples import hostile
+from structured_samples import structured
 
 
 def text():
@@ -487,6 +488,7 @@ def main():
         git,
         packs,
         documents,
+        structured,
     ]:
         make()
     hostile()
