@@ -42,10 +42,22 @@ class SparkEngine:
         self.session = session.newSession()
         # Spark 3.5 loses columns of the constraints of checkpoints: "key not found" in a union.
         self.session.conf.set("spark.sql.constraintPropagation.enabled", "false")
-        open_views(self.session, lake)["lake_forgetful"].persist()
         self._parts = _parts(self.session, lake)
+        #: The rows that workers keep, by name.
         self._kept: dict[str, DataFrame] = {}
         self._salted: set[str] = set()
+        self._opened()
+
+    def _opened(self) -> None:
+        forgetful = open_views(self.session, self.lake)["lake_forgetful"]
+        self._kept["lake_forgetful"] = forgetful.persist()
+
+    def close(self) -> None:
+        """Frees the workers' memory. The session itself may have other engines."""
+        for rows in self._kept.values():
+            rows.unpersist()
+        self._kept.clear()
+        self._salted.clear()
 
     def steps(self, direction: str) -> tuple[str, str]:
         names = (f"lake_steps_{direction}", f"lake_jumps_{direction}")

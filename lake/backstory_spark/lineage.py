@@ -42,6 +42,10 @@ class Lineage:
         self._summary = summary
         return self.engine.session.sql(rounds.answer())
 
+    def close(self) -> None:
+        """Frees the workers' memory, if the session lasts longer than the questions."""
+        self.engine.close()
+
     def hubs(self) -> DataFrame:
         """The hubs that the last question with a rule about hubs came to."""
         return self.engine.session.sql(hubs.named(hubs.REPORT, str(self._summary)))

@@ -44,16 +44,37 @@ def spark() -> Iterator[object]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.memory": "2g",
     }
     with cluster.session("local[2]", JAR, options) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[object]:
+def lasting() -> Iterator[object]:
     """A session of all tests."""
     with spark() as made:
         yield made
+
+
+@pytest.fixture
+def session(lasting: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    """The session, in which no test leaves rows to the next one."""
+    from backstory_spark import SparkEngine
+
+    made: list[Any] = []
+    opened = SparkEngine._opened
+
+    def noted(engine: Any) -> None:
+        made.append(engine)
+        opened(engine)
+
+    monkeypatch.setattr(SparkEngine, "_opened", noted)
+    yield lasting
+    for engine in made:
+        engine.close()
+    kept = lasting._jsparkSession.sharedState().cacheManager()
+    assert kept.isEmpty()
 
 
 class ComparedSpark(Compared):
