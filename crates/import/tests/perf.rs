@@ -105,7 +105,23 @@ LOST 5 events!
     assert!(reasons.contains("perf lost 7 events (-m)"), "{reasons}");
 }
 
-/// `perf config trace.show_prefix=yes`, and perf 7.3, which does not know the names of errors.
+/// The birth of a child is printed as a return without a time, perhaps after its first call.
+#[test]
+fn a_return_without_a_time_does_not_end_another_call_that_has_begun() {
+    let lines = "\
+     0.350 ( 9.000 ms): sh/7  ... [continued]: vfork()) = 8
+         ? (         ): sh/8  ... [continued]: vfork()) = 0
+     9.200 (         ): cat/8 execve(filename: \"/bin/cat\", argv: 0x7f, envp: 0x7f) ...
+     9.200 ( 0.900 ms): cat/8  ... [continued]: execve()) = 0
+";
+    let (events, _) = imported(&[BEGINNING, lines].concat());
+    assert!(
+        has(&events, 8, &["Exec", &bytes("/bin/cat")]),
+        "{events:#?}"
+    );
+}
+
+/// `perf config trace.show_prefix=yes`, and perf 7.3, which does not print the names of errors.
 #[test]
 fn flags_with_prefixes_and_errors_without_names_are_read() {
     let lines = "\

@@ -33,6 +33,7 @@ struct Unprinted {
     pairs: usize,
     programs: usize,
     addresses: usize,
+    pointers: usize,
 }
 
 /// Reads the lines of a log.
@@ -122,21 +123,30 @@ impl PerfSource {
                 self.unreturned(tid, moment);
                 self.call(name, args, result, (tid, pid), moment);
             }
-            Said::Returned { name, result } => match self.open.remove(&tid) {
-                Some((open, _))
-                    if open == name && FORKS.contains(&name) && !self.survey.has_births =>
-                {
-                    let result = result_text(result);
-                    let text = format!("<... {name} resumed>) = {result}");
-                    self.say(Some(tid), text.as_bytes(), moment);
-                }
-                Some((open, args)) if open == name => {
-                    self.call(name, &args, result, (tid, pid), moment);
-                }
-                // The log begins within the call of the command's program.
-                _ if EXECS.contains(&name) => self.call(name, b"", result, (tid, pid), moment),
-                _ => {}
-            },
+            Said::Returned { name, result } => self.returned(name, result, (tid, pid), moment),
+        }
+    }
+
+    /// The return of a call that began in another line, or before the log. The return of a child's
+    /// birth has no time, and may come after the beginning of its first call.
+    fn returned(&mut self, name: &str, result: &[u8], (tid, pid): (u32, u32), moment: i64) {
+        let is_open = self.open.get(&tid).is_some_and(|(open, _)| open == name);
+        let open = if is_open {
+            self.open.remove(&tid)
+        } else {
+            None
+        };
+        let args = match open {
+            Some((_, args)) => args,
+            // The log begins within the call of the command's program.
+            None if EXECS.contains(&name) => Vec::new(),
+            None => return,
+        };
+        if FORKS.contains(&name) && !self.survey.has_births {
+            let text = format!("<... {name} resumed>) = {}", result_text(result));
+            self.say(Some(tid), text.as_bytes(), moment);
+        } else {
+            self.call(name, &args, result, (tid, pid), moment);
         }
     }
 
@@ -242,9 +252,9 @@ impl PerfSource {
             &[name.as_bytes(), b"(", &text, b") = ", returned.as_bytes()].concat(),
             moment,
         );
-        if memchr::memmem::find(args, b".family: INET6").is_some() {
-            self.unprinted.addresses += 1;
-        }
+        let has = |text: &[u8]| memchr::memmem::find(args, text).is_some();
+        self.unprinted.addresses += usize::from(has(b".family: INET6"));
+        self.unprinted.pointers += usize::from(has(b"name: 0x") && ok.is_some());
         let (args, _) = TextReader::new(&text).arguments();
         if let Some(ok) = ok {
             if EXECS.contains(&name) {
@@ -284,7 +294,7 @@ fn result_text(result: &[u8]) -> String {
         let is_of_flags = word.starts_with(|c: char| c.is_ascii_uppercase());
         return if is_of_flags { "0" } else { word }.to_owned();
     };
-    // perf 7.3 of Debian does not know the names of errors.
+    // perf 7.3 does not print the names of errors.
     let unnamed = error
         .strip_prefix("(unknown) (")
         .and_then(|error| error.strip_suffix(')'));
@@ -345,6 +355,10 @@ impl CallLines for PerfSource {
         }
         if of.addresses > 0 {
             all.push("perf does not print the addresses of IPv6 sockets".to_owned());
+        }
+        if of.pointers > 0 {
+            let names = counted(of.pointers, "name", "names");
+            all.push(format!("perf printed pointers instead of {names} (-a)"));
         }
         let gap = |what| Reason::ImportGap { what };
         all.into_iter().map(gap).collect()
