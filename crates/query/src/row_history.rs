@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::{Bytes, Time, UNNUMBERED};
 use backstory_graph::model::{Activity, ActivityId, Certainty, EntityKind};
-use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_store::{ActivityKey, EntityKey, RunKey, RunRecord, Store};
 use serde_json::Value;
 
 use crate::Result;
@@ -32,6 +32,9 @@ pub struct RowEvent {
     pub transaction: Value,
     /// The processes that are or can be the client, as the source knows them.
     pub clients: Vec<(Activity, Certainty)>,
+    /// The times since the change before in which no run watched the database, each from begin to
+    /// end.
+    pub unwatched: Vec<(Time, Time)>,
 }
 
 impl RowEvent {
@@ -97,12 +100,55 @@ pub fn row_history(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<RowE
                 change,
                 transaction: transactions.get(&activity).cloned().unwrap_or(Value::Null),
                 clients,
+                unwatched: Vec::new(),
             });
         }
     }
     events.sort_small_by_key(|event| event.time);
+    let differ = |two: &[RowEvent]| two[0].run != two[1].run;
+    if events.windows(2).any(differ) {
+        let runs = store.runs()?;
+        for at in 1..events.len() {
+            if differ(&events[at - 1..=at]) {
+                events[at].unwatched = unwatched(&runs, &events[at - 1].run, &events[at].run);
+            }
+        }
+    }
     events.reverse();
     Ok(events)
+}
+
+/// The times between two runs of watched servers in which no run watched the database. The command
+/// of a watch names its database.
+fn unwatched(runs: &[RunRecord], former: &str, later: &str) -> Vec<(Time, Time)> {
+    let run = |id: &str| runs.iter().find(|run| run.header.id == id);
+    let (Some(former), Some(later)) = (run(former), run(later)) else {
+        return Vec::new();
+    };
+    let Some(source) = &former.header.source else {
+        return Vec::new();
+    };
+    let end = later.header.started;
+    let is_same = |run: &&RunRecord| {
+        run.header.source.as_ref() == Some(source) && run.header.command == former.header.command
+    };
+    let mut watched: Vec<(Time, Time)> = runs
+        .iter()
+        .filter(is_same)
+        .map(|run| (run.header.started, run.end.ended))
+        .filter(|(began, _)| *began < end)
+        .collect();
+    watched.sort_unstable();
+    watched.push((end, end));
+    let mut since = former.end.ended;
+    let mut found = Vec::new();
+    for (began, ended) in watched {
+        if began > since {
+            found.push((since, began));
+        }
+        since = since.max(ended);
+    }
+    found
 }
 
 fn is_about(fact: &Value, name: &Bytes) -> bool {

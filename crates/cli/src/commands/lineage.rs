@@ -213,6 +213,10 @@ fn row_event(event: &RowEvent, fields: &mut Fields<'_>) {
     fields.objects("possible_clients", possible, |(client, _), fields| {
         process(client, fields);
     });
+    fields.objects("unwatched", event.unwatched.iter(), |(from, to), fields| {
+        fields.time("from", *from);
+        fields.time("to", *to);
+    });
 }
 
 fn process(process: &Activity, fields: &mut Fields<'_>) {

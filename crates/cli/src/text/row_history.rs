@@ -19,6 +19,8 @@ use super::words::counted;
 const FEW: usize = 8;
 /// The number of statements of a transaction that are printed.
 const STATEMENTS: usize = 3;
+/// The number of times without a watch that are printed between two changes.
+const GAPS: usize = 3;
 /// The number of characters of a statement or value that are printed.
 const LONG: usize = 160;
 
@@ -37,7 +39,9 @@ pub fn write(
         counted(events.len(), "change", "changes")
     )?;
     for (at, event) in events.iter().enumerate().take(most) {
-        let older = events.get(at + 1).map(|older| &older.change["after"]);
+        // Across a time that no run watched, the row before the change is unknown.
+        let older = events.get(at + 1).filter(|_| event.unwatched.is_empty());
+        let older = older.map(|older| &older.change["after"]);
         writeln!(out, "  {}", title(event))?;
         for statement in statements(event).iter().take(STATEMENTS) {
             writeln!(out, "    {}", style.paint(Role::Command, statement))?;
@@ -47,6 +51,11 @@ pub fn write(
         }
         for column in columns(&event.change, older) {
             writeln!(out, "      {column}")?;
+        }
+        for (from, to) in event.unwatched.iter().rev().take(GAPS) {
+            let (from, to) = (moment(*from), moment(*to));
+            let note = format!("  not watched {from} to {to}: the row may have changed");
+            writeln!(out, "{}", style.paint(Role::Dim, &note))?;
         }
     }
     if events.len() > most {
@@ -207,6 +216,7 @@ mod tests {
             change,
             transaction: json!({"number": 7, "user": "ann", "statements": statements}),
             clients: Vec::new(),
+            unwatched: Vec::new(),
         }
     }
 
@@ -238,6 +248,20 @@ mod tests {
 
 ";
         assert_eq!(written(&[event(second), event(first)]), wanted);
+    }
+
+    #[test]
+    fn a_time_without_a_watch_stands_between_two_changes_and_hides_the_value_before() {
+        let row = "postgres://h:1/bank/s.a?id=1";
+        let first = json!({"row": row, "operation": "insert", "after": {"id": "1", "x": "1"}});
+        let second = json!({"row": row, "operation": "update", "before": {"id": "1"},
+            "after": {"id": "1", "x": "2"}});
+        let mut second = event(second);
+        second.unwatched = vec![(0, 0)];
+        let text = written(&[second, event(first)]);
+        let gap = "      x: 2\n  not watched at an unknown time to at an unknown time: \
+                   the row may have changed\n";
+        assert!(text.contains(gap), "{text}");
     }
 
     #[test]

@@ -64,6 +64,33 @@ fn each_client_of_one_run_has_its_own_transactions() {
     }
 }
 
+#[test]
+fn a_row_that_may_have_changed_between_two_watches_possibly_leads_to_the_older_one() {
+    let Some(place) = PostgresPlace::new("two watches with a pause", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE accounts (id int PRIMARY KEY, sum int)");
+    let first = place.watched();
+    place.query("INSERT INTO accounts VALUES (42, 1)");
+    first.end().unwrap();
+    place.query("UPDATE accounts SET sum = 7");
+    let second = place.watched();
+    place.query("UPDATE accounts SET sum = sum + 1");
+    second.end().unwrap();
+    let row = ["--table", "accounts", "--key", "42"];
+    let nodes = place.lineage(&[&row[..], &["--no-possible"]].concat());
+    let is_there = |nodes: &[String]| nodes.iter().any(|node| node.contains("INSERT"));
+    assert!(!is_there(&nodes), "{nodes:?}");
+    let nodes = place.lineage(&row);
+    assert!(is_there(&nodes), "{nodes:?}");
+    let text = place.text(&[&["of"][..], &row].concat());
+    assert!(text.contains("  not watched "), "{text}");
+    assert!(!text.contains("1 → 8"), "{text}");
+    let history = place.json(&[&["of"][..], &row].concat())["history"].clone();
+    let unwatched = [0, 1].map(|at| history[at]["unwatched"].as_array().unwrap().len());
+    assert_eq!(unwatched, [1, 0], "{history}");
+}
+
 /// Files with statements that change rows 41 and 42 of `accounts`, and another table.
 pub fn write_scripts<S: DatabaseServer>(place: &DatabasePlace<S>) {
     place.write("fill.sql", "INSERT INTO accounts VALUES (41, 1), (42, 2);");

@@ -7,7 +7,8 @@
 //! each client at this time.
 //!
 //! A thing, as a table, has the versions that a run saw it change to. The version from before a run
-//! is the last one of the newest older run that changed it. It may have changed unseen in between.
+//! is the last one of the newest older run that changed it. A thing of a watched server may have
+//! changed unseen between two watches, so it is then possibly this version.
 
 use backstory_eventlog::event::{Time, UNNUMBERED};
 use backstory_graph::model::{Activity, Certainty, EntityKind, Interval};
@@ -16,6 +17,7 @@ use backstory_store::{ActivityKey, EntityKey, Store};
 use super::client_sockets::overlap;
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::answer::Flow;
+use crate::connections::MINUTE;
 use crate::{Result, remote_runs};
 
 /// The end of the name of a connection's direction towards the process that connected.
@@ -45,13 +47,17 @@ impl NeighbourFinder<'_> {
                 self.same_connection(key, is_known)?
             }
             (EntityKind::Resource, Direction::Back) if seen.version == 0 => {
-                let former = former_version(self.store, key)?;
-                former.into_iter().map(surely).collect()
+                let former = former_version(self.store, key)?.into_iter();
+                former
+                    .map(|other| Ok((other, self.certainty_between(other, key)?)))
+                    .collect::<Result<_>>()?
             }
-            (EntityKind::Resource, Direction::Forth) => later_versions(self.store, key)?
-                .into_iter()
-                .map(surely)
-                .collect(),
+            (EntityKind::Resource, Direction::Forth) => {
+                let later = later_versions(self.store, key)?.into_iter();
+                later
+                    .map(|other| Ok((other, self.certainty_between(key, other)?)))
+                    .collect::<Result<_>>()?
+            }
             _ => return Ok(()),
         };
         found.retain(|(other, certainty)| {
@@ -120,6 +126,22 @@ impl NeighbourFinder<'_> {
         Ok(())
     }
 
+    /// Whether a thing was the same at the end of one run and at the begin of a later one. A watch
+    /// sees its server a while after its run began.
+    fn certainty_between(&self, former: EntityKey, later: EntityKey) -> Result<Certainty> {
+        let headers = (self.header(former.run())?, self.header(later.run())?);
+        if headers.0.source.is_none() && headers.1.source.is_none() {
+            return Ok(Certainty::Seen);
+        }
+        let record = self.store.run_by_key(former.run())?;
+        let ended = record.map_or(Time::MIN, |record| record.end.ended);
+        let ended = ended.saturating_add(headers.0.to_clock_of(&headers.1));
+        Ok(match ended >= headers.1.started.saturating_add(MINUTE) {
+            true => Certainty::Seen,
+            false => Certainty::Possible,
+        })
+    }
+
     /// The same connection in other runs. If the clients are known, only those of which no client
     /// is known.
     fn same_connection(
@@ -179,10 +201,6 @@ impl NeighbourFinder<'_> {
 /// True for a connection that ssh made between two recorded machines.
 fn is_of_ssh(name: &[u8]) -> bool {
     name.starts_with(remote_runs::SSH.as_bytes())
-}
-
-fn surely(key: EntityKey) -> (EntityKey, Certainty) {
-    (key, Certainty::Seen)
 }
 
 /// The activities that used an entity.
