@@ -16,9 +16,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use backstory_sys::clock::machine;
 
 use crate::socket_diag::{self, UnixPeer, socket_inodes};
-use crate::socket_holders::{SocketHolder, birth, holders};
+use crate::socket_holders::{SocketHolder, holders};
 
-pub use crate::socket_holders::ClientProcess;
+pub use crate::socket_holders::{ClientProcess, birth};
 
 /// A process's birth is known in ticks of 10 ms, and the time of a session in ms, in ns.
 const COARSE: i64 = 12_000_000;

@@ -195,8 +195,8 @@ fn born(pid: u32) -> Option<u64> {
     (!["Z", "X"].contains(&state)).then_some(born)
 }
 
-/// When a process began, in ns since 1970.
-pub(crate) fn birth(pid: u32) -> Option<i64> {
+/// When a process began, in ns since 1970. `None` if it has ended.
+pub fn birth(pid: u32) -> Option<i64> {
     born(pid).map(birth_of)
 }
 

@@ -22,6 +22,7 @@ use backstory_session::SourceRun;
 use backstory_sys as sys;
 use backstory_vocabulary::{RowsMode, error_chain};
 
+use crate::backends::Backends;
 use crate::catalog_reader::{built_in_functions, read_catalog};
 use crate::connection::Connection;
 use crate::log_file::LogFollower;
@@ -32,6 +33,9 @@ use crate::sessions::{ROUNDING, SessionTable};
 
 /// Interval between two looks at the catalog.
 const CATALOG: Duration = Duration::from_secs(1);
+/// Interval between two looks for sessions whose processes are gone. A look reads a file of `/proc`
+/// for each session.
+const BACKENDS: Duration = Duration::from_secs(10);
 /// Interval between two answers to the server.
 const CONFIRM: Duration = Duration::from_secs(5);
 /// Attempts to begin another stream after one broke.
@@ -71,6 +75,8 @@ pub(crate) struct PostgresWatch {
     /// How often the server has refused to stream new tables, in a row.
     pub(crate) refusals: u32,
     pub(crate) looked: Instant,
+    pub(crate) backends: Backends,
+    pub(crate) looked_for_backends: Instant,
     pub(crate) confirmed: Instant,
 }
 
@@ -128,6 +134,7 @@ impl WatchedDatabase for PostgresWatch {
             port: target.port,
             rounding: ROUNDING,
         };
+        let backends = Backends::with_session(examined.session.server_pid);
         let own = stream.iter().map(ReplicationStream::server_pid);
         let table = SessionTable {
             own: own.chain([examined.session.server_pid]).collect(),
@@ -154,6 +161,8 @@ impl WatchedDatabase for PostgresWatch {
             gaps: DatabaseGaps::default(),
             refusals: 0,
             looked: Instant::now(),
+            backends,
+            looked_for_backends: Instant::now(),
             confirmed: Instant::now(),
         })
     }
@@ -245,6 +254,10 @@ impl WatchedDatabase for PostgresWatch {
                 self.offset = offset;
             }
         }
+        if self.looked_for_backends.elapsed() >= BACKENDS {
+            self.looked_for_backends = Instant::now();
+            self.end_gone_sessions();
+        }
         if self.confirmed.elapsed() >= CONFIRM {
             self.confirmed = Instant::now();
             if let Some(stream) = &mut self.stream {
@@ -307,6 +320,14 @@ impl WatchedDatabase for PostgresWatch {
 }
 
 impl PostgresWatch {
+    fn end_gone_sessions(&mut self) {
+        let (table, backends) = (&mut self.table, self.backends);
+        table.end_gone(backends, sys::clock::machine());
+        let sessions = &table.sessions;
+        self.log
+            .keep(|id| sessions.contains_key(id) || !backends.has_ended(id));
+    }
+
     fn connect_again(&mut self) -> Result<(), Error> {
         self.session = Connection::open(&self.target, false)?;
         self.table.own.push(self.session.server_pid);

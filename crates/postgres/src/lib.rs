@@ -25,6 +25,7 @@
 //!
 //! Absent: TLS, and servers on other machines, whose log cannot be read.
 
+mod backends;
 mod catalog_reader;
 mod commit_records;
 mod connection;

@@ -130,6 +130,11 @@ impl LogFollower {
         }
     }
 
+    /// Forgets the sessions that are not kept, such as those of other databases that have ended.
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.numbers.retain(|session, _| is_kept(session));
+    }
+
     /// Forgets a session that has ended.
     pub(crate) fn forget(&mut self, session: &str) {
         self.numbers.remove(session);

@@ -3,7 +3,7 @@
 //! In: lines of the log, in order. Out: transactions with their statements. A transaction ends with
 //! a line of its session outside of it, or with its commit in the replication stream.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use backstory_database::client_process::{find, find_local};
@@ -12,6 +12,7 @@ use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, L
 use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
 
+use crate::backends::Backends;
 use crate::log_line::{LogEvent, LogLine};
 
 /// A client that is not found at so many lines is of another machine, or not visible.
@@ -34,6 +35,8 @@ pub(crate) struct SessionTable {
     pub(crate) database: String,
     pub(crate) server_port: u16,
     pub(crate) parsed: StatementCache,
+    /// Sessions whose processes had ended at the last look.
+    pub(crate) gone: HashSet<String>,
 }
 
 impl SessionTable {
@@ -182,6 +185,30 @@ impl SessionTable {
         }
     }
 
+    /// Ends the sessions whose processes are gone, and of whose end the log may not tell. Lines of
+    /// a process may be read after its end. So its session ends at the second look that finds it
+    /// gone.
+    pub(crate) fn end_gone(&mut self, backends: Backends, time: i64) {
+        let open = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.ended.is_none());
+        let gone: HashSet<String> = open
+            .map(|(id, _)| id.clone())
+            .filter(|id| backends.has_ended(id))
+            .collect();
+        let before = std::mem::take(&mut self.gone);
+        for id in gone.intersection(&before) {
+            self.undo_open(id);
+            let current = self.sessions.get_mut(id).and_then(|one| one.current.take());
+            if let Some(open) = current.and_then(|key| self.transactions.get_mut(&key)) {
+                open.ended = Some((time, Instant::now()));
+            }
+            self.end_session(id, time);
+        }
+        self.gone = gone;
+    }
+
     /// Takes a transaction out, to be recorded.
     pub(crate) fn remove(&mut self, key: u64) -> Option<LoggedTransaction> {
         let transaction = self.transactions.remove(&key)?;
@@ -293,6 +320,37 @@ mod tests {
         assert_eq!(after(&[&whole]), (false, true));
         let prepared = ["BEGIN", write, "PREPARE TRANSACTION 'x'"];
         assert_eq!(after(&prepared), (false, false));
+    }
+
+    #[test]
+    fn a_session_whose_process_is_gone_ends_although_the_log_does_not_tell() {
+        let mut server = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let backends = Backends::with_session(server.id());
+        let mut table = table();
+        let mut take = |text: &str| {
+            let mut line = line(text, "3/1", 0);
+            line.session_id = format!("6925a1b0.{:x}", server.id());
+            table.take(&line, 10);
+        };
+        take("statement: BEGIN");
+        take("statement: INSERT INTO a VALUES (1)");
+        table.end_gone(backends, 20);
+        table.end_gone(backends, 20);
+        assert!(table.transactions[&1].ended.is_none());
+        server.kill().unwrap();
+        server.wait().unwrap();
+        // Lines of the process may come after the first look.
+        table.end_gone(backends, 30);
+        assert!(table.transactions[&1].ended.is_none());
+        table.end_gone(backends, 40);
+        let open = &table.transactions[&1];
+        let ended = open.ended.map(|(time, _)| time);
+        assert_eq!((ended, open.undone), (Some(40), true));
+        table.remove(1);
+        assert_eq!(table.ended().len(), 1);
     }
 
     #[test]
