@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
         Command::Shell(args) => commands::shell::run(&args, store),
-        Command::Init(args) => commands::shell::init(&args),
+        Command::Init(args) => commands::shell::init(&args, store),
         Command::Pause => commands::pause::pause(),
         Command::Resume => commands::pause::resume(),
         Command::Config(args) => commands::pause::config(&args),

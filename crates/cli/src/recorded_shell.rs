@@ -49,25 +49,30 @@ impl ShellKind {
     }
 
     /// The script that a start-up file evaluates: it replaces the shell by a recorded one, unless
-    /// the shell is recorded already or is not interactive. `program` is this program.
-    pub fn script(self, program: &OsStr) -> String {
+    /// the shell is recorded already or is not interactive. `program` is this program. `store` is
+    /// the absolute path of a store that is not the usual one.
+    pub fn script(self, program: &OsStr, store: Option<&Path>) -> String {
         let program = quoted(&program.to_string_lossy());
+        let shell = match store {
+            Some(store) => format!("--store {} shell", quoted(&store.to_string_lossy())),
+            None => "shell".to_owned(),
+        };
         match self {
             ShellKind::Bash => format!(
                 "if [[ $- == *i* && -z ${{{SESSION}-}} && -x {program} ]]; then\n    \
                  if [[ $(jobs -p) ]]; then\n        echo '{HAS_JOBS}' >&2\n    \
-                 else\n        history -a\n        exec {program} shell -- \"$BASH\"\n    fi\n\
+                 else\n        history -a\n        exec {program} {shell} -- \"$BASH\"\n    fi\n\
                  fi\n"
             ),
             ShellKind::Zsh => format!(
                 "if [[ -o interactive && -z ${{{SESSION}-}} && -x {program} ]]; then\n    \
                  if [[ -n $(jobs) ]]; then\n        echo '{HAS_JOBS}' >&2\n    \
-                 else\n        exec {program} shell -- zsh\n    fi\nfi\n"
+                 else\n        exec {program} {shell} -- zsh\n    fi\nfi\n"
             ),
             ShellKind::Fish => format!(
                 "if status is-interactive; and not set -q {SESSION}; and test -x {program}\n    \
                  if jobs -q\n        echo '{HAS_JOBS}' >&2\n    \
-                 else\n        exec {program} shell -- (status fish-path) <&1\n    end\nend\n"
+                 else\n        exec {program} {shell} -- (status fish-path) <&1\n    end\nend\n"
             ),
         }
     }

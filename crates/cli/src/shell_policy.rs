@@ -38,6 +38,8 @@ pub struct ShellPolicy {
     pub contents: ContentLimits,
     /// The mistakes, each one line that begins with `PATH:LINE:`.
     pub warnings: Vec<String>,
+    /// A mistake hides entries of `private`. So no line may be recorded.
+    pub hides_private: bool,
 }
 
 /// The most bytes that stores take. `None` for no limit.
@@ -113,6 +115,7 @@ impl ShellPolicy {
             Err(error) if error.kind() == io::ErrorKind::NotFound => ShellPolicy::default(),
             Err(error) => ShellPolicy {
                 warnings: vec![format!("{} is ignored: {error}", path.display())],
+                hides_private: true,
                 ..ShellPolicy::default()
             },
         };
@@ -129,6 +132,7 @@ impl ShellPolicy {
                 let at = error.span().map_or(0, |span| span.start);
                 let what = format!("{}; the file is ignored", error.message());
                 warnings.push((at.min(text.len()), what));
+                policy.hides_private = true;
             }
             Ok(file) => {
                 for (name, table) in file.get_ref() {
@@ -138,6 +142,7 @@ impl ShellPolicy {
                         (known @ ("shell" | "limits"), _) => {
                             let what = format!("{known} is not a table: it is ignored");
                             warnings.push((name.span().start, what));
+                            policy.hides_private |= known == "shell";
                         }
                         // `pipeline_file` reads these.
                         ("filter" | "store", DeValue::Array(_)) => {}
@@ -160,6 +165,7 @@ impl ShellPolicy {
     fn add(&mut self, table: &DeTable<'_>, warnings: &mut Vec<(usize, String)>) {
         for (key, value) in table {
             let at = key.span().start;
+            let is_private = &**key.get_ref() == "private";
             let list = match &**key.get_ref() {
                 "private" => &mut self.private,
                 "noise" => &mut self.noise,
@@ -178,6 +184,7 @@ impl ShellPolicy {
             let DeValue::Array(entries) = value.get_ref() else {
                 let what = format!("{} is not a list of strings: it is ignored", key.get_ref());
                 warnings.push((at, what));
+                self.hides_private |= is_private;
                 continue;
             };
             for entry in entries.iter() {
@@ -185,10 +192,11 @@ impl ShellPolicy {
                     DeValue::String(text) if !text.trim().is_empty() => {
                         list.push(text.trim().to_owned());
                     }
-                    _ => warnings.push((
-                        entry.span().start,
-                        "an entry is not a string, or is empty: it is ignored".to_owned(),
-                    )),
+                    _ => {
+                        let what = "an entry is not a string, or is empty: it is ignored";
+                        warnings.push((entry.span().start, what.to_owned()));
+                        self.hides_private |= is_private;
+                    }
                 }
             }
         }
@@ -357,5 +365,20 @@ mod tests {
         assert_eq!(found, lines, "{:?}", policy.warnings);
         let broken = parsed("[shell]\nnoise = [");
         assert_eq!(broken.warnings.len(), 1, "{:?}", broken.warnings);
+    }
+
+    #[test]
+    fn a_mistake_that_can_hide_a_private_line_is_known() {
+        for text in [
+            "[shell]\nprivate = [",
+            "shell = 7",
+            "[shell]\nprivate = \"pass *\"",
+            "[shell]\nprivate = [\"pass *\", 7]",
+        ] {
+            assert!(parsed(text).hides_private, "{text}");
+        }
+        for text in ["", "[shell]\nnoise = 7", "[more]", "[limits]\nstore = 7"] {
+            assert!(!parsed(text).hides_private, "{text}");
+        }
     }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use backstory_export::hermeticity::Hermeticity;
 use backstory_export::inventory::Inventory;
 use backstory_export::{self as export, Error, Format, Request, Shape, Subject, View};
+use backstory_graph::model::EntityKind;
+use backstory_store::GraphStore;
 
 use super::Outcome;
 use super::contents::store_contents;
@@ -49,7 +51,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     };
     let mut request = Request::new(subject);
     request.level = match args.level {
-        None => format.default_level(),
+        None => usual_level(format, &current, &request.subject),
         Some(Level::Command) => export::Level::Command,
         Some(Level::Process) => export::Level::Process,
         Some(Level::All) => export::Level::All,
@@ -88,6 +90,22 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
         .chain(&format.warnings(&view))
         .for_each(|warning| complain(warning));
     Ok(0)
+}
+
+/// The level of detail if none was given. Commands are shown with their files. A thing that a
+/// program named, such as a table, is no file, so its programs are shown.
+fn usual_level(format: &dyn Format, current: &CurrentStore, subject: &Subject) -> export::Level {
+    let usual = format.default_level();
+    let Subject::Path(path) = subject else {
+        return usual;
+    };
+    let newest = backstory_query::subject::newest(&current.store, path, None);
+    let entity = newest.ok().and_then(|key| current.store.entity(key).ok());
+    let is_thing = entity.is_some_and(|entity| entity.kind == EntityKind::Resource);
+    match usual {
+        export::Level::Command if is_thing && !format.is_executed() => export::Level::Process,
+        _ => usual,
+    }
 }
 
 /// The subject: a run by its id or name, else a file or a thing that a program named. A word that

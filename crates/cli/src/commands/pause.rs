@@ -48,6 +48,9 @@ fn paused_file() -> Result<PathBuf, Failure> {
 pub fn config(args: &ConfigArgs) -> Outcome {
     let policy = ShellPolicy::load();
     policy.warnings.iter().for_each(|warning| complain(warning));
+    if policy.hides_private {
+        complain("a recorded shell records no line until these mistakes are corrected");
+    }
     let file = policy.file.as_ref().map(|file| file.display().to_string());
     let contents = policy.contents.store.bytes_at(&Home::directory(None)?);
     answer(|out| match args.json {

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use backstory_files::regular;
 use backstory_session as session;
 use backstory_store::{Home, random_run_id};
 
@@ -60,6 +61,9 @@ fn begin(
         .map_err(|error| format!("cannot write the hooks of the shell: {error}"))?;
     let policy = ShellPolicy::load();
     policy.warnings.iter().for_each(|warning| complain(warning));
+    if policy.hides_private {
+        keep_private(&start)?;
+    }
     let mut variables = start.variables.clone();
     if args.remote || policy.remote {
         let remote = remote::variables(&home, args.contents);
@@ -78,6 +82,20 @@ fn begin(
         ..recording_options::of_command(&home, id)
     };
     Ok((start, options))
+}
+
+/// Pauses a shell whose private lines are not known. A shell without lines has no private ones.
+fn keep_private(start: &ShellStart) -> Result<(), String> {
+    let Some(file) = start.paused_file() else {
+        return Ok(());
+    };
+    regular::open_private(&file)
+        .map_err(|error| format!("cannot pause: {}: {error}", file.display()))?;
+    complain(
+        "no line is recorded, because the list of private lines has a mistake; \
+         correct it and start another shell, or type `backstory resume`",
+    );
+    Ok(())
 }
 
 /// The user's shell.
@@ -102,10 +120,12 @@ fn plainly(command: &[OsString], why: &str) -> Failure {
 }
 
 /// Prints the script for a start-up file.
-pub fn init(args: &InitArgs) -> Outcome {
+pub fn init(args: &InitArgs, store: Option<&Path>) -> Outcome {
     use std::io::Write;
     let program = std::env::current_exe()
         .map_err(|error| Failure::not_found(format!("cannot find this program: {error}")))?;
-    let script = args.shell.script(program.as_os_str());
+    let store = store.map(std::path::absolute).transpose();
+    let store = store.map_err(|error| Failure::misuse(format!("--store: {error}")))?;
+    let script = args.shell.script(program.as_os_str(), store.as_deref());
     answer(|out| out.write_all(script.as_bytes()))
 }

@@ -187,8 +187,11 @@ fn prov_has_what_programs_said_in_terms_of_its_own() {
         &[],
     );
     let export = |format: &str| {
-        let options = ["export", format, "model:3", "--level", "process"];
-        place.run(&options).out
+        let whole = place.run(&["export", format, "model:3", "--level", "process"]);
+        // The usual level of a file would leave all out.
+        let usual = place.run(&["export", format, "model:3"]);
+        assert_eq!((usual.out, usual.err.as_str()), (whole.out.clone(), ""));
+        whole.out
     };
     let notation = export("prov-n");
     for part in [

@@ -14,6 +14,34 @@ fn init(stage: &Stage, shell: &str) -> String {
 }
 
 #[test]
+fn the_shell_of_a_start_up_file_has_the_store_that_the_file_names() {
+    if !needs("`init` with a store", &["tmux", "bash"]) {
+        return;
+    }
+    let stage = Stage::new(env!("CARGO_BIN_EXE_backstory")).unwrap();
+    let directory = stage.directory("work").unwrap();
+    let program = stage.path().join("bin/backstory");
+    let store = directory.join("an 'other' store");
+    let named = format!("\"{}\"", store.display());
+    let startup = format!(
+        "eval \"$({} --store {named} init bash)\"",
+        program.display()
+    );
+    let terminal = Terminal::start(&stage, "init", &directory, "bash", &startup);
+    terminal.ready();
+    terminal.line("echo 1 > a");
+    terminal.leave();
+    let mut asked = stage.backstory(&["of", "a", "--store"]);
+    let origin = asked.arg(&store).current_dir(&directory).output().unwrap();
+    let origin = String::from_utf8_lossy(&origin.stdout).into_owned();
+    assert!(
+        origin.contains("echo 1 > a"),
+        "{origin} {}",
+        terminal.screen()
+    );
+}
+
+#[test]
 fn a_start_up_file_makes_every_interactive_shell_a_recorded_one() {
     for shell in ["bash", "zsh", "fish"] {
         if !needs("`init` in a start-up file", &["tmux", shell]) {

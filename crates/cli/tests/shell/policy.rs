@@ -23,6 +23,30 @@ fn contains(directory: &Path, wanted: &[u8]) -> bool {
 }
 
 #[test]
+fn no_line_is_recorded_if_a_mistake_hides_which_lines_are_private() {
+    if !needs("a configuration with a mistake", &["tmux", "bash"]) {
+        return;
+    }
+    let config = "[shell]\nprivate = [\"printf *\"\n";
+    let recorded = RecordedShell::configured("bash", config);
+    let terminal = &recorded.terminal;
+    let program = recorded.stage.path().join("bin/backstory");
+    terminal.line("printf by-command > 1");
+    terminal.line(&format!("{} resume", program.display()));
+    terminal.line("echo recorded > 2");
+    terminal.leave();
+    let lines: Vec<String> = recorded.lines().into_iter().map(|line| line.0).collect();
+    assert_eq!(
+        lines,
+        ["echo recorded > 2", "exit"],
+        "{}",
+        terminal.screen()
+    );
+    recorded.at_rest();
+    assert!(!contains(&recorded.stage.store(), b"by-command"));
+}
+
+#[test]
 fn private_and_paused_lines_leave_nothing_and_noise_leaves_its_line() {
     for shell in ["bash", "zsh", "fish"] {
         if !needs("the policy of a shell", &["tmux", shell]) {

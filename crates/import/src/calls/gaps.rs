@@ -193,13 +193,12 @@ impl TraceGaps {
             all.push(format!("{lines} of the log are too long to be read"));
         }
         if self.foreign > 0 {
-            let (lines, first) = (
-                counted(self.foreign, "line", "lines"),
-                self.first_foreign.map_or(0, |(_, line, _)| line),
-            );
-            all.push(format!(
-                "{lines} of the log, the first being line {first}, cannot be decoded"
-            ));
+            let lines = counted(self.foreign, "line", "lines");
+            // A line that was cut short has no other end, and no place.
+            let first = self.first_foreign.map_or_else(String::new, |(_, line, _)| {
+                format!(", the first being line {line},")
+            });
+            all.push(format!("{lines} of the log{first} cannot be decoded"));
         }
         if self.is_cut_off || self.living > 0 {
             let processes = counted(self.living, "process", "processes");
