@@ -15,7 +15,8 @@ pub const SHELL: &str = "Examples:\n  \
     backstory log                     in the shell: the lines that were typed\n  \
     backstory of report.pdf           the line that made the file\n\n\
     A line that begins with a space is not recorded. Exit status: that of the shell.\n\
-    `sudo` works in the shell, and what it starts is not recorded (see docs/howto/shell.md).";
+    `sudo` works in the shell. The programs that it starts are not recorded\n\
+    (see docs/howto/shell.md).";
 
 /// The text after the options in the help of `init`.
 pub const INIT: &str = "Examples:\n  \
