@@ -11,6 +11,7 @@ use super::{Outcome, answer};
 use crate::args::shell::ConfigArgs;
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
+use crate::recorded_shell::{NOT_RECORDED, SESSION};
 use crate::shell_policy::{PAUSED, ShellPolicy};
 use crate::text::when::size;
 
@@ -40,7 +41,11 @@ fn failed(what: &str, file: &Path, error: &std::io::Error) -> Failure {
 fn paused_file() -> Result<PathBuf, Failure> {
     let file = std::env::var_os(PAUSED).filter(|file| !file.is_empty());
     file.map(PathBuf::from).ok_or_else(|| {
-        Failure::misuse("this shell is not recorded; `backstory shell` starts one that is")
+        let session = std::env::var_os(SESSION).filter(|session| session != NOT_RECORDED);
+        Failure::misuse(match session {
+            Some(_) => "this shell is recorded as one run, and has no lines to pause",
+            None => "this shell is not recorded; `backstory shell` starts one that is",
+        })
     })
 }
 
