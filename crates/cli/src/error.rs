@@ -139,7 +139,10 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
         .next()
         .unwrap_or_default();
     let unknown = error.kind() == ErrorKind::InvalidSubcommand;
-    let what = match (error.kind(), told(ContextKind::InvalidSubcommand)) {
+    let name = told(ContextKind::InvalidSubcommand);
+    // The unknown word may be the command itself, or one of its commands.
+    let command = command.filter(|command| !unknown || name.as_deref() != Some(command));
+    let what = match (error.kind(), name) {
         (ErrorKind::MissingRequiredArgument, _) => match told(ContextKind::InvalidArg) {
             Some(_) if command == Some("record") => {
                 "the command is missing: backstory record -- CMD ARGS...".to_owned()
@@ -147,7 +150,10 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
             Some(missing) => format!("{missing} is missing"),
             None => first.to_owned(),
         },
-        (_, Some(name)) if unknown => format!("there is no command {name:?}"),
+        (_, Some(name)) if unknown => match command {
+            Some(command) => format!("{command} has no command {name:?}"),
+            None => format!("there is no command {name:?}"),
+        },
         _ => first.to_owned(),
     };
     let meant = [
@@ -159,8 +165,8 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     .find_map(told)
     .map_or(String::new(), |meant| format!(", did you mean {meant}?"));
     let hint = match command {
-        Some(command) if !unknown => format!("backstory {command} --help"),
-        _ => "backstory --help".to_owned(),
+        Some(command) => format!("backstory {command} --help"),
+        None => "backstory --help".to_owned(),
     };
     format!("{}{meant} (see `{hint}`)", one_line(&what))
 }

@@ -119,6 +119,9 @@ fn help_is_a_command_and_a_misspelt_one_is_recognised() {
         .run(&["recrod", "--", "true"])
         .is_error(2, &["recrod", "record? (see", "`backstory --help`"]);
     place
+        .run(&["emit", "wirte"])
+        .is_error(2, &["wirte", "write? (see", "`backstory emit --help`"]);
+    place
         .run(&["record", "--gaurd=off", "--", "true"])
         .is_error(125, &["--gaurd", "did you mean --guard?"]);
 }
