@@ -65,6 +65,7 @@ pub(crate) struct SessionClients<'s> {
     store: &'s dyn Store,
     headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
     ends: RefCell<FxHashMap<RunKey, Rc<EndsByAddress>>>,
+    closed: RefCell<FxHashMap<RunKey, Rc<ClosedByExec>>>,
     sessions: RefCell<FxHashMap<RunKey, Rc<SessionEnds>>>,
     found: RefCell<FxHashMap<EntityKey, Rc<Vec<RecordedClient>>>>,
 }
@@ -84,6 +85,7 @@ impl<'s> SessionClients<'s> {
             store,
             headers: RefCell::default(),
             ends: RefCell::default(),
+            closed: RefCell::default(),
             sessions: RefCell::default(),
             found: RefCell::default(),
         }
@@ -111,6 +113,16 @@ impl<'s> SessionClients<'s> {
         }
         let found = Rc::new(found);
         self.ends.borrow_mut().insert(run, found.clone());
+        Ok(found)
+    }
+
+    /// The connections that processes of a run closed by executing programs.
+    fn closed(&self, run: RunKey) -> Result<Rc<ClosedByExec>> {
+        if let Some(known) = self.closed.borrow().get(&run) {
+            return Ok(known.clone());
+        }
+        let found = Rc::new(closed_by_exec(self.store, run)?);
+        self.closed.borrow_mut().insert(run, found.clone());
         Ok(found)
     }
 
@@ -218,7 +230,7 @@ impl<'s> SessionClients<'s> {
     /// own got one from another process.
     fn sharers(&self, one: &ClientEnd) -> Result<Vec<Activity>> {
         let ends = self.ends(one.run)?;
-        let closed = closed_by_exec(self.store, one.run)?;
+        let closed = self.closed(one.run)?;
         let ends = ends.values().flatten();
         let own: BTreeSet<ActivityId> = ends
             .filter(|end| end.name == one.end.name)

@@ -113,9 +113,7 @@ impl PerfSource {
             Said::Began { name, args } => {
                 self.unreturned(tid, moment);
                 if FORKS.contains(&name) && !self.survey.has_births {
-                    let text = self.text(name, args, tid, None);
-                    let text = [name.as_bytes(), b"(", &text, b" <unfinished ...>"].concat();
-                    self.say(Some(tid), &text, moment);
+                    self.say_unfinished(name, args, tid, moment);
                 }
                 self.open.insert(tid, (name.to_owned(), args.to_vec()));
             }
@@ -209,7 +207,12 @@ impl PerfSource {
         if FORKS.contains(&&*name) {
             return;
         }
-        let text = self.text(&name, &args, tid, None);
+        self.say_unfinished(&name, &args, tid, moment);
+    }
+
+    /// Passes on a call that has not returned.
+    fn say_unfinished(&mut self, name: &str, args: &[u8], tid: u32, moment: i64) {
+        let text = self.text(name, args, tid, None);
         let text = [name.as_bytes(), b"(", &text, b" <unfinished ...>"].concat();
         self.say(Some(tid), &text, moment);
     }
