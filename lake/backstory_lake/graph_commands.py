@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from . import closure, components, history, hubs, rounds
+from . import closure, components, history, hubs, rounds, screen
 from .engine import Duck, Engine
 from .errors import LakeError, MisuseError
 from .lake import Lake
@@ -78,6 +78,9 @@ def _add_hubs(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--summary", action="store_true", help="also leave out the links into hubs, and count them"
     )
+    command.add_argument(
+        "--all", action="store_true", help="print all links, also those of system files"
+    )
 
 
 @contextmanager
@@ -126,28 +129,28 @@ def _lineage(given: argparse.Namespace) -> int:
     way = _way(given)
     with engine(given) as made:
         rounds.lineage(made, subjects(given).files(made), way)
-        _show(made, rounds.answer(), way, given.json)
+        _show(made, rounds.answer(), way, given)
     return 0
 
 
-#: The columns of a link for the terminal.
-SHOWN = ("source_host", "source", "target_host", "target", "flow", "how", "certainty")
-
-
 def _show(
-    made: Engine, links: str, way: rounds.Way, as_json: bool, report: str = hubs.REPORT
+    made: Engine,
+    links: str,
+    way: rounds.Way,
+    given: argparse.Namespace,
+    report: str = hubs.REPORT,
 ) -> None:
     """Prints links, and the hubs that the question came to."""
     # An engine has one answer at a time: all links are read before the hubs are asked for.
-    answer = made.ask(rounds.named(links))
-    if as_json:
+    answer = made.ask(rounds.named(links, way))
+    if given.json:
         sys.stdout.write('{"links": ')
         json_array(answer, sys.stdout)
         sys.stdout.write(', "hubs": ')
         json_array(_reported(made, way, report), sys.stdout)
         sys.stdout.write("}\n")
         return
-    _links(answer, sys.stdout)
+    screen.links(answer, given.all, sys.stdout)
     for row in _reported(made, way, report).rows:
         hub = dict(zip(hubs.NAMED, row))
         left_out = f"; {hub['links']} links to it are left out" if way.summary else ""
@@ -179,6 +182,8 @@ def _closure(given: argparse.Namespace) -> int:
     way = _way(given)
     if given.action != "make" and (named != Subjects() or way != rounds.Way()):
         raise MisuseError(f"the question of {given.directory} is fixed: make another closure")
+    if given.action != "show" and given.all:
+        raise MisuseError(f"`closure {given.action}` prints no links: `closure show` has --all")
     with engine(given) as made:
         if given.action == "make":
             kept = closure.make(given.directory, made, named, way)
@@ -188,7 +193,7 @@ def _closure(given: argparse.Namespace) -> int:
             done = kept.update(made) if given.action == "update" else ""
         if given.action == "show":
             links, behind = closure.show(kept, made)
-            _show(made, links, kept.way, given.json, closure.STORED_HUBS)
+            _show(made, links, kept.way, given, closure.STORED_HUBS)
             if behind:
                 print(
                     f"backstory-lake: the lake differs from {given.directory} by {behind} runs: "
@@ -198,12 +203,6 @@ def _closure(given: argparse.Namespace) -> int:
         else:
             print(f"{given.directory}: {done}")
     return 0
-
-
-def _links(answer: Answer, out: TextIO) -> None:
-    shown = [at for at, name in enumerate(answer.names) if name in SHOWN]
-    rows = (tuple(row[at] for at in shown) for row in answer.rows)
-    table(Answer([answer.names[at] for at in shown], rows), out)
 
 
 def _history(given: argparse.Namespace) -> int:

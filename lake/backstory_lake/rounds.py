@@ -175,8 +175,17 @@ def answer(links: str = LINKS) -> str:
     return f"SELECT {', '.join(LINK)} FROM {links}"
 
 
-def named(links: str) -> str:
-    """Links with the hosts, and the paths of files or the commands of processes."""
+#: The links nearest to the question first. The keys decide between links of one moment.
+_ORDER = {
+    "back": "l.ended_ns DESC, l.started_ns DESC",
+    "forth": "l.started_ns, l.ended_ns",
+}
+
+
+def named(links: str, way: Way) -> str:
+    """Links in order, with the hosts, and the paths of files or the commands of processes."""
+    keys = ("from_process", "from_file", "to_process", "to_file", "flow", "how", "certainty")
+    ties = ", ".join(f"l.{key} NULLS LAST" for key in keys)
     return f"""
 SELECT l.*, rs.host AS source_host, coalesce(fs.path, ps.command) AS source,
   rt.host AS target_host, coalesce(ft.path, pt.command) AS target
@@ -184,4 +193,5 @@ FROM ({links}) l
 LEFT JOIN files fs ON fs.file = l.from_file LEFT JOIN processes ps ON ps.process = l.from_process
 LEFT JOIN files ft ON ft.file = l.to_file LEFT JOIN processes pt ON pt.process = l.to_process
 LEFT JOIN runs rs ON rs.run = coalesce(fs.run, ps.run)
-LEFT JOIN runs rt ON rt.run = coalesce(ft.run, pt.run)"""
+LEFT JOIN runs rt ON rt.run = coalesce(ft.run, pt.run)
+ORDER BY {_ORDER[way.direction]}, {ties}"""
