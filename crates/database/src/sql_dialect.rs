@@ -1,10 +1,33 @@
 //! The differences between the SQL of the databases.
 
-use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::ast::{Ident, ObjectName, Statement};
 use sqlparser::dialect::{Dialect, MySqlDialect, PostgreSqlDialect};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Tokenizer};
 
 /// A name as it is written: `accounts`, or `public`, `accounts`.
 pub type WrittenName = Vec<String>;
+
+/// Words of other databases' grammars alone. Here they may name tables, columns and functions.
+const FOREIGN: [Keyword; 16] = [
+    Keyword::ANTI,
+    Keyword::ASOF,
+    Keyword::DISTRIBUTE,
+    Keyword::GLOB,
+    Keyword::MATCH_CONDITION,
+    Keyword::MATCH_RECOGNIZE,
+    Keyword::MEMBER,
+    Keyword::OUTPUT,
+    Keyword::PIVOT,
+    Keyword::PREWHERE,
+    Keyword::QUALIFY,
+    Keyword::SEMI,
+    Keyword::SETTINGS,
+    Keyword::SORT,
+    Keyword::TOP,
+    Keyword::UNPIVOT,
+];
 
 /// The SQL of a database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +51,26 @@ impl SqlDialect {
         }
     }
 
+    /// Parses a statement, or several.
+    ///
+    /// # Errors
+    ///
+    /// The parser's message.
+    pub fn parse(self, text: &str) -> Result<Vec<Statement>, ParserError> {
+        let dialect = self.parser();
+        let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location()?;
+        for token in &mut tokens {
+            // The parser has one list of words for the grammars of all databases.
+            if let Token::Word(word) = &mut token.token
+                && FOREIGN.contains(&word.keyword)
+            {
+                word.keyword = Keyword::NoKeyword;
+            }
+        }
+        let parser = Parser::new(dialect).with_tokens_with_locations(tokens);
+        { parser }.parse_statements()
+    }
+
     /// A part of a name as the catalog has it.
     pub fn folded(self, part: &str, is_quoted: bool) -> String {
         match self {
@@ -46,5 +89,31 @@ impl SqlDialect {
     pub fn written(self, name: &ObjectName) -> Option<WrittenName> {
         let parts = name.0.iter().map(|part| part.as_ident());
         parts.map(|part| Some(self.ident(part?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement_tables::StatementTables;
+    use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX};
+
+    #[test]
+    fn words_of_other_databases_name_functions_tables_and_columns() {
+        for keyword in FOREIGN {
+            let at = ALL_KEYWORDS_INDEX.iter().position(|one| *one == keyword);
+            let word = ALL_KEYWORDS[at.unwrap()].to_lowercase();
+            let text = format!("SELECT {word} (5) x, a {word} FROM t {word} WHERE {word}.a = 1");
+            for dialect in [
+                SqlDialect::Postgres,
+                SqlDialect::MariaDb { lower_case: false },
+            ] {
+                let found = StatementTables::of(&text, dialect).expect(&text);
+                assert!(found.functions.contains(&vec![word.clone()]), "{text}");
+                assert_eq!(Vec::from_iter(found.reads), [["t"]], "{text}");
+                let call = StatementTables::of(&format!("SELECT {word}()"), dialect);
+                assert!(call.is_ok(), "{call:?}");
+            }
+        }
     }
 }

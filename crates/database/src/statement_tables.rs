@@ -10,7 +10,6 @@ use sqlparser::ast::{
     CopySource, CopyTarget, Expr, FromTable, ObjectName, Query, Statement, TableFactor,
     TableObject, TableWithJoins, Visit, Visitor,
 };
-use sqlparser::parser::Parser;
 
 use crate::sql_dialect::{SqlDialect, WrittenName};
 
@@ -54,8 +53,7 @@ impl StatementTables {
     ///
     /// The parser's message.
     pub fn of(text: &str, dialect: SqlDialect) -> Result<StatementTables, String> {
-        let statements = Parser::parse_sql(dialect.parser(), text);
-        let statements = statements.map_err(|error| error.to_string())?;
+        let statements = dialect.parse(text).map_err(|error| error.to_string())?;
         let mut all = StatementTables::default();
         for statement in &statements {
             let mut found = NameCollector {

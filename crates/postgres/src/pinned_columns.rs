@@ -15,8 +15,6 @@ use sqlparser::ast::{
     SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value,
     Visit, Visitor,
 };
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 use backstory_database::row_change::RowOperation;
 use backstory_database::sql_dialect::{SqlDialect, WrittenName};
@@ -48,7 +46,7 @@ pub(crate) struct RowEffect {
 
 /// The effects of a statement, or several. `None` if it may have others, too.
 pub(crate) fn effects(text: &str, parameters: Option<&str>) -> Option<Vec<RowEffect>> {
-    let statements = Parser::parse_sql(&PostgreSqlDialect {}, text).ok()?;
+    let statements = SqlDialect::Postgres.parse(text).ok()?;
     let mut collector = EffectCollector {
         parameters: parameters.map(literals).unwrap_or_default(),
         effects: Some(Vec::new()),
