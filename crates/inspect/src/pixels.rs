@@ -10,22 +10,31 @@ use image::DynamicImage;
 /// opacity of 8 bits each.
 pub fn compare(a: &DynamicImage, b: &DynamicImage) -> ImageDifference {
     let (size, other) = ((a.width(), a.height()), (b.width(), b.height()));
+    match a.color() == b.color() {
+        true => {
+            let width = usize::from(a.color().bytes_per_pixel());
+            compare_values((size, a.as_bytes()), (other, b.as_bytes()), width)
+        }
+        false => compare_values((size, &a.to_rgba8()), (other, &b.to_rgba8()), 4),
+    }
+}
+
+/// Compares two pictures of `width` bytes for each pixel. Each has its size and its bytes.
+pub fn compare_values(
+    (a, a_bytes): ((u32, u32), &[u8]),
+    (b, b_bytes): ((u32, u32), &[u8]),
+    width: usize,
+) -> ImageDifference {
     let mut found = ImageDifference {
-        a: size,
-        b: other,
+        a,
+        b,
         differing: None,
         within: None,
     };
-    if size != other {
+    if a != b {
         return found;
     }
-    let box_of = match a.color() == b.color() {
-        true => {
-            let width = usize::from(a.color().bytes_per_pixel());
-            differing(a.as_bytes(), b.as_bytes(), width, size.0)
-        }
-        false => differing(&a.to_rgba8(), &b.to_rgba8(), 4, size.0),
-    };
+    let box_of = differing(a_bytes, b_bytes, width, a.0);
     found.differing = Some(box_of.count);
     found.within = box_of.corners.map(|(left, top, right, bottom)| PixelBox {
         left,

@@ -128,6 +128,19 @@ mod tests {
         assert!(are(&types, "image/png", "plot", png));
         assert!(are(&types, "image/*", "plot", png));
         assert!(!are(&types, "image/jpeg", "plot.jpg", png));
+        assert!(are(&types, "image/tiff", "scan", b"MM\0*\0\0\0\x08"));
+        assert!(are(
+            &types,
+            "image/webp",
+            "photo",
+            b"RIFF\x1a\0\0\0WEBPVP8L"
+        ));
+        assert!(!are(
+            &types,
+            "image/webp",
+            "x.webp",
+            b"RIFF\x1a\0\0\0WAVEfmt "
+        ));
         assert!(are(&types, "TEXT/CSV", "dir/A.CSV", b"a,b\n"));
         assert!(!are(&types, "text/csv", "a.tsv", b"a\tb\n"));
         assert!(are(&types, "text/plain", "notes", b"words"));

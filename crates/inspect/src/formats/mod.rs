@@ -3,6 +3,7 @@
 #[cfg(feature = "hdf5")]
 mod array_values;
 mod arrow_file;
+mod decoded_picture;
 mod delimited;
 mod elf;
 mod git_delta;
@@ -21,6 +22,7 @@ mod parquet_file;
 mod pdf_file;
 mod pickle;
 mod pickle_opcodes;
+mod pictures;
 mod plain_text;
 mod raster_image;
 mod sql_dump;
@@ -30,6 +32,7 @@ mod sqlite_rows;
 mod structured_text;
 mod tar_archive;
 mod tensors;
+mod tiff_pages;
 mod word;
 mod workbook;
 mod zip_archive;

@@ -1,42 +1,49 @@
-//! Images (PNG, JPEG, GIF, BMP): size, EXIF facts, and how different two pictures look.
+//! Images (PNG, JPEG, GIF, BMP, TIFF, WebP): size, EXIF facts, and how different two pictures look.
 //!
 //! The perceptual difference compares the brightness of neighbours in a picture of 9×8 pixels: the
-//! difference hash. No bit of 64 differs if only the quality of the stored picture does.
+//! difference hash. No bit of 64 differs if only the quality of the stored picture does. Of a file
+//! with several pictures, each is compared with the picture in its place.
 
 use std::io::Cursor;
 
-use backstory_comparison::{ContentDifference, FormatDifference};
-use exif::In;
-use image::{DynamicImage, ImageReader, Limits, imageops::FilterType};
-use serde_json::json;
+use backstory_comparison::{ContentDifference, FormatDifference, ImageDifference};
+use backstory_vocabulary::counted;
+use exif::{In, Tag};
+use image::{DynamicImage, imageops::FilterType};
+use serde_json::{Value, json};
 
+use super::decoded_picture::Picture;
+use super::pictures;
 use crate::changes::{self, FileChanges};
-use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent, pixels};
+use crate::{FileFacts, Inspector, NamedContent, Read, pixels};
 
 pub struct RasterImage;
 
-/// The most memory of a decoded picture.
-const LARGEST: u64 = 96 << 20;
+/// The most pictures that sentences name.
+const NAMED: usize = 3;
+
+/// Fields of TIFF files that say where its parts are, and nothing about the picture.
+const PLACES: [Tag; 7] = [
+    Tag::StripOffsets,
+    Tag::RowsPerStrip,
+    Tag::StripByteCounts,
+    Tag::TileOffsets,
+    Tag::TileByteCounts,
+    Tag::JPEGInterchangeFormat,
+    Tag::JPEGInterchangeFormatLength,
+];
 
 impl Inspector for RasterImage {
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut facts = FileFacts::default();
-        let reader = reader(content.bytes)?;
-        let format = reader
-            .format()
-            .map(|format| format!("{format:?}").to_uppercase());
-        facts.value("format", format.unwrap_or_default());
-        let (width, height) = reader.into_dimensions().map_err(UnreadableContent::of)?;
+        let format = pictures::format_of(content.bytes)?;
+        facts.value("format", format!("{format:?}").to_uppercase());
+        let (width, height) = pictures::size(content.bytes)?;
         facts.value("size", format!("{width}×{height}"));
-        // A picture without EXIF, or with a damaged one, has no such facts.
-        if let Ok(exif) = exif::Reader::new().read_from_container(&mut Cursor::new(content.bytes)) {
-            let fields = exif.fields().filter(|field| field.ifd_num == In::PRIMARY);
-            let told = fields.map(|field| {
-                let value = field.display_value().with_unit(&exif).to_string();
-                (field.tag.to_string(), json!(value.trim_matches('"')))
-            });
-            facts.parts(("EXIF field", "EXIF fields"), told.collect::<Vec<_>>());
+        if let Some((_, words, number)) = pictures::number(content.bytes)? {
+            facts.value(words, number);
         }
+        facts.parts(("EXIF field", "EXIF fields"), exif_fields(content.bytes));
         Ok(facts)
     }
 
@@ -45,10 +52,27 @@ impl Inspector for RasterImage {
         if old.bytes == new.bytes {
             return Ok(changes);
         }
-        let (before, after) = (decoded(old.bytes)?, decoded(new.bytes)?);
-        let difference = ContentDifference::Image(pixels::compare(&before, &after));
-        changes.say(difference.summary(&|name| String::from_utf8_lossy(name).into_owned()));
-        let bits = (hash(&before) ^ hash(&after)).count_ones();
+        let several = [old, new]
+            .into_iter()
+            .find_map(|content| several(content.bytes).transpose());
+        let pairs = match pairs(old.bytes, new.bytes)? {
+            Ok(pairs) => pairs,
+            Err(why) => {
+                changes.say(format!("the pixels are not compared: {why}"));
+                return Ok(changes);
+            }
+        };
+        match several.transpose()? {
+            Some(words) => say_pairs(words, &pairs, &mut changes),
+            None => pairs
+                .iter()
+                .for_each(|pair| changes.say(summary(pair.difference))),
+        }
+        let bits: Option<Vec<u32>> = pairs.iter().map(|pair| pair.hash_bits).collect();
+        // Values that are no colours have no looks.
+        let Some(bits) = bits.and_then(|bits| bits.into_iter().max()) else {
+            return Ok(changes);
+        };
         changes.say(match bits {
             0 => "the pictures look the same (0 of 64 bits of the difference hash)".to_owned(),
             _ => format!("the pictures look different: {bits} of 64 bits of the difference hash"),
@@ -62,28 +86,107 @@ impl Inspector for RasterImage {
         old: NamedContent<'_>,
         new: NamedContent<'_>,
     ) -> Read<Option<FormatDifference>> {
-        let (old, new) = (decoded(old.bytes)?, decoded(new.bytes)?);
-        Ok(Some(FormatDifference::Image(pixels::compare(&old, &new))))
+        // One picture of several says nothing about the others.
+        if several(old.bytes)?.is_some() || several(new.bytes)?.is_some() {
+            return Ok(None);
+        }
+        // Without pixels, the bytes are compared.
+        let pairs = pairs(old.bytes, new.bytes)?.unwrap_or_default();
+        let first = pairs.first();
+        Ok(first.map(|pair| FormatDifference::Image(pair.difference)))
     }
 
     fn size(&self, content: NamedContent<'_>) -> Read<(u32, u32)> {
-        let reader = reader(content.bytes)?;
-        reader.into_dimensions().map_err(UnreadableContent::of)
+        pictures::size(content.bytes)
     }
 }
 
-fn reader(bytes: &[u8]) -> Read<ImageReader<Cursor<&[u8]>>> {
-    let mut reader = ImageReader::new(Cursor::new(bytes))
-        .with_guessed_format()
-        .map_err(UnreadableContent::of)?;
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(LARGEST);
-    reader.limits(limits);
-    Ok(reader)
+/// The words for the pictures of a file that has several.
+fn several(bytes: &[u8]) -> Read<Option<(&'static str, &'static str)>> {
+    let number = pictures::number(bytes)?.filter(|(.., number)| *number > 1);
+    Ok(number.map(|(one, many, _)| (one, many)))
 }
 
-fn decoded(bytes: &[u8]) -> Read<DynamicImage> {
-    reader(bytes)?.decode().map_err(UnreadableContent::of)
+/// The EXIF fields. A picture without EXIF, or with a damaged one, has no such fields.
+fn exif_fields(bytes: &[u8]) -> Vec<(String, Value)> {
+    let mut reader = exif::Reader::new();
+    // The library reads the fields of eight pages, and calls the others an error.
+    reader.continue_on_error(true);
+    let read = reader.read_from_container(&mut Cursor::new(bytes));
+    let Ok(exif) = read.or_else(|error| error.distill_partial_result(|_| ())) else {
+        return Vec::new();
+    };
+    let fields = exif.fields().filter(|field| field.ifd_num == In::PRIMARY);
+    let fields = fields.filter(|field| !PLACES.contains(&field.tag));
+    let told = fields.map(|field| {
+        let value = field.display_value().with_unit(&exif).to_string();
+        (field.tag.to_string(), json!(value.trim_matches('"')))
+    });
+    told.collect()
+}
+
+/// The difference between two pictures in the same place of two files.
+struct PicturePair {
+    difference: ImageDifference,
+    /// The differing bits of the difference hash. `None` if a picture has no colours.
+    hash_bits: Option<u32>,
+}
+
+impl PicturePair {
+    fn differs(&self) -> bool {
+        self.difference.differing != Some(0)
+    }
+}
+
+/// Compares the pictures of two files, as far as both have one. Or says why some pixels cannot be
+/// compared.
+fn pairs(old: &[u8], new: &[u8]) -> Read<Result<Vec<PicturePair>, String>> {
+    let mut pairs = Vec::new();
+    for (before, after) in pictures::pictures(old)?.zip(pictures::pictures(new)?) {
+        match pair(&before?, &after?) {
+            Ok(pair) => pairs.push(pair),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    Ok(Ok(pairs))
+}
+
+fn pair(before: &Picture, after: &Picture) -> Result<PicturePair, String> {
+    match (before, after) {
+        (Picture::Coloured(before), Picture::Coloured(after)) => Ok(PicturePair {
+            difference: pixels::compare(before, after),
+            hash_bits: Some((hash(before) ^ hash(after)).count_ones()),
+        }),
+        (Picture::Values(before), Picture::Values(after)) if before.width == after.width => {
+            let (a, b) = ((before.size, &*before.bytes), (after.size, &*after.bytes));
+            Ok(PicturePair {
+                difference: pixels::compare_values(a, b, before.width),
+                hash_bits: None,
+            })
+        }
+        (Picture::Undecoded(why), _) | (_, Picture::Undecoded(why)) => Err(why.clone()),
+        _ => Err("they have another type".to_owned()),
+    }
+}
+
+fn summary(difference: ImageDifference) -> String {
+    let difference = ContentDifference::Image(difference);
+    difference.summary(&|name| String::from_utf8_lossy(name).into_owned())
+}
+
+fn say_pairs((word, words): (&str, &str), pairs: &[PicturePair], changes: &mut FileChanges) {
+    let places = (1..).zip(pairs).filter(|(_, pair)| pair.differs());
+    let differing: Vec<(usize, &PicturePair)> = places.collect();
+    let all = counted(pairs.len(), word, words);
+    changes.say(match differing.len() {
+        0 => format!("the same pixels in {all}; only other parts of the file differ"),
+        number => format!("{number} of {all} changed"),
+    });
+    for (place, pair) in differing.iter().take(NAMED) {
+        changes.say(format!("{word} {place}: {}", summary(pair.difference)));
+    }
+    let places: Vec<usize> = differing.iter().map(|(place, _)| *place).collect();
+    changes.detail(&format!("changed_{words}"), &json!(places));
 }
 
 /// The difference hash of a picture: for each of 8 rows, whether each of 8 pixels is brighter than

@@ -48,12 +48,29 @@ def hostile():
             write(f"cut-{part}-of-hdf5.{suffix}", whole[: len(whole) * part // 5])
     whole = Path("old.parquet").read_bytes()
     write("footer.parquet", whole[:-8] + b"\xff\xff\xff\x7f" + whole[-4:])
+    for name, content in pictures():
+        write(name, content)
     write("count.pack", signed(b"PACK" + struct.pack(">II", 2, 0xFFFFFFFF)))
     # Two deltas, each of which names an id that is not there; a delta to itself.
     delta = zlib.compress(bytes([1, 1, 1, 65]))
     write("absent.pack", signed(b"PACK" + struct.pack(">II", 2, 2) + 2 * (bytes([0x74]) + bytes(20) + delta)))
     write("itself.pack", signed(b"PACK" + struct.pack(">II", 2, 1) + bytes([0x64, 0]) + delta))
     write("count.idx", b"\xfftOc" + struct.pack(">I", 2) + b"\xff" * 1024 + bytes(40))
+
+
+def pictures():
+    """A page that leads to itself, one of 2^60 pixels, and animations of 2^46 and 2^28 pixels."""
+    entry = struct.Struct("<HHII")
+    width, length = (entry.pack(tag, 4, 1, 1 << 30) for tag in [256, 257])
+    head = b"II*\0" + struct.pack("<IH", 8, 2)
+    yield "circle.tif", head + entry.pack(256, 4, 1, 1) + entry.pack(257, 4, 1, 1) + struct.pack("<I", 8)
+    yield "pixels.tif", head + width + length + bytes(4)
+    yield "offset.tiff", b"MM\0+" + struct.pack(">HHQ", 8, 0, 1 << 63)
+    for name, side in [("canvas", (1 << 23) - 1), ("large", (1 << 14) - 1)]:
+        canvas = b"VP8X" + struct.pack("<II", 10, 2) + 2 * side.to_bytes(3, "little")
+        frame = b"ANMF" + struct.pack("<I", 24) + bytes(16) + b"VP8L" + struct.pack("<I", 0)
+        whole = b"WEBP" + canvas + b"ANIM" + struct.pack("<I", 6) + bytes(6) + frame
+        yield f"{name}.webp", b"RIFF" + struct.pack("<I", len(whole)) + whole
 
 
 def signed(pack):

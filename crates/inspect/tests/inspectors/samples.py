@@ -352,6 +352,83 @@ def pictures():
         "the pictures look the same (0 of 64 bits of the difference hash)",
     ]
     expect("image", "old.jpg", "new.jpg", facts, sentences)
+    pages(picture)
+    animations(picture)
+    for name in ["pages", "large offsets", "a palette", "frames of webp", "frames of gif"]:
+        EXPECTED[f"image with {name}"]["by_bytes"] = True
+
+
+def dotted(picture, *dots):
+    """The picture with some white pixels."""
+    picture = picture.copy()
+    for dot in dots:
+        picture.putpixel(dot, 255)
+    return picture
+
+
+def described(path):
+    with PIL.Image.open(path) as read:
+        return {"format": read.format, "size": f"{read.width}×{read.height}", "of": getattr(read, "n_frames", 1)}
+
+
+def pages(picture):
+    old = [picture] * 12
+    new = [picture] * 11 + [dotted(picture, (4, 6), (7, 9))]
+    for path, all_pages, rest in [
+        ("old.tif", old, {"compression": "tiff_lzw"}),
+        ("new.tif", new, {"compression": "tiff_adobe_deflate"}),
+        ("old.big.tiff", old[:2], {"big_tiff": True}),
+        ("new.big.tiff", [dotted(picture, (1, 1)), picture, picture], {"big_tiff": True}),
+    ]:
+        all_pages[0].save(path, save_all=True, append_images=all_pages[1:], software="Acme", **rest)
+    facts = described("old.tif")
+    facts["pages"] = facts.pop("of")
+    sentences = ["1 of 12 pages changed", "page 12: image of 90×48: 0.05 % of the pixels differ, within 4×4 pixels at 4,6"]
+    expect("image with pages", "old.tif", "new.tif", facts, sentences)
+    facts = described("old.big.tiff")
+    facts["pages"] = facts.pop("of")
+    expect("image with large offsets", "old.big.tiff", "new.big.tiff", facts, ["1 of 2 pages changed", "pages 2 → 3"])
+    # Heights: numbers that are no colours.
+    for path, height in [("old.heights.tif", 0.5), ("new.heights.tif", 0.25)]:
+        heights = picture.convert("F")
+        heights.putpixel((3, 2), height)
+        heights.save(path)
+    sentences = ["image of 90×48: 0.02 % of the pixels differ, within 1×1 pixels at 3,2"]
+    expect("image with heights", "old.heights.tif", "new.heights.tif", {"format": "TIFF", "pages": 1}, sentences)
+    for path, other in [("old.16.tif", picture), ("new.16.tif", dotted(picture, (2, 3)))]:
+        other.convert("I;16B").save(path)
+    if not Path("old.16.tif").read_bytes().startswith(b"MM"):
+        raise SystemExit("old.16.tif has another order of bytes than wanted")
+    sentences = ["image of 90×48: 0.02 % of the pixels differ, within 1×1 pixels at 2,3"]
+    expect("image with another byte order", "old.16.tif", "new.16.tif", {"size": "90×48"}, sentences)
+    # A table of colours, which the library does not decode.
+    for path, other in [("old.palette.tif", picture), ("new.palette.tif", dotted(picture, (2, 3)))]:
+        other.convert("P").save(path, software=path)
+    sentences = ["1 EXIF field changed: `Software` old.palette.tif → new.palette.tif"]
+    expect("image with a palette", "old.palette.tif", "new.palette.tif", {"size": "90×48"}, sentences)
+
+
+def animations(picture):
+    exif = PIL.Image.Exif()
+    exif[0x010F] = "Acme"
+    for path, other in [("old.webp", picture), ("new.webp", dotted(picture, (5, 5)))]:
+        other.save(path, lossless=True, exif=exif)
+    facts = described("old.webp")
+    facts["frames"] = facts.pop("of")
+    facts["EXIF_fields"] = [{"name": "Make", "value": "Acme"}]
+    sentences = [
+        "image of 90×48: 0.02 % of the pixels differ, within 1×1 pixels at 5,5",
+        "the pictures look the same (0 of 64 bits of the difference hash)",
+    ]
+    expect("image with lossless colours", "old.webp", "new.webp", facts, sentences)
+    frames = [dotted(picture, (x, 0)) for x in range(3)]
+    for suffix, rest in [("webp", {"lossless": True}), ("gif", {})]:
+        for age, all_frames in [("old", frames), ("new", [*frames[:2], dotted(picture, (9, 9))])]:
+            all_frames[0].save(f"{age}.moving.{suffix}", save_all=True, append_images=all_frames[1:], duration=40, **rest)
+        facts = described(f"old.moving.{suffix}")
+        facts["frames"] = facts.pop("of")
+        names = [f"{age}.moving.{suffix}" for age in ["old", "new"]]
+        expect(f"image with frames of {suffix}", *names, facts, ["1 of 3 frames changed"])
 
 
 def dumps():
