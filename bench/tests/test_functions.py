@@ -2,12 +2,14 @@
 
 import csv
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from backstory_bench import functions, granularity
+from backstory_bench.byte_truth.decisions import DECISIONS
 from backstory_bench.byte_truth.tables import byte_tables
 from backstory_bench.cli import main
 from backstory_bench.functions import BYTES_OF_A_CALL, FIELDS, IMPORT, MODES, TESTS, real_pairs, summary
@@ -84,6 +86,10 @@ BYTES = [
     ["truth", "sort", "precision", "0.500000"],
     ["truth", "sort", "file_precision", "0.000300"],
     *(
+        ["decisions", "wc", name, v]
+        for name, v in (("recall_explicit", "0"), ("recall", "1"), ("file_precision", "0.5"))
+    ),
+    *(
         ["cost", "sed", f"{mode}_cpu_s_{n}", f"{s}"]
         for n in (0, 1)
         for mode, s in zip(MODES_OF_BYTES, (0.5, 1, 5), strict=True)
@@ -106,7 +112,19 @@ def test_one_command_renews_all_tables_of_the_page(tmp_path: Path) -> None:
     assert "| sed | 0.500 s | 1.000 s | 5.000 s | 10.0 |" in text
     assert "| sed | 4.0 MiB | 1.0 MiB | 2.0 MiB | 0.25 |" in text
     assert "| Median slowdown |" in text and "| DataTracker (paper) | strace |" in text
-    assert list(byte_tables(BYTES)) == ["truth", "cost", "memory"]
+    assert "| wc | 0.00 % | 100.00 % | – | 50.00 % |" in text
+    assert list(byte_tables(BYTES)) == ["truth", "decisions", "cost", "memory"]
+
+
+def test_a_decision_about_a_line_is_known_from_the_input_alone() -> None:
+    for make in DECISIONS:
+        case = make(40)
+        written = bytes(byte for byte, _ in case.truth)
+        with tempfile.TemporaryDirectory() as name:
+            (Path(name) / "in").write_bytes(case.inputs["in"])
+            subprocess.run(case.command, shell=True, cwd=name, check=True)
+            assert (Path(name) / "out").read_bytes() == written, case.name
+        assert all(origin for byte, origin in case.truth if byte != 10), case.name
 
 
 def test_a_measurement_of_the_page_needs_unixbench(monkeypatch: pytest.MonkeyPatch) -> None:

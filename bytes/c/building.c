@@ -84,6 +84,43 @@ Value empty_value(UInt n)
     return all_bytes(EMPTY_SLOT, n);
 }
 
+Value decided(Slot by, Value v)
+{
+    if (!settings.implicit || by == EMPTY_SLOT)
+        return v;
+    Value to = new_value(v.n);
+    begin_operation(OP_DECIDE);
+    append(to.n);
+    append(to.at[0]);
+    append(by);
+    append_list(v.at, v.n);
+    return to;
+}
+
+Value of_operands(IRExpr *a, IRExpr *b, Value v)
+{
+    if (!settings.implicit || a->tag != Iex_RdTmp || b->tag != Iex_RdTmp)
+        return v;
+    Slot slot = unite_values(&v, 1);
+    if (slot == EMPTY_SLOT)
+        return v;
+    UInt first = request_word((WordRequest){.value = a});
+    request_word((WordRequest){.value = b});
+    Value to = new_value(v.n);
+    begin_operation(OP_OF_POINTERS);
+    append(to.n);
+    append(to.at[0]);
+    append(first);
+    append_list(v.at, v.n);
+    return to;
+}
+
+Value decision(const Value *values, UInt count, UInt n)
+{
+    Value none = empty_value(n);
+    return settings.implicit ? decided(unite_values(values, count), none) : none;
+}
+
 /* An equal union in the same block. */
 static Slot same_union(UInt start, UInt length)
 {
@@ -188,6 +225,8 @@ static Definition definition_of(const UShort *op)
     case OP_FP_ALL_READ: return (Definition){op[1], 1, False};
     case OP_EACH:
     case OP_SELECT:
+    case OP_DECIDE:
+    case OP_OF_POINTERS:
     case OP_PERMUTE: return (Definition){op[2], op[1], False};
     case OP_FP_READ: return (Definition){op[1], 8, False};
     case OP_GATHER: return (Definition){op[3], 1, False};
@@ -235,6 +274,15 @@ static void use_operands(const UShort *op)
         used[at[2]] = 1;
         break;
     case OP_GATHER: c.requests[at[1]].used = True; break;
+    case OP_DECIDE:
+        used[at[2]] = 1;
+        use_list(at + 3, at[0]);
+        break;
+    case OP_BRANCH: used[at[0]] = 1; break;
+    case OP_OF_POINTERS:
+        c.requests[at[2]].used = c.requests[at[2] + 1].used = True;
+        use_list(at + 3, at[0]);
+        break;
     }
 }
 

@@ -1,6 +1,8 @@
 /* See collect.h: marks from the roots, then sweeps. */
 #include "collect.h"
 
+#include "implicit.h"
+#include "implicit_labels.h"
 #include "record.h"
 
 #define FIRST_AT (1u << 16) /* sets */
@@ -49,6 +51,13 @@ static void mark_labels(const Label *labels, UInt count)
     }
 }
 
+static void mark_implicit(Addr line)
+{
+    const Label *chunk = implicit_chunks ? implicit_chunks[line >> CHUNK_SHIFT] : NULL;
+    if (chunk)
+        mark_labels(&chunk[line & ((1 << CHUNK_SHIFT) - 1)], 1 << LINE_SHIFT);
+}
+
 /* The labels of memory: chunk by chunk, and only lines that have one. */
 static ULong mark_memory(void)
 {
@@ -62,6 +71,7 @@ static ULong mark_memory(void)
             for (UInt line = k; line < k + 8; line++) {
                 if (line_counts[first + line]) {
                     mark_labels(&shadow[(first + line) << LINE_SHIFT], 1 << LINE_SHIFT);
+                    mark_implicit((first + line) << LINE_SHIFT);
                     found += 1 << LINE_SHIFT;
                 }
             }
@@ -83,6 +93,8 @@ void collect_sets(void)
         UInt count;
         for (UInt part = 0; registers_of(tid, part, &labels, &count); part++)
             mark_labels(labels, count);
+        if (known_thread(tid))
+            each_implicit(known_thread(tid), mark_labels);
     }
     keep_nodes(marked);
     /* Twice as many may be made as there are, and enough for the work of marking. */

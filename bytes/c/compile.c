@@ -50,10 +50,12 @@ static void stored(UInt word, Value v)
 
 static Value selected(IRExpr *condition, Value yes, Value no)
 {
-    if (VG_(memcmp)(yes.at, no.at, yes.n * sizeof(Slot)) == 0)
-        return yes;
-    UInt word = request_word((WordRequest){.value = condition});
-    return of_two_lists(OP_SELECT, word, &yes, &no);
+    Value v = yes;
+    if (VG_(memcmp)(yes.at, no.at, yes.n * sizeof(Slot)) != 0) {
+        UInt word = request_word((WordRequest){.value = condition});
+        v = of_two_lists(OP_SELECT, word, &yes, &no);
+    }
+    return decided(value_of(condition).at[0], v);
 }
 
 static Value expression(IRExpr *e, IRType type)
@@ -167,6 +169,20 @@ static void end_exit(void)
     c.exits[e].puts_end = c.puts_used;
 }
 
+/* The exit that comes next is taken or not as the atom has it. */
+static void branch_on(IRExpr *atom)
+{
+    if (!settings.implicit || atom->tag != Iex_RdTmp)
+        return;
+    Value v = value_of(atom);
+    Slot slot = v.n == 1 ? v.at[0] : unite_values(&v, 1);
+    if (slot == EMPTY_SLOT)
+        return;
+    begin_operation(OP_BRANCH);
+    append(slot);
+    append(c.exit_count);
+}
+
 static void statement(IRStmt *s, IRTypeEnv *types)
 {
     switch (s->tag) {
@@ -188,7 +204,7 @@ static void statement(IRStmt *s, IRTypeEnv *types)
     }
     case Ist_StoreG: {
         IRStoreG *g = s->Ist.StoreG.details;
-        Value v = value_of(g->data);
+        Value v = decided(value_of(g->guard).at[0], value_of(g->data));
         stored(address_word(g->addr, 0, v.n, g->guard), v);
         break;
     }
@@ -199,7 +215,12 @@ static void statement(IRStmt *s, IRTypeEnv *types)
                  empty_value(bytes_of(typeOfIRTemp(types, s->Ist.LLSC.result))));
         break;
     case Ist_Dirty: do_helper(s->Ist.Dirty.details, types); break;
-    case Ist_Exit: end_exit(); break;
+    case Ist_Exit:
+        if (s->Ist.Exit.jk == Ijk_Boring)
+            branch_on(s->Ist.Exit.guard);
+        c.exits[c.exit_count].target = s->Ist.Exit.dst->Ico.U64;
+        end_exit();
+        break;
     default: break;
     }
 }
@@ -227,8 +248,13 @@ void compile_block(IRSB *block, Int first)
         c.registers[i] = i;
     for (c.statement = first; c.statement < block->stmts_used && !c.overflow; c.statement++)
         statement(block->stmts[c.statement], block->tyenv);
-    if (!c.overflow)
+    if (!c.overflow) {
+        /* A jump through a table: a switch. */
+        if (block->jumpkind == Ijk_Boring)
+            branch_on(block->next);
+        c.exits[c.exit_count].target = 0;
         end_exit();
+    }
     if (!c.overflow)
         remove_unused();
 }

@@ -61,6 +61,7 @@ typedef struct {
         UInt puts, puts_end;
         Bool overlapping;
         UInt code_end; /* after removal */
+        Addr target;
     } exits[MAX_EXITS];
     UInt exit_count;
     UShort puts[MAX_CODE];
@@ -87,6 +88,13 @@ Slot unite_slots(const Slot *slots, UInt n);
 Slot unite_values(const Value *values, UInt count);
 Value all_bytes(Slot slot, UInt n);
 Value empty_value(UInt n);
+/* The same labels, and with --implicit those of a slot that decided about the value. */
+Value decided(Slot by, Value v);
+/* The same labels of an operation's result, without the implicit ones if both operands, of 64 bits,
+   are pointers (implicit.h). */
+Value of_operands(IRExpr *a, IRExpr *b, Value v);
+/* A value of n bytes that the values decide: without labels, but for --implicit. */
+Value decision(const Value *values, UInt count, UInt n);
 UInt request_word(WordRequest request);
 void remove_unused(void);
 

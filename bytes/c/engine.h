@@ -53,6 +53,8 @@ typedef struct {
     Bool all_files;         /* also libraries, /usr, /etc … are sources */
     Bool memory;            /* report how much labels take */
     ULong node_limit;       /* sets before coarsening begins */
+    Bool implicit;          /* also follow what branches decide (implicit.h) */
+    UInt window;            /* the most instructions that a branch decides */
 } Settings;
 extern Settings settings;
 

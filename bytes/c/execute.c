@@ -2,6 +2,7 @@
 #include "execute.h"
 
 #include "gathering.h"
+#include "implicit.h"
 #include "variants.h"
 
 /* A union that is stored becomes a set. */
@@ -10,18 +11,16 @@ static inline void store_label(Addr a, Label label)
     set_label(a, resolve(label));
 }
 
-/* Whether the eight bytes at `a` look like an address of the program: a pointer out of a table is
-   no value that was computed from the index. */
-static Bool is_pointer(Addr a)
+/* A pointer out of a table is no value that was computed from the index. */
+Bool is_pointer(ULong value)
 {
-    ULong value = *(ULong *)a;
     return value > 0x10000 && value < (1ULL << ADDRESS_BITS) &&
            VG_(am_is_valid_for_client)(value, 1, VKI_PROT_READ);
 }
 
 static void unite_address(Label *to, UInt n, Addr a, Label address)
 {
-    if (settings.address == ADDRESS_TABLES && n == 8 && is_pointer(a))
+    if (settings.address == ADDRESS_TABLES && n == 8 && is_pointer(*(ULong *)a))
         return;
     for (UInt i = 0; i < n; i++) {
         /* A copy of an input byte stays one, whichever index chose it. */
@@ -83,6 +82,12 @@ static const UShort *do_select(Thread *t, const UShort *pc)
     const UShort *no = after_list(pc + 3, n);
     gather(&t->slots[pc[1]], t->slots, (UChar)t->words->values[pc[2]] ? pc + 3 : no, n);
     return after_list(no, n);
+}
+
+static const UShort *do_decide(Thread *t, const UShort *pc)
+{
+    gather(&t->slots[pc[1]], t->slots, pc + 3, pc[0]);
+    return after_list(pc + 3, pc[0]);
 }
 
 static const UShort *do_each(Thread *t, const UShort *pc)
@@ -195,7 +200,7 @@ static inline void put_registers(Thread *t, const Variant *variant)
     }
 }
 
-static __attribute__((noinline)) void run_program(Thread *t, const Variant *variant)
+static inline void run_operations(Thread *t, const Variant *variant)
 {
     const UShort *pc = variant->code, *end = variant->code_end;
     while (pc < end) {
@@ -211,9 +216,17 @@ static __attribute__((noinline)) void run_program(Thread *t, const Variant *vari
         case OP_PERMUTE: pc = do_permute(t, pc); break;
         case OP_FILL: pc = do_memory_run(t, pc, True); break;
         case OP_GATHER: pc = do_memory_run(t, pc, False); break;
+        case OP_DECIDE:
+        case OP_OF_POINTERS: pc = do_decide(t, pc); break;
+        case OP_BRANCH: pc += 2; break;
         default: pc = do_fp(t, op, pc); break;
         }
     }
+}
+
+static __attribute__((noinline)) void run_program(Thread *t, const Variant *variant)
+{
+    run_operations(t, variant);
     put_registers(t, variant);
 }
 
@@ -259,8 +272,41 @@ VG_REGPARM(1) void execute_block(UChar *guest)
     words->involved = 0;
 }
 
+/* Both kinds of labels. The explicit ones do not depend on the implicit ones. */
+static void execute_both(Thread *t, Words *words)
+{
+    Exit *exit = words->exit;
+    words->exit = NULL;
+    words->involved = 0;
+    if (exit && implicit_needs(t, words, exit)) {
+        if (deferred_full())
+            resolve_registers(t);
+        const Variant *variant = whole_program(exit);
+        run_operations(t, variant);
+        run_implicit(t, words, variant);
+        put_registers(t, variant);
+        put_implicit(t, variant);
+    }
+    step_windows(t, words, exit);
+    words->labelled = t->labelled | implicit_groups(t);
+}
+
+VG_REGPARM(1) void execute_block_implicit(UChar *guest)
+{
+    Words *words = (Words *)(guest + REGISTERS);
+    running->words = words;
+    execute_both(running, words);
+}
+
 void catch_up(Thread *t)
 {
-    if (t->words && t->words->involved)
+    if (!t->words || !t->words->involved)
+        return;
+    if (!t->implicit) {
         execute_pending(t, t->words);
+        return;
+    }
+    execute_both(t, t->words);
+    /* The next block must look whether a window ends. */
+    t->words->involved = t->words->window;
 }

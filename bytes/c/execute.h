@@ -6,12 +6,13 @@
 #include "program.h"
 #include "shadow.h"
 
-typedef struct {
+typedef struct Thread {
     Label slots[SLOTS];                 /* [0, REGISTERS) are the registers */
     Label fp[64];                       /* the x87 stack: 8 registers of 8 bytes */
     ULong labelled;                     /* groups of registers that may have labels */
     Words *words;                       /* NULL until the thread's second block */
     struct SavedRegisters *interrupted; /* by signal handlers, the last first */
+    struct Implicit *implicit;          /* NULL without --implicit (implicit.h) */
 } Thread;
 
 /* The thread that runs. */
@@ -22,6 +23,12 @@ Thread *thread_of(ThreadId tid);
 
 /* Called by the code of a block if the block before met a label. */
 VG_REGPARM(1) void execute_block(UChar *guest);
+
+/* The same with --implicit. */
+VG_REGPARM(1) void execute_block_implicit(UChar *guest);
+
+/* Whether eight bytes look like an address of the program. */
+Bool is_pointer(ULong value);
 
 /* Before the first block of a thread; later, it does nothing. */
 void begin_thread(ThreadId tid);
@@ -39,6 +46,9 @@ void resolve_registers(Thread *thread);
 void save_registers(Thread *thread);
 void restore_registers(Thread *thread);
 void reset_thread(Thread *thread);
+
+/* NULL if the thread has not run yet. */
+const Thread *known_thread(ThreadId tid);
 
 /* The labels of a thread's registers, and of those that signal handlers interrupted, in parts.
    False: there are no more. */

@@ -35,6 +35,8 @@ void do_helper(IRDirty *d, IRTypeEnv *types)
         all_inputs[used++] = one;
     }
     Slot all = compares ? EMPTY_SLOT : unite_slots(all_inputs, used);
+    if (compares && settings.implicit)
+        all = decided(unite_slots(all_inputs, used), empty_value(1)).at[0];
     Bool always = d->guard->tag == Iex_Const;
     for (Int i = 0; i < d->nFxState; i++) {
         for (UInt k = 0; k < 1u + d->fxState[i].nRepeats && d->fxState[i].fx != Ifx_Read; k++) {

@@ -125,9 +125,24 @@ static void renumber(UShort *op)
     case OP_GATHER:
     case OP_FP_READ: op[2] = c.requests[op[2]].number; break;
     case OP_SELECT:
+    case OP_OF_POINTERS:
     case OP_PERMUTE: op[3] = c.requests[op[3]].number; break;
     case OP_FP_WRITE: op[1] = c.requests[op[1]].number; break;
     default: break;
+    }
+}
+
+static void describe_end(Program *p, IRSB *block)
+{
+    p->next = 0;
+    if (block->next->tag == Iex_Const && block->jumpkind == Ijk_Boring)
+        p->next = block->next->Iex.Const.con->Ico.U64;
+    p->calls = block->jumpkind == Ijk_Call ? 1 : block->jumpkind == Ijk_Ret ? -1 : 0;
+    for (Int i = 0; i < block->stmts_used; i++) {
+        if (block->stmts[i]->tag == Ist_IMark) {
+            p->branch = block->stmts[i]->Ist.IMark.addr;
+            p->instructions++;
+        }
     }
 }
 
@@ -148,6 +163,7 @@ static Program *program_of_block(void)
     p->exits = VG_(calloc)("program.exits", c.exit_count, sizeof(Exit));
     p->exit_count = c.exit_count;
     p->slots = c.next_slot;
+    describe_end(p, c.block);
     for (UInt e = 0; e < c.exit_count; e++) {
         UInt addresses = 0;
         for (UInt i = 0; i < c.exits[e].requests_before; i++)
@@ -157,6 +173,7 @@ static Program *program_of_block(void)
                              .puts_end = c.code_used + c.exits[e].puts_end,
                              .addresses = addresses,
                              .program = p,
+                             .target = c.exits[e].target,
                              .overlapping = c.exits[e].overlapping};
     }
     return p;
@@ -189,14 +206,21 @@ static IRExpr *begin(IRSB *to, Program *program)
 {
     IRExpr *pending =
         assign(to, Ity_I1, IRExpr_Binop(Iop_CmpNE64, word(to, WORDS(involved)), mkIRExpr_HWord(0)));
-    add_call(to, execute_block, "execute_block", pending);
+    if (settings.implicit)
+        add_call(to, execute_block_implicit, "execute_block_implicit", pending);
+    else
+        add_call(to, execute_block, "execute_block", pending);
     if (program->groups >> ALWAYS_GROUP & 1)
         return mkIRExpr_HWord(1);
+    IRExpr *involved = settings.implicit ? word(to, WORDS(window)) : mkIRExpr_HWord(0);
     if (program->groups == 0)
-        return mkIRExpr_HWord(0);
-    return assign(
-        to, Ity_I64,
-        IRExpr_Binop(Iop_And64, word(to, WORDS(labelled)), mkIRExpr_HWord(program->groups)));
+        return involved;
+    IRExpr *registers =
+        assign(to, Ity_I64,
+               IRExpr_Binop(Iop_And64, word(to, WORDS(labelled)), mkIRExpr_HWord(program->groups)));
+    if (!settings.implicit)
+        return registers;
+    return assign(to, Ity_I64, IRExpr_Binop(Iop_Or64, involved, registers));
 }
 
 static void end(IRSB *to, Exit *exit, IRExpr *involved)
@@ -226,7 +250,7 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
             addStmtToIRSB(to, in->stmts[i]);
         return to;
     }
-    Bool idle = c.op_count == 0 && c.puts_used == 0;
+    Bool idle = c.op_count == 0 && c.puts_used == 0 && !settings.implicit;
     IRExpr *involved = idle ? NULL : begin(to, program);
     UInt exit = 0, next = 0;
     for (Int i = first; i < in->stmts_used; i++) {

@@ -7,6 +7,7 @@
  * Copyright: the backstory developers. GPL-2.0-or-later; see LICENSE beside this directory. */
 #include "calls.h"
 #include "execute.h"
+#include "implicit_labels.h"
 #include "labels.h"
 #include "memory.h"
 #include "record.h"
@@ -15,7 +16,7 @@
 Settings settings = {.directory = NULL, .address = ADDRESS_TABLES, .node_limit = 1 << 24};
 
 static const HChar *address_word = "tables", *files_word = "user";
-static Long node_limit = 1 << 24;
+static Long node_limit = 1 << 24, window = 100;
 
 static Bool take_option(const HChar *arg)
 {
@@ -24,6 +25,8 @@ static Bool take_option(const HChar *arg)
     } else if (VG_STR_CLO(arg, "--files", files_word)) {
     } else if (VG_BINT_CLO(arg, "--sets", node_limit, 1000, 400000000)) {
     } else if (VG_BOOL_CLO(arg, "--memory", settings.memory)) {
+    } else if (VG_BOOL_CLO(arg, "--implicit", settings.implicit)) {
+    } else if (VG_BINT_CLO(arg, "--window", window, 1, 1000000)) {
     } else
         return False;
     return True;
@@ -36,7 +39,9 @@ static void print_usage(void)
      "    --address=none|tables|all   what a look-up's result has of its index [tables]\n"
      "    --files=user|all            all: libraries and system files are inputs, too\n"
      "    --sets=N                    sets of bytes before they become coarser\n"
-     "    --memory=no|yes             at the end, print what the labels take [no]\n");
+     "    --memory=no|yes             at the end, print what the labels take [no]\n"
+     "    --implicit=no|yes           also follow what branches decide [no]\n"
+     "    --window=N                  the most instructions that a branch decides [100]\n");
 }
 
 static void print_debug_usage(void)
@@ -54,6 +59,15 @@ static void in_child(ThreadId tid)
     record_start(True);
 }
 
+/* A branch must end its block of code, so that a window begins between two blocks. */
+static void follow_branches(void)
+{
+    settings.window = window;
+    VG_(clo_vex_control).guest_chase = False;
+    VG_(clo_vex_control).iropt_unroll_thresh = 0;
+    implicit_labels_start();
+}
+
 static void after_options(void)
 {
     if (!settings.directory) {
@@ -68,6 +82,8 @@ static void after_options(void)
     settings.node_limit = node_limit;
     shadow_start();
     labels_start();
+    if (settings.implicit)
+        follow_branches();
     execute_start();
     entities_start();
     shared_start(settings.directory);

@@ -3,8 +3,8 @@
  * Moves, masks, lanes and shifts by constants are followed byte by byte. Any other operation makes
  * each byte of its result depend on all bytes of all operands, which is never too little.
  *
- * Comparisons have no label: a comparison decides, as a branch does. (Explicit flows are followed,
- * implicit flows are not.) */
+ * Comparisons have no label: a comparison decides, as a branch does. With --implicit, they have
+ * what decided (implicit.h). */
 #include "arrange.h"
 
 UInt bytes_of(IRType type)
@@ -168,12 +168,26 @@ static Bool move(IROp op, IRExpr **args, UInt n, Value *v)
     }
 }
 
+static Value compared(IRExpr **args, UInt count, UInt n)
+{
+    Value values[8];
+    if (count == 2 && eqIRAtom(args[0], args[1]))
+        return empty_value(n);
+    for (UInt i = 0; i < count; i++)
+        values[i] = value_of(args[i]);
+    if (count != 2 || values[0].n != 8 || !settings.implicit)
+        return decision(values, count, n);
+    Value both = all_bytes(unite_values(values, 2), 1);
+    both = of_operands(args[0], args[1], both);
+    return decision(&both, 1, n);
+}
+
 Value apply_operation(IROp op, IRExpr **args, UInt count, IRType type)
 {
     UInt n = bytes_of(type);
     Value v;
     if (is_comparison(op))
-        return empty_value(n);
+        return compared(args, count, n);
     if (move(op, args, n, &v) || (count == 2 && rearrange(op, args, &v)))
         return v;
     if (count == 2 && (op == Iop_Sub8 || op == Iop_Sub16 || op == Iop_Sub32 || op == Iop_Sub64)) {
@@ -190,18 +204,20 @@ Value apply_operation(IROp op, IRExpr **args, UInt count, IRType type)
     UInt width = lane_width(op);
     if (width && n % width == 0)
         return lanes(values, count, width, n);
-    return all_bytes(unite_values(values, count), n);
+    v = all_bytes(unite_values(values, count), n);
+    return op == Iop_Sub64 ? of_operands(args[0], args[1], v) : v;
 }
 
 Value apply_call(const IRCallee *callee, IRExpr **args, IRType type)
 {
-    UInt n = bytes_of(type);
+    UInt n = bytes_of(type), count = 0;
+    while (args[count] && count < 5)
+        count++;
     /* Conditions are comparisons. A carry that is added is not. */
     if (VG_(strcmp)(callee->name, "amd64g_calculate_condition") == 0)
-        return empty_value(n);
+        return compared(args, count, n);
     Value values[8];
-    UInt count = 0;
-    for (; args[count] && count < 8; count++)
-        values[count] = value_of(args[count]);
-    return all_bytes(unite_values(values, count > 5 ? 5 : count), n);
+    for (UInt i = 0; i < count; i++)
+        values[i] = value_of(args[i]);
+    return all_bytes(unite_values(values, count), n);
 }

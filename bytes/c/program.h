@@ -40,6 +40,9 @@ enum {
     OP_FP_ALL_WRITE,   /* slot */
     OP_FILL,           /* n, address word, slot: stores one label n times (n up to 65535) */
     OP_GATHER,         /* n, address word, slot: the union of n bytes of memory */
+    OP_DECIDE,         /* n, first slot, slot that decides, list of n: copies (implicit.h) */
+    OP_BRANCH,         /* slot that decides, number of the exit */
+    OP_OF_POINTERS,    /* n, first slot, value word and the next one, list of n: copies */
 };
 
 #define MAX_ADDRESSES 110
@@ -52,6 +55,7 @@ typedef struct {
     struct Variant *variants; /* variants.h */
     UInt made;                /* how many were made */
     struct Program *program;
+    Addr target; /* of a conditional jump */
 } Exit;
 
 typedef struct Program {
@@ -61,6 +65,10 @@ typedef struct Program {
     UShort exit_count;
     UInt slots;                 /* all are below */
     UChar spans[MAX_ADDRESSES]; /* bytes of each access, less one */
+    /* For windows.h: the last instruction, and where the block continues without its branch. */
+    Addr branch, next;
+    UInt instructions;
+    Int calls; /* 1: the block ends with a call, -1: it ends with a return */
 } Program;
 
 /* The words, in the two shadow areas that Valgrind keeps behind each thread's registers. */
@@ -68,6 +76,7 @@ typedef struct {
     ULong involved; /* not 0: the block that ran last met a label, and is not executed yet */
     ULong labelled; /* groups of registers that may have labels */
     Exit *exit;     /* that the block took */
+    ULong window;   /* not 0: each block is executed (windows.h) */
     ULong addresses[MAX_ADDRESSES];
     ULong values[MAX_VALUES];
 } Words;

@@ -1,6 +1,8 @@
 /* See record.h, and docs/formats/bytes.md for the format. */
 #include "record.h"
 
+#include "implicit.h"
+#include "implicit_labels.h"
 #include "labels.h"
 #include "shadow.h"
 
@@ -14,7 +16,8 @@ enum {
     TAG_MOVE,
     TAG_POSSIBLE,
     TAG_COARSE,
-    TAG_END
+    TAG_END,
+    TAG_IMPLICIT
 };
 enum { RUN_NONE, RUN_COPY, RUN_SET };
 
@@ -247,6 +250,38 @@ static void put_coarse(void)
     put(coarse_shift);
 }
 
+/* The set that decided about a byte, and about the call that writes it. */
+static UInt decided_at(Addr a, UInt all)
+{
+    return implicit_union(implicit_label(a), all);
+}
+
+/* Writes what decided about the bytes of the WRITE before, if anything did. */
+static void put_implicit_runs(Addr a, ULong n)
+{
+    UInt all = deciding(running);
+    ULong runs = 0, i = 0, end;
+    Bool any = False;
+    for (; i < n; runs++, i = end) {
+        UInt set = decided_at(a + i, all);
+        any |= set != 0;
+        put_set(set);
+        for (end = i + 1; end < n && decided_at(a + end, all) == set;)
+            end++;
+    }
+    if (!any)
+        return;
+    put_byte(TAG_IMPLICIT);
+    put(runs);
+    for (i = 0; i < n; i = end) {
+        UInt set = decided_at(a + i, all);
+        for (end = i + 1; end < n && decided_at(a + end, all) == set;)
+            end++;
+        put(end - i);
+        put(number_of(set));
+    }
+}
+
 void record_write(Entity *e, ULong offset, Addr a, ULong n, ULong tick)
 {
     ULong runs = 0;
@@ -274,6 +309,8 @@ void record_write(Entity *e, ULong offset, Addr a, ULong n, ULong tick)
             put(number_of(SET_OF(label)));
         i += length;
     }
+    if (settings.implicit)
+        put_implicit_runs(a, n);
 }
 
 void record_mapped(Entity *e, ULong offset, Addr a, ULong n)

@@ -112,6 +112,6 @@ void write_register(UInt offset, IRExpr *data)
     }
     Value v = value_of(data);
     if ((offset == CC_DEP1 || offset == CC_DEP2) && !flags_carry(data, offset))
-        v = empty_value(8);
+        v = decision(&v, 1, 8);
     put_register(offset, v);
 }

@@ -1,6 +1,7 @@
 /* See shadow.h. */
 #include "shadow.h"
 
+#include "implicit_labels.h"
 #include "memory.h"
 
 #include "pub_tool_vkiscnums.h"
@@ -41,6 +42,8 @@ void shadow_start(void)
 
 static void clear_line_part(Addr a, Addr end)
 {
+    if (implicit_chunks)
+        clear_implicit_labels(a, end - a, False);
     for (; a < end; a++)
         set_label(a, 0);
 }
@@ -65,8 +68,13 @@ void clear_labels(Addr a, ULong length)
         VG_(do_syscall)
         (__NR_madvise, (UWord)&line_counts[first >> LINE_SHIFT], (last - first) >> LINE_SHIFT, 4, 0,
          0, 0, 0, 0);
-        for (Addr behind = last; behind < last + REACH; behind++)
-            line_counts[(last - 1) >> LINE_SHIFT] += shadow[behind] != 0;
+        if (implicit_chunks)
+            clear_implicit_labels(first, last - first, True);
+        for (Addr behind = last; behind < last + REACH; behind++) {
+            UChar *count = &line_counts[(last - 1) >> LINE_SHIFT];
+            *count += shadow[behind] != 0;
+            *count += implicit_chunks && implicit_label(behind);
+        }
         return;
     }
     while (a < end) {
@@ -86,5 +94,7 @@ void copy_labels(Addr from, Addr to, SizeT length)
             continue;
         }
         set_label(to + i, shadow[(from + i) & ADDRESS_MASK]);
+        if (implicit_chunks)
+            set_implicit_label(to + i, implicit_label(from + i));
     }
 }

@@ -2,7 +2,8 @@
  * keeps only the pages of it that were written. A count for each line of 16 bytes says how many of
  * them, and of the next 15, have a label. So code without labels looks at one byte for each access.
  *
- * Invariant: line_counts[i] is the number of labels in shadow[16 i .. 16 i + 30] that are not 0. */
+ * Invariant: line_counts[i] is the number of labels in shadow[16 i .. 16 i + 30] that are not 0.
+ * Implicit labels of the same bytes (implicit_labels.h) are counted, too. */
 #ifndef SHADOW_H
 #define SHADOW_H
 

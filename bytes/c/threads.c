@@ -1,6 +1,7 @@
 /* The labels of each thread's registers: when it begins, when a signal interrupts it, and when
  * unions become sets. See execute.h. */
 #include "collect.h"
+#include "implicit.h"
 
 Thread *running;
 static Thread **threads;
@@ -45,8 +46,9 @@ void set_register_labels(Thread *t, UInt offset, UInt size, Label label)
         if (label)
             t->labelled |= 1ULL << group;
     }
+    clear_implicit_registers(t, offset, size);
     if (t->words)
-        t->words->labelled = t->labelled;
+        t->words->labelled = t->labelled | implicit_groups(t);
 }
 
 static void resolve_all(Label *labels, UInt count)
@@ -74,6 +76,7 @@ void save_registers(Thread *t)
     saved->labelled = t->labelled;
     saved->before = t->interrupted;
     t->interrupted = saved;
+    save_implicit(t);
 }
 
 void restore_registers(Thread *t)
@@ -84,8 +87,9 @@ void restore_registers(Thread *t)
     VG_(memcpy)(t->slots, saved->slots, sizeof saved->slots);
     VG_(memcpy)(t->fp, saved->fp, sizeof saved->fp);
     t->labelled = saved->labelled;
+    restore_implicit(t);
     if (t->words)
-        t->words->labelled = t->labelled;
+        t->words->labelled = t->labelled | implicit_groups(t);
     t->interrupted = saved->before;
     VG_(free)(saved);
 }
@@ -101,6 +105,12 @@ void reset_thread(Thread *t)
         t->interrupted = saved->before;
         VG_(free)(saved);
     }
+    reset_implicit(t);
+}
+
+const Thread *known_thread(ThreadId tid)
+{
+    return threads[tid];
 }
 
 Bool registers_of(ThreadId tid, UInt part, const Label **labels, UInt *count)

@@ -149,6 +149,36 @@ static const UShort *x87(const UShort *pc)
     return end;
 }
 
+static const UShort *decide(const UShort *pc)
+{
+    UInt n = pc[1];
+    Slot slots[32];
+    const UShort *end = read_list(pc + 4, n, slots);
+    Bool by = can[pc[3]], kept = by || any(slots, n);
+    set(pc[2], n, kept);
+    if (kept) {
+        copy(pc, pc + 4);
+        if (!by)
+            out[out_used - 1] = EMPTY_SLOT;
+        put_list(slots, n);
+    }
+    return end;
+}
+
+static const UShort *copied(const UShort *pc)
+{
+    UInt n = pc[1];
+    Slot slots[32];
+    const UShort *end = read_list(pc + 4, n, slots);
+    Bool kept = any(slots, n);
+    set(pc[2], n, kept);
+    if (kept) {
+        copy(pc, pc + 4);
+        put_list(slots, n);
+    }
+    return end;
+}
+
 static const UShort *one(const UShort *pc, Bool always)
 {
     switch (pc[0]) {
@@ -165,6 +195,12 @@ static const UShort *one(const UShort *pc, Bool always)
         if (can[pc[3]])
             copy(pc, pc + 4);
         return pc + 4;
+    case OP_DECIDE: return decide(pc);
+    case OP_OF_POINTERS: return copied(pc);
+    case OP_BRANCH:
+        if (can[pc[1]])
+            copy(pc, pc + 3);
+        return pc + 3;
     case OP_FILL:
         if (always || can[pc[3]] || has_label(pc[2])) {
             copy(pc, pc + 4);
@@ -218,6 +254,17 @@ static void make(Variant *v, Program *program, Exit *exit)
     v->overlapping = exit->overlapping;
 }
 
+const Variant *whole_program(Exit *exit)
+{
+    if (!exit->variants)
+        exit->variants = VG_(calloc)("variants", KEPT + 1, sizeof(Variant));
+    Variant *v = &exit->variants[KEPT];
+    v->groups = v->accesses = ~0ULL;
+    if (!v->code)
+        make(v, exit->program, exit);
+    return v;
+}
+
 const Variant *variant_of(Exit *exit, ULong groups, ULong accesses_with_labels)
 {
     if (!exit->variants)
@@ -226,13 +273,8 @@ const Variant *variant_of(Exit *exit, ULong groups, ULong accesses_with_labels)
     Variant *v = &exit->variants[key >> 59];
     if (LIKELY(v->code && v->groups == groups && v->accesses == accesses_with_labels))
         return v;
-    if (exit->made >= MOST_MADE) {
-        v = &exit->variants[KEPT];
-        v->groups = v->accesses = ~0ULL;
-        if (!v->code)
-            make(v, exit->program, exit);
-        return v;
-    }
+    if (exit->made >= MOST_MADE)
+        return whole_program(exit);
     exit->made++;
     v->groups = groups;
     v->accesses = accesses_with_labels;

@@ -19,4 +19,7 @@ typedef struct Variant {
 /* Never NULL; valid until the next call. */
 const Variant *variant_of(Exit *exit, ULong groups, ULong accesses);
 
+/* The variant in which everything can have a label. */
+const Variant *whole_program(Exit *exit);
+
 #endif

@@ -17,6 +17,7 @@ from statistics import median
 
 from .agreement import Agreement, agreements
 from .cost import COMMANDS, MODES, Memory, executions
+from .decisions import DECISIONS
 from .programs import CASES
 
 BUILD = Path(__file__).resolve().parents[3] / "bytes" / "build"
@@ -47,6 +48,24 @@ def _agree(args: argparse.Namespace, engine: Path) -> tuple[list[list[str]], boo
     return _agreement_rows(found), good
 
 
+def _decide(args: argparse.Namespace, engine: Path) -> list[list[str]]:
+    """Cases whose output depends on decisions, without and with `--implicit`."""
+    cases = [c for c in DECISIONS if not args.cases or c.__name__ in args.cases.split(",")]
+    # The pairs of output and input bytes grow with the square of the lines.
+    number = min(args.rows, 100)
+    without = agreements(cases, number, engine, [])
+    implicit = agreements(cases, number, engine, ["--implicit=yes"])
+    rows = []
+    print(f"{'decisions':34} {'explicit':>9} {'recall':>9} {'precision':>10} {'of file level':>14}")
+    for a, b in zip(without, implicit, strict=True):
+        values = {"recall_explicit": a.recall, "recall": b.recall, "precision": b.precision}
+        values["file_precision"] = b.file_precision
+        print(f"{a.name:34} {_share(a.recall):>9} {_share(b.recall):>9} {_share(b.precision):>10}", end=" ")
+        print(f"{_share(b.file_precision):>14} {b.note}", flush=True)
+        rows += [["decisions", a.name, name, f"{v:.6f}"] for name, v in values.items() if v is not None]
+    return rows
+
+
 def _cost(args: argparse.Namespace, engine: Path) -> list[list[str]]:
     times = defaultdict[tuple[str, str], list[float]](list)
     memories, rows = dict[str, Memory](), []
@@ -74,6 +93,8 @@ def _measured(args: argparse.Namespace) -> tuple[list[list[str]], bool]:
         if not args.engine:
             subprocess.run([str(BUILD), str(engine)], check=True)
         rows, good = _agree(args, engine) if args.rows else ([], True)
+        if args.rows:
+            rows += _decide(args, engine)
         if args.rounds:
             rows += _cost(args, engine)
     return rows, good

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
-IMAGE, ENTITY, BLOCK, LIST, PAIR, WRITE, MOVE, POSSIBLE, COARSE, END = range(1, 11)
+IMAGE, ENTITY, BLOCK, LIST, PAIR, WRITE, MOVE, POSSIBLE, COARSE, END, IMPLICIT = range(1, 12)
 NONE, COPY, SET = range(3)
 
 Entity = tuple[int, int, int, int]
@@ -38,6 +38,7 @@ class Write:
     image: Image | None
     runs: list[tuple[int, int, int]] = field(default_factory=list)
     moved_from: tuple[Entity, int] | None = None
+    decided: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Image:
     blocks: list[Block] = field(default_factory=list)
     nodes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     masks: dict[int, int] = field(default_factory=dict)
+    written: list[Write] = field(default_factory=list)
 
 
 class Numbers:
@@ -127,6 +129,9 @@ class Flow:
                 self.possible.append(numbers.string().decode())
             elif tag in (COARSE, END):
                 numbers.next()
+            elif tag == IMPLICIT:
+                # It belongs to the WRITE before.
+                image.written[-1].decided = [(numbers.next(), numbers.next()) for _ in range(numbers.next())]
             else:
                 raise ValueError(f"unknown tag {tag} at {numbers.at}")
 
@@ -137,10 +142,11 @@ class Flow:
             head = numbers.next()
             kind = head & 3
             write.runs.append((head >> 3, kind, numbers.next() if kind != NONE else 0))
+        image.written.append(write)
         self.writes.setdefault(entities[entity], []).append(write)
 
     def file_masks(self, path: Path, size: int) -> list[int]:
-        """For each byte of the file, the mask of its input bytes."""
+        """For each byte of the file, the mask of its input bytes, of all kinds."""
         last = 1 << 62
         stat = path.stat()
         # The kernel's own encoding of a device is that of st_dev.
@@ -164,11 +170,21 @@ class Flow:
             source, source_offset = write.moved_from
             return self._byte(source, source_offset + inside, write.tick)
         assert write.image is not None
+        return self._explicit(write, write.image, inside) | self._implicit(write, write.image, inside)
+
+    def _explicit(self, write: Write, image: Image, inside: int) -> int:
         for length, kind, label in write.runs:
             if inside < length:
                 if kind == NONE:
                     return 0
-                return self._mask(write.image, label + inside if kind == COPY else label)
+                return self._mask(image, label + inside if kind == COPY else label)
+            inside -= length
+        return 0
+
+    def _implicit(self, write: Write, image: Image, inside: int) -> int:
+        for length, label in write.decided:
+            if inside < length:
+                return self._mask(image, label) if label else 0
             inside -= length
         return 0
 

@@ -17,6 +17,20 @@ def _truth(figures: dict[str, dict[str, list[float]]]) -> list[str]:
     return lines
 
 
+def _decisions(figures: dict[str, dict[str, list[float]]]) -> list[str]:
+    names = {
+        "recall_explicit": "recall of explicit flows",
+        "recall": "recall with `--implicit`",
+        "precision": "precision",
+        "file_precision": "precision of the file level",
+    }
+    lines = [f"| case | {' | '.join(names.values())} |", f"| {' | '.join(['---'] * 5)} |"]
+    for case, found in figures.items():
+        cells = [f"{100 * found[name][0]:.2f} %" if name in found else "–" for name in names]
+        lines.append(f"| {case} | {' | '.join(cells)} |")
+    return lines
+
+
 def _cost(figures: dict[str, dict[str, list[float]]]) -> list[str]:
     times = []
     for command, found in figures.items():
@@ -45,7 +59,7 @@ def _memory(figures: dict[str, dict[str, list[float]]]) -> list[str]:
     return lines
 
 
-MAKERS = {"truth": _truth, "cost": _cost, "memory": _memory}
+MAKERS = {"truth": _truth, "decisions": _decisions, "cost": _cost, "memory": _memory}
 
 
 def byte_tables(rows: Sequence[Sequence[str]]) -> dict[str, list[str]]:

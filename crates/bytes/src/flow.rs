@@ -1,13 +1,13 @@
 //! Follows bytes backwards through the images of a run.
 //!
 //! A byte that was read comes from the last earlier write of it. Without one, it was there before
-//! the run: then it is a source. Each leaf and each set of an image is followed at most twice, for
-//! copies and for computed bytes. So the time is bounded by the size of the files.
+//! the run: then it is a source. Each leaf and each set of an image is followed at most once
+//! for each kind of flow. So the time is bounded by the size of the files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::image::{self, EntityFacts, EntityId, EntityKind, Image, Node, RunLabel, WriteOrigin};
@@ -33,6 +33,19 @@ pub struct SourceBytes {
     pub copied: RangeSet,
     /// Bytes that what was asked about was computed from.
     pub computed: RangeSet,
+    /// Other bytes that decided about it by branches. Known if the engine followed them.
+    pub implicit: RangeSet,
+}
+
+/// How bytes came into others. The weakest kind of a path is that of the whole path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FlowKind {
+    /// They were only moved.
+    Copied,
+    /// They were operands.
+    Computed,
+    /// They decided about a branch on which the others depend.
+    Implicit,
 }
 
 /// The answer about a range of a file.
@@ -53,40 +66,81 @@ pub struct Origins {
 /// A part of a range, and the image and number of its write.
 type WrittenPart = (Range<u64>, Option<(usize, usize)>);
 
+impl SourceBytes {
+    /// The bytes of a kind.
+    pub fn of(&self, kind: FlowKind) -> &RangeSet {
+        match kind {
+            FlowKind::Copied => &self.copied,
+            FlowKind::Computed => &self.computed,
+            FlowKind::Implicit => &self.implicit,
+        }
+    }
+}
+
+impl FlowKind {
+    /// All kinds, the strongest first.
+    pub const ALL: [FlowKind; 3] = [FlowKind::Copied, FlowKind::Computed, FlowKind::Implicit];
+}
+
 #[derive(Debug, Clone)]
 struct Step {
     entity: EntityId,
     range: Range<u64>,
     before: u64,
-    computed: bool,
+    how: FlowKind,
 }
 
 #[derive(Default)]
 struct Search {
     steps: Vec<Step>,
-    leaves: HashMap<(usize, bool), RangeSet>,
-    sets: HashSet<(usize, u64, bool)>,
-    found: BTreeMap<EntityId, (RangeSet, RangeSet)>,
+    leaves: HashMap<(usize, FlowKind), RangeSet>,
+    sets: HashSet<(usize, u64, FlowKind)>,
+    found: BTreeMap<EntityId, [RangeSet; 3]>,
     images: HashSet<usize>,
     latest: HashMap<usize, u64>,
     coarse: bool,
 }
 
-impl ByteFlow {
-    /// Reads the directory of a run. Files that are not the engine's are left out.
-    pub fn read(directory: &Path) -> Result<ByteFlow, Error> {
-        let fail = |path: &Path| {
-            let path = path.to_owned();
-            move |source| Error::Read { path, source }
-        };
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(directory).map_err(fail(directory))? {
-            let path = entry.map_err(fail(directory))?.path();
-            if path.extension().is_some_and(|end| end == "bytes") {
-                paths.push(path);
-            }
+/// The engine's files by the number of their part: `P-1.bytes`. 0 is the whole run: `1.bytes`.
+fn grouped(directory: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>, Error> {
+    let fail = |source| Error::Read {
+        path: directory.to_owned(),
+        source,
+    };
+    let mut groups: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
+    for entry in fs::read_dir(directory).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let name = path.file_stem().and_then(|name| name.to_str());
+        if path.extension().is_some_and(|end| end == "bytes") {
+            let part = name.and_then(|name| name.split_once('-'));
+            let part = part.and_then(|(part, _)| part.parse().ok()).unwrap_or(0);
+            groups.entry(part).or_default().push(path);
         }
+    }
+    for paths in groups.values_mut() {
         paths.sort();
+    }
+    Ok(groups)
+}
+
+impl ByteFlow {
+    /// Reads the directory of a run: what was found out about the run as a whole. Files that are
+    /// not the engine's are left out.
+    pub fn read(directory: &Path) -> Result<ByteFlow, Error> {
+        let mut groups = grouped(directory)?;
+        ByteFlow::of(groups.remove(&0).unwrap_or_default())
+    }
+
+    /// Reads all that is known of a run. Parts of it that were followed by themselves come first,
+    /// the newest before the others. Bytes of one part are no bytes of another.
+    pub fn read_all(directory: &Path) -> Result<Vec<ByteFlow>, Error> {
+        let mut groups = grouped(directory)?;
+        let whole = groups.remove(&0);
+        let parts = groups.into_values().rev().chain(whole);
+        parts.map(ByteFlow::of).collect()
+    }
+
+    fn of(paths: Vec<PathBuf>) -> Result<ByteFlow, Error> {
         let mut flow = ByteFlow {
             images: Vec::new(),
             entities: BTreeMap::new(),
@@ -94,7 +148,10 @@ impl ByteFlow {
             writes: HashMap::new(),
         };
         for path in paths {
-            let bytes = fs::read(&path).map_err(fail(&path))?;
+            let bytes = fs::read(&path).map_err(|source| {
+                let path = path.clone();
+                Error::Read { path, source }
+            })?;
             flow.add(image::read(&path, &bytes)?);
         }
         let ByteFlow { images, writes, .. } = &mut flow;
@@ -166,15 +223,19 @@ impl ByteFlow {
         }
         answer.possible.sort();
         answer.possible.dedup();
-        for (id, (copied, computed)) in search.found {
+        for (id, [copied, computed, implicit]) in search.found {
             if let Some(entity) = self.entities.get(&id) {
                 answer.sources.push(SourceBytes {
                     entity: entity.clone(),
+                    implicit: implicit.without(&copied).without(&computed),
                     copied,
                     computed,
                 });
             }
         }
+        answer.sources.retain(|source| {
+            !(source.copied.is_empty() && source.computed.is_empty() && source.implicit.is_empty())
+        });
         answer
             .sources
             .sort_by(|a, b| (a.entity.kind, &a.entity.path).cmp(&(b.entity.kind, &b.entity.path)));
@@ -207,7 +268,7 @@ impl ByteFlow {
                 entity: file,
                 range: part,
                 before: u64::MAX,
-                computed: false,
+                how: FlowKind::Copied,
             });
         }
         steps
@@ -242,9 +303,8 @@ impl ByteFlow {
     fn follow(&self, step: Step, search: &mut Search) {
         for (part, writer) in self.writers(step.entity, step.range.clone(), step.before) {
             let Some((image, number)) = writer else {
-                let (copied, computed) = search.found.entry(step.entity).or_default();
-                let set = if step.computed { computed } else { copied };
-                set.insert(part);
+                let found = search.found.entry(step.entity).or_default();
+                found[step.how as usize].insert(part);
                 continue;
             };
             let write = &self.images[image].writes[number];
@@ -258,7 +318,7 @@ impl ByteFlow {
                         entity: *source,
                         range: start..start.saturating_add(part.end - part.start),
                         before: write.tick,
-                        computed: step.computed,
+                        how: step.how,
                     });
                 }
                 WriteOrigin::Runs(runs) => {
@@ -266,44 +326,55 @@ impl ByteFlow {
                     for run in runs {
                         let end = at.saturating_add(run.length);
                         let (first, last) = (at.max(part.start), end.min(part.end));
-                        let computed = step.computed || run.computed;
+                        let how = match run.computed {
+                            true => step.how.max(FlowKind::Computed),
+                            false => step.how,
+                        };
                         match run.label {
                             _ if first >= last => {}
                             RunLabel::Nothing => {}
                             RunLabel::Copy(leaf) => {
                                 let leaf = leaf.saturating_add(first - at);
                                 let leaves = leaf..leaf.saturating_add(last - first);
-                                self.leaves(image, leaves, computed, search);
+                                self.leaves(image, leaves, how, search);
                             }
-                            RunLabel::Set(set) => self.set(image, set, computed, search),
+                            RunLabel::Set(set) => self.set(image, set, how, search),
                         }
                         at = end;
                     }
                 }
             }
+            let mut at = write.offset;
+            for &(length, set) in &write.decided {
+                let end = at.saturating_add(length);
+                if set != 0 && at.max(part.start) < end.min(part.end) {
+                    self.set(image, set, FlowKind::Implicit, search);
+                }
+                at = end;
+            }
         }
     }
 
-    fn set(&self, image: usize, set: u64, computed: bool, search: &mut Search) {
+    fn set(&self, image: usize, set: u64, how: FlowKind, search: &mut Search) {
         let mut stack = vec![set];
         search.coarse |= self.images[image].coarse;
         while let Some(set) = stack.pop() {
-            if set == 0 || !search.sets.insert((image, set, computed)) {
+            if set == 0 || !search.sets.insert((image, set, how)) {
                 continue;
             }
             match self.images[image].nodes.get(&set) {
-                None => self.leaves(image, set..set + 1, computed, search),
+                None => self.leaves(image, set..set + 1, how, search),
                 Some(Node::Pair(first, second)) => stack.extend([*first, *second]),
                 Some(Node::List { low, high, rest }) => {
-                    self.leaves(image, *low..high.saturating_add(1), computed, search);
+                    self.leaves(image, *low..high.saturating_add(1), how, search);
                     stack.push(*rest);
                 }
             }
         }
     }
 
-    fn leaves(&self, image: usize, leaves: Range<u64>, computed: bool, search: &mut Search) {
-        let seen = search.leaves.entry((image, computed)).or_default();
+    fn leaves(&self, image: usize, leaves: Range<u64>, how: FlowKind, search: &mut Search) {
+        let seen = search.leaves.entry((image, how)).or_default();
         let blocks = &self.images[image].blocks;
         for part in seen.insert(leaves) {
             let from = blocks.partition_point(|block| block.first + block.count <= part.start);
@@ -324,7 +395,7 @@ impl ByteFlow {
                     entity: block.entity,
                     range: byte(start)..byte(end),
                     before: block.tick,
-                    computed,
+                    how,
                 });
             }
         }

@@ -101,6 +101,8 @@ pub struct Write {
     pub length: u64,
     pub tick: u64,
     pub origin: WriteOrigin,
+    /// Sets that decided about consecutive bytes, by branches (0: none). Empty if nothing did.
+    pub decided: Vec<(u64, u64)>,
 }
 
 /// A program image.
@@ -210,6 +212,7 @@ fn record(
                 length,
                 tick,
                 origin: WriteOrigin::Moved(source, from),
+                decided: Vec::new(),
             });
         }
         8 => {
@@ -223,6 +226,7 @@ fn record(
         10 => {
             numbers.next()?;
         }
+        11 => return decided(numbers, image),
         _ => return Some(Err("a record of an unknown kind")),
     }
     Some(Ok(()))
@@ -291,6 +295,22 @@ fn write(numbers: &mut Numbers, image: &mut Image, ids: &Ids) -> Option<Result<(
         length,
         tick,
         origin: WriteOrigin::Runs(runs),
+        decided: Vec::new(),
     });
+    Some(Ok(()))
+}
+
+/// Takes in the sets that decided about the bytes of the write before.
+fn decided(numbers: &mut Numbers, image: &mut Image) -> Option<Result<(), &'static str>> {
+    let count = numbers.next()?;
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        let [length, set] = numbers.take()?;
+        runs.push((length, set));
+    }
+    let Some(write) = image.writes.last_mut() else {
+        return Some(Err("what decided about a write that is not there"));
+    };
+    write.decided = runs;
     Some(Ok(()))
 }

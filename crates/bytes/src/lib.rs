@@ -18,6 +18,6 @@ mod numbers;
 mod ranges;
 
 pub use error::Error;
-pub use flow::{ByteFlow, Origins, SourceBytes};
+pub use flow::{ByteFlow, FlowKind, Origins, SourceBytes};
 pub use image::{EntityFacts, EntityKind};
 pub use ranges::RangeSet;

@@ -49,6 +49,15 @@ impl RangeSet {
         parts
     }
 
+    /// The numbers that are in this set and not in the other.
+    pub fn without(&self, other: &RangeSet) -> RangeSet {
+        let mut rest = RangeSet::default();
+        for part in self.iter().flat_map(|range| other.lacking(range)) {
+            rest.insert(part);
+        }
+        rest
+    }
+
     /// Adds a range, and returns the parts of it that were not in the set.
     pub fn insert(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         if range.is_empty() {
@@ -95,6 +104,10 @@ mod tests {
                 assert_eq!(set.count(), oracle.len() as u64);
                 assert!((0..80).all(|n| set.contains(n) == oracle.contains(&n)));
             }
+            let (mut other, start) = (RangeSet::default(), next(60));
+            other.insert(start..start + next(15));
+            let rest = set.without(&other);
+            assert!((0..80).all(|n| rest.contains(n) == (set.contains(n) && !other.contains(n))));
             let ranges: Vec<_> = set.iter().collect();
             assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
         }

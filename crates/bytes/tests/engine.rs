@@ -194,6 +194,62 @@ fn a_program_with_more_sets_than_the_limit_goes_on_with_coarser_ranges() {
     }
 }
 
+/// The bytes that decided about a byte of `out`, and the bytes that it was made of.
+fn decided_and_made(ran: &Ran, at: u64) -> (Vec<u64>, Vec<u64>) {
+    let (mut decided, mut made) = (Vec::new(), Vec::new());
+    for source in ran.origins(at).sources {
+        decided.extend(source.implicit.iter().flatten());
+        made.extend(source.copied.iter().chain(source.computed.iter()).flatten());
+    }
+    (decided, made)
+}
+
+#[test]
+fn what_branches_and_comparisons_decide_is_followed_if_it_is_asked_for() {
+    for flags in [&["-O1"], &["-O2"]] {
+        let options = ["--implicit=yes"];
+        let (Some(plain), Some(ran)) = (
+            Ran::any("decisions", flags, &[]),
+            Ran::any("decisions", flags, &options),
+        ) else {
+            return;
+        };
+        let small: Vec<u64> = (0..SIZE).filter(|at| (at * 7 + 3) as u8 <= 3).collect();
+        let expected = [small, vec![9, 10], vec![20], vec![], vec![], vec![40]];
+        for (at, expected) in (0..).zip(expected) {
+            assert_eq!(
+                decided_and_made(&ran, at).0,
+                expected,
+                "{flags:?}, byte {at}"
+            );
+            let nothing: Vec<u64> = vec![];
+            assert_eq!(decided_and_made(&plain, at).0, nothing, "byte {at}");
+            // The explicit flows are those without the option.
+            let made = decided_and_made(&plain, at).1;
+            assert_eq!(decided_and_made(&ran, at).1, made, "{flags:?}, byte {at}");
+        }
+        assert_eq!(decided_and_made(&ran, 4).1, [30]);
+    }
+}
+
+#[test]
+fn programs_have_the_same_explicit_flows_if_decisions_are_followed() {
+    for name in [
+        "plain", "threads", "signals", "jumps", "mapped", "moves", "sockets", "family", "code",
+    ] {
+        let Some(ran) = Ran::start(name, &[], &["--implicit=yes"]) else {
+            return;
+        };
+        for at in 0..SIZE {
+            assert_eq!(
+                decided_and_made(&ran, at).1,
+                [SIZE - 1 - at],
+                "{name}, byte {at}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_engine_agrees_with_the_data_flow_sanitizer() {
     let Some(ran) = Ran::any("oracle", &[], &[]) else {

@@ -105,6 +105,56 @@ fn a_constant_has_no_source_and_is_reported_as_one() {
 }
 
 #[test]
+fn bytes_that_only_decided_are_a_kind_of_their_own_on_the_whole_path() {
+    let home = TempDir::new().unwrap();
+    Written::new()
+        .entity(1, 0, 5, "/in")
+        .record(&[3, 1, 50, 0, 1, 0, 1])
+        .entity(2, 1, 6, "pipe:[6]")
+        .record(&[6, 2, 0, 4, 2, 2, run(3, false, 0), run(1, false, 1), 8])
+        .record(&[4, 1 << 30, 3, 4, 0])
+        .record(&[11, 2, 2, 1 << 30, 2, 0])
+        .end(home.path(), "1.bytes");
+    Written::new()
+        .entity(1, 1, 6, "pipe:[6]")
+        .record(&[3, 1, 4, 0, 1, 0, 3])
+        .entity(2, 0, 7, "/out")
+        .record(&[6, 2, 0, 4, 4, 1, run(4, false, 1), 1])
+        .end(home.path(), "2.bytes");
+    let flow = ByteFlow::read(home.path()).unwrap();
+    let first = flow.origins(b"/out", 0..2).unwrap();
+    let [source] = &first.sources[..] else {
+        panic!("{first:?}");
+    };
+    assert_eq!(source.implicit.iter().collect::<Vec<_>>(), [2..7]);
+    assert!(source.copied.is_empty() && source.computed.is_empty());
+    assert!(flow.origins(b"/out", 2..3).unwrap().sources.is_empty());
+    assert_eq!(ranges(&flow.origins(b"/out", 3..4).unwrap(), false), [7..8]);
+}
+
+#[test]
+fn parts_of_a_run_that_were_followed_by_themselves_are_apart_and_the_newest_is_first() {
+    let home = TempDir::new().unwrap();
+    let part = |number: &str, from: u64| {
+        Written::new()
+            .entity(1, 0, 5, "/in")
+            .record(&[3, 1, 50, 0, 1, 0, 1])
+            .entity(2, 0, 6, "/out")
+            .record(&[6, 2, 0, 4, 2, 1, run(4, false, 1), from])
+            .end(home.path(), &format!("{number}.bytes"));
+    };
+    part("1", 1);
+    part("1-1", 11);
+    part("2-1", 21);
+    let all = ByteFlow::read_all(home.path()).unwrap();
+    let first = |flow: &ByteFlow| ranges(&flow.origins(b"/out", 0..1).unwrap(), false);
+    let found: Vec<_> = all.iter().map(first).collect();
+    assert_eq!(found, [[20..21], [10..11], [0..1]]);
+    let whole = ByteFlow::read(home.path()).unwrap();
+    assert_eq!(first(&whole), [0..1]);
+}
+
+#[test]
 fn a_file_that_the_run_did_not_write_has_no_answer() {
     let (_home, flow) = piped();
     assert!(flow.origins(b"/in", 0..1).is_none());

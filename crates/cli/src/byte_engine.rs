@@ -49,7 +49,8 @@ impl ByteEngine {
     }
 
     /// The command that runs another one under the engine. `output`: an empty directory.
-    pub fn command(&self, output: &Path, command: Vec<OsString>) -> Vec<OsString> {
+    /// `implicit`: also follow what branches decide.
+    pub fn command(&self, output: &Path, implicit: bool, command: Vec<OsString>) -> Vec<OsString> {
         let option = |name: &str, path: &Path| {
             let mut option = OsString::from(name);
             option.push(path);
@@ -64,6 +65,9 @@ impl ByteEngine {
             "--trace-children=yes".into(),
             option("--output=", output),
         ];
+        if implicit {
+            all.push("--implicit=yes".into());
+        }
         all.extend(command);
         all
     }

@@ -132,6 +132,11 @@ pub struct RecordArgs {
     #[arg(long, conflicts_with_all = ["deep", "remote"])]
     pub bytes: bool,
 
+    /// With --bytes, also follow which input bytes decided about a byte by branches and
+    /// comparisons. Such bytes are shown apart
+    #[arg(long, requires = "bytes")]
+    pub implicit: bool,
+
     /// Also redact the values of environment variables and options whose names match PATTERN
     /// (repeatable; `*` matches anything)
     #[arg(long, value_name = "PATTERN")]

@@ -22,4 +22,9 @@ pub struct RefineArgs {
     /// Id or name of the run, or a file: then the run that made its newest version
     #[arg(value_name = "RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
     pub subject: OsString,
+
+    /// Also follow which input bytes decided about a byte by branches and comparisons, as those of
+    /// matching lines about their count. Such bytes are shown apart
+    #[arg(long)]
+    pub implicit: bool,
 }

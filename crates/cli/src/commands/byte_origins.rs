@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_bytes::{EntityKind, RangeSet};
+use backstory_bytes::{EntityKind, FlowKind, RangeSet};
 use backstory_query as query;
 use backstory_store::GraphStore;
 
@@ -82,7 +82,7 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
     let path = absolute.as_os_str().as_bytes().to_vec();
     let Some(found) = refined.origins(&run, &path, range.clone())? else {
         return Err(Failure::not_found(format!(
-            "the bytes of run {run} have no write to {}",
+            "the bytes of run {run} have no write to {0}: `backstory refine {0}` finds them out",
             absolute.display()
         )));
     };
@@ -209,6 +209,14 @@ fn text(
     Ok(())
 }
 
+fn text_of(kind: FlowKind) -> &'static str {
+    match kind {
+        FlowKind::Copied => "copied from",
+        FlowKind::Computed => "computed from",
+        FlowKind::Implicit => "decided by",
+    }
+}
+
 fn source_text(
     current: &CurrentStore,
     source: &FoundSource,
@@ -227,14 +235,15 @@ fn source_text(
         _ => None,
     };
     // A byte can be in both sets, if different bytes of the part came from it.
-    for (how, ranges) in [("copied", &source.copied), ("computed", &source.computed)] {
+    for kind in FlowKind::ALL {
+        let (how, ranges) = (text_of(kind), source.of(kind));
         let count = ranges.iter().count();
         for range in ranges.iter().take(SHOWN) {
             let (own, text) = (
                 place(content.as_deref(), &range),
                 quoted(content.as_deref(), &range),
             );
-            writeln!(out, "  {how} from {name}, {own}{text}")?;
+            writeln!(out, "  {how} {name}, {own}{text}")?;
         }
         if count > SHOWN {
             let more = counted(count - SHOWN, "range", "ranges");
@@ -249,22 +258,27 @@ fn ranges(set: &RangeSet) -> Value {
     Value::Array(set.iter().map(pair).collect())
 }
 
+/// The word of a kind of source, for JSON.
+pub fn kind_word(kind: EntityKind) -> &'static str {
+    match kind {
+        EntityKind::File => "file",
+        EntityKind::Pipe => "pipe",
+        EntityKind::Socket => "socket",
+        EntityKind::Device => "device",
+        EntityKind::Arguments => "arguments",
+    }
+}
+
 /// Ranges in JSON have their end behind the last byte.
 fn object(asked: &Asked, found: &FoundBytes, out: &mut impl Write) -> io::Result<()> {
     let sources = found.sources.iter().map(|source| {
-        let kind = match source.entity.kind {
-            EntityKind::File => "file",
-            EntityKind::Pipe => "pipe",
-            EntityKind::Socket => "socket",
-            EntityKind::Device => "device",
-            EntityKind::Arguments => "arguments",
-        };
         Value::Object(vec![
-            ("kind", kind.into()),
+            ("kind", kind_word(source.entity.kind).into()),
             ("path", source.entity.path.as_slice().into()),
             ("run", (&source.run).into()),
-            ("copied", ranges(&source.copied)),
-            ("computed", ranges(&source.computed)),
+            ("copied", ranges(&source.of(FlowKind::Copied))),
+            ("computed", ranges(&source.of(FlowKind::Computed))),
+            ("implicit", ranges(&source.of(FlowKind::Implicit))),
         ])
     });
     let sources = Value::Array(sources.collect());

@@ -173,7 +173,7 @@ fn prepare(
         variables.push((FUNCTIONS.into(), args.functions.join("\n").into()));
     }
     let command = match args.bytes {
-        true => under_engine(&home, &id, args.command)?,
+        true => under_engine(&home, &id, args.implicit, args.command)?,
         false => args.command,
     };
     let follower = (!args.watch.is_empty())
@@ -241,7 +241,12 @@ fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {
 }
 
 /// The command under the byte engine, whose files go into the store.
-fn under_engine(home: &Home, run: &str, command: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+fn under_engine(
+    home: &Home,
+    run: &str,
+    implicit: bool,
+    command: Vec<OsString>,
+) -> Result<Vec<OsString>, Failure> {
     let engine = ByteEngine::find()?;
     let directory = home.bytes_dir(run);
     let mut builder = fs::DirBuilder::new();
@@ -249,7 +254,7 @@ fn under_engine(home: &Home, run: &str, command: Vec<OsString>) -> Result<Vec<Os
     builder.create(&directory).map_err(|error| {
         Failure::not_found(format!("cannot create {}: {error}", directory.display()))
     })?;
-    Ok(engine.command(&directory, command))
+    Ok(engine.command(&directory, implicit, command))
 }
 
 /// Waits until no process of the run is recorded any more and the run is in the store, and takes

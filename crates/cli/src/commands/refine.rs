@@ -45,7 +45,7 @@ pub fn run(args: &RefineArgs, store: Option<&Path>) -> Outcome {
     let mut plan = plan::plan(&current.store, contents, &run, &deviations)?;
     progress.end();
     let words = plan.argv.drain(..).map(OsString::from_vec).collect();
-    let command = engine.command(&Path::new(OWN).join(BYTES), words);
+    let command = engine.command(&Path::new(OWN).join(BYTES), args.implicit, words);
     plan.argv = command.into_iter().map(OsString::into_vec).collect();
     let own = tempfile::Builder::new()
         .prefix("refine-")

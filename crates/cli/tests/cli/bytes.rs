@@ -11,7 +11,7 @@ use super::Place;
 /// Builds the engine beside the place. `None`: this machine lacks what it is built from.
 fn engine(place: &Place) -> Option<String> {
     let target = place.path("engine");
-    let built = byte_engine::build(Path::new(&target), &["sort", "cut"]);
+    let built = byte_engine::build(Path::new(&target), &["sort", "cut", "wc"]);
     built.then(|| format!("BACKSTORY_BYTE_ENGINE={target}"))
 }
 
@@ -25,7 +25,7 @@ fn sources(place: &Place, engine: &str, part: &str) -> Vec<(String, String, Stri
         let path = source["path"].as_str().unwrap();
         let content = std::fs::read(path).unwrap();
         let name = path.rsplit('/').next().unwrap().to_owned();
-        for how in ["copied", "computed"] {
+        for how in ["copied", "computed", "implicit"] {
             for range in source[how].as_array().unwrap() {
                 let end = |at: usize| range[at].as_u64().unwrap() as usize;
                 let text = String::from_utf8_lossy(&content[end(0)..end(1)]).into_owned();
@@ -96,4 +96,34 @@ fn without_the_engine_the_commands_say_what_to_install() {
         "{answer:?}"
     );
     assert_eq!(answer.out, "");
+}
+
+#[test]
+fn a_count_has_the_lines_that_decided_it_as_sources_if_decisions_are_followed() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("in.csv", TABLE);
+    let copy = "sh -c 'wc -l < in.csv > count.txt; sort in.csv > out.csv'";
+    let kinds = |place: &Place| {
+        let mut all: Vec<_> = sources(place, &engine, "count.txt --bytes 0");
+        all.retain(|(_, _, text)| !text.is_empty());
+        (all, sources(place, &engine, "out.csv --cell B1"))
+    };
+    let moved = owned(&[("in.csv", "copied", "ash")]);
+    let recorded = place.shell(&format!("env {engine} $B record --bytes -- {copy}"));
+    assert_eq!(recorded.status, 0, "{recorded:?}");
+    assert_eq!(kinds(&place), (Vec::new(), moved.clone()));
+    let recorded = place.shell(&format!(
+        "env {engine} $B record --bytes --implicit -- {copy}"
+    ));
+    assert_eq!(recorded.status, 0, "{recorded:?}");
+    let (decided, same) = kinds(&place);
+    assert_eq!(decided, owned(&[("in.csv", "implicit", TABLE)]));
+    let mut only_moved = same;
+    only_moved.retain(|(_, how, _)| how != "implicit");
+    assert_eq!(only_moved, moved);
+    let text = place.shell(&format!("env {engine} $B of count.txt --bytes 0"));
+    assert!(text.out.contains("decided by in.csv"), "{text:?}");
 }

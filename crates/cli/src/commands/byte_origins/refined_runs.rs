@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::ops::Range;
 
-use backstory_bytes::{ByteFlow, EntityFacts, EntityKind, Origins, RangeSet};
+use backstory_bytes::{ByteFlow, EntityFacts, EntityKind, FlowKind, Origins, RangeSet};
 use backstory_eventlog::event::Time;
 use backstory_query as query;
 
@@ -22,10 +22,19 @@ pub struct FoundSource {
     pub entity: EntityFacts,
     /// The run that read it.
     pub run: String,
-    /// Bytes that were copied into the answer's range.
-    pub copied: RangeSet,
-    /// Bytes that the range was computed from.
-    pub computed: RangeSet,
+    /// Bytes that came into the answer's range, by kind.
+    ranges: [RangeSet; 3],
+}
+
+impl FoundSource {
+    /// The bytes of a kind. Those that only decided are no others.
+    pub fn of(&self, kind: FlowKind) -> RangeSet {
+        let own = &self.ranges[kind as usize];
+        match kind {
+            FlowKind::Implicit => own.without(&self.ranges[0]).without(&self.ranges[1]),
+            _ => own.clone(),
+        }
+    }
 }
 
 /// The whole answer.
@@ -41,10 +50,16 @@ pub struct FoundBytes {
     pub coarse: bool,
 }
 
+fn origins_in(flows: &[ByteFlow], path: &[u8], range: Range<u64>) -> Option<Origins> {
+    flows
+        .iter()
+        .find_map(|flow| flow.origins(path, range.clone()))
+}
+
 /// The refined runs of a store.
 pub struct RefinedRuns<'c> {
     current: &'c CurrentStore,
-    flows: HashMap<String, ByteFlow>,
+    flows: HashMap<String, Vec<ByteFlow>>,
     /// Newest first.
     order: Vec<(Time, String)>,
 }
@@ -71,11 +86,12 @@ impl<'c> RefinedRuns<'c> {
         })
     }
 
-    fn flow(&mut self, run: &str) -> Result<&ByteFlow, Failure> {
+    /// The bytes of a run: those of parts of it, and those of all of it.
+    fn flows(&mut self, run: &str) -> Result<&[ByteFlow], Failure> {
         if !self.flows.contains_key(run) {
-            let read = ByteFlow::read(&self.current.home.bytes_dir(run));
-            let flow = read.map_err(|error| Failure::not_found(chain(&error)))?;
-            self.flows.insert(run.to_owned(), flow);
+            let read = ByteFlow::read_all(&self.current.home.bytes_dir(run));
+            let flows = read.map_err(|error| Failure::not_found(chain(&error)))?;
+            self.flows.insert(run.to_owned(), flows);
         }
         Ok(&self.flows[run])
     }
@@ -95,7 +111,8 @@ impl<'c> RefinedRuns<'c> {
         .map(|(_, id)| id.clone())
         .collect();
         for id in older {
-            if self.flow(&id)?.written_length(path).is_some() {
+            let mut flows = self.flows(&id)?.iter();
+            if flows.any(|flow| flow.written_length(path).is_some()) {
                 return Ok(Some(id));
             }
         }
@@ -109,7 +126,7 @@ impl<'c> RefinedRuns<'c> {
         path: &[u8],
         range: Range<u64>,
     ) -> Result<Option<FoundBytes>, Failure> {
-        let Some(first) = self.flow(run)?.origins(path, range) else {
+        let Some(first) = origins_in(self.flows(run)?, path, range) else {
             return Ok(None);
         };
         let mut found = FoundBytes {
@@ -118,20 +135,21 @@ impl<'c> RefinedRuns<'c> {
         };
         let mut sources: BTreeMap<(EntityKind, Vec<u8>, String), FoundSource> = BTreeMap::new();
         // Each step leads to an older run, so the search ends.
-        let mut pending = vec![(run.to_owned(), first, false)];
-        while let Some((run, origins, computed)) = pending.pop() {
+        let mut pending = vec![(run.to_owned(), first, FlowKind::Copied)];
+        while let Some((run, origins, until_here)) = pending.pop() {
             found.possible.extend(origins.possible);
             found.coarse |= origins.coarse;
             for source in origins.sources {
                 let path = &source.entity.path;
+                let parts = FlowKind::ALL.map(|kind| (source.of(kind), kind.max(until_here)));
                 if source.entity.kind == EntityKind::File
                     && let Some(writer) = self.writer_before(&run, path)?
                 {
-                    let flow = self.flow(&writer)?;
-                    let parts = [(&source.copied, computed), (&source.computed, true)];
-                    for (part, computed) in parts {
-                        let ranges = part.iter().filter_map(|range| flow.origins(path, range));
-                        pending.extend(ranges.map(|next| (writer.clone(), next, computed)));
+                    let flows = self.flows(&writer)?;
+                    for (part, kind) in parts {
+                        let origins = |range| origins_in(flows, path, range);
+                        let ranges = part.iter().filter_map(origins);
+                        pending.extend(ranges.map(|next| (writer.clone(), next, kind)));
                     }
                     continue;
                 }
@@ -139,20 +157,12 @@ impl<'c> RefinedRuns<'c> {
                 let entry = sources.entry(key).or_insert_with(|| FoundSource {
                     entity: source.entity.clone(),
                     run: run.clone(),
-                    copied: RangeSet::default(),
-                    computed: RangeSet::default(),
+                    ranges: Default::default(),
                 });
-                let copies = if computed {
-                    &mut entry.computed
-                } else {
-                    &mut entry.copied
-                };
-                source
-                    .copied
-                    .iter()
-                    .for_each(|range| drop(copies.insert(range)));
-                for range in source.computed.iter() {
-                    entry.computed.insert(range);
+                for (part, kind) in parts {
+                    for range in part.iter() {
+                        entry.ranges[kind as usize].insert(range);
+                    }
                 }
             }
         }
