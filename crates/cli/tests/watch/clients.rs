@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -76,11 +77,26 @@ fn wait_for_line(place: &PostgresPlace, text: &str) {
     panic!("the server's log lacks {text}");
 }
 
-fn log_size(place: &PostgresPlace) -> u64 {
-    let files = fs::read_dir(place.server.log_directory()).unwrap();
-    files
-        .map(|file| file.unwrap().metadata().unwrap().len())
-        .sum()
+/// Waits until the records of the watch have a text. A record is in shared memory first, and then
+/// in the log of the run.
+fn wait_for_record(place: &PostgresPlace, text: &str) {
+    let text = text.as_bytes();
+    let has_text = |path: PathBuf| {
+        let bytes = fs::read(path).unwrap_or_default();
+        bytes.windows(text.len()).any(|part| part == text)
+    };
+    let is_there = || {
+        let runs = fs::read_dir(place.stage.store().join("runs")).unwrap();
+        let logs = runs.map(|log| log.unwrap().path());
+        logs.filter(|log| log.to_str().unwrap().ends_with(".log.part"))
+            .any(|log| {
+                let name = log.file_name().unwrap().to_str().unwrap();
+                let id = name.trim_end_matches(".log.part");
+                let arena = format!("/dev/shm/backstory-{id}.arena");
+                has_text(log.clone()) || has_text(arena.into())
+            })
+    };
+    assert!(eventually(PATIENCE, is_there));
 }
 
 /// The change of the row with this key, and the screen that shows it.
@@ -168,14 +184,11 @@ fn a_client_that_has_ended_since_its_last_statement_but_one_is_possible() {
     };
     let port = place.server.port.to_string();
     let watch = place.watched();
-    let size = || log_size(&place);
-    let before = (size(), watch.bytes_read());
     let left = "INSERT INTO a VALUES (2)";
     let args = [&*port, "INSERT INTO a VALUES (1)", "leave", left];
     let client = LiveClient::begin(&place, &args);
-    wait_for_line(&place, "VALUES (1)");
-    assert!(eventually(PATIENCE, || watch.bytes_read() - before.1
-        > size() - before.0));
+    // The watch has found the client: its record has the arguments.
+    wait_for_record(&place, left);
     watch.signal(Signal::STOP).unwrap();
     client.leave();
     wait_for_line(&place, "VALUES (2)");
