@@ -6,17 +6,21 @@
 use crate::error::Error;
 use crate::facts::{DeepEnd, DeepHeader};
 use backstory_abi::{CHUNK_SIZE, Chunk};
-use backstory_eventlog::frame::{self, FrameKind};
+use backstory_eventlog::frame::{self, FrameKind, HEADER};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use zstd::bulk::Compressor;
 
 /// Version of the frames of a deep log.
 pub const VERSION: u16 = 1;
 /// Value of `pad` in the header of a chunk whose records are one zstd frame.
 pub const ZSTD: u64 = 1;
+
+/// Where the records of a chunk begin in its frame.
+const RECORDS: usize = HEADER + Chunk::SIZE;
 
 /// Bytes of the disk that a deep log leaves free. On a small disk it leaves an eighth.
 const LEFT_FREE: u64 = 64 << 20;
@@ -40,10 +44,20 @@ impl Compression {
 }
 
 /// Appends frames to a deep log.
-#[derive(Debug)]
 pub struct DeepWriter {
     file: File,
     path: PathBuf,
+    /// Its tables would have to be made anew for each chunk otherwise, which takes longer than the
+    /// chunk. `None`: there is no memory for them, and chunks are stored.
+    compressor: Option<Compressor<'static>>,
+    /// The chunk that is being written: room for the frame's header, then its payload.
+    frame: Vec<u8>,
+}
+
+impl std::fmt::Debug for DeepWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("DeepWriter").field(&self.path).finish()
+    }
 }
 
 impl DeepWriter {
@@ -62,6 +76,8 @@ impl DeepWriter {
         let mut writer = DeepWriter {
             file,
             path: path.to_owned(),
+            compressor: Compressor::new(Compression::Usual.level()).ok(),
+            frame: Vec::new(),
         };
         if writer.length().map_err(Error::io("look at", path))? == 0 {
             writer.json(FrameKind::DeepHeader, header)?;
@@ -78,17 +94,42 @@ impl DeepWriter {
             return Ok(());
         };
         let records = &bytes[Chunk::SIZE..bytes.len().min(CHUNK_SIZE as usize)];
-        // Bytes that cannot be compressed are stored.
-        let packed = zstd::bulk::compress(records, compression.level());
-        let packed = packed.ok().filter(|packed| packed.len() < records.len());
+        let mut frame = std::mem::take(&mut self.frame);
+        let is_packed = self.pack(records, compression, &mut frame);
+        if !is_packed {
+            frame.truncate(RECORDS);
+            frame.extend_from_slice(records);
+        }
         let head = Chunk {
-            pad: if packed.is_some() { ZSTD } else { 0 },
+            pad: if is_packed { ZSTD } else { 0 },
             ..head
         };
-        let payload = [&head.to_bytes(), packed.as_deref().unwrap_or(records)].concat();
-        self.leaves_room(payload.len() as u64)
-            .map_err(Error::io("append to", &self.path))?;
-        self.frame(FrameKind::DeepChunk, &payload)
+        frame[HEADER..RECORDS].copy_from_slice(&head.to_bytes());
+        let written = self
+            .leaves_room(frame.len() as u64)
+            .map_err(Error::io("append to", &self.path))
+            .and_then(|()| self.whole_frame(FrameKind::DeepChunk, &mut frame));
+        self.frame = frame;
+        written
+    }
+
+    /// Compresses records into a frame, behind its headers. False if that does not shorten them.
+    fn pack(&mut self, records: &[u8], compression: Compression, frame: &mut Vec<u8>) -> bool {
+        let room = RECORDS + zstd::zstd_safe::compress_bound(records.len());
+        if frame.len() < room {
+            frame.resize(room, 0);
+        }
+        let packed = self.compressor.as_mut().and_then(|compressor| {
+            compressor.set_compression_level(compression.level()).ok()?;
+            compressor
+                .compress_to_buffer(records, &mut frame[RECORDS..])
+                .ok()
+        });
+        match packed.filter(|&packed| packed < records.len()) {
+            Some(packed) => frame.truncate(RECORDS + packed),
+            None => return false,
+        }
+        true
     }
 
     /// Appends the last frame.
@@ -127,9 +168,20 @@ impl DeepWriter {
     }
 
     fn frame(&mut self, kind: FrameKind, payload: &[u8]) -> Result<(), Error> {
+        self.whole_frame(kind, &mut [&[0; HEADER], payload].concat())
+    }
+
+    /// Appends a frame that has room for its header before the payload.
+    fn whole_frame(&mut self, kind: FrameKind, frame: &mut [u8]) -> Result<(), Error> {
+        let (head, payload) = frame.split_at_mut(HEADER);
+        head.copy_from_slice(&frame::header(
+            kind,
+            VERSION,
+            payload.len() as u32,
+            &[payload],
+        ));
         let before = self.length().map_err(Error::io("look at", &self.path))?;
-        let head = frame::header(kind, VERSION, payload.len() as u32, &[payload]);
-        let written = self.file.write_all(&[&head, payload].concat());
+        let written = self.file.write_all(frame);
         if written.is_err() {
             // If this fails, too, readers skip the torn bytes.
             let _ = self.file.set_len(before);

@@ -22,11 +22,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Most chunks that wait for the disk: 16 MB.
 const MOST: usize = 256;
+/// Most buffers that are kept: 2 MB.
+const SPARE: usize = MOST / 8;
 /// With more chunks waiting than this, they are compressed less.
 const MANY: usize = MOST / 4;
+
+/// With more chunks in a second than this, they are compressed less, too: 4 MB.
+const FAST: u32 = 64;
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The deep log of a run that is to have one.
 #[derive(Debug, Clone)]
@@ -68,6 +75,8 @@ struct Queue {
     waiting: VecDeque<WaitingChunk>,
     /// The thread writes a chunk.
     is_writing: bool,
+    /// Buffers of chunks that were written. New memory would have to be cleared by the kernel.
+    spare: Vec<Vec<u8>>,
     closing: bool,
     failed: Option<String>,
 }
@@ -144,15 +153,16 @@ impl DeepSink {
     }
 
     /// Takes a chunk, and frees it once the kernel has it if it is `finished`. Waits while the
-    /// queue is full.
-    pub(crate) fn push(&mut self, index: usize, bytes: &[u8], finished: bool) {
-        let chunk = WaitingChunk {
-            index,
-            bytes: bytes.to_vec(),
-            finished,
-        };
+    /// queue is full. `bytes` becomes a buffer without a meaning.
+    pub(crate) fn push(&mut self, index: usize, bytes: &mut Vec<u8>, finished: bool) {
         self.start();
         let mut queue = self.shared.lock();
+        let spare = queue.spare.pop().unwrap_or_default();
+        let chunk = WaitingChunk {
+            index,
+            bytes: std::mem::replace(bytes, spare),
+            finished,
+        };
         while queue.waiting.len() >= MOST && queue.failed.is_none() {
             queue = self.shared.wait(queue);
         }
@@ -217,6 +227,35 @@ impl DeepSink {
     }
 }
 
+/// How many chunks came in a second.
+struct Pace {
+    since: Instant,
+    chunks: u32,
+    was_fast: bool,
+}
+
+impl Pace {
+    fn new() -> Pace {
+        Pace {
+            since: Instant::now(),
+            chunks: 0,
+            was_fast: false,
+        }
+    }
+
+    /// Counts a chunk. True if this second or the one before has more than [`FAST`]: the recorded
+    /// programs then need the processors themselves.
+    fn is_fast(&mut self) -> bool {
+        let elapsed = self.since.elapsed();
+        if elapsed >= SECOND {
+            self.was_fast = self.chunks > FAST && elapsed < 2 * SECOND;
+            (self.since, self.chunks) = (Instant::now(), 0);
+        }
+        self.chunks += 1;
+        self.was_fast || self.chunks > FAST
+    }
+}
+
 /// Writes chunks until the queue is closed and empty, or the file cannot be written.
 fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
     let mut writer = match DeepWriter::open(&plan.path, &plan.header) {
@@ -226,24 +265,31 @@ fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
             return None;
         }
     };
+    let mut pace = Pace::new();
     loop {
         let mut queue = shared.lock();
         while queue.waiting.is_empty() && !queue.closing && queue.failed.is_none() {
             queue = shared.wait(queue);
         }
-        let compression = match queue.waiting.len() > MANY {
-            true => Compression::Hurried,
-            false => Compression::Usual,
-        };
+        let are_many = queue.waiting.len() > MANY;
         let Some(chunk) = queue.waiting.pop_front() else {
             return Some(writer);
+        };
+        let compression = match pace.is_fast() || are_many {
+            true => Compression::Hurried,
+            false => Compression::Usual,
         };
         queue.is_writing = true;
         drop(queue);
         shared.changed.notify_all();
         let written = writer.chunk(&chunk.bytes, compression);
         shared.free(&chunk);
-        shared.lock().is_writing = false;
+        let mut queue = shared.lock();
+        queue.is_writing = false;
+        if queue.spare.len() < SPARE {
+            queue.spare.push(chunk.bytes);
+        }
+        drop(queue);
         if let Err(error) = written {
             shared.fail(&error);
         }

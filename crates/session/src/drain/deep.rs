@@ -70,7 +70,7 @@ impl Drainer {
         let arena = &self.stock.arena;
         arena.contents(index, &mut self.scratch);
         if self.scratch.len() > Chunk::SIZE {
-            deep.sink.push(index, &self.scratch, finished);
+            deep.sink.push(index, &mut self.scratch, finished);
         } else if finished {
             arena.give_back(index, self.scratch.len());
         }
