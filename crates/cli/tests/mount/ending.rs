@@ -1,10 +1,12 @@
 //! How a mount ends: by a signal, in use, killed.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use backstory_testkit::need::needs;
 use backstory_testkit::procs::{eventually, kill};
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
@@ -83,6 +85,60 @@ fn a_killed_server_loses_nothing_that_was_acknowledged() {
     assert!(
         show.contains("\"complete\": false") && show.contains("was killed"),
         "{show}"
+    );
+}
+
+/// Maps a file, then asks the kernel to read it ahead, which it does without the program. An open
+/// file would keep the program from ending before its answer.
+const READER: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+PROT_READ, MAP_PRIVATE, MADV_WILLNEED, SIZE = 1, 2, 3, 1 << 16
+file = os.open(sys.argv[1], os.O_RDONLY)
+at = libc.mmap(None, SIZE, PROT_READ, MAP_PRIVATE, file, 0)
+os.close(file)
+print('mapped', flush=True)
+sys.stdin.readline()
+libc.madvise(at, SIZE, MADV_WILLNEED)
+print('asked', flush=True)
+sys.stdin.readline()";
+
+#[test]
+fn a_request_of_a_process_that_has_ended_is_that_of_an_unknown_process() {
+    let what = "a request of an ended process";
+    let Some(mut mounted) =
+        mounted(what, &["--passthrough", "off"]).filter(|_| needs(what, &["python3"]))
+    else {
+        return;
+    };
+    let read = vec![b'x'; 1 << 16];
+    fs::write(mounted.behind.join("read"), &read).unwrap();
+    let mut command = Command::new("python3");
+    let command = command.args(["-c", READER]).arg(mounted.at.join("read"));
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut reader = command.spawn().unwrap();
+    let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "mapped");
+    let server = mounted.server.id();
+    signal(server, rustix::process::Signal::STOP);
+    let stat = || fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
+    assert!(eventually(PATIENCE, || stat().contains(") T ")));
+    reader.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "asked");
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    signal(server, rustix::process::Signal::CONT);
+    assert_eq!(fs::read(mounted.at.join("read")).unwrap(), read);
+    assert!(mounted.unmount().success());
+    let show = mounted.answer(&["show", "--json"]);
+    assert!(show.contains("\"complete\": true"), "{show}");
+    let processes = mounted.answer(&["processes"]);
+    assert!(
+        processes.contains("a process whose program is not known"),
+        "{processes}"
     );
 }
 
