@@ -3,7 +3,7 @@
 use crate::file_maker::{as_caller, as_writer};
 use crate::inode_table::Inode;
 use crate::names::NewMode;
-use crate::open_files::{ContentUse, OpenedDirectory, OpenedFile};
+use crate::open_files::{ContentUse, HeldFile, OpenedDirectory, OpenedFile};
 use crate::recorded_tree::{Call, RecordedTree};
 use backstory_abi::op;
 use backstory_callers::Operation;
@@ -40,6 +40,7 @@ impl RecordedTree {
         flags: i32,
     ) -> Result<OpenedFile, Errno> {
         let inode = self.inodes.get(node)?;
+        let slot = self.inodes.descriptors.slot()?;
         let call = self.call(request);
         let (path, before) = (inode.path(), inode.ident());
         let truncates = flags & libc::O_TRUNC != 0 && request.uid() != 0;
@@ -59,7 +60,7 @@ impl RecordedTree {
             self.record(call, &operation.returning(&opened, number));
         }
         Ok(OpenedFile::new(
-            File::from(opened?),
+            HeldFile(File::from(opened?), slot),
             inode,
             number,
             flags,
@@ -75,6 +76,8 @@ impl RecordedTree {
         flags: i32,
     ) -> Result<FreshFile, Errno> {
         let (directory, path) = self.parent(parent, name)?;
+        let descriptors = &self.inodes.descriptors;
+        let (slot, of_inode) = (descriptors.slot()?, descriptors.slot()?);
         let call = self.call(request);
         let made = as_caller(request, new.umask, || {
             let flags = backing_flags(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -87,7 +90,10 @@ impl RecordedTree {
             Err(Errno::EXIST) if flags & libc::O_EXCL == 0 => {
                 self.open_made(&directory, name, flags)
             }
-            made => made.and_then(|file| Ok((file, self.inodes.look_up(&directory, name)?))),
+            made => made.and_then(|file| {
+                let found = self.inodes.look_up_made(&directory, name, Some(of_inode));
+                Ok((file, found?))
+            }),
         };
         let number = self.numbers.next();
         let ident = match (&opened, fresh) {
@@ -102,9 +108,18 @@ impl RecordedTree {
             ident,
             ..Operation::on(op::OPEN, &path)
         };
-        self.record(call, &operation.returning(&opened, number));
+        match (&opened, fresh) {
+            // The file was made, although the program does not get it. The machine's table of open
+            // files is full, or another process has removed the name.
+            (Err(_), true) => {
+                self.record(call, &operation.returning(&Ok::<_, Errno>(()), number));
+                self.record(call, &Operation::through(op::CLOSE, number));
+            }
+            _ => self.record(call, &operation.returning(&opened, number)),
+        }
         let (file, (inode, stat)) = opened?;
-        let opened = OpenedFile::new(File::from(file), inode, number, flags, Some(call.caller));
+        let file = HeldFile(File::from(file), slot);
+        let opened = OpenedFile::new(file, inode, number, flags, Some(call.caller));
         Ok(FreshFile { opened, stat })
     }
 
@@ -285,6 +300,7 @@ impl RecordedTree {
         flags: i32,
     ) -> Result<u64, Errno> {
         let inode = self.inodes.get(node)?;
+        let slot = self.inodes.descriptors.slot()?;
         let call = self.call(request);
         let path = inode.path();
         let opened = inode.open(OFlags::RDONLY | OFlags::DIRECTORY);
@@ -294,7 +310,8 @@ impl RecordedTree {
             ..Operation::on(op::OPEN, &path)
         };
         self.record(call, &operation.returning(&opened, number));
-        let opened = OpenedDirectory::new(File::from(opened?), inode, number, call.caller);
+        let file = HeldFile(File::from(opened?), slot);
+        let opened = OpenedDirectory::new(file, inode, number, call.caller);
         Ok(self.directories.insert(number, Arc::new(opened)))
     }
 

@@ -55,7 +55,7 @@ impl InodeTable {
             same.then_some((descriptor, stat))
         });
         let (descriptor, stat) = found.ok_or(Errno::STALE)?;
-        let inode = self.admit(descriptor, &stat);
+        let inode = self.admit(descriptor, &stat, None)?;
         let path = inode.path();
         inode.looked_up(|| path, &stat);
         Ok((inode, stat))
@@ -109,7 +109,7 @@ impl InodeTable {
         if !self.knows(&stat) && !was_found() {
             return Err(Errno::STALE);
         }
-        Ok((self.admit(descriptor, &stat), stat))
+        Ok((self.admit(descriptor, &stat, None)?, stat))
     }
 
     /// Notes where a file was found.

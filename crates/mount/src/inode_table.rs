@@ -9,6 +9,7 @@
 //! - An inode leaves the table when the kernel has forgotten every look-up of it. Of an exported
 //!   mount, the places of its files stay: see [`exported`](crate::exported).
 
+use crate::descriptor_budget::{DescriptorBudget, DescriptorSlot};
 use crate::known_places::{KnownPlaces, generation};
 use backstory_files::Ident;
 use fuser::{BackingId, Generation};
@@ -51,6 +52,8 @@ pub(crate) struct Inode {
     pub(crate) writers: AtomicU32,
     /// How the contents are read and written.
     pub(crate) access: Mutex<ContentAccess>,
+    /// That of the descriptor. The mounted directory has none.
+    _slot: Option<DescriptorSlot>,
 }
 
 impl Inode {
@@ -172,6 +175,8 @@ struct InodeIndex {
 pub(crate) struct InodeTable {
     index: Mutex<InodeIndex>,
     pub(crate) device: u64,
+    /// The descriptors that this table and open files may have.
+    pub(crate) descriptors: Arc<DescriptorBudget>,
     /// The places of all files that were looked up, in an exported mount.
     pub(crate) places: Option<KnownPlaces>,
 }
@@ -190,6 +195,7 @@ impl InodeTable {
             other_name: Mutex::default(),
             writers: AtomicU32::new(0),
             access: Mutex::default(),
+            _slot: None,
         });
         let mut index = InodeIndex::default();
         index.by_key.insert(key, ROOT);
@@ -205,6 +211,7 @@ impl InodeTable {
         Ok(InodeTable {
             index: Mutex::new(index),
             device: stat.st_dev,
+            descriptors: DescriptorBudget::of_process()?,
             places: exported.then(KnownPlaces::default),
         })
     }
@@ -226,10 +233,20 @@ impl InodeTable {
         directory: &Inode,
         name: &OsStr,
     ) -> Result<(Arc<Inode>, Stat), Errno> {
+        self.look_up_made(directory, name, None)
+    }
+
+    /// The same for an entry that was just made. The slot was taken before that.
+    pub(crate) fn look_up_made(
+        &self,
+        directory: &Inode,
+        name: &OsStr,
+        slot: Option<DescriptorSlot>,
+    ) -> Result<(Arc<Inode>, Stat), Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = rustix::fs::openat(&directory.descriptor, name, flags, Mode::empty())?;
         let stat = rustix::fs::statat(&descriptor, "", AtFlags::EMPTY_PATH)?;
-        let inode = self.admit(descriptor, &stat);
+        let inode = self.admit(descriptor, &stat, slot)?;
         inode.looked_up(|| directory.child(name), &stat);
         self.found(&inode, directory, name, &stat);
         Ok((inode, stat))
@@ -253,15 +270,38 @@ impl InodeTable {
             .contains_key(&(stat.st_dev, stat.st_ino))
     }
 
-    /// Counts a look-up of the file behind a descriptor.
-    pub(crate) fn admit(&self, descriptor: OwnedFd, stat: &Stat) -> Arc<Inode> {
+    /// The node id of a file that the kernel knows.
+    pub(crate) fn node_of(&self, stat: &Stat) -> Option<u64> {
+        let index = self.index();
+        index.by_key.get(&(stat.st_dev, stat.st_ino)).copied()
+    }
+
+    /// Some files that no program has open. Directories are not among them.
+    pub(crate) fn unused(&self, most: usize) -> Vec<Arc<Inode>> {
+        let index = self.index();
+        let known = index.by_node.values().map(|known| &known.inode);
+        let unused = known.filter(|inode| {
+            // An open file has the inode, too.
+            Arc::strong_count(inode) == 1 && !inode.is(libc::S_IFDIR)
+        });
+        unused.take(most).map(Arc::clone).collect()
+    }
+
+    /// Counts a look-up of the file behind a descriptor. Without a slot, a new file takes one.
+    pub(crate) fn admit(
+        &self,
+        descriptor: OwnedFd,
+        stat: &Stat,
+        slot: Option<DescriptorSlot>,
+    ) -> Result<Arc<Inode>, Errno> {
         let key = (stat.st_dev, stat.st_ino);
         let mut index = self.index();
         let node = index.by_key.get(&key).copied();
         if let Some(known) = node.and_then(|node| index.by_node.get_mut(&node)) {
             known.lookups = known.lookups.saturating_add(1);
-            return Arc::clone(&known.inode);
+            return Ok(Arc::clone(&known.inode));
         }
+        let slot = slot.map_or_else(|| self.descriptors.slot(), Ok)?;
         let plain = stat.st_dev == self.device && (ROOT + 1..OTHER_FILE_SYSTEMS).contains(&key.1);
         let node = match plain {
             true => key.1,
@@ -282,6 +322,7 @@ impl InodeTable {
             other_name: Mutex::default(),
             writers: AtomicU32::new(0),
             access: Mutex::default(),
+            _slot: Some(slot),
         });
         let known = KnownInode {
             inode: Arc::clone(&inode),
@@ -290,7 +331,7 @@ impl InodeTable {
         };
         index.by_node.insert(node, known);
         index.by_key.insert(key, node);
-        inode
+        Ok(inode)
     }
 
     /// Takes back look-ups that the kernel forgot.

@@ -27,6 +27,7 @@
 mod attachment;
 mod attributes;
 mod contents;
+mod descriptor_budget;
 mod error;
 mod exported;
 mod file_maker;
@@ -37,6 +38,7 @@ mod listing;
 mod metadata;
 mod names;
 mod open_files;
+mod pruning;
 mod recorded_tree;
 mod replies;
 mod session_watch;

@@ -44,6 +44,7 @@ impl RecordedTree {
         device: u64,
     ) -> FoundInode {
         let (directory, path) = self.parent(parent, name)?;
+        let slot = self.inodes.descriptors.slot()?;
         let call = self.call(request);
         let made = as_caller(request, new.umask, || {
             let kind = FileType::from_raw_mode(new.mode);
@@ -56,7 +57,7 @@ impl RecordedTree {
         };
         self.record(call, &operation.with(&made));
         made?;
-        self.inodes.look_up(&directory, name)
+        self.inodes.look_up_made(&directory, name, Some(slot))
     }
 
     pub(crate) fn make_directory(
@@ -66,6 +67,7 @@ impl RecordedTree {
         new: NewMode,
     ) -> FoundInode {
         let (directory, path) = self.parent(parent, name)?;
+        let slot = self.inodes.descriptors.slot()?;
         let call = self.call(request);
         let made = as_caller(request, new.umask, || {
             rustix::fs::mkdirat(directory.at(), name, Mode::from_raw_mode(new.mode & 0o7777))
@@ -76,7 +78,7 @@ impl RecordedTree {
         };
         self.record(call, &operation.with(&made));
         made?;
-        self.inodes.look_up(&directory, name)
+        self.inodes.look_up_made(&directory, name, Some(slot))
     }
 
     pub(crate) fn make_link(
@@ -86,6 +88,7 @@ impl RecordedTree {
         text: &OsStr,
     ) -> FoundInode {
         let (directory, path) = self.parent(parent, name)?;
+        let slot = self.inodes.descriptors.slot()?;
         let call = self.call(request);
         let made = as_caller(request, 0, || {
             rustix::fs::symlinkat(text, directory.at(), name)
@@ -98,7 +101,7 @@ impl RecordedTree {
         };
         self.record(call, &operation.with(&made));
         made?;
-        self.inodes.look_up(&directory, name)
+        self.inodes.look_up_made(&directory, name, Some(slot))
     }
 
     /// A hard link.
@@ -110,6 +113,7 @@ impl RecordedTree {
     ) -> FoundInode {
         let inode = self.inodes.get(node)?;
         let (directory, path) = self.parent(parent, name)?;
+        let slot = self.inodes.descriptors.slot()?;
         let call = self.call(request);
         let (old, ident) = (inode.path(), inode.ident());
         let follow = AtFlags::SYMLINK_FOLLOW;
@@ -120,7 +124,7 @@ impl RecordedTree {
         };
         self.record(call, &operation.with(&made));
         made?;
-        self.inodes.look_up(&directory, name)
+        self.inodes.look_up_made(&directory, name, Some(slot))
     }
 
     pub(crate) fn remove(

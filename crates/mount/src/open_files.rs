@@ -6,6 +6,7 @@
 //! A process may use a file that another process opened, or that it opened before an exec. At its
 //! first use, a record says that it opened the file, too.
 
+use crate::descriptor_budget::DescriptorSlot;
 use crate::inode_table::{Inode, ident};
 use backstory_abi::op;
 use backstory_callers::Caller;
@@ -65,12 +66,17 @@ pub(crate) struct OpenedFile {
     /// It counts among those of its inode whose reads and writes are requests.
     pub(crate) served: bool,
     users: Mutex<Vec<FileUser>>,
+    _slot: DescriptorSlot,
 }
+
+/// A descriptor of an open file, and its slot.
+#[derive(Debug)]
+pub(crate) struct HeldFile(pub(crate) File, pub(crate) DescriptorSlot);
 
 impl OpenedFile {
     /// A file that was just opened with these flags. The caller is `None` if no record says so yet.
     pub(crate) fn new(
-        file: File,
+        HeldFile(file, slot): HeldFile,
         inode: Arc<Inode>,
         number: i32,
         flags: i32,
@@ -87,6 +93,7 @@ impl OpenedFile {
             backing: None,
             served: false,
             users: Mutex::new(caller.map(FileUser::new).into_iter().collect()),
+            _slot: slot,
         }
     }
 
@@ -221,17 +228,24 @@ pub(crate) struct OpenedDirectory {
     caller: Caller,
     /// The position of a listing is shared state of the descriptor. True after the first listing.
     listed: Mutex<bool>,
+    _slot: DescriptorSlot,
 }
 
 impl OpenedDirectory {
     /// A directory that a caller has just opened.
-    pub(crate) fn new(file: File, inode: Arc<Inode>, number: i32, caller: Caller) -> Self {
+    pub(crate) fn new(
+        HeldFile(file, slot): HeldFile,
+        inode: Arc<Inode>,
+        number: i32,
+        caller: Caller,
+    ) -> Self {
         OpenedDirectory {
             file,
             inode,
             number,
             caller,
             listed: Mutex::new(false),
+            _slot: slot,
         }
     }
 

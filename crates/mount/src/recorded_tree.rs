@@ -42,7 +42,7 @@ pub(crate) struct Call {
 
 /// A file system that passes everything through to a directory, and records it.
 pub(crate) struct RecordedTree {
-    pub(crate) inodes: InodeTable,
+    pub(crate) inodes: Arc<InodeTable>,
     pub(crate) files: OpenTable<OpenedFile>,
     pub(crate) directories: OpenTable<OpenedDirectory>,
     pub(crate) numbers: OpenNumbers,
@@ -56,7 +56,7 @@ pub(crate) struct RecordedTree {
 impl RecordedTree {
     /// A file system over a directory.
     pub(crate) fn new(
-        inodes: InodeTable,
+        inodes: Arc<InodeTable>,
         log: OperationLog,
         callers: Arc<CallerTable>,
         passthrough: bool,

@@ -3,11 +3,12 @@
 use crate::Error;
 use crate::attachment::{Attachment, DetachFailure, attach};
 use crate::inode_table::InodeTable;
+use crate::pruning::prune;
 use crate::recorded_tree::RecordedTree;
 use backstory_callers::{CallerTable, OperationLog, PathShown, raise_descriptor_limit};
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
-use fuser::{Config, Session, SessionACL};
+use fuser::{Config, Notifier, Session, SessionACL};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -124,26 +125,29 @@ fn serve(
         callers.serve_nfs(rustix::process::geteuid().as_raw());
     }
     let inodes = InodeTable::new(root, what.nfs).map_err(Error::system("read the directory"))?;
-    let tree = RecordedTree::new(inodes, log, Arc::clone(&callers), what.passthrough);
+    let inodes = Arc::new(inodes);
+    let (own, table) = (Arc::clone(&inodes), Arc::clone(&callers));
+    let tree = RecordedTree::new(own, log, table, what.passthrough);
     let (device, attachment) = attach(directory, mountpoint)?;
     let served = start_session(tree, device);
-    let (served, over) = served.inspect_err(|_| drop(attachment.detach()))?;
+    let session = served.inspect_err(|_| drop(attachment.detach()))?;
     news(MountNews::Mounted);
-    watch(
-        &attachment,
-        &over,
-        signals,
-        (&callers, what.passthrough),
-        news,
-    )?;
-    match served.join() {
+    let eager = what.passthrough;
+    let parts = (&*callers, eager, &*inodes);
+    watch(&attachment, &session, signals, parts, news)?;
+    match session.thread.join() {
         Ok(Err(error)) => Err(Error::system("serve the mount")(error)),
         _ => Ok(()),
     }
 }
 
-/// The thread of a session, and the descriptor that it makes readable when it ends.
-type RunningSession = (JoinHandle<std::io::Result<()>>, Arc<OwnedFd>);
+/// A session with the kernel.
+struct RunningSession {
+    thread: JoinHandle<std::io::Result<()>>,
+    /// The thread makes it readable when it ends.
+    over: Arc<OwnedFd>,
+    notifier: Notifier,
+}
 
 fn start_session(tree: RecordedTree, device: OwnedFd) -> Result<RunningSession, Error> {
     let mut config = Config::default();
@@ -157,8 +161,9 @@ fn start_session(tree: RecordedTree, device: OwnedFd) -> Result<RunningSession, 
         .map_err(Error::system("begin the session with the kernel"))?;
     let over = eventfd(0, EventfdFlags::CLOEXEC).map_err(Error::system("make a descriptor"))?;
     let over = Arc::new(over);
+    let notifier = session.notifier();
     let bell = Arc::clone(&over);
-    let served = std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("session".to_owned())
         .spawn(move || {
             let served = session.run();
@@ -167,28 +172,35 @@ fn start_session(tree: RecordedTree, device: OwnedFd) -> Result<RunningSession, 
             served
         })
         .map_err(Error::system("start a thread"))?;
-    Ok((served, over))
+    Ok(RunningSession {
+        thread,
+        over,
+        notifier,
+    })
 }
 
-/// Waits until the session ends. Signals unmount; processes that have ended are recorded. `eager`
-/// looks at each program that a known process executes.
+/// Waits until the session ends. Signals unmount; processes that have ended are recorded. While
+/// descriptors are scarce, the kernel is asked to forget files. `eager` looks at each program that
+/// a known process executes.
 fn watch(
     attachment: &Attachment,
-    over: &OwnedFd,
+    session: &RunningSession,
     signals: &OwnedFd,
-    (callers, eager): (&CallerTable, bool),
+    (callers, eager, inodes): (&CallerTable, bool, &InodeTable),
     news: &mut dyn FnMut(MountNews),
 ) -> Result<(), Error> {
     let mut swept = Instant::now();
     let interval = Timespec::try_from(SWEEP_INTERVAL).unwrap_or_default();
+    let mut rest = interval;
     loop {
         let mut waited = vec![
-            PollFd::new(over, PollFlags::IN),
+            PollFd::new(&*session.over, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
+            PollFd::from_borrowed_fd(inodes.descriptors.bell(), PollFlags::IN),
         ];
         let told = callers.news().filter(|_| eager);
         waited.extend(told.map(|news| PollFd::new(news, PollFlags::IN)));
-        match poll(&mut waited, Some(&interval)) {
+        match poll(&mut waited, Some(&rest)) {
             Ok(_) | Err(Errno::INTR) => (),
             Err(error) => return Err(Error::system("wait for the session")(error)),
         }
@@ -201,6 +213,10 @@ fn watch(
             detach(attachment, news);
         }
         callers.look_again();
+        rest = match prune(inodes, &session.notifier) {
+            true => Timespec::default(),
+            false => interval,
+        };
         if swept.elapsed() >= SWEEP_INTERVAL {
             swept = Instant::now();
             callers.sweep();

@@ -5,6 +5,7 @@
 //! directories.
 #![allow(clippy::unwrap_used)]
 
+mod descriptors;
 mod ending;
 mod handles;
 mod locks;

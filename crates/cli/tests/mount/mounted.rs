@@ -1,5 +1,6 @@
 //! A mounted directory for a test.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -25,6 +26,11 @@ pub struct MountedDirectory {
 
 /// A mount of an empty directory. `None`, with a notice, where this machine cannot mount.
 pub fn mounted(what: &str, options: &[&str]) -> Option<MountedDirectory> {
+    mounted_by(what, &[], options)
+}
+
+/// The same. A command like `nice` executes the program that serves the mount.
+pub fn mounted_by(what: &str, by: &[&str], options: &[&str]) -> Option<MountedDirectory> {
     if !rustix::process::geteuid().is_root() {
         skipped(what, "needs root");
         return None;
@@ -38,7 +44,7 @@ pub fn mounted(what: &str, options: &[&str]) -> Option<MountedDirectory> {
         stage.directory("behind").unwrap(),
         stage.directory("at").unwrap(),
     );
-    let server = serving(&stage, options, [&behind, &at]);
+    let server = serving(&stage, by, options, [&behind, &at]);
     let mut mounted = MountedDirectory {
         stage,
         behind,
@@ -56,8 +62,15 @@ pub fn mounted(what: &str, options: &[&str]) -> Option<MountedDirectory> {
     Some(mounted)
 }
 
-fn serving(stage: &Stage, options: &[&str], places: [&Path; 2]) -> Child {
-    let mut command = stage.backstory(&["mount"]);
+fn serving(stage: &Stage, by: &[&str], options: &[&str], places: [&Path; 2]) -> Child {
+    let own = stage.backstory(&["mount"]);
+    let words = by.iter().map(OsStr::new).chain([own.get_program()]);
+    let words: Vec<&OsStr> = words.chain(own.get_args()).collect();
+    let mut command = stage.command(words[0]);
+    let set = own
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let command = command.envs(set).args(&words[1..]);
     let command = command.args(options).args(places);
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -65,7 +78,7 @@ fn serving(stage: &Stage, options: &[&str], places: [&Path; 2]) -> Child {
 impl MountedDirectory {
     /// Mounts the directory again, after its unmount.
     pub fn mount_again(&mut self, options: &[&str]) {
-        self.server = serving(&self.stage, options, [&self.behind, &self.at]);
+        self.server = serving(&self.stage, &[], options, [&self.behind, &self.at]);
         assert!(self.comes_up(), "{}", self.said());
     }
 
