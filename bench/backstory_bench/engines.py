@@ -177,6 +177,8 @@ def main_engines(args: argparse.Namespace) -> int:
             top = Path(base) / str(levels)
             top.mkdir()
             recorded = record(tree, top, args)
+            # The database has the path of each directory, so its size depends on this path.
+            print(f"{levels} levels: the tree is at {top / 'work'}", file=sys.stderr)
             for number in range(args.rounds):
                 for engine in random.sample(chosen, k=len(chosen)):
                     store = top / engine
