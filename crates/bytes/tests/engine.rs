@@ -70,10 +70,14 @@ impl Ran {
     }
 
     fn any(name: &str, flags: &[&str], options: &[&str]) -> Option<Ran> {
+        Ran::of_input(name, flags, options, &input())
+    }
+
+    fn of_input(name: &str, flags: &[&str], options: &[&str], input: &[u8]) -> Option<Ran> {
         let engine = engine()?;
         let directory = tempfile::tempdir().unwrap();
         let program = compiled("gcc", directory.path(), name, flags)?;
-        fs::write(directory.path().join("in"), input()).unwrap();
+        fs::write(directory.path().join("in"), input).unwrap();
         let record = directory.path().join("record");
         fs::create_dir(&record).unwrap();
         let done = Command::new("valgrind")
@@ -271,6 +275,61 @@ fn the_engine_agrees_with_the_data_flow_sanitizer() {
     assert_eq!(labels.len(), 20);
     for (at, label) in (0..).zip(labels) {
         let known: Vec<u64> = (0..8).filter(|bit| label >> bit & 1 == 1).collect();
+        assert_eq!(ran.sources(at), known, "byte {at}");
+    }
+}
+
+/// Rows as in the generators of the suite: key, letters, digits.
+fn rows() -> Vec<u8> {
+    let mut seed = 3u64;
+    let mut next = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        ((seed >> 33) % below) as u8
+    };
+    let mut all = Vec::new();
+    for _ in 0..8 {
+        all.push(b'A' + next(26));
+        all.extend((0..3).map(|_| b"abmnxyz"[usize::from(next(7))]));
+        all.extend((0..4).map(|_| b'0' + next(10)));
+    }
+    all
+}
+
+#[test]
+fn the_engine_agrees_with_the_data_flow_sanitizer_on_all_generators() {
+    let input = rows();
+    let Some(ran) = Ran::of_input("generators", &[], &[], &input) else {
+        return;
+    };
+    if !needs("the second engine", &["clang"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-fsanitize=dataflow", "-DORACLE"];
+    let Some(oracle) = compiled("clang", directory.path(), "generators", &flags) else {
+        return;
+    };
+    fs::write(directory.path().join("in"), &input).unwrap();
+    let length = fs::read(ran.directory.path().join("out")).unwrap().len();
+    let mut known = vec![Vec::new(); length];
+    // The sanitizer has 8 labels, so that it follows 8 bytes at once.
+    for first in (0..input.len() as u64).step_by(8) {
+        let mut command = Command::new(&oracle);
+        let command = command.current_dir(directory.path()).arg(first.to_string());
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let labels = fs::read(directory.path().join("out")).unwrap();
+        assert_eq!(labels.len(), length);
+        for (known, label) in known.iter_mut().zip(labels) {
+            known.extend(
+                (0..8)
+                    .filter(|bit| label >> bit & 1 == 1)
+                    .map(|bit| first + bit),
+            );
+        }
+    }
+    assert!(known.iter().any(|known: &Vec<u64>| known.len() > 8));
+    for (at, known) in (0..).zip(known) {
         assert_eq!(ran.sources(at), known, "byte {at}");
     }
 }
