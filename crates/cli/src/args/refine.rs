@@ -7,10 +7,12 @@ use clap::Args;
 /// The text after the options in the help of `refine`.
 pub const REFINE: &str = "Examples:\n  \
     backstory refine nightly\n  \
-    backstory refine out.csv                 the run that made its newest version\n  \
+    backstory refine out.csv                 only the commands that made it\n  \
+    backstory refine out.csv@nightly         as that run made it\n  \
     backstory of out.csv --line 17           afterwards\n\n\
     The run is replayed from stored contents under the byte engine, which is 14 to\n\
-    102 times as slow, and 396 times with an image filter.\n\
+    102 times as slow, and 396 times with an image filter. Of a file, only the\n\
+    commands behind it are replayed. If they do not make it again, the run is.\n\
     The results are kept if no output differs.\n\
     The engine is optional: install valgrind and gcc, and run bytes/build.\n\
     Exit status: 0 if the run is refined; 1 if it cannot be replayed, or an output\n\
@@ -19,7 +21,8 @@ pub const REFINE: &str = "Examples:\n  \
 /// `refine`
 #[derive(Debug, Args)]
 pub struct RefineArgs {
-    /// Id or name of the run, or a file: then the run that made its newest version
+    /// Id or name of the run, or a file. Of a file, only the commands behind it are replayed. They
+    /// are those of the run that made its newest version, or of the run in FILE@RUN
     #[arg(value_name = "RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
     pub subject: OsString,
 

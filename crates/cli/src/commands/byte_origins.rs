@@ -27,7 +27,9 @@ use crate::subject::{self, PathNotation, Reach};
 use crate::text::line::excerpt;
 use crate::text::words::counted;
 use crate::version_contents::VersionContents;
-use refined_runs::{FoundBytes, FoundSource, RefinedRuns};
+use refined_runs::{FoundBytes, FoundSource};
+
+pub use refined_runs::RefinedRuns;
 
 /// The most ranges of one source that the text has.
 const SHOWN: usize = 8;
@@ -81,10 +83,13 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
     let absolute = std::path::absolute(&path)?;
     let path = absolute.as_os_str().as_bytes().to_vec();
     let Some(found) = refined.origins(&run, &path, range.clone())? else {
-        return Err(Failure::not_found(format!(
-            "the bytes of run {run} have no write to {0}: `backstory refine {0}` finds them out",
-            absolute.display()
-        )));
+        let path = absolute.display();
+        return Err(Failure::not_found(match refined.is_whole(&run) {
+            true => format!("the bytes of run {run} have no write to {path}"),
+            false => format!(
+                "only a part of run {run} has bytes, and none of {path}: `backstory refine {path}@{run}` finds them out"
+            ),
+        }));
     };
     let asked = Asked {
         path,

@@ -127,3 +127,75 @@ fn a_count_has_the_lines_that_decided_it_as_sources_if_decisions_are_followed() 
     let text = place.shell(&format!("env {engine} $B of count.txt --bytes 0"));
     assert!(text.out.contains("decided by in.csv"), "{text:?}");
 }
+
+/// A run with three steps, of which two are behind `out.csv`.
+const THREE_STEPS: &str = "sort in.csv > mid.csv\n\
+    wc -l < in.csv > count.txt\n\
+    date +%N > other.txt\n\
+    cut -d, -f2 mid.csv > out.csv\n";
+
+#[test]
+fn only_the_commands_behind_a_file_are_replayed_for_a_question_about_it() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("in.csv", TABLE);
+    place.write_aged("steps.sh", THREE_STEPS);
+    let recorded = place.shell("$B record --name steps -- sh steps.sh");
+    assert_eq!(recorded.status, 0, "{recorded:?}");
+    let refined = place.shell(&format!("env {engine} $B refine out.csv"));
+    if refined.err.contains("namespace") {
+        skipped("refine", &refined.err);
+        return;
+    }
+    // The time makes a replay of the whole run fail.
+    assert_eq!(refined.status, 0, "{refined:?}");
+    assert!(refined.err.contains("2 of 4 commands"), "{refined:?}");
+    assert_eq!(
+        sources(&place, &engine, "out.csv --line 1"),
+        owned(&[("in.csv", "copied", "ash")])
+    );
+    let other = place.shell(&format!("env {engine} $B of count.txt --line 1"));
+    assert!(other.err.contains("backstory refine"), "{other:?}");
+    let whole = place.shell(&format!("env {engine} $B refine steps"));
+    assert_eq!(whole.status, 1, "{whole:?}");
+    assert!(whole.err.contains("other.txt"), "{whole:?}");
+    let more = place.shell(&format!(
+        "env {engine} $B refine --implicit count.txt@steps"
+    ));
+    assert_eq!(more.status, 0, "{more:?}");
+    assert_eq!(
+        sources(&place, &engine, "count.txt --bytes 0"),
+        owned(&[("in.csv", "implicit", TABLE)])
+    );
+    // The other part is still known.
+    assert_eq!(
+        sources(&place, &engine, "out.csv --line 1"),
+        owned(&[("in.csv", "copied", "ash")])
+    );
+}
+
+#[test]
+fn all_of_a_run_is_replayed_if_the_commands_behind_a_file_do_not_make_it_again() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("in.csv", TABLE);
+    // The last command changes the file in a way that its own steps do not show.
+    let script = "cut -d, -f2 in.csv > out.csv; sort in.csv > other.csv; : > made.txt; \
+                  [ ! -e made.txt ] || sed -i s/ash/oak/ out.csv";
+    let recorded = place.shell(&format!("$B record --name steps -- sh -c '{script}'"));
+    assert_eq!(recorded.status, 0, "{recorded:?}");
+    let refined = place.shell(&format!("env {engine} $B refine out.csv"));
+    if refined.err.contains("namespace") {
+        skipped("refine", &refined.err);
+        return;
+    }
+    assert_eq!(refined.status, 0, "{refined:?}");
+    assert_eq!(
+        sources(&place, &engine, "out.csv --line 3"),
+        owned(&[("in.csv", "copied", "birch")])
+    );
+}

@@ -101,6 +101,11 @@ impl<'c> RefinedRuns<'c> {
         self.order.iter().any(|(_, own)| own == run)
     }
 
+    /// True if all of the run was refined, and not only the commands behind some files.
+    pub fn is_whole(&self, run: &str) -> bool {
+        self.current.home.bytes_dir(run).join("1.bytes").exists()
+    }
+
     /// The newest refined run before another one that wrote a file.
     fn writer_before(&mut self, run: &str, path: &[u8]) -> Result<Option<String>, Failure> {
         let own = self.order.iter().position(|(_, id)| id == run);
