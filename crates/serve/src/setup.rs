@@ -1,6 +1,7 @@
 //! How a server is set up, and what its caller can do for it.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,41 @@ pub struct InsideChange {
 /// reads the format, or if it has nothing to tell in time.
 pub type AskInside = dyn Fn(&[u8], &[u8], &[u8]) -> Option<InsideChange> + Send + Sync;
 
+/// A source of bytes. Ends of ranges are behind the last byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByteSource {
+    /// `file`, `pipe`, `socket`, `device` or `arguments`.
+    pub kind: &'static str,
+    /// Its path or name.
+    pub path: Vec<u8>,
+    /// The run that read it.
+    pub run: String,
+    /// Bytes that were only moved.
+    pub copied: Vec<(u64, u64)>,
+    /// Bytes that were operands.
+    pub computed: Vec<(u64, u64)>,
+    /// Other bytes that decided by branches or comparisons.
+    pub implicit: Vec<(u64, u64)>,
+}
+
+/// The sources of a range of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByteOrigins {
+    /// The sources.
+    pub sources: Vec<ByteSource>,
+    /// Bytes of the range that came from no input.
+    pub constant: Vec<(u64, u64)>,
+    /// Why more bytes are possible.
+    pub possible: Vec<String>,
+    /// The ranges are coarser than bytes.
+    pub coarse: bool,
+}
+
+/// Follows a range of bytes of a file that a run wrote: the run's id, path and range. `None` if
+/// the byte engine did not follow the run, or the run did not write the file.
+pub type AskBytes =
+    dyn Fn(&str, &[u8], Range<u64>) -> Result<Option<ByteOrigins>, String> + Send + Sync;
+
 /// Abilities of the program that starts the server, which this crate lacks.
 #[derive(Clone)]
 pub struct Hooks {
@@ -30,6 +66,8 @@ pub struct Hooks {
     pub is_recording: fn(&Path) -> bool,
     /// Asks an inspector in its sandbox.
     pub inside: Arc<AskInside>,
+    /// Follows bytes.
+    pub bytes: Arc<AskBytes>,
     /// The program whose command `rerun` brings a file up to date.
     pub program: PathBuf,
 }

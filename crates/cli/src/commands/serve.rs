@@ -2,18 +2,23 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use backstory_bytes::{FlowKind, RangeSet};
 use backstory_query::subject as versions;
-use backstory_serve::{self as server, AccessToken, Hooks, InsideChange, Setup, Start};
+use backstory_serve::{
+    self as server, AccessToken, ByteOrigins, ByteSource, Hooks, InsideChange, Setup, Start,
+};
 use backstory_session as session;
 use backstory_store::{self as store, EngineControl, Home, open_store};
 use backstory_workflow::paths::absolute;
 use tempfile::NamedTempFile;
 
+use super::byte_origins::{self, RefinedRuns};
 use super::{Outcome, here};
 use crate::args::serve::ServeArgs;
 use crate::current_store::CurrentStore;
@@ -49,6 +54,10 @@ pub fn run(args: ServeArgs, store: Option<&Path>) -> Outcome {
             inside: Arc::new({
                 let store = home.dir().to_owned();
                 move |name, old, new| inside(&store, name, old, new)
+            }),
+            bytes: Arc::new({
+                let store = home.dir().to_owned();
+                move |run, path, range| bytes(&store, run, path, range).map_err(|f| f.line)
             }),
             program,
         },
@@ -108,6 +117,41 @@ fn inside(store: &Path, name: &[u8], old: &[u8], new: &[u8]) -> Option<InsideCha
         inspector: answer.inspector,
         sentences: answer.sentences,
     })
+}
+
+/// The sources of a range of bytes of a file that a run wrote.
+fn bytes(
+    store: &Path,
+    run: &str,
+    path: &[u8],
+    range: Range<u64>,
+) -> Result<Option<ByteOrigins>, Failure> {
+    let current = CurrentStore::open(Some(store))?;
+    let mut refined = RefinedRuns::of(&current)?;
+    if !refined.has(run) {
+        return Ok(None);
+    }
+    let Some(found) = refined.origins(run, path, range)? else {
+        return Ok(None);
+    };
+    let pairs = |set: &RangeSet| set.iter().map(|range| (range.start, range.end)).collect();
+    let sources = found.sources.iter().map(|source| ByteSource {
+        kind: byte_origins::kind_word(source.entity.kind),
+        path: source.entity.path.clone(),
+        run: source.run.clone(),
+        copied: pairs(&source.of(FlowKind::Copied)),
+        computed: pairs(&source.of(FlowKind::Computed)),
+        implicit: pairs(&source.of(FlowKind::Implicit)),
+    });
+    let possible = found.possible.iter();
+    Ok(Some(ByteOrigins {
+        sources: sources.collect(),
+        constant: pairs(&found.first.constant),
+        possible: possible
+            .map(|why| String::from_utf8_lossy(why).into_owned())
+            .collect(),
+        coarse: found.coarse,
+    }))
 }
 
 /// Adds what was recorded since to the store.

@@ -6,6 +6,7 @@
 //! [`document`] takes half a megabyte, and so stays out of the program.
 
 mod activity_bars;
+mod byte_view;
 mod comparison_view;
 mod content_view;
 mod difference;
@@ -71,6 +72,7 @@ use crate::site::Site;
         version_view::version_view,
         version_view::touch_page,
         inside_view::inside_view,
+        byte_view::byte_view,
         version_content::version_content,
         content_view::content_view,
         difference::difference_view,
@@ -112,6 +114,7 @@ pub fn router() -> Router<Site> {
         .route("/versions/{version}", get(version_view::version_view))
         .route("/versions/{version}/users", get(version_view::touch_page))
         .route("/versions/{version}/inside", get(inside_view::inside_view))
+        .route("/versions/{version}/bytes", get(byte_view::byte_view))
         .route(
             "/versions/{version}/content",
             get(version_content::version_content),

@@ -64,6 +64,18 @@ export async function get<Answer>(path: string, parameters: Parameters = {}, sig
   return (await response.json()) as Answer;
 }
 
+/** The first bytes of a version's content, at most `most`. */
+export async function bytesOf(version: string, most: number, signal?: AbortSignal): Promise<Uint8Array> {
+  try {
+    const response = await send(address(`/versions/${version}/content`), { headers: { range: `bytes=0-${String(most - 1)}` }, signal: signal ?? null });
+    return new Uint8Array(await response.arrayBuffer());
+  } catch (error: unknown) {
+    // An empty content has no range.
+    if (error instanceof Refusal && error.status === 416) return new Uint8Array();
+    throw error;
+  }
+}
+
 /** Calls `row` for each line of a streamed response. */
 export async function stream<Row>(path: string, init: RequestInit & { parameters?: Parameters }, row: (row: Row) => void): Promise<void> {
   const { parameters, ...rest } = init;

@@ -1,0 +1,138 @@
+//! `GET /versions/{version}/bytes`: which bytes of which files a range of a version came from.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use backstory_graph::model::EntityKind;
+use backstory_store::EntityKey;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ids;
+use crate::params::Params;
+use crate::path_text::PathText;
+use crate::problem::{Answer, Problem, ProblemBody};
+use crate::readers::Reading;
+use crate::setup::{ByteOrigins, ByteSource};
+use crate::site::Site;
+
+/// The bytes behind a range of a version. Ends of ranges are behind the last byte.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ByteView {
+    /// The run that wrote the version was followed by the byte engine.
+    pub known: bool,
+    /// The files, pipes and others that the bytes came from.
+    pub sources: Vec<ByteSourceRow>,
+    /// Bytes of the range that came from no input: constants of programs.
+    pub constant: Vec<(u64, u64)>,
+    /// Why more bytes are possible.
+    pub possible: Vec<String>,
+    /// The ranges are coarser than bytes.
+    pub coarse: bool,
+}
+
+/// A source of bytes.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ByteSourceRow {
+    /// `file`, `pipe`, `socket`, `device` or `arguments`.
+    pub kind: &'static str,
+    /// Its path or name.
+    pub path: PathText,
+    /// The run that read it.
+    pub run: String,
+    /// The version that this run read, of a file.
+    pub version: Option<String>,
+    /// Bytes that were only moved.
+    pub copied: Vec<(u64, u64)>,
+    /// Bytes that were operands.
+    pub computed: Vec<(u64, u64)>,
+    /// Other bytes that decided by branches or comparisons.
+    pub implicit: Vec<(u64, u64)>,
+}
+
+/// The bytes behind a range of a version, if the byte engine followed its run.
+#[utoipa::path(
+    get,
+    path = "/versions/{version}/bytes",
+    params(
+        ("version" = String, Path), ("start" = Option<u64>, Query), ("end" = Option<u64>, Query)
+    ),
+    responses((status = 200, body = ByteView), (status = 404, body = ProblemBody))
+)]
+pub async fn byte_view(
+    State(site): State<Site>,
+    Path(version): Path<String>,
+    params: Params,
+) -> Answer<Response> {
+    params.only(&["start", "end"])?;
+    let start = params.number("start", 0, usize::MAX)? as u64;
+    let end = params.number("end", usize::MAX, usize::MAX)? as u64;
+    site.answer(move |site, reading| {
+        let key = ids::version(reading, &version)?;
+        view(site, reading, key, (start, end))
+    })
+    .await
+}
+
+fn view(
+    site: &Site,
+    reading: &Reading<'_>,
+    key: EntityKey,
+    (start, end): (u64, u64),
+) -> Answer<ByteView> {
+    let entity = reading.store.entity(key)?;
+    let size = entity
+        .ident
+        .map_or(u64::MAX, |ident| ident.size.max(0) as u64);
+    let Some(record) = reading.store.run_by_key(key.run())? else {
+        return Ok(ByteView::default());
+    };
+    let range = start.min(size)..end.min(size).max(start.min(size));
+    let found = (site.setup.hooks.bytes)(&record.header.id, &entity.path, range);
+    let Some(found) = found.map_err(Problem::failed)? else {
+        return Ok(ByteView::default());
+    };
+    let ByteOrigins {
+        sources,
+        constant,
+        possible,
+        coarse,
+    } = found;
+    let sources = sources.into_iter().map(|source| row(reading, source));
+    Ok(ByteView {
+        known: true,
+        sources: sources.collect::<Answer<_>>()?,
+        constant,
+        possible,
+        coarse,
+    })
+}
+
+fn row(reading: &Reading<'_>, source: ByteSource) -> Answer<ByteSourceRow> {
+    let version = match source.kind {
+        "file" => version_read(reading, &source.run, &source.path)?,
+        _ => None,
+    };
+    Ok(ByteSourceRow {
+        kind: source.kind,
+        path: source.path.as_slice().into(),
+        run: source.run,
+        version: version.map(ids::of_version),
+        copied: source.copied,
+        computed: source.computed,
+        implicit: source.implicit,
+    })
+}
+
+/// The version of a file that was there before a run.
+fn version_read(reading: &Reading<'_>, run: &str, path: &[u8]) -> Answer<Option<EntityKey>> {
+    let Some(record) = reading.store.run(run)? else {
+        return Ok(None);
+    };
+    for key in reading.store.at_path(path)? {
+        let entity = reading.store.entity(key)?;
+        if key.run() == record.key && entity.kind == EntityKind::File && entity.version == 0 {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
