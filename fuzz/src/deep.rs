@@ -51,6 +51,6 @@ fn read(bytes: &[u8]) {
     let _ = (log.programs(), log.has_text(b"text"));
     let mut run = RecordedRun::load(&log);
     for wanted in 1..=requests.len().min(4) {
-        let _ = backstory_reconstruct::request::choose(&mut run, wanted, &[]);
+        let _ = backstory_reconstruct::request::choose(&mut run, wanted, &[], 0);
     }
 }

@@ -4,12 +4,13 @@
 //! Invariant: damaged messages have none.
 
 use crate::resource::ResourceId;
+use serde::{Deserialize, Serialize};
 
 /// Size of a `struct cmsghdr`.
 const HEADER: usize = 16;
 
 /// The control messages of one recorded `recvmsg`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordedControl {
     /// The bytes, with the recorded numbers of descriptors.
     pub bytes: Vec<u8>,

@@ -6,10 +6,11 @@
 //! A read never crosses the end of a recorded read. So an unchanged program gets the same lengths
 //! as before, short reads included.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// One recorded result of a read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InputItem {
     /// Bytes of a stream.
     Bytes(Vec<u8>),
@@ -44,11 +45,13 @@ pub enum Taken {
 }
 
 /// The input of one resource.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct InputStream {
     items: VecDeque<InputItem>,
     /// Time-stamp counter at the end of each item's call.
     times: VecDeque<u64>,
+    /// Bytes of all items: a stream of many reads is asked for its rest at each call.
+    total: u64,
     /// That of the item which was taken last.
     last: u64,
     /// Bytes of the first item that were taken.
@@ -69,6 +72,7 @@ impl InputStream {
 
     /// Appends a recorded read that returned at this time.
     pub fn push_at(&mut self, item: InputItem, time: u64) {
+        self.total += length(&item) as u64;
         self.items.push_back(item);
         self.times.push_back(time);
     }
@@ -83,6 +87,7 @@ impl InputStream {
         let all = self.items.drain(..).zip(self.times.drain(..));
         let (items, times) = all.filter(|(_, time)| accepts(*time)).unzip();
         (self.items, self.times) = (items, times);
+        self.count();
     }
 
     /// Number of recorded reads that nothing has taken yet.
@@ -99,10 +104,16 @@ impl InputStream {
     pub fn skip(&mut self, count: usize) {
         self.items.drain(..count.min(self.items.len()));
         self.times.drain(..count.min(self.times.len()));
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.total = self.items.iter().map(|item| length(item) as u64).sum();
     }
 
     fn drop_first(&mut self) {
-        self.items.pop_front();
+        let first = self.items.pop_front();
+        self.total -= first.as_ref().map_or(0, length) as u64;
         self.times.pop_front();
     }
 
@@ -113,8 +124,7 @@ impl InputStream {
 
     /// Number of bytes that nothing has taken yet.
     pub fn remaining(&self) -> u64 {
-        let all: usize = self.items.iter().map(length).sum();
-        (all - self.taken) as u64
+        self.total - self.taken as u64
     }
 
     /// True if the recorded program read no further than this.
@@ -137,6 +147,14 @@ impl InputStream {
         let next = all.find(|(item, _)| **item != InputItem::Absent);
         next.map(|(_, time)| *time)
             .filter(|time| *time > self.arrived)
+    }
+
+    /// The time at which the bytes came of which the program has taken none yet.
+    pub fn next_unread(&self) -> Option<u64> {
+        let begun = usize::from(self.taken > 0);
+        let all = self.items.iter().zip(&self.times).skip(begun);
+        let mut next = all.filter(|(item, _)| length(item) > 0);
+        next.next().map(|(_, time)| *time)
     }
 
     /// The next input is there from now on, although the program has not written all that it wrote
@@ -219,6 +237,7 @@ impl InputStream {
         self.items.extend(rest);
         self.times = self.items.iter().map(|_| 0).collect();
         self.taken = 0;
+        self.count();
     }
 }
 

@@ -22,8 +22,10 @@ pub mod matcher;
 mod names;
 pub mod output;
 pub mod process;
+pub mod read_log;
 pub mod ready;
 pub mod recorded;
+mod related;
 pub mod request;
 pub mod resource;
 pub mod search;
@@ -35,4 +37,5 @@ pub mod volatile;
 pub mod window;
 
 pub use error::Error;
+pub use read_log::ReadLog;
 pub use recorded::RecordedRun;

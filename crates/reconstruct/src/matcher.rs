@@ -128,9 +128,10 @@ impl ProcessMatcher {
 
     /// A read of at most `room` bytes. `waits` and `peek`: see [`crate::input::InputStream::take`].
     pub fn read(&mut self, id: ResourceId, room: usize, waits: bool, peek: bool) -> Taken {
-        let input = &mut self.streams(id).input;
-        let taken = input.take(room, waits, peek);
-        let time = input.last_time();
+        let streams = self.streams(id);
+        streams.declare_arrived();
+        let taken = streams.input.take(room, waits, peek);
+        let time = streams.input.last_time();
         self.reached(time);
         if let Taken::Bytes(bytes, _) = &taken {
             self.entered += bytes.len() as u64;
@@ -170,7 +171,9 @@ impl ProcessMatcher {
         bytes: &[u8],
         rules: &VolatileRules,
     ) -> Option<i32> {
-        let output = &mut self.streams(id).output;
+        let streams = self.streams(id);
+        streams.output.answers_until(streams.input.next_unread());
+        let output = &mut streams.output;
         if let Some(errno) = output.failure() {
             self.matched += 1;
             return Some(errno);

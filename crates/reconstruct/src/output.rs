@@ -5,13 +5,14 @@
 
 use crate::volatile::{CONTEXT, VolatileRules};
 use backstory_deep::digest::xxh64;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Most bytes of either side that a report shows.
 pub const SHOWN: usize = 64;
 
 /// One recorded result of a write.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputItem {
     /// These bytes left.
     Bytes(Vec<u8>),
@@ -40,10 +41,12 @@ pub struct OutputDifference {
 }
 
 /// The recorded output of one resource.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ExpectedOutput {
     /// The recorded writes, each with the time-stamp counter when it returned.
     items: VecDeque<(OutputItem, u64)>,
+    /// Bytes of all of them: a long output is asked for its rest at each call.
+    total: u64,
     /// New bytes that the digest in front covers, as far as they have come.
     waiting: Vec<u8>,
     /// Bytes of the item in front that came and were equal.
@@ -60,6 +63,10 @@ pub struct ExpectedOutput {
     differs_before: Option<u64>,
     /// More was recorded than is here.
     goes_on: bool,
+    /// Bytes that left before this time are not waited for any more.
+    waived: u64,
+    /// The next input came at this time: recorded bytes behind it answer that input.
+    until: Option<u64>,
 }
 
 impl ExpectedOutput {
@@ -70,12 +77,14 @@ impl ExpectedOutput {
 
     /// Appends a recorded write that returned at this time.
     pub fn push_at(&mut self, item: OutputItem, time: u64) {
+        self.total += length(&item);
         self.items.push_back((item, time));
     }
 
     /// Keeps the writes whose time is accepted. Nothing has been compared yet.
     pub fn retain(&mut self, accepts: impl Fn(u64) -> bool) {
         self.items.retain(|(_, time)| accepts(*time));
+        self.total = self.items.iter().map(|(item, _)| length(item)).sum();
     }
 
     /// Number of recorded writes whose bytes have not come.
@@ -97,7 +106,41 @@ impl ExpectedOutput {
     /// the recorded one owes nothing.
     pub fn owes(&self, before: u64) -> bool {
         let mut bytes = self.items.iter().filter(|(item, _)| length(item) > 0);
-        !self.parted && bytes.next().is_some_and(|(_, time)| *time < before)
+        let next = bytes.next().map(|(_, time)| *time);
+        !self.parted && next.is_some_and(|time| self.waived <= time && time < before)
+    }
+
+    /// The program got input that had come at this time, although recorded bytes that left before
+    /// it have not come. If these only prepare a request, the difference is noted, and the
+    /// comparison goes on behind them. So an answer of another length moves no later one.
+    pub fn goes_on_behind(&mut self, time: u64) {
+        self.waived = self.waived.max(time);
+        while self.position < self.preparation
+            && let Some((item, left)) = self.items.front()
+            && *left < time
+        {
+            let rest = length(item) - self.compared as u64;
+            if rest > 0 {
+                self.differs_before.get_or_insert(self.position);
+            }
+            self.position += rest;
+            self.compared = 0;
+            self.waiting.clear();
+            self.drop_first();
+        }
+    }
+
+    /// The next input, which the program has not read yet, came at this time. Among bytes that
+    /// prepare a request, those that come beyond the recorded answer are no answer to it.
+    pub fn answers_until(&mut self, next_input: Option<u64>) {
+        self.until = next_input;
+    }
+
+    /// True if the bytes that come now belong to an answer whose recorded bytes have all come.
+    fn is_beyond_answer(&self) -> bool {
+        let prepares = self.preparation > 0 && self.position <= self.preparation;
+        let next = self.next_time();
+        prepares && next.is_some_and(|time| self.until.is_some_and(|until| until < time))
     }
 
     /// Bytes that left until this time prepare the request that follows. A difference among them is
@@ -124,8 +167,7 @@ impl ExpectedOutput {
 
     /// Number of recorded bytes that did not come yet.
     pub fn remaining(&self) -> u64 {
-        let all: u64 = self.items.iter().map(|(item, _)| length(item)).sum();
-        all - self.compared as u64 - self.waiting.len() as u64
+        self.total - self.compared as u64 - self.waiting.len() as u64
     }
 
     /// The recorded write that the next bytes are compared with.
@@ -143,12 +185,17 @@ impl ExpectedOutput {
         self.parted
     }
 
+    fn drop_first(&mut self) {
+        let first = self.items.pop_front();
+        self.total -= first.map_or(0, |(item, _)| length(&item));
+    }
+
     /// The error of the next recorded write, which is then taken.
     pub fn failure(&mut self) -> Option<i32> {
         match self.next() {
             Some(OutputItem::Failed(errno)) if self.waiting.is_empty() && self.compared == 0 => {
                 let errno = *errno;
-                self.items.pop_front();
+                self.drop_first();
                 Some(errno)
             }
             _ => None,
@@ -162,6 +209,10 @@ impl ExpectedOutput {
         let mut bytes = bytes;
         let mut noted = None;
         while !bytes.is_empty() && !self.parted {
+            if self.is_beyond_answer() {
+                self.differs_before.get_or_insert(self.position);
+                return noted;
+            }
             let took = match self.next() {
                 None if self.goes_on => {
                     self.position += bytes.len() as u64;
@@ -169,7 +220,7 @@ impl ExpectedOutput {
                 }
                 None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),
                 Some(OutputItem::Failed(_)) => {
-                    self.items.pop_front();
+                    self.drop_first();
                     continue;
                 }
                 Some(OutputItem::Bytes(recorded)) => {
@@ -223,7 +274,7 @@ impl ExpectedOutput {
                             return Some(self.part(self.position, length, None, &whole));
                         }
                         self.position += length;
-                        self.items.pop_front();
+                        self.drop_first();
                     }
                     bytes = &bytes[took..];
                     continue;
@@ -243,7 +294,7 @@ impl ExpectedOutput {
         self.compared += count;
         self.position += count as u64;
         if self.next().map(length) == Some(self.compared as u64) {
-            self.items.pop_front();
+            self.drop_first();
             self.compared = 0;
         }
     }

@@ -6,10 +6,11 @@ use crate::control::RecordedControl;
 use crate::input::InputStream;
 use crate::output::ExpectedOutput;
 use crate::resource::ResourceId;
-use std::collections::{HashMap, VecDeque};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// The object of a recorded result.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CallObject {
     /// The process.
     Process,
@@ -20,7 +21,7 @@ pub enum CallObject {
 }
 
 /// Which results answer a call: those with the same key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResultKey {
     /// The number of the system call.
     pub call: u16,
@@ -31,7 +32,7 @@ pub struct ResultKey {
 }
 
 /// A result and the bytes that the kernel wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordedResult {
     /// The value, or a negative error number.
     pub value: i64,
@@ -40,7 +41,7 @@ pub struct RecordedResult {
 }
 
 /// A recorded `accept`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedConnection {
     /// The connection, or the error.
     pub made: Made,
@@ -61,7 +62,7 @@ pub fn skip_to<T>(queue: &mut TimedQueue<T>, time: u64) {
 }
 
 /// A recorded open, or a call like it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Made {
     /// It made this resource.
     Resource(ResourceId),
@@ -70,7 +71,7 @@ pub enum Made {
 }
 
 /// The result of a wait for several descriptors.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadyTurn {
     /// The events that were ready, in the bits of `poll`. A resource is unknown if no recorded call
     /// made it.
@@ -82,18 +83,20 @@ pub struct ReadyTurn {
 }
 
 /// A recorded child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedChild {
     /// Its process id.
     pub pid: i64,
     /// False: its parent gets this number, and no process is made.
     pub is_made: bool,
+    /// It was made for no connection, after the child of the last connection.
+    pub is_aside: bool,
     /// Time-stamp counter when the parent's call returned.
     pub time: u64,
 }
 
 /// The bytes that one process read from and wrote to one resource.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ResourceStreams {
     /// The bytes that entered.
     pub input: InputStream,
@@ -117,6 +120,14 @@ impl ResourceStreams {
         next.is_some_and(|time| self.output.owes(time))
     }
 
+    /// The next input is there from now on. Output that left before it is not waited for any more.
+    pub fn declare_arrived(&mut self) {
+        if let Some(time) = self.input.next_arrival() {
+            self.output.goes_on_behind(time);
+        }
+        self.input.declare_arrived();
+    }
+
     /// True for a listener whose next `accept` returns a connection.
     pub fn has_connection(&self) -> bool {
         let next = self.accepted.front();
@@ -125,7 +136,7 @@ impl ResourceStreams {
 }
 
 /// How a process began.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProcessStart {
     /// True after `execve`; otherwise it was forked.
     pub by_exec: bool,
@@ -142,7 +153,7 @@ pub struct ProcessStart {
 }
 
 /// One program in one process.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RecordedProcess {
     /// Its epoch in the log.
     pub epoch: u64,
@@ -186,8 +197,8 @@ pub struct RecordedProcess {
     pub exit: Option<i32>,
     /// It ended by itself.
     pub has_exited: bool,
-    /// Ranges of files that were read by reference: the file, position, length, XXH64.
-    pub references: Vec<(ResourceId, u64, u64, u64)>,
+    /// Ranges of files that were read by reference, each once: position, length, XXH64.
+    pub references: HashMap<ResourceId, BTreeSet<(u64, u64, u64)>>,
     /// Only this connection is compared: the process got a part of its input.
     pub only: Option<ResourceId>,
     /// Requests were left out of its record.

@@ -5,10 +5,11 @@
 //! connections is not made.
 
 use crate::error::Error;
-use crate::process::{Made, RecordedProcess};
+use crate::process::{Made, RecordedProcess, ResourceStreams, TimedQueue};
 use crate::recorded::RecordedRun;
 use crate::resource::{Origin, ResourceId};
 use crate::unit::RecordedUnit;
+use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
 /// The unit with this number, from 1.
@@ -26,26 +27,34 @@ pub fn chosen(run: &RecordedRun, wanted: usize) -> Result<RecordedUnit, Error> {
 }
 
 /// Removes all units but number `wanted` and those in `fed`, from 1. The calls between connections
-/// stay. A unit of a client needs all that came before, so nothing is removed for it.
+/// stay. A unit of a client needs all that came before, so nothing is removed for it. `first`: the
+/// process that is started.
 ///
 /// # Errors
 /// As of [`chosen`].
-pub fn choose(run: &mut RecordedRun, wanted: usize, fed: &[usize]) -> Result<RecordedUnit, Error> {
+pub fn choose(
+    run: &mut RecordedRun,
+    wanted: usize,
+    fed: &[usize],
+    first: usize,
+) -> Result<RecordedUnit, Error> {
     let unit = chosen(run, wanted)?;
+    run.chosen = Some(unit);
     for process in &mut run.processes {
         process.only = Some(unit.connection);
     }
     if unit.is_client {
         return Ok(unit);
     }
-    let mut stay: HashMap<ResourceId, Vec<RecordedUnit>> = HashMap::new();
+    let fed: HashSet<usize> = fed.iter().copied().chain([wanted]).collect();
+    let mut stay: Kept = HashMap::new();
     let mut all = HashSet::new();
     for (index, other) in run.units.iter().enumerate() {
         let Some(other) = other.filter(|other| !other.is_client) else {
             continue;
         };
         all.insert(other.connection);
-        if index + 1 == wanted || fed.contains(&(index + 1)) {
+        if fed.contains(&(index + 1)) {
             stay.entry(other.connection).or_default().push(other);
         }
     }
@@ -62,10 +71,24 @@ pub fn choose(run: &mut RecordedRun, wanted: usize, fed: &[usize]) -> Result<Rec
         .into_iter()
         .filter(|id| !stay.contains_key(id))
         .collect();
+    run.fed = stay.values().flatten().copied().collect();
+    run.fed.sort_small_by_key(|unit| unit.ended);
     leave_out_processes(run, unit.process, &gone, &stay);
-    let first = run.processes.iter().filter_map(first_contact).min();
+    let first_of_run = run.processes.iter().filter_map(first_contact).min();
+    let units = || stay.values().flatten();
+    let lasting = Windows::of(units().map(|unit| (unit.began, unit.lasts)));
+    let accepted = accepted_before(run, &stay);
+    let reached = Windows::of(lasting.0.iter().copied().chain(accepted));
+    let made = made_processes(run, first);
     for (index, process) in run.processes.iter_mut().enumerate() {
-        leave_out_streams((index, process), &gone, &stay, first.unwrap_or(u64::MAX));
+        if !made.contains(&process.pid) {
+            forget(process);
+            continue;
+        }
+        // Waits before the first connection belong to the beginning of the program.
+        let begins = first_contact(process).or(first_of_run).unwrap_or(u64::MAX);
+        leave_out_streams((index, process), &gone, &stay, (begins, &lasting));
+        leave_out_results(process, begins, &reached);
     }
     let streams = run.processes[unit.process]
         .streams
@@ -76,22 +99,34 @@ pub fn choose(run: &mut RecordedRun, wanted: usize, fed: &[usize]) -> Result<Rec
     Ok(unit)
 }
 
+/// The units that are fed, by connection.
+type Kept = HashMap<ResourceId, Vec<RecordedUnit>>;
+
 /// A unit may have further connections, over a listener that was made for it: those of FTP that
 /// carry a file.
-fn keep_further_connections(run: &RecordedRun, stay: &mut HashMap<ResourceId, Vec<RecordedUnit>>) {
+fn keep_further_connections(run: &RecordedRun, stay: &mut Kept) {
     let listener = |id: ResourceId| match run.resources[id].origin {
         Origin::Accepted(listener) => Some(listener),
         _ => None,
     };
-    let units: Vec<RecordedUnit> = stay.values().flatten().copied().collect();
+    type Served = (usize, Option<ResourceId>);
+    let mut lasting: HashMap<Served, Vec<(u64, u64)>> = HashMap::new();
+    for unit in stay.values().flatten() {
+        let of = lasting.entry((unit.process, listener(unit.connection)));
+        of.or_default().push((unit.began, unit.ended));
+    }
+    let mut by_process: HashMap<usize, Vec<(Option<ResourceId>, Windows)>> = HashMap::new();
+    for ((process, listener), spans) in lasting {
+        let of = by_process.entry(process).or_default();
+        of.push((listener, Windows::of(spans.into_iter())));
+    }
     for other in run.units.iter().flatten() {
-        let belongs = |unit: &RecordedUnit| {
-            unit.process == other.process
-                && listener(unit.connection) != listener(other.connection)
-                && unit.began <= other.began
-                && other.began <= unit.ended
-        };
-        if !other.is_client && !stay.contains_key(&other.connection) && units.iter().any(belongs) {
+        if other.is_client || stay.contains_key(&other.connection) {
+            continue;
+        }
+        let mut of = by_process.get(&other.process).into_iter().flatten();
+        let own = listener(other.connection);
+        if of.any(|(listener, windows)| *listener != own && windows.have(other.began)) {
             stay.insert(other.connection, vec![*other]);
         }
     }
@@ -102,40 +137,87 @@ fn leave_out_processes(
     run: &mut RecordedRun,
     serving: usize,
     gone: &HashSet<ResourceId>,
-    stay: &HashMap<ResourceId, Vec<RecordedUnit>>,
+    stay: &Kept,
 ) {
-    let has_moved = |process: &RecordedProcess, id: &ResourceId| {
-        let stream = process.streams.get(id);
-        stream.is_some_and(|s| s.input.remaining() > 0 || s.output.remaining() > 0)
+    let has_moved = |(id, stream): (&ResourceId, &ResourceStreams)| {
+        gone.contains(id) && (stream.input.remaining() > 0 || stream.output.remaining() > 0)
+    };
+    let serves = |process: &RecordedProcess| {
+        let mut own = process.streams.keys();
+        own.any(|id| stay.contains_key(id))
     };
     let idle: HashSet<i64> = run
         .processes
         .iter()
         .enumerate()
         .filter(|(index, process)| {
-            *index != serving
-                && gone.iter().any(|id| has_moved(process, id))
-                && !stay.keys().any(|id| process.streams.contains_key(id))
+            *index != serving && process.streams.iter().any(has_moved) && !serves(process)
         })
         .map(|(_, process)| i64::from(process.pid))
         .collect();
     let needed = with_ancestors(&run.processes, |id| stay.contains_key(id));
     // Those that worked for a removed connection. Others do their work without any.
     let served = with_ancestors(&run.processes, |id| gone.contains(id));
+    let units = stay.values().flatten();
+    let lasting = Windows::of(units.map(|unit| (unit.began, unit.ended)));
     for process in &mut run.processes {
         let first = first_contact(process).unwrap_or(u64::MAX);
-        let serves = stay.keys().any(|id| process.streams.contains_key(id));
+        let serves = serves(process);
+        mark_asides(process, |pid| {
+            needed.contains(&pid) || served.contains(&pid)
+        });
         process.children.retain_mut(|child| {
             if child.time > first {
                 // A child for each connection: those of other connections are not forked.
-                let mut units = stay.values().flatten();
-                let within = units.any(|u| u.began <= child.time && child.time <= u.ended);
                 let idle = !served.contains(&child.pid);
-                return needed.contains(&child.pid) || idle || serves && within;
+                let within = || lasting.have(child.time);
+                return needed.contains(&child.pid) || idle || serves && within();
             }
             child.is_made &= !idle.contains(&child.pid);
             true
         });
+    }
+}
+
+/// The process ids of the processes that will be made: the first one, and the children that are
+/// left.
+fn made_processes(run: &RecordedRun, first: usize) -> HashSet<u32> {
+    let children = run.processes.iter().flat_map(|process| &process.children);
+    let made = children.filter(|child| child.is_made);
+    let made = made.filter_map(|child| u32::try_from(child.pid).ok());
+    let first = run.processes.get(first).map(|process| process.pid);
+    made.chain(first).collect()
+}
+
+/// Removes all that was recorded of a process that is not made. Its place in the list stays.
+fn forget(process: &mut RecordedProcess) {
+    *process = RecordedProcess {
+        epoch: process.epoch,
+        pid: process.pid,
+        parent: process.parent,
+        began: process.began,
+        start: std::mem::take(&mut process.start),
+        only: process.only,
+        is_part: true,
+        calls: process.calls,
+        gap: process.gap.take(),
+        ..RecordedProcess::default()
+    };
+}
+
+/// Marks the children that were made after the child of a connection, and before the next
+/// connection: workers that clean up now and then.
+fn mark_asides(process: &mut RecordedProcess, has_connection: impl Fn(i64) -> bool) {
+    let accepted = process.streams.values().flat_map(|s| &s.accepted);
+    let mut accepts: Vec<u64> = accepted.map(|accepted| accepted.time).collect();
+    accepts.sort_unstable();
+    let mut seen = None;
+    for child in &mut process.children {
+        let number = accepts.partition_point(|time| *time < child.time);
+        match has_connection(child.pid) {
+            true => seen = Some(number),
+            false => child.is_aside = seen == Some(number) && number > 0,
+        }
     }
 }
 
@@ -168,22 +250,23 @@ fn first_contact(process: &RecordedProcess) -> Option<u64> {
 fn leave_out_streams(
     (own, process): (usize, &mut RecordedProcess),
     gone: &HashSet<ResourceId>,
-    stay: &HashMap<ResourceId, Vec<RecordedUnit>>,
-    first_of_run: u64,
+    stay: &Kept,
+    (begins, lasting): (u64, &Windows),
 ) {
-    // Waits before the first connection belong to the beginning of the program, and the others to
-    // the units that they lie in. The wait for the first bytes of a unit returned before it began.
-    let first = first_contact(process).unwrap_or(first_of_run);
-    let lies_in = |time: u64| {
-        let mut units = stay.values().flatten();
-        time < first || units.any(|unit| unit.began <= time && time <= unit.lasts)
-    };
+    // Waits behind the beginning belong to the units that they lie in. The wait for the first bytes
+    // of a unit returned before it began.
+    let lies_in = |time: u64| time < begins || lasting.have(time);
+    process.streams.retain(|id, _| !gone.contains(id));
+    let of_units: HashMap<ResourceId, Windows> = process
+        .streams
+        .keys()
+        .filter_map(|id| Some((*id, Windows::of_units(stay.get(id)?, own))))
+        .collect();
     // Bytes of pipes follow the same rule: the last ones may tell the program to end.
-    let fits = |id: &ResourceId, time: u64| match stay.get(id) {
-        Some(units) => units.iter().any(|unit| unit.has(own, time)),
+    let fits = |id: &ResourceId, time: u64| match of_units.get(id) {
+        Some(windows) => windows.have(time),
         None => !gone.contains(id) && lies_in(time),
     };
-    process.streams.retain(|id, _| !gone.contains(id));
     for (id, streams) in &mut process.streams {
         streams.input.retain(|time| fits(id, time));
         streams.output.retain(|time| fits(id, time));
@@ -204,11 +287,119 @@ fn leave_out_streams(
         let stays = |id: &ResourceId| !listens.contains(id) && fits(id, time);
         let timed_out = turn.ready.is_empty() && turn.value == 0;
         turn.ready.retain(|(id, _)| id.is_some_and(|id| stays(&id)));
-        !turn.ready.is_empty() || timed_out && lies_in(time) && time >= first
+        !turn.ready.is_empty() || timed_out && lies_in(time) && time >= begins
     });
     // All programs are ended when the request has been served.
     process.is_part = true;
     process.exit = None;
     process.has_exited = false;
     process.signals.clear();
+}
+
+/// The times between the acceptance of a connection and its first bytes.
+fn accepted_before(run: &RecordedRun, stay: &Kept) -> Vec<(u64, u64)> {
+    let streams = run.processes.iter().flat_map(|p| p.streams.values());
+    let accepted = streams.flat_map(|streams| &streams.accepted);
+    let spans = accepted.filter_map(|accepted| {
+        let Made::Resource(id) = accepted.made else {
+            return None;
+        };
+        let first = stay.get(&id)?.iter().map(|unit| unit.began).min()?;
+        Some((accepted.time, first))
+    });
+    spans.collect()
+}
+
+/// Removes results that no unit can reach: an execution takes the first one behind the time that it
+/// has reached. So those of the beginning and of the units stay, and some behind each.
+fn leave_out_results(process: &mut RecordedProcess, begins: u64, reached: &Windows) {
+    let reach = |time: u64| time < begins || reached.have(time);
+    process.opens.values_mut().for_each(|q| thin(q, reach));
+    process.sockets.values_mut().for_each(|q| thin(q, reach));
+    process.pairs.values_mut().for_each(|q| thin(q, reach));
+    process.results.values_mut().for_each(|q| thin(q, reach));
+    // Requests for random bytes have the bytes beside them, in the same order.
+    let times = process.random_requests.iter().map(|(_, time)| ((), *time));
+    let mut kept: TimedQueue<()> = times.collect();
+    thin(&mut kept, reach);
+    let kept: HashSet<u64> = kept.into_iter().map(|(_, time)| time).collect();
+    process
+        .random_requests
+        .retain(|(_, time)| kept.contains(time));
+    process.random.retain(|time| kept.contains(&time));
+    process.moves.clear();
+}
+
+/// Results that stay behind each moment that an execution can reach.
+const BEHIND: usize = 16;
+
+fn thin<T>(queue: &mut TimedQueue<T>, reach: impl Fn(u64) -> bool) {
+    let last = queue.len().saturating_sub(1);
+    let (mut at, mut behind) = (0, BEHIND);
+    queue.retain(|(_, time)| {
+        behind = if reach(*time) { 0 } else { behind + 1 };
+        at += 1;
+        behind <= BEHIND || at > last
+    });
+}
+
+/// Spans of time, with both ends.
+#[derive(Debug, Clone, Default)]
+struct Windows(Vec<(u64, u64)>);
+
+impl Windows {
+    fn of(spans: impl Iterator<Item = (u64, u64)>) -> Windows {
+        let mut spans: Vec<(u64, u64)> = spans.filter(|(from, to)| from <= to).collect();
+        spans.sort_small();
+        let mut joined: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in spans {
+            match joined.last_mut().filter(|last| from <= last.1) {
+                Some(last) => last.1 = last.1.max(to),
+                None => joined.push((from, to)),
+            }
+        }
+        Windows(joined)
+    }
+
+    /// The times that [`RecordedUnit::has`] has for one of these units.
+    fn of_units(units: &[RecordedUnit], process: usize) -> Windows {
+        Windows::of(units.iter().map(|unit| match unit.process == process {
+            true => (unit.after.saturating_add(1), unit.until),
+            false => (unit.began, unit.lasts),
+        }))
+    }
+
+    fn have(&self, time: u64) -> bool {
+        let behind = self.0.partition_point(|(from, _)| *from <= time);
+        let window = behind.checked_sub(1).and_then(|at| self.0.get(at));
+        window.is_some_and(|(_, to)| time <= *to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BEHIND, Windows, thin};
+    use std::collections::VecDeque;
+
+    #[test]
+    fn a_time_is_found_in_joined_and_separate_spans() {
+        let windows = Windows::of([(30, 40), (10, 20), (15, 25), (50, 45)].into_iter());
+        for (time, within) in [(9, false), (10, true), (25, true), (26, false), (35, true)] {
+            assert_eq!(windows.have(time), within, "{time}");
+        }
+        assert!(!windows.have(47) && !Windows::default().have(0));
+    }
+
+    #[test]
+    fn results_near_the_reached_times_stay_and_the_last_one() {
+        let mut queue: VecDeque<((), u64)> = (0..200).map(|time| ((), time)).collect();
+        thin(&mut queue, |time| time < 3 || time == 100);
+        let kept: Vec<u64> = queue.iter().map(|(_, time)| *time).collect();
+        let behind = BEHIND as u64;
+        let expected: Vec<u64> = (0..3 + behind)
+            .chain(100..=100 + behind)
+            .chain([199])
+            .collect();
+        assert_eq!(kept, expected);
+    }
 }

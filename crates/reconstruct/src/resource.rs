@@ -1,12 +1,13 @@
 //! The things that the processes of a run had open.
 
 use libc::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
+use serde::{Deserialize, Serialize};
 
 /// Number of a resource within its run.
 pub type ResourceId = usize;
 
 /// How a resource came to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// A process had it open at its start, and no recorded call made it.
     Inherited,
@@ -23,7 +24,7 @@ pub enum Origin {
 }
 
 /// Something that a process had open.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
     /// How it came to be.
     pub origin: Origin,

@@ -5,14 +5,15 @@
 //! 1. the request alone
 //! 2. with the earlier requests on its connection
 //! 3. with those that wrote a file which it opened
-//! 4. with those of its process
-//! 5. with all earlier ones
+//! 4. with those that have a rare word in common with it
+//! 5. with those of its process
+//! 6. with all earlier ones
 //!
 //! If these suffice, fewer of them are tried, by halves. Invariant: the number of attempts has a
 //! bound, and the result is an attempt that was made.
 
-use backstory_ordering::{SmallCollect, SmallSort};
-use std::collections::BTreeSet;
+use backstory_ordering::SmallCollect;
+use std::collections::{BTreeSet, HashMap};
 
 /// One attempt: what is fed beside the request, and how much later its clock is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,10 +42,14 @@ pub struct Candidates {
     pub connection: Vec<usize>,
     /// The earlier ones that wrote a file which it opened.
     pub writers: Vec<usize>,
+    /// The earlier ones that have a rare word in common with it: a key, a name, a session.
+    pub related: Vec<usize>,
     /// The earlier ones that the same process served.
     pub process: Vec<usize>,
     /// All earlier ones of the run's servers.
     pub earlier: Vec<usize>,
+    /// For each of them the one before it on its own connection, which it needs itself: a login.
+    pub before: HashMap<usize, usize>,
 }
 
 /// Shifts of the time that are tried, in ns: around the moments at which a second begins.
@@ -60,6 +65,7 @@ pub struct Search {
     halves: Vec<Vec<usize>>,
     current: Attempt,
     connection: BTreeSet<usize>,
+    before: HashMap<usize, usize>,
     shifts: Vec<i64>,
     tries: u32,
     most: u32,
@@ -69,13 +75,12 @@ impl Search {
     /// A search of at most `most` attempts.
     pub fn new(candidates: &Candidates, most: u32) -> Search {
         let connection: BTreeSet<usize> = candidates.connection.iter().copied().into_tree();
-        let with = |more: &[usize]| -> Vec<usize> {
-            let all: BTreeSet<usize> = connection.iter().chain(more).copied().into_tree();
-            all.into_iter().collect()
-        };
+        let before = &candidates.before;
+        let with = |more: &[usize]| with_those_before(before, connection.iter().chain(more));
         let mut sets = vec![Vec::new()];
         let (writers, process) = (&candidates.writers, &candidates.process);
-        for more in [&[][..], writers, process, &candidates.earlier] {
+        let related = [&writers[..], &candidates.related].concat();
+        for more in [&[][..], writers, &related, process, &candidates.earlier] {
             let set = with(more);
             if !sets.contains(&set) {
                 sets.push(set);
@@ -89,6 +94,7 @@ impl Search {
             sufficient: None,
             halves: Vec::new(),
             current: Attempt::default(),
+            before: candidates.before.clone(),
             connection,
             shifts: SHIFTS.iter().rev().copied().collect(),
             tries: 0,
@@ -159,18 +165,32 @@ impl Search {
             return Vec::new();
         }
         let (earlier, later) = others.split_at(others.len() / 2);
-        let with = |half: &[usize]| {
-            let mut all = [half, &own[..]].concat();
-            all.sort_small();
-            all
-        };
-        vec![with(earlier), with(later)]
+        let with = |half: &[usize]| with_those_before(&self.before, half.iter().chain(&own));
+        let mut halves = vec![with(earlier), with(later)];
+        halves.retain(|half| half.len() < set.len());
+        halves
     }
+}
+
+/// These requests, each with those before it on its own connection.
+fn with_those_before<'a>(
+    before: &HashMap<usize, usize>,
+    requests: impl Iterator<Item = &'a usize>,
+) -> Vec<usize> {
+    let mut all: BTreeSet<usize> = BTreeSet::new();
+    for number in requests {
+        let mut next = Some(*number);
+        while let Some(number) = next.filter(|number| all.insert(*number)) {
+            next = before.get(&number).copied();
+        }
+    }
+    all.into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Attempt, AttemptResult, Candidates, Search};
+    use std::collections::HashMap;
 
     /// Searches for a request that needs all of these.
     fn search(candidates: &Candidates, needs: &[usize], most: u32) -> (Option<Attempt>, u32) {
@@ -193,9 +213,24 @@ mod tests {
         Candidates {
             connection: vec![40],
             writers: vec![7],
+            related: Vec::new(),
             process: Vec::new(),
             earlier: (1..50).collect(),
+            before: HashMap::new(),
         }
+    }
+
+    #[test]
+    fn a_request_on_another_connection_comes_with_those_before_it_there() {
+        let candidates = Candidates {
+            earlier: (1..50).collect(),
+            before: HashMap::from([(30, 29), (29, 28), (7, 6)]),
+            ..candidates()
+        };
+        let fed = |needs: &[usize]| search(&candidates, needs, 20).0.map(|found| found.fed);
+        assert_eq!(fed(&[7]), Some(vec![6, 7, 40]));
+        assert_eq!(fed(&[30]), Some(vec![28, 29, 30, 40]));
+        assert_eq!(fed(&[28]), Some(vec![28, 40]));
     }
 
     #[test]
@@ -210,6 +245,19 @@ mod tests {
         assert_eq!(fed(&[40]), Some(vec![40]));
         assert_eq!(fed(&[7]), Some(vec![7, 40]));
         assert_eq!(fed(&[30]), Some(vec![30, 40]));
+    }
+
+    #[test]
+    fn requests_with_a_word_in_common_are_tried_before_all_those_of_the_process() {
+        let candidates = Candidates {
+            related: vec![11, 12],
+            process: (1..50).collect(),
+            ..candidates()
+        };
+        let (found, tries) = search(&candidates, &[11, 12], 14);
+        assert_eq!(found.map(|found| found.fed), Some(vec![11, 12, 40]));
+        // The request alone, its connection, the writers, the related ones, and three halves.
+        assert_eq!(tries, 7);
     }
 
     #[test]

@@ -6,9 +6,10 @@
 
 use crate::volatile::VolatileRules;
 use backstory_deep::DeepLog;
+use serde::{Deserialize, Serialize};
 
 /// Counters as time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordedClock {
     /// A counter, and ns since 1970.
     pub from: (u64, i64),

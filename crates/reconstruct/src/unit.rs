@@ -5,10 +5,11 @@
 use crate::process::RecordedProcess;
 use crate::resource::ResourceId;
 use backstory_deep::{Request, Role};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// A unit of work on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedUnit {
     /// The program that worked on it, as an index.
     pub process: usize,

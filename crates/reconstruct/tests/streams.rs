@@ -199,3 +199,50 @@ fn a_difference_in_the_preparation_is_noted_and_the_comparison_goes_on() {
         assert_eq!(other.differs_before(), None);
     }
 }
+
+/// Answers with these texts, each to an input before it, of which all but the last prepare it.
+fn answers(texts: &[&str]) -> ExpectedOutput {
+    let mut output = ExpectedOutput::default();
+    for (number, text) in texts.iter().enumerate() {
+        let time = 10 * number as u64 + 5;
+        output.push_at(OutputItem::Bytes(text.as_bytes().to_vec()), time);
+    }
+    output.prepares_until(10 * texts.len() as u64 - 10);
+    output
+}
+
+#[test]
+fn an_earlier_answer_of_another_length_moves_no_later_one() {
+    let rules = VolatileRules::default();
+    for earlier in [":9\n", ":10\n", ":1000\n", ""] {
+        let mut output = answers(&[":10\n", "last"]);
+        output.answers_until(Some(10));
+        assert_eq!(output.leave(earlier.as_bytes(), &rules), None);
+        assert_eq!(output.owes(10), earlier.len() < 4, "{earlier:?}");
+        output.goes_on_behind(10);
+        assert!(!output.owes(10));
+        output.answers_until(None);
+        let mut other = output.clone();
+        assert_eq!(output.leave(b"last", &rules), None, "{earlier:?}");
+        assert_eq!((output.end(), output.remaining()), (None, 0));
+        assert_eq!(output.differs_before().is_some(), earlier != ":10\n");
+        assert_eq!(
+            other.leave(b"lost", &rules).map(|found| found.position),
+            Some(5)
+        );
+    }
+}
+
+#[test]
+fn an_answer_of_another_length_differs_where_nothing_prepares() {
+    let rules = VolatileRules::default();
+    let mut output = answers(&["last"]);
+    output.answers_until(Some(3));
+    output.goes_on_behind(30);
+    assert!(!output.owes(30));
+    assert_eq!(output.leave(b"la", &rules), None);
+    assert!(output.end().is_some());
+    let mut output = answers(&["last"]);
+    output.answers_until(Some(3));
+    assert!(output.leave(b"lastly", &rules).is_some());
+}

@@ -69,8 +69,14 @@ impl Verdict {
 /// The reason for an output that no process had stored before the run removed it.
 const REMOVED: &str = "the recorded run made it, but it was removed or replaced before its content could be taken: ask for it (`backstory contents`) before you remove it";
 
-/// Compares the files that the replay left with the recorded ones.
-pub fn judge(store: &dyn Store, plan: &Plan, left: &[ReplayedFile]) -> Result<Verdict> {
+/// Compares the files that the replay left with the recorded ones. Only those count that the replay
+/// `concerns`: it may have run a part of the record.
+pub fn judge(
+    store: &dyn Store,
+    plan: &Plan,
+    left: &[ReplayedFile],
+    concerns: impl Fn(&[u8]) -> bool,
+) -> Result<Verdict> {
     let found: HashMap<&[u8], &ReplayedFile> =
         left.iter().map(|left| (&*left.path, left)).collect();
     let kept: HashMap<&[u8], Digest> = plan
@@ -84,6 +90,9 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[ReplayedFile]) -> Result<Ve
     let mut verdict = Verdict::default();
     let mut sources = None;
     for expected in &plan.expected {
+        if !concerns(&expected.path) {
+            continue;
+        }
         // The results hold only files that changed: an unchanged file has its planned content.
         let now = match found.get(&*expected.real) {
             Some(left) => Some(Digest(left.digest)),

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use inside::{enter, inside};
 
-use directory::{PLAN, RESULT, STORE, clear, directory};
+use directory::{FED, PLAN, RESULT, STORE, clear, directory};
 
 use super::Outcome;
 use super::contents::store_contents;
@@ -142,10 +142,16 @@ impl Prepared {
         let source = deep.clone();
         let played = self.played(args, deep, &own)?;
         let progress = Progress::start("comparing the outputs");
-        let mut verdict = verdict::judge(&self.current.store, &self.plan, &played.left)?;
         let request = played.reconstruction.as_ref();
-        if let (Some(source), Some(request)) = (&source, request.and_then(|r| r.request.as_ref())) {
-            source.keep_outputs(request, &mut verdict)?;
+        let outputs = match (&source, request.and_then(|r| r.request.as_ref())) {
+            (Some(source), Some(request)) => Some(source.outputs(request)?),
+            _ => None,
+        };
+        let concerns = |path: &[u8]| outputs.as_ref().is_none_or(|outputs| outputs.has(path));
+        let store = &self.current.store;
+        let mut verdict = verdict::judge(store, &self.plan, &played.left, concerns)?;
+        if let Some(outputs) = &outputs {
+            outputs.keep_in(&mut verdict);
         }
         progress.end();
         let mut looked_for = untouched(&own, &played, &self.plan);
@@ -186,7 +192,7 @@ impl Prepared {
                 return Err(failure);
             }
         };
-        for name in [PLAN, RESULT] {
+        for name in [FED, PLAN, RESULT] {
             let _ = fs::remove_file(own.join(name));
         }
         let _ = fs::remove_dir(own.join("root"));
@@ -274,17 +280,18 @@ fn play(
         Some(_) => Stdio::null(),
         None => stdin(current, &plan)?,
     };
+    if let Some(part) = deep
+        .as_ref()
+        .map(deep::DeepRequest::part)
+        .transpose()?
+        .flatten()
+    {
+        private_file(&own.join(FED), &part).map_err(|error| fail("plan", error))?;
+    }
     let env = plan.env.clone();
     let job = ReplayRequest { plan, record, deep };
     let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(own.join(PLAN))
-        .map_err(|error| fail("plan", error))?;
-    file.write_all(&text).map_err(|error| fail("plan", error))?;
+    private_file(&own.join(PLAN), &text).map_err(|error| fail("plan", error))?;
     let program = std::env::current_exe().map_err(|error| fail("start", error))?;
     let mut command = Command::new(program);
     command
@@ -323,6 +330,17 @@ fn play(
             "the replay was killed before it had finished ({status})"
         ))),
     }
+}
+
+/// Makes a file that no other user can read.
+fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)
 }
 
 /// Runs a plan, whose command was changed, without recording. Returns the files that it left. The

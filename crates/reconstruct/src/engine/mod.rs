@@ -64,6 +64,24 @@ impl Default for Options {
     }
 }
 
+/// Reduces a run to the chosen request and those that are fed with it, if one is chosen. The run is
+/// then as long as these, and not as long as the record.
+///
+/// # Errors
+/// The record has no such program or request.
+pub fn reduce(run: &mut RecordedRun, options: &Options) -> Result<(), Error> {
+    let first = first_process(run, options.process)?;
+    if let Some(wanted) = options.request
+        && run.chosen.is_none()
+    {
+        crate::request::choose(run, wanted, &options.fed, first)?;
+    }
+    if options.wanted.is_none() {
+        run.units.clear();
+    }
+    Ok(())
+}
+
 /// Runs a program again. `become_user` is called in its process before it is executed.
 ///
 /// # Errors
@@ -75,10 +93,8 @@ pub fn reconstruct(
 ) -> Result<Reconstruction, Error> {
     let first = first_process(&run, options.process)?;
     let recorded_calls = run.calls();
-    let unit = match options.request {
-        Some(wanted) => Some(crate::request::choose(&mut run, wanted, &options.fed)?),
-        None => None,
-    };
+    reduce(&mut run, options)?;
+    let unit = run.chosen;
     for (fd, bytes) in &options.inputs {
         replace_input(&mut run.processes[first], *fd, bytes);
     }

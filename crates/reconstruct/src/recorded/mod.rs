@@ -13,14 +13,15 @@ use crate::process::{CallObject, RecordedChild, RecordedProcess, RecordedResult,
 use crate::ready::{poll_entries, select_entries};
 use crate::resource::{Resource, ResourceId};
 use crate::time::RecordedClock;
-use crate::unit::{self, RecordedUnit};
+use crate::unit::RecordedUnit;
 use backstory_abi::deep;
-use backstory_deep::{Call, Content, DeepLog};
+use backstory_deep::{Call, Content};
 use libc::c_long;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// A run, arranged for its reconstruction.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RecordedRun {
     /// The programs, in the order of their beginning.
     pub processes: Vec<RecordedProcess>,
@@ -33,13 +34,17 @@ pub struct RecordedRun {
     pub clock: RecordedClock,
     /// The record goes on behind the part that is here.
     pub is_cut: bool,
+    /// The request that the run was reduced to.
+    pub chosen: Option<RecordedUnit>,
+    /// All units that are fed then, in the order of their ends.
+    pub fed: Vec<RecordedUnit>,
 }
 
 type Table = HashMap<i32, ResourceId>;
 
 /// The state while the log is read.
 #[derive(Default)]
-struct Arranging {
+pub(crate) struct Arranging {
     run: RecordedRun,
     /// Resources by device and inode, where a stream has one identity everywhere.
     by_ident: HashMap<(u64, u64), ResourceId>,
@@ -54,44 +59,19 @@ struct Arranging {
 }
 
 impl RecordedRun {
-    /// Arranges a deep log.
-    pub fn load(log: &DeepLog) -> RecordedRun {
-        let processes = log.processes().iter().map(|process| {
-            let calls = log.process_calls(process.epoch);
-            (process.epoch, process.own_pid, process.parent, calls)
-        });
-        let mut run = RecordedRun::arrange(processes);
-        run.units = unit::units(&run.processes, &log.requests());
-        run.clock = RecordedClock::of(log);
-        run
-    }
-
-    /// The same for calls from anywhere: the epoch, the process id, that of the parent, the calls.
+    /// Arranges calls from anywhere: the epoch, the process id, that of the parent, the calls.
     pub fn arrange<C: Iterator<Item = Call>>(
         processes: impl Iterator<Item = (u64, u32, u32, C)>,
     ) -> RecordedRun {
         let mut state = Arranging::default();
         for (epoch, pid, parent, calls) in processes {
-            state.table = state.handed.remove(&pid).unwrap_or_default();
-            state.numbers.clear();
-            state.process = RecordedProcess {
-                epoch,
-                pid,
-                parent,
-                held: state.table.iter().map(|(fd, id)| (*fd, *id)).collect(),
-                ..RecordedProcess::default()
-            };
+            state.enter(epoch, pid, parent);
             for call in calls {
                 state.take(&call);
             }
-            state.name_program();
-            // A program that the process executes next has these.
-            state.handed.insert(pid, state.table.clone());
-            state.run.processes.push(std::mem::take(&mut state.process));
+            state.leave();
         }
-        state.run.leave_out_native_events();
-        state.run.find_statuses();
-        state.run
+        state.finish()
     }
 
     /// The kernel says which of its own objects are ready. A wait that only they ended is no part
@@ -132,6 +112,22 @@ impl RecordedRun {
         }
     }
 
+    /// The run as bytes, for the process that runs it again.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_allocvec(self)
+    }
+
+    /// The run of such bytes.
+    ///
+    /// # Errors
+    /// They are no run.
+    pub fn of_bytes(bytes: &[u8]) -> Result<RecordedRun, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+
     /// Number of recorded calls.
     pub fn calls(&self) -> u64 {
         self.processes.iter().map(|process| process.calls).sum()
@@ -139,7 +135,35 @@ impl RecordedRun {
 }
 
 impl Arranging {
-    fn take(&mut self, call: &Call) {
+    /// The calls of this process follow.
+    pub(crate) fn enter(&mut self, epoch: u64, pid: u32, parent: u32) {
+        self.table = self.handed.remove(&pid).unwrap_or_default();
+        self.numbers.clear();
+        self.process = RecordedProcess {
+            epoch,
+            pid,
+            parent,
+            held: self.table.iter().map(|(fd, id)| (*fd, *id)).collect(),
+            ..RecordedProcess::default()
+        };
+    }
+
+    /// All calls of the process were taken.
+    pub(crate) fn leave(&mut self) {
+        self.name_program();
+        // A program that the process executes next has these.
+        self.handed.insert(self.process.pid, self.table.clone());
+        self.run.processes.push(std::mem::take(&mut self.process));
+    }
+
+    /// All processes were taken.
+    pub(crate) fn finish(mut self) -> RecordedRun {
+        self.run.leave_out_native_events();
+        self.run.find_statuses();
+        self.run
+    }
+
+    pub(crate) fn take(&mut self, call: &Call) {
         if call.is_fact() {
             self.fact(call);
             return;
@@ -209,6 +233,7 @@ impl Arranging {
                     let child = RecordedChild {
                         pid: call.result,
                         is_made: true,
+                        is_aside: false,
                         time: ended(call),
                     };
                     self.process.children.push_back(child);
@@ -309,8 +334,8 @@ impl Arranging {
             ) => {
                 resource.is_reference = true;
                 let file = self.numbers.get(&descriptor).copied().unwrap_or(id);
-                let reference = (file, position, length, xxh64);
-                self.process.references.push(reference);
+                let references = self.process.references.entry(file).or_default();
+                references.insert((position, length, xxh64));
                 return;
             }
             (_, Some(Content::Bytes(bytes))) if messages => InputItem::Message {

@@ -23,7 +23,7 @@ fn verdict(left: &[(&str, &str)]) -> Verdict {
             }
         })
         .collect();
-    judge(&store, &plan, &left).unwrap()
+    judge(&store, &plan, &left, |_| true).unwrap()
 }
 
 #[test]

@@ -1,26 +1,29 @@
 //! `replay --deep`: what is to run again against the deep log of a run, and its execution inside
 //! the root.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
-use backstory_deep::{DeepLog, Role};
+use backstory_deep::DeepLog;
 use backstory_reconstruct::engine::{self, Options};
-use backstory_reconstruct::search::{Attempt, Candidates, Search};
+use backstory_reconstruct::search::{Attempt, Search};
 use backstory_reconstruct::sighting::Wanted;
 use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::RequestVerdict;
 use backstory_reconstruct::volatile::VolatileRules;
 use backstory_reconstruct::window;
-use backstory_reconstruct::{Error, RecordedRun};
+use backstory_reconstruct::{Error, ReadLog, RecordedRun};
 use backstory_replay::plan::{Deviations, Plan};
 use backstory_replay::root;
-use backstory_replay::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
-use super::{Played, request_outputs, split};
+use super::directory::FED;
+use super::request_outputs::{self, RequestOutputs};
+use super::{Played, split};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
@@ -44,6 +47,8 @@ pub struct DeepRequest {
     attempt: (Vec<usize>, i64),
     /// The search in the bytes that enter and leave, if any.
     pub wanted: Option<Wanted>,
+    #[serde(skip)]
+    read: OnceCell<Rc<ReadLog>>,
 }
 
 /// Reads the options of `--deep`. Another program, and the files that a tool needs, are deviations.
@@ -81,6 +86,7 @@ pub fn request(
         inputs,
         attempt: (Vec::new(), 0),
         wanted: None,
+        read: OnceCell::new(),
     };
     if !request.log.exists() {
         return Err(Failure::not_found(format!(
@@ -96,19 +102,24 @@ pub fn request(
         request.window = (moment(&given.from)?, moment(&given.to)?);
     }
     // Errors that need no root come before it is built.
-    let recorded = request.load()?;
+    let read = request.read()?;
+    let recorded = &read.run;
     for &(first, last) in &given.request {
         for number in [last, first] {
-            let chosen = backstory_reconstruct::request::chosen(&recorded, number);
+            let chosen = backstory_reconstruct::request::chosen(recorded, number);
             chosen.map_err(|error| Failure::not_found(chain(&error)))?;
         }
     }
-    let program = engine::program(&recorded, &request.options())
+    let program = engine::program(recorded, &request.options())
         .map_err(|error| Failure::not_found(chain(&error)))?;
-    let directory = engine::directory(&recorded, &request.options());
+    let directory = engine::directory(recorded, &request.options());
     let absolute = Path::new(std::ffi::OsStr::from_bytes(&directory));
     let absolute = absolute.join(std::ffi::OsStr::from_bytes(&program));
     request.program = request_outputs::normal(&absolute);
+    if given.request.is_empty() {
+        // The process inside reads the log itself.
+        request.read = OnceCell::new();
+    }
     if let Some(binary) = &given.binary {
         // The command may have a relative path, as in `./program`.
         let recorded = std::ffi::OsStr::from_bytes(&request.program);
@@ -198,35 +209,7 @@ impl DeepRequest {
         let Some(wanted) = self.request else {
             return Ok(None);
         };
-        let log = self.open()?;
-        let all = log.requests();
-        let earlier = all.iter().take(wanted.saturating_sub(1)).enumerate();
-        let served = earlier.filter(|(_, request)| request.role == Role::Server);
-        let mut found = Candidates::default();
-        let run = RecordedRun::load(&log);
-        let connection = |at: usize| run.units.get(at).copied().flatten().map(|u| u.connection);
-        let chosen = wanted.checked_sub(1);
-        let opened = chosen.and_then(|at| all.get(at)).map(|r| &r.files);
-        if all.get(wanted - 1).is_none_or(|r| r.role == Role::Client) {
-            return Ok(Some(Search::new(&found, most)));
-        }
-        for (at, request) in served {
-            found.earlier.push(at + 1);
-            if connection(at).is_some() && connection(at) == connection(wanted - 1) {
-                found.connection.push(at + 1);
-            }
-            if all
-                .get(wanted - 1)
-                .is_some_and(|r| r.epoch == request.epoch)
-            {
-                found.process.push(at + 1);
-            }
-            let feeds = |path| opened.is_some_and(|files| files.contains(path));
-            if request.written.iter().any(feeds) {
-                found.writers.push(at + 1);
-            }
-        }
-        Ok(Some(Search::new(&found, most)))
+        Ok(Some(Search::new(&self.read()?.candidates(wanted), most)))
     }
 
     /// The same program with this request alone.
@@ -245,8 +228,38 @@ impl DeepRequest {
         }
     }
 
-    /// Reads and arranges the deep log.
-    pub fn load(&self) -> Result<RecordedRun, Failure> {
+    /// The deep log, which is read once for all requests and attempts.
+    fn read(&self) -> Result<Rc<ReadLog>, Failure> {
+        if let Some(read) = self.read.get() {
+            return Ok(read.clone());
+        }
+        let read = Rc::new(ReadLog::read(&self.open()?));
+        Ok(self.read.get_or_init(|| read).clone())
+    }
+
+    /// For a replay of one request: the part of the run that is fed, as bytes for the process
+    /// inside. So this process alone reads the whole log.
+    pub fn part(&self) -> Result<Option<Vec<u8>>, Failure> {
+        if self.request.is_none() {
+            return Ok(None);
+        }
+        let mut run = self.read()?.run.clone();
+        window::cut(&mut run, self.window.0, self.window.1);
+        engine::reduce(&mut run, &self.options())
+            .map_err(|error| Failure::not_found(chain(&error)))?;
+        let bytes = run
+            .to_bytes()
+            .map_err(|error| Failure::not_found(chain(&error)))?;
+        Ok(Some(bytes))
+    }
+
+    /// The run that is fed, inside the replay in this directory.
+    pub fn load(&self, own: &Path) -> Result<RecordedRun, Failure> {
+        if self.request.is_some() {
+            let bytes = fs::read(own.join(FED))?;
+            let run = RecordedRun::of_bytes(&bytes);
+            return run.map_err(|error| Failure::not_found(chain(&error)));
+        }
         let mut run = RecordedRun::load(&self.open()?);
         window::cut(&mut run, self.window.0, self.window.1);
         Ok(run)
@@ -257,15 +270,9 @@ impl DeepRequest {
         DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))
     }
 
-    /// Leaves the files in the verdict that the requests which ran again wrote.
-    pub fn keep_outputs(
-        &self,
-        request: &RequestVerdict,
-        verdict: &mut Verdict,
-    ) -> Result<(), Failure> {
-        let log = self.open()?;
-        request_outputs::keep(&log, &RecordedRun::load(&log), request, verdict);
-        Ok(())
+    /// The files that the requests wrote which ran again.
+    pub fn outputs(&self, request: &RequestVerdict) -> Result<RequestOutputs, Failure> {
+        Ok(RequestOutputs::of(&*self.read()?, request))
     }
 
     fn options(&self) -> Options {

@@ -16,6 +16,9 @@ use crate::error::Failure;
 /// The plan of a replay, below its directory.
 pub const PLAN: &str = "plan.json";
 
+/// The part of the recorded run that is fed, for a replay of one request.
+pub const FED: &str = "fed.bin";
+
 /// The result file of a replay.
 pub const RESULT: &str = "result.json";
 
@@ -96,8 +99,11 @@ pub fn empty(own: &Path) {
 
 /// Removes all files of the replay but the plan. Returns whether none is left.
 fn take_away(own: &Path) -> bool {
-    let _ = fs::remove_file(own.join(RESULT));
-    let mut left = own.join(RESULT).exists();
+    let mut left = false;
+    for name in [RESULT, FED] {
+        let _ = fs::remove_file(own.join(name));
+        left |= own.join(name).exists();
+    }
     for name in ["root", STORE, backstory_replay::root::results::FILES] {
         let path = own.join(name);
         let _ = fs::remove_dir_all(&path);

@@ -50,7 +50,7 @@ pub fn inside(own: &Path) -> Outcome {
     let job = job(&own.join(PLAN))?;
     // The deep log is outside of the root.
     let recorded = match &job.deep {
-        Some(deep) => match deep.load() {
+        Some(deep) => match deep.load(own) {
             Ok(recorded) => Some(recorded),
             Err(failure) => return tell(&own.join(RESULT), &failed(failure.line)),
         },

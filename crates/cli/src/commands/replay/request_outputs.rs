@@ -1,54 +1,78 @@
 //! The files of a request that ran again: those that it wrote, and not those of other requests.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use backstory_deep::{DeepLog, Request};
-use backstory_reconstruct::RecordedRun;
+use backstory_deep::Request;
+use backstory_reconstruct::process::RecordedProcess;
 use backstory_reconstruct::verdict::RequestVerdict;
+use backstory_reconstruct::{ReadLog, RecordedRun};
 use backstory_replay::verdict::{OutputState, Verdict};
 
 /// Why a file cannot be compared.
 const SHARED: &str = "requests that did not run again wrote it, too";
 
-/// Leaves those outputs in the verdict that the request wrote, or one that was fed for it. The
-/// state of a file that other requests wrote, too, is unknown.
-pub fn keep(log: &DeepLog, run: &RecordedRun, request: &RequestVerdict, verdict: &mut Verdict) {
-    let all = log.requests();
-    let (mut own, mut others) = (HashSet::new(), HashSet::new());
-    for (at, one) in all.iter().enumerate() {
-        let number = at + 1;
-        let ran = number == request.number || request.fed.contains(&number);
-        let paths = written(run, one);
-        if ran {
-            own.extend(paths);
-        } else {
-            others.extend(paths);
+/// The files of the requests of a run.
+pub struct RequestOutputs {
+    /// Those that the request wrote, or one that was fed for it.
+    own: HashSet<Vec<u8>>,
+    /// Those that other requests wrote.
+    others: HashSet<Vec<u8>>,
+}
+
+impl RequestOutputs {
+    /// The files of the requests of a log, of which this one ran again.
+    pub fn of(log: &ReadLog, request: &RequestVerdict) -> RequestOutputs {
+        let directories = directories(&log.run);
+        let fed: HashSet<&usize> = request.fed.iter().collect();
+        let (mut own, mut others) = (HashSet::new(), HashSet::new());
+        for (number, one) in (1..).zip(&log.requests) {
+            let ran = number == request.number || fed.contains(&number);
+            let paths = written(&directories, one);
+            if ran {
+                own.extend(paths);
+            } else {
+                others.extend(paths);
+            }
         }
+        RequestOutputs { own, others }
     }
-    verdict
-        .outputs
-        .retain(|output| own.contains(&output.path[..]));
-    for output in &mut verdict.outputs {
-        let differs = !matches!(output.state, OutputState::Identical);
-        if differs && others.contains(&output.path[..]) {
-            output.state = OutputState::Unknown(SHARED.to_owned());
+
+    /// True for a file that the request wrote, or one that was fed for it.
+    pub fn has(&self, path: &[u8]) -> bool {
+        self.own.contains(path)
+    }
+
+    /// Leaves its files in the verdict. The state of a file that other requests wrote, too, is
+    /// unknown.
+    pub fn keep_in(&self, verdict: &mut Verdict) {
+        verdict.outputs.retain(|output| self.has(&output.path));
+        for output in &mut verdict.outputs {
+            let differs = !matches!(output.state, OutputState::Identical);
+            if differs && self.others.contains(&output.path[..]) {
+                output.state = OutputState::Unknown(SHARED.to_owned());
+            }
         }
     }
 }
 
-/// The absolute paths of the files that a request wrote.
-fn written(run: &RecordedRun, request: &Request) -> Vec<Vec<u8>> {
-    let mut processes = run.processes.iter();
-    let process = processes.find(|process| process.epoch == request.epoch);
+/// The directory of each process, by its epoch. A forked process has the directory of its program.
+fn directories(run: &RecordedRun) -> HashMap<u64, &[u8]> {
     let mut started = run.processes.iter().filter(|p| p.start.by_exec);
-    // A forked process has the directory of its program.
-    let directory = process
-        .filter(|process| !process.start.directory.is_empty())
-        .or_else(|| started.next())
-        .map_or(&b"/"[..], |process| &process.start.directory);
+    let first = started.next().map(|process| &process.start.directory[..]);
+    let mut all = HashMap::new();
+    for RecordedProcess { epoch, start, .. } in &run.processes {
+        let own = Some(&start.directory[..]).filter(|own| !own.is_empty());
+        all.insert(*epoch, own.or(first).unwrap_or(b"/"));
+    }
+    all
+}
+
+/// The absolute paths of the files that a request wrote.
+fn written(directories: &HashMap<u64, &[u8]>, request: &Request) -> Vec<Vec<u8>> {
+    let directory = directories.get(&request.epoch).copied().unwrap_or(b"/");
     let absolute = |path: &Vec<u8>| {
         let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(path));
         normal(&path)

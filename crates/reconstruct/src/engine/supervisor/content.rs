@@ -29,11 +29,7 @@ impl Supervisor {
         path: &[u8],
     ) {
         let references = &self.matchers[index].rest.references;
-        let mut of_file = references
-            .iter()
-            .filter(|(file, ..)| *file == id)
-            .peekable();
-        if of_file.peek().is_none() || self.result.other_files.len() >= MOST_FILES {
+        if !references.contains_key(&id) || self.result.other_files.len() >= MOST_FILES {
             return;
         }
         let root = std::fs::read_link(format!("/proc/{}/root", call.tid));
@@ -47,8 +43,11 @@ impl Supervisor {
         let Ok(file) = File::open(&whole) else {
             return;
         };
+        // A file that is opened many times is compared once.
+        let references = &mut self.matchers[index].rest.references;
+        let of_file = references.remove(&id).unwrap_or_default();
         let mut rest = MOST_BYTES;
-        let differs = of_file.find(|(_, position, length, digest)| {
+        let differs = of_file.iter().find(|(position, length, digest)| {
             if *length > rest {
                 return false;
             }
@@ -57,7 +56,7 @@ impl Supervisor {
             let whole = file.read_exact_at(&mut bytes, *position);
             whole.is_err() || xxh64(&bytes) != *digest
         });
-        if let Some((_, position, ..)) = differs {
+        if let Some((position, ..)) = differs {
             let name = String::from_utf8_lossy(path).into_owned();
             let one = (name, *position);
             if !self.result.other_files.contains(&one) {

@@ -100,7 +100,8 @@ impl Supervisor {
         };
         let blocks = flags & MSG_DONTWAIT == 0 && waits(call.tid, call.int(0));
         let peek = flags & MSG_PEEK != 0;
-        if self.matchers[index].is_ahead(id) && self.holds_back(call, false) {
+        let is_ahead = self.matchers[index].is_ahead(id) && self.holds_back(call, false);
+        if is_ahead || self.is_behind(index, id) {
             return Ok(match blocks {
                 true => Response::Park,
                 false => Response::Errno(EAGAIN),

@@ -103,8 +103,15 @@ impl Supervisor {
         } else {
             0
         };
+        if self.is_behind(index, listener) {
+            return Ok(match crate::engine::standin::waits(call.tid, call.int(0)) {
+                true => Response::Park,
+                false => Response::Errno(EAGAIN),
+            });
+        }
         let matcher = &mut self.matchers[index];
         let accepted = matcher.streams(listener).accepted.pop_front();
+        let time = accepted.as_ref().map_or(0, |accepted| accepted.time);
         let (made, address) = match accepted {
             Some(accepted) => {
                 matcher.reached(accepted.time);
@@ -126,6 +133,7 @@ impl Supervisor {
             Made::Resource(id) => {
                 if let Some(part) = &mut self.part {
                     part.touches(id);
+                    part.accepts(index, time);
                 }
                 self.put_address(call, call.args[1], call.args[2], &address)?;
                 self.stand_in(call, id, flags)

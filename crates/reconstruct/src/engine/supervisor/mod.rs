@@ -145,7 +145,7 @@ impl Supervisor {
             },
             sought: options.wanted.as_ref().map(SightingSearch::new),
             units: run.units,
-            part: unit.map(|unit| Part::new(unit, options)),
+            part: unit.map(|unit| Part::new(unit, run.fed, options)),
             parked_for: Duration::ZERO,
             last_calls: HashMap::new(),
             resources: run.resources,
@@ -227,7 +227,7 @@ impl Supervisor {
             self.matchers[index].came(describe(call));
         }
         if let Some(part) = &mut self.part {
-            part.came();
+            part.came(program);
             // A tool never gets ready.
             if let Some(group) = self.groups.get(&call.tid).filter(|_| program.is_some()) {
                 self.last_calls.insert(*group, Instant::now());

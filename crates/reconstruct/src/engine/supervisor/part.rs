@@ -6,10 +6,12 @@
 use super::{Response, Supervisor};
 use crate::engine::Options;
 use crate::engine::caller::NotifiedCall;
+use crate::process::RecordedChild;
 use crate::resource::ResourceId;
 use crate::unit::RecordedUnit;
 use crate::verdict::RequestVerdict;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 /// How long one wait for a notification lasts.
 pub(super) const SLICE_MS: i32 = 20;
@@ -20,10 +22,24 @@ const QUIET: Duration = Duration::from_millis(100);
 /// A request that was not served is over after so long without a call and without work.
 const STALLED: Duration = Duration::from_secs(2);
 
+/// The first bytes of a unit wait for the answer of an earlier unit in another process. The wait
+/// ends when that process has made no call for so long. After [`STALLED`] the request would end.
+const LONGEST_BEHIND: Duration = Duration::from_secs(1);
+
 /// The chosen request.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub unit: RecordedUnit,
+    /// All units that are fed, in the order of their ends. Those before `answered` owe nothing.
+    all: Vec<RecordedUnit>,
+    answered: usize,
+    /// When the wait for the unit behind these began.
+    behind_since: Option<Instant>,
+    /// The recorded time of the last connection that each program accepted, and whether it has
+    /// made no child since.
+    accepted: HashMap<usize, (u64, bool)>,
+    /// When each program made its last call.
+    progress: HashMap<usize, Instant>,
     number: usize,
     fed: Vec<usize>,
     /// Added to the recorded time, in ns.
@@ -41,9 +57,14 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub fn new(unit: RecordedUnit, options: &Options) -> Part {
+    pub fn new(unit: RecordedUnit, all: Vec<RecordedUnit>, options: &Options) -> Part {
         Part {
             unit,
+            all,
+            answered: 0,
+            behind_since: None,
+            accepted: HashMap::new(),
+            progress: HashMap::new(),
             number: options.request.unwrap_or(0),
             fed: options.fed.clone(),
             shift: options.shift,
@@ -56,10 +77,18 @@ impl Part {
         }
     }
 
-    /// A call came.
-    pub fn came(&mut self) {
+    /// A call came, of this program.
+    pub fn came(&mut self, program: Option<usize>) {
+        if let Some(index) = program {
+            self.progress.insert(index, Instant::now());
+        }
         self.calls += u64::from(self.has_begun);
         self.used = None;
+    }
+
+    /// A program accepted a connection that had come at this time.
+    pub fn accepts(&mut self, program: usize, time: u64) {
+        self.accepted.insert(program, (time, true));
     }
 
     /// The program took the time.
@@ -84,6 +113,71 @@ impl Supervisor {
             .filter(|(group, _)| Some(*group) != own);
         let last = others.map(|(_, time)| *time).max();
         !has_begun && last.is_some_and(|last| last.elapsed() < QUIET)
+    }
+
+    /// True if the next input of a resource came after the answer of a unit in another process, and
+    /// that answer has not left yet. For a listener, the input is its next connection. The client
+    /// had the answer before it went on. Each process has streams of its own, so nothing else keeps
+    /// this order.
+    pub(super) fn is_behind(&mut self, index: usize, id: ResourceId) -> bool {
+        let Some(part) = &mut self.part else {
+            return false;
+        };
+        let streams = self.matchers[index].rest.streams.get(&id);
+        let Some(next) = streams.and_then(|streams| {
+            let connection = streams.accepted.front().map(|accepted| accepted.time);
+            connection.or_else(|| streams.input.next_arrival())
+        }) else {
+            return false;
+        };
+        let owes = |unit: &RecordedUnit| {
+            let streams = self.matchers[unit.process]
+                .rest
+                .streams
+                .get(&unit.connection);
+            streams.is_some_and(|streams| streams.output.owes(unit.ended.saturating_add(1)))
+        };
+        while part.all.get(part.answered).is_some_and(|unit| !owes(unit)) {
+            part.answered += 1;
+            part.behind_since = None;
+        }
+        let earlier = part.all.iter().enumerate().skip(part.answered);
+        let mut earlier = earlier.take_while(|(_, unit)| unit.ended < next);
+        let Some((at, first)) = earlier.find(|(_, unit)| unit.process != index && owes(unit))
+        else {
+            return false;
+        };
+        let since = *part.behind_since.get_or_insert_with(Instant::now);
+        let progress = part.progress.get(&first.process).copied();
+        if progress.map_or(since, |last| last.max(since)).elapsed() < LONGEST_BEHIND {
+            return true;
+        }
+        // It will not come.
+        part.all.remove(at);
+        part.behind_since = None;
+        false
+    }
+
+    /// A server that makes a child for each connection makes one, which gets its recorded number.
+    /// Leaves out children that were made aside before the connection came.
+    /// False: the child is for no connection, and the next recorded one is.
+    pub(super) fn skips_to_child(&mut self, index: usize) -> bool {
+        let part = self.part.as_mut();
+        let Some((time, is_new)) = part.and_then(|part| part.accepted.get_mut(&index)) else {
+            return true;
+        };
+        let rest = &mut self.matchers[index].rest;
+        if std::mem::take(is_new) {
+            let behind = |child: &RecordedChild| !child.is_aside || child.time > *time;
+            let first = rest.children.iter().position(behind);
+            rest.children.drain(..first.unwrap_or(rest.children.len()));
+            return true;
+        }
+        let streams = rest.streams.values();
+        let next = streams.filter_map(|streams| streams.accepted.front());
+        let next = next.map(|accepted| accepted.time).min();
+        let child = rest.children.front().map(|child| child.time);
+        child < Some(next.unwrap_or(u64::MAX))
     }
 
     /// The call of a program waits, because its record has nothing more.

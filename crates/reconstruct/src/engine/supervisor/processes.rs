@@ -169,6 +169,9 @@ impl Supervisor {
             _ => 0,
         };
         let is_process = flags & libc::CLONE_THREAD as u64 == 0;
+        if is_process && !self.skips_to_child(index) {
+            return Ok(Response::Errno(libc::EAGAIN));
+        }
         let serves = |part: &super::part::Part| part.unit.process == index;
         if is_process
             && self.matchers[index].rest.children.is_empty()

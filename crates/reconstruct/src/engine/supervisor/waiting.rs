@@ -19,6 +19,9 @@ const LONGEST_BLOCKED: Duration = Duration::from_secs(2);
 /// answer.
 const LONGEST_AHEAD: Duration = Duration::from_millis(500);
 
+/// The same while all other threads of the process sleep: none of them is about to write it.
+const AHEAD_OF_SLEEPERS: Duration = Duration::from_millis(20);
+
 /// A wait for a connection ends in between, while children get ready.
 const EARLY_WAIT: Duration = Duration::from_millis(20);
 
@@ -89,15 +92,26 @@ impl Supervisor {
                 .all(|(id, _)| id.as_ref().is_some_and(among));
             known && (!turn.ready.is_empty() || turn.value == 0 && may_time_out)
         };
+        if list
+            .iter()
+            .filter_map(|one| one.resource)
+            .any(|id| self.is_behind(index, id))
+        {
+            // Signals come between.
+            return Some(match may_time_out && self.parked_for > EARLY_WAIT {
+                true => Ready::TimeUp,
+                false => Ready::Later,
+            });
+        }
         let holds_back = self.holds_back(call, terms.has_native);
         if let Some(turn) = self.matchers[index].turn(holds_back, fits) {
             let ready = self.as_recorded(&turn, list);
             // Streams agree with the wait: what is ready has arrived.
             for (id, _) in &turn.ready {
                 if let Some(id) = id {
-                    let input = &mut self.matchers[index].streams(*id).input;
-                    input.declare_arrived();
-                    input.arrive();
+                    let streams = self.matchers[index].streams(*id);
+                    streams.declare_arrived();
+                    streams.input.arrive();
                 }
             }
             return Some(match ready.is_empty() {
@@ -156,9 +170,13 @@ impl Supervisor {
     /// True if input waits for the output that was recorded before it: something else than this
     /// call may write the output.
     pub(super) fn holds_back(&self, call: &NotifiedCall, has_native: bool) -> bool {
-        let own = self.groups.get(&call.tid);
-        let threads = self.groups.values().filter(|group| Some(*group) == own);
-        (has_native || threads.count() > 1) && self.parked_for < LONGEST_AHEAD
+        let Some(own) = self.groups.get(&call.tid) else {
+            return false;
+        };
+        let threads = self.groups.values().filter(|group| *group == own);
+        (has_native || threads.count() > 1)
+            && self.parked_for < LONGEST_AHEAD
+            && (self.parked_for < AHEAD_OF_SLEEPERS || another_thread_runs(*own, call.tid))
     }
 
     fn as_recorded(&self, turn: &ReadyTurn, list: &[Awaited]) -> Vec<(usize, u32)> {
@@ -195,7 +213,7 @@ impl Supervisor {
                 let accepted = streams.accepted.front().filter(|_| connects);
                 let next = accepted.map(|accepted| accepted.time);
                 let time = next.or_else(|| streams.input.next_arrival());
-                streams.input.declare_arrived();
+                streams.declare_arrived();
                 self.matchers[index].reached(time.unwrap_or(0));
             }
             if events & awaited.events != 0 {
@@ -388,4 +406,21 @@ impl Supervisor {
             _ => Ok(Response::Continue),
         }
     }
+}
+
+/// True if a thread of a process, but for this one, does not sleep.
+fn another_thread_runs(group: u32, own: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{group}/task"));
+    let mut others = tasks.into_iter().flatten().flatten().filter(|task| {
+        let name = task.file_name();
+        name.to_str() != Some(&own.to_string())
+    });
+    others.any(|task| {
+        let stat = std::fs::read(task.path().join("stat")).ok();
+        let state = stat.as_deref().and_then(|stat| {
+            let mut fields = backstory_sys::process_tree::stat_fields(stat)?;
+            fields.next().map(|state| state != "S")
+        });
+        state == Some(true)
+    })
 }
