@@ -91,6 +91,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "stream.c",
     "streams.c",
     "symbols.c",
+    "namespaces.c",
     "targets.c",
     "text.c",
     "values.c",

@@ -28,7 +28,7 @@ fn is_built(place: &Place, options: &str) -> bool {
 
 /// The functions that made a file, the innermost first. A function whose process did something else
 /// meanwhile has several activities.
-fn makers(place: &Place, file: &str) -> Vec<String> {
+pub fn makers(place: &Place, file: &str) -> Vec<String> {
     let of = place.json(&["of", file, "--json", "--level", "process"]);
     let nodes = of["nodes"].as_array().unwrap();
     let texts = nodes.iter().filter_map(|node| node["argv"][0].as_str());
@@ -37,7 +37,7 @@ fn makers(place: &Place, file: &str) -> Vec<String> {
 }
 
 /// How often each function was called in the latest run.
-fn counts(place: &Place) -> BTreeMap<String, u64> {
+pub fn counts(place: &Place) -> BTreeMap<String, u64> {
     let processes = place.json(&["processes", "--json"]);
     let mut counts = BTreeMap::new();
     for process in processes.as_array().unwrap() {

@@ -61,6 +61,7 @@ mod kinds;
 mod lake;
 mod launchers;
 mod library_functions;
+mod library_loading;
 mod limits;
 mod migrate;
 mod names;

@@ -2,7 +2,7 @@
  * Finds the libraries whose functions are wanted (`record --functions libz.so:inflate*`), when the
  * program begins and after each `dlopen`. Redirects calls of them.
  *
- * In: the patterns of libraries, and the loader's list of objects. Out: stubs in the slots of all
+ * In: the patterns of libraries, and the loader's lists of objects. Out: stubs in the slots of all
  * objects, and in the results of `dlsym`.
  *
  * Invariants:
@@ -125,19 +125,37 @@ static int count_one(struct bs_description *description, size_t size, void *data
     return 0;
 }
 
+static void add(const struct bs_description *description)
+{
+    struct bs_object object;
+    const u64 *dynamic = dynamic_of(description);
+    if (!is_library(description) || !dynamic ||
+        !bs_read_object(&object, description->base, dynamic))
+        return;
+    if (may_be_wanted(description->name) || (object.soname && may_be_wanted(object.soname)))
+        bs_add_library((u64)dynamic, description->base);
+}
+
 static int add_one(struct bs_description *description, size_t size, void *data)
 {
     (void)size;
     struct look *look = data;
-    struct bs_object object;
-    if (look->at++ < look->fresh || !is_library(description))
-        return 0;
-    const u64 *dynamic = dynamic_of(description);
-    if (!dynamic || !bs_read_object(&object, description->base, dynamic))
-        return 0;
-    if (may_be_wanted(description->name) || (object.soname && may_be_wanted(object.soname)))
-        bs_add_library((u64)dynamic, description->base);
+    if (!look->at)
+        bs_each_apart(add);
+    if (look->at++ >= look->fresh)
+        add(description);
     return 0;
+}
+
+static void redirect_apart(const struct bs_description *description)
+{
+    struct bs_object object;
+    if (!is_library(description) ||
+        !bs_read_object(&object, description->base, dynamic_of(description)))
+        return;
+    object.is_apart = true;
+    bs_read_segments(&object, description);
+    bs_redirect_slots(&object);
 }
 
 static int redirect_one(struct bs_description *description, size_t size, void *data)
@@ -146,6 +164,8 @@ static int redirect_one(struct bs_description *description, size_t size, void *d
     struct look *look = data;
     struct bs_object object;
     bool has_path = is_library(description), is_program = !look->at;
+    if (is_program)
+        bs_each_apart(redirect_apart);
     if (look->at++ < look->fresh || !(has_path || is_program) ||
         !bs_read_object(&object, description->base, dynamic_of(description)))
         return 0;
@@ -159,7 +179,7 @@ static bool is_loaded(u64 bias)
     for (const struct bs_link_map *l = bs_first_library; l; l = l->next)
         if (l->base == bias)
             return true;
-    return false;
+    return bs_is_apart(bias);
 }
 
 static void look_once(void)

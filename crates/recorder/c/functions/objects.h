@@ -30,6 +30,7 @@ struct bs_range {
 
 struct bs_object {
     u64 base;
+    bool is_apart; /* in a namespace of its own (namespaces.c) */
     struct bs_range memory;
     struct bs_range read_only; /* after relocation */
     const char *soname;        /* null without one */
@@ -43,6 +44,11 @@ struct bs_object {
 /* Reads the tables of an object. False: it has no dynamic symbols. */
 bool bs_read_object(struct bs_object *object, u64 base, const u64 *dynamic);
 void bs_read_segments(struct bs_object *object, const struct bs_description *description);
+
+/* Calls a function for each object that `dlmopen` loaded. */
+void bs_each_apart(void (*function)(const struct bs_description *));
+/* Whether such an object has the base. */
+bool bs_is_apart(u64 base);
 
 /* The hash of the version that an object wants of a symbol; 0 for any. */
 u32 bs_wanted_version(const struct bs_object *object, u32 symbol);

@@ -80,7 +80,8 @@ static void redirect(struct work *work, const struct bs_relocation *relocation)
     if (relocation->type == R_X86_64_64 && relocation->addend)
         return;
     u64 value = __atomic_load_n(slot, __ATOMIC_RELAXED), to = bs_stub_of(value);
-    bool is_unbound = relocation->type == R_X86_64_JUMP_SLOT && bs_is_in(value, object->memory);
+    bool is_unbound = relocation->type == R_X86_64_JUMP_SLOT && !object->is_apart &&
+                      bs_is_in(value, object->memory);
     if (!to && is_unbound)
         to = bs_stub_of(binding(object, relocation->symbol));
     if (to && make_writable(work, (u64)slot))
