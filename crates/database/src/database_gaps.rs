@@ -38,7 +38,7 @@ impl DatabaseGaps {
 
     /// Notes statements that did not parse.
     pub fn unparsed(&mut self, count: u64) {
-        let what = "statements cannot be parsed, so the tables that they name are unknown";
+        let what = "statements cannot be parsed, so the tables that they use are possible at most";
         self.count(count, what);
     }
 

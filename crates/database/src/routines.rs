@@ -154,6 +154,25 @@ impl Routines {
         called
     }
 
+    /// The tables that a statement possibly uses which the parser does not know. A `DO` block of
+    /// PostgreSQL has its statements in a quoted text.
+    pub fn tables_of_text(&self, text: &str) -> CalledTables {
+        let mut names = names_in_text(text, self.dialect);
+        for block in quoted_blocks(text, self.dialect) {
+            names.add(names_in_text(&block, self.dialect));
+        }
+        let mut called = CalledTables {
+            reads: names.reads.into_iter().map(|name| (name, false)).collect(),
+            writes: names.writes,
+            changes_any: names.builds_statements,
+            ..CalledTables::default()
+        };
+        let calls = names.calls.iter();
+        let calls = calls.filter(|name| !names.keywords.contains(*name) || self.has(name));
+        self.follow(calls.map(|name| (name, false)), &mut called);
+        called
+    }
+
     /// The tables that the triggers of a table read when its rows change. A trigger is for some
     /// kinds of changes, and may have a condition.
     pub fn reads_of_triggers(&self, table: &QualifiedName) -> RoutineReads {
@@ -280,6 +299,32 @@ impl Routine {
             }
         }))
     }
+}
+
+impl RoutineNames {
+    /// Adds the names of another text.
+    fn add(&mut self, other: RoutineNames) {
+        self.reads.extend(other.reads);
+        self.writes.extend(other.writes);
+        self.calls.extend(other.calls);
+        self.keywords.extend(other.keywords);
+        self.builds_statements |= other.builds_statements;
+    }
+}
+
+/// The quoted texts of a `DO` block.
+fn quoted_blocks(text: &str, dialect: SqlDialect) -> Vec<String> {
+    let tokens = Tokenizer::new(dialect.parser(), text).tokenize();
+    let mut tokens = tokens.unwrap_or_default().into_iter();
+    let first = tokens.find(|token| !matches!(token, Token::Whitespace(_)));
+    if !matches!(first, Some(Token::Word(word)) if word.keyword == Keyword::DO) {
+        return Vec::new();
+    }
+    let quoted = tokens.filter_map(|token| match token {
+        Token::DollarQuotedString(quoted) => Some(quoted.value),
+        _ => None,
+    });
+    quoted.collect()
 }
 
 /// The names after `FROM` and `JOIN`, those after words of changes, and those before `(`.

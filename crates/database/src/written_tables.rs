@@ -34,6 +34,8 @@ pub(crate) fn written_tables(
         }
         let called = catalog.routines.tables_of_calls(&tables.functions);
         possible.extend(called.writes);
+    } else {
+        possible.extend(catalog.routines.tables_of_text(&statement.text).writes);
     }
     let mut open: Vec<TableName> = found.keys().cloned().collect();
     open.extend(new_tables(possible, statement, catalog, &mut found));
@@ -150,5 +152,11 @@ mod tests {
     #[test]
     fn a_table_that_the_server_opened_to_be_changed_possibly_changes() {
         assert_eq!(written("SELEC 1", &["a"]), [of("a", false)]);
+    }
+
+    #[test]
+    fn a_statement_that_does_not_parse_possibly_changes_the_tables_that_it_names() {
+        let block = "DO $$ BEGIN INSERT INTO a SELECT x FROM b; PERFORM f(); END $$";
+        assert_eq!(written(block, &[]), [of("a", false), of("b", false)]);
     }
 }

@@ -88,14 +88,15 @@ fn a_stream_that_the_server_ends_is_a_gap_and_another_one_begins() {
 
 #[test]
 #[ignore = "a server of its own"]
-fn a_statement_that_does_not_parse_is_recorded_with_its_rows() {
+fn a_statement_that_does_not_parse_is_recorded_with_its_rows_and_possible_tables() {
     let Some(place) = PostgresPlace::new("a statement that does not parse", &[]) else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    place.query("CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY)");
     let watch = place.watched();
+    place.query("INSERT INTO b VALUES (3)");
     // PL/pgSQL in a DO block is a language of its own.
-    place.query("DO LANGUAGE plpgsql $$ BEGIN INSERT INTO a VALUES (3); END $$");
+    place.query("DO LANGUAGE plpgsql $$ BEGIN INSERT INTO a SELECT id FROM b; END $$");
     watch.end().unwrap();
     assert!(
         place.reasons().contains("cannot be parsed"),
@@ -107,6 +108,12 @@ fn a_statement_that_does_not_parse_is_recorded_with_its_rows() {
         row.iter().any(|node| node.contains("DO LANGUAGE")),
         "{row:?}"
     );
+    // The table that it names is possibly read.
+    let row = ["of", "--table", "a", "--key", "3"];
+    let certain = place.text(&row);
+    assert!(!certain.contains("INSERT INTO b"), "{certain}");
+    let possible = place.text(&[&row[..], &["--possible"]].concat());
+    assert!(possible.contains("INSERT INTO b"), "{possible}");
 }
 
 #[test]
