@@ -35,6 +35,23 @@ impl DivergenceKind {
     }
 }
 
+/// An input that brought bytes into a recorded process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByteOrigin {
+    /// The recorded process id.
+    pub pid: u32,
+    /// The program.
+    pub program: String,
+    /// The resource in words.
+    pub object: String,
+    /// Position in what entered the process from it.
+    pub position: u64,
+    /// Time-stamp counter when they had come.
+    pub time: u64,
+    /// The request that they belong to, by its number from 1.
+    pub request: Option<usize>,
+}
+
 /// A difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Divergence {
@@ -58,6 +75,15 @@ pub struct Divergence {
     pub calls: Vec<String>,
     /// The name of the volatile part that it lies in.
     pub volatile: Option<String>,
+    /// The words in which both sides differ, the recorded one first. Empty if they are not known.
+    #[serde(default)]
+    pub words: (Vec<u8>, Vec<u8>),
+    /// Time-stamp counter when the recorded bytes left.
+    #[serde(default)]
+    pub time: u64,
+    /// The recorded input that brought the recorded word, and that which brought the other one.
+    #[serde(default)]
+    pub origins: (Option<ByteOrigin>, Option<ByteOrigin>),
 }
 
 impl Divergence {
@@ -72,6 +98,8 @@ impl Divergence {
             None => format!("{} bytes with another digest", difference.within),
         };
         self.volatile = difference.volatile.clone();
+        self.words = difference.words.clone();
+        self.time = difference.time;
     }
 }
 

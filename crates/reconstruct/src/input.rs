@@ -157,6 +157,24 @@ impl InputStream {
         next.next().map(|(_, time)| *time)
     }
 
+    /// The last bytes before a time that hold these: when they came, and where they begin in the
+    /// stream. Nothing has been taken yet.
+    pub fn last_with(&self, bytes: &[u8], before: u64) -> Option<(u64, u64)> {
+        let mut position = 0;
+        let mut found = None;
+        for (item, time) in self.items.iter().zip(&self.times) {
+            if let InputItem::Bytes(own) | InputItem::Message { bytes: own, .. } = item {
+                if *time <= before
+                    && let Some(at) = memchr::memmem::find(own, bytes)
+                {
+                    found = Some((*time, position + at as u64));
+                }
+                position += own.len() as u64;
+            }
+        }
+        found
+    }
+
     /// The next input is there from now on, although the program has not written all that it wrote
     /// before this input came.
     pub fn declare_arrived(&mut self) {

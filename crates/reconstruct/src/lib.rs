@@ -20,6 +20,7 @@ pub mod error;
 pub mod input;
 pub mod matcher;
 mod names;
+pub mod origin;
 pub mod output;
 pub mod process;
 pub mod read_log;

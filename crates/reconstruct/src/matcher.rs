@@ -313,6 +313,9 @@ impl ProcessMatcher {
             came: String::new(),
             calls: Vec::new(),
             volatile: None,
+            words: (Vec::new(), Vec::new()),
+            time: 0,
+            origins: (None, None),
         }
     }
 

@@ -3,6 +3,7 @@
 //! In: the recorded writes in order, as bytes or digests, and the bytes of the new execution. Out:
 //! the first difference. Invariant: how the bytes are cut into writes does not matter.
 
+use crate::related::is_of_word;
 use crate::volatile::{CONTEXT, VolatileRules};
 use backstory_deep::digest::xxh64;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,10 @@ pub struct OutputDifference {
     pub came: Vec<u8>,
     /// The name of the volatile part that it lies in. The comparison goes on behind that.
     pub volatile: Option<String>,
+    /// The words in which both sides differ, the recorded one first. Empty if they are not known.
+    pub words: (Vec<u8>, Vec<u8>),
+    /// Time-stamp counter when the recorded write returned.
+    pub time: u64,
 }
 
 /// The recorded output of one resource.
@@ -240,7 +245,13 @@ impl ExpectedOutput {
                         let before = self.compared + same - from;
                         let now = [&then[..before], &bytes[same..]].concat();
                         let part = rules.part(then, &now, before);
-                        let difference = self.part(at, 1, Some(shown), &bytes[same..]);
+                        let words = (word_at(then, before), word_at(&now, before));
+                        let time = self.next_time().unwrap_or(0);
+                        let difference = OutputDifference {
+                            words,
+                            time,
+                            ..self.part(at, 1, Some(shown), &bytes[same..])
+                        };
                         let Some(part) = part else {
                             return Some(difference);
                         };
@@ -313,6 +324,8 @@ impl ExpectedOutput {
             recorded,
             came: came.iter().copied().take(SHOWN).collect(),
             volatile: None,
+            words: (Vec::new(), Vec::new()),
+            time: 0,
         }
     }
 
@@ -337,6 +350,15 @@ impl ExpectedOutput {
         let came = std::mem::take(&mut self.waiting);
         Some(self.part(self.position, within, recorded, &came))
     }
+}
+
+/// The word around a position: a key, a number, a name.
+fn word_at(bytes: &[u8], at: usize) -> Vec<u8> {
+    let (before, behind) = bytes.split_at(at.min(bytes.len()));
+    let is_end = |byte: &u8| !is_of_word(*byte);
+    let from = before.iter().rposition(is_end).map_or(0, |end| end + 1);
+    let to = behind.iter().position(is_end).unwrap_or(behind.len());
+    bytes[from..before.len() + to].to_vec()
 }
 
 fn length(item: &OutputItem) -> u64 {

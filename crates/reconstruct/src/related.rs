@@ -81,7 +81,7 @@ impl RequestWords {
 }
 
 /// Letters, digits, and what joins the parts of a name.
-fn is_of_word(byte: u8) -> bool {
+pub fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80 || b"_-:.".contains(&byte)
 }
 

@@ -140,7 +140,10 @@ impl Prepared {
         own: PathBuf,
     ) -> Result<report::Report<'_>, Failure> {
         let source = deep.clone();
-        let played = self.played(args, deep, &own)?;
+        let mut played = self.played(args, deep, &own)?;
+        if let (Some(source), Some(result)) = (&source, &mut played.reconstruction) {
+            source.find_origins(result)?;
+        }
         let progress = Progress::start("comparing the outputs");
         let request = played.reconstruction.as_ref();
         let outputs = match (&source, request.and_then(|r| r.request.as_ref())) {

@@ -541,6 +541,24 @@ fn a_request_finds_what_another_process_was_told_before_it() {
         assert_eq!(of["verdict"], "equal", "{answer:?}");
         assert_eq!(of["request"]["fed"], serde_json::json!(fed), "{answer:?}");
     }
+    // Without the other one the answer differs, and the report says what brought the missing word.
+    let answer = place.again(&["--request", "4", "--tries", "1"]).unwrap();
+    let source = "source   \"purple\" entered process ";
+    assert!(answer.err.contains(source), "{answer:?}");
+    assert!(answer.err.contains(" with request 3, from "), "{answer:?}");
+    let answer = place
+        .again(&["--request", "4", "--tries", "1", "--json"])
+        .unwrap();
+    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let processes = json["reconstruction"]["processes"].as_array().unwrap();
+    let mut sources = processes
+        .iter()
+        .map(|one| &one["difference"]["recorded_source"]);
+    let source = sources.find(|source| source.is_object()).unwrap();
+    assert_eq!(
+        (&source["request"], &source["position"]),
+        (&3.into(), &10.into())
+    );
 }
 
 #[test]

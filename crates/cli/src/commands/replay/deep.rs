@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use backstory_deep::DeepLog;
 use backstory_reconstruct::engine::{self, Options};
+use backstory_reconstruct::origin;
 use backstory_reconstruct::search::{Attempt, Search};
 use backstory_reconstruct::sighting::Wanted;
 use backstory_reconstruct::time::RecordedClock;
-use backstory_reconstruct::verdict::RequestVerdict;
+use backstory_reconstruct::verdict::{Reconstruction, RequestVerdict};
 use backstory_reconstruct::volatile::VolatileRules;
 use backstory_reconstruct::window;
 use backstory_reconstruct::{Error, ReadLog, RecordedRun};
@@ -268,6 +269,14 @@ impl DeepRequest {
     /// Opens the deep log.
     pub fn open(&self) -> Result<DeepLog, Failure> {
         DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))
+    }
+
+    /// Finds where the bytes of the first difference came from, in the whole record.
+    pub fn find_origins(&self, reconstruction: &mut Reconstruction) -> Result<(), Failure> {
+        if reconstruction.first_difference().is_some() {
+            origin::find(&self.read()?.run, reconstruction);
+        }
+        Ok(())
     }
 
     /// The files that the requests wrote which ran again.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use backstory_reconstruct::divergence::Divergence;
+use backstory_reconstruct::divergence::{ByteOrigin, Divergence, quoted};
 use backstory_reconstruct::verdict::{Likeness, ProcessVerdict, Reconstruction, RequestVerdict};
 
 use crate::json::Value;
@@ -200,6 +200,12 @@ fn divergence(first: &Divergence, style: Style, out: &mut impl Write) -> io::Res
         style.paint(Role::Dim, "came    "),
         first.came
     )?;
+    let (then, now) = &first.origins;
+    for (word, origin) in [(&first.words.0, then), (&first.words.1, now)] {
+        if let Some(origin) = origin {
+            self::origin(word, origin, style, out)?;
+        }
+    }
     if first.recorded.ends_with("another digest") {
         writeln!(out, "    `record --deep --outputs full` keeps the bytes")?;
     }
@@ -207,6 +213,36 @@ fn divergence(first: &Divergence, style: Style, out: &mut impl Write) -> io::Res
         writeln!(out, "    {} {call}", style.paint(Role::Dim, "call    "))?;
     }
     Ok(())
+}
+
+/// The input that brought a word of the difference.
+fn origin(word: &[u8], from: &ByteOrigin, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let request = match from.request {
+        Some(number) => format!(" with request {number}"),
+        None => String::new(),
+    };
+    writeln!(
+        out,
+        "    {} {} entered process {}{request}, from {}, byte {}",
+        style.paint(Role::Dim, "source  "),
+        quoted(word),
+        from.pid,
+        from.object,
+        from.position
+    )
+}
+
+fn origin_value(origin: Option<&ByteOrigin>) -> Value {
+    let Some(from) = origin else {
+        return Value::Null;
+    };
+    Value::Object(vec![
+        ("pid", from.pid.into()),
+        ("program", (&from.program).into()),
+        ("object", (&from.object).into()),
+        ("position", from.position.into()),
+        ("request", from.request.map(|number| number as u64).into()),
+    ])
 }
 
 /// The result as JSON.
@@ -265,6 +301,8 @@ fn process(process: &ProcessVerdict) -> Value {
             ("came", (&found.came).into()),
             ("volatile", found.volatile.as_ref().into()),
             ("calls", Value::array(&found.calls)),
+            ("recorded_source", origin_value(found.origins.0.as_ref())),
+            ("came_source", origin_value(found.origins.1.as_ref())),
         ]),
     };
     Value::Object(vec![
