@@ -275,7 +275,9 @@ static bool file_call(struct draft *d, u32 nr, const s64 *arg)
         return true;
     case __NR_mmap:
         r->fd = (s32)arg[4], r->a = (u64)arg[1], r->b = (u64)arg[5];
-        bs_deep_describe((int)arg[4]);
+        /* Not if the call failed. The file of a socket, opened with O_PATH, is no socket. */
+        if (r->result > 0 && r->fd >= 0)
+            bs_deep_describe(r->fd);
         return true;
     default: return false;
     }

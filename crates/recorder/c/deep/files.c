@@ -22,19 +22,34 @@ void bs_deep_forget(u32 fd)
         *entry = 0;
 }
 
-/* /proc/self/fd/N */
-static void link_name(int fd, char to[32])
+/* Writes a number with a text around it, and a null byte. Returns the length. */
+static u64 join(char *to, const char *before, u64 number, const char *after)
 {
-    static const char start[] = "/proc/self/fd/";
-    bs_copy(to, start, sizeof start - 1);
-    char digits[12];
+    char digits[20], *at = to;
     u32 n = 0;
-    for (u32 rest = (u32)fd; n == 0 || rest; rest /= 10)
+    for (u64 rest = number; n == 0 || rest; rest /= 10)
         digits[n++] = (char)('0' + rest % 10);
-    char *at = to + sizeof start - 1;
+    while (*before)
+        *at++ = *before++;
     while (n)
         *at++ = digits[--n];
+    while (*after)
+        *at++ = *after++;
     *at = 0;
+    return (u64)(at - to);
+}
+
+/*
+ * The target of the link /proc/self/fd/N. The look-up takes longer than the rest of the record, and
+ * a server has a new socket for each request. The name of a socket is its inode (proc(5)).
+ */
+static s64 target(int fd, const struct bs_ident *ident, char *to, u64 size)
+{
+    if ((ident->mode & S_IFMT) == S_IFSOCK)
+        return (s64)join(to, "socket:[", ident->ino, "]");
+    char name[32];
+    join(name, "/proc/self/fd/", (u32)fd, "");
+    return bs_gated(__NR_readlinkat, BS_AT_FDCWD, name, to, size);
 }
 
 static bool identify(int fd, struct bs_ident *ident)
@@ -82,9 +97,8 @@ static BS_COLD struct bs_deep_file describe(int fd, u32 *entry)
     file.referenced = is_stored(fd, &ident);
     if (entry)
         *entry = file.number * NUMBER | (file.referenced ? REFERENCED : 0);
-    char name[32], link[256];
-    link_name(fd, name);
-    s64 n = bs_gated(__NR_readlinkat, BS_AT_FDCWD, name, link, sizeof link);
+    char link[256];
+    s64 n = target(fd, &ident, link, sizeof link);
     struct bs_part parts[2] = {
         {.kind = BS_DEEP_IDENT, .size = sizeof ident, .at = &ident},
         {.kind = BS_DEEP_PATH, .size = n > 0 ? (u64)n : 0, .at = link},

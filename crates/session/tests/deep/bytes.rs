@@ -2,6 +2,7 @@
 
 use crate::harness::Run;
 use crate::strace_oracle::{self, ENTERS, TracedCall};
+use backstory_abi::deep::DESCRIPTOR;
 use backstory_deep::{Call, Content, DeepLog};
 use backstory_testkit::need::needs;
 use std::path::{Path, PathBuf};
@@ -185,6 +186,50 @@ s.server_close()
 for i in 1 2 3; do curl -s http://127.0.0.1:$(cat port)/page$i >got$i; done; wait; cat got1 | wc -c";
     let tools = ["curl", "/usr/bin/python3"];
     agrees("curl and a server", &tools, &["sh", "-c", script], 30);
+}
+
+#[test]
+fn descriptors_have_the_names_that_proc_has() {
+    if !needs("names of descriptors", &["/usr/bin/python3"]) {
+        return;
+    }
+    let script = "
+import os, socket
+ends = socket.socketpair(); pair = [end.fileno() for end in ends]
+listener = socket.socket(socket.AF_UNIX); listener.bind('named'); listener.listen()
+client = socket.socket(socket.AF_UNIX); client.connect('named')
+server = listener.accept()[0]
+os.mkfifo('fifo'); fifo = os.open('fifo', os.O_RDWR)
+file = os.open('file', os.O_RDWR | os.O_CREAT)
+pipe = os.pipe()
+for to in [pair[0], client.fileno(), server.fileno(), fifo, file, pipe[1]]: os.write(to, b'x')
+for of in [pair[1], pipe[0]]: os.read(of, 1)
+used = [*pair, client.fileno(), server.fileno(), fifo, file, *pipe]
+print(*[os.readlink(f'/proc/self/fd/{fd}') for fd in used], sep='\\n')";
+    let run = Run::new(&["--deep", "full"]);
+    let printed = run.record(&["/usr/bin/python3", "-c", script]);
+    assert!(printed.status.success(), "{printed:?}");
+    run.log();
+    let log = deep_log(&run);
+    let calls = log
+        .processes()
+        .iter()
+        .flat_map(|process| {
+            log.thread_calls(process.epoch, process.tids[0])
+                .collect::<Vec<_>>()
+        })
+        .collect::<Vec<_>>();
+    let named: Vec<&[u8]> = calls
+        .iter()
+        .filter(|call| call.number == DESCRIPTOR)
+        .filter_map(Call::path)
+        .collect();
+    let links: Vec<&[u8]> = printed.stdout.trim_ascii().split(|&b| b == b'\n').collect();
+    assert_eq!(links.len(), 8, "{printed:?}");
+    for link in links {
+        let link_text = String::from_utf8_lossy(link);
+        assert!(named.contains(&link), "{link_text} has no descriptor");
+    }
 }
 
 /// Compiles a C program next to the test.
