@@ -480,13 +480,25 @@ fn records(bytes: &[u8]) -> u64 {
     count
 }
 
+/// Whether recorders can ask for a chunk by a call that the guard responds to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// If the run has a guard.
+    Possible,
+    /// The guard has died with the supervisor.
+    Impossible,
+}
+
 /// Drains periodically until stopped: often while chunks arrive, rarely otherwise.
-pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
+pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>, asking: Asking) {
     // The first chunks are added while the command starts, but only where that does not delay it.
     let mut pause = SCARCE;
     let flags = stock.arena.header().flags.load(Ordering::Relaxed);
     let guarded = flags & (abi::ARENA_GUARDED | abi::ARENA_AUTO) == abi::ARENA_GUARDED;
-    let mut longest = if guarded { IDLE } else { UNASKED };
+    let mut longest = match guarded && asking == Asking::Possible {
+        true => IDLE,
+        false => UNASKED,
+    };
     while stock.pause(pause) {
         let (drained, waited_for, behind) = {
             let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,6 +10,7 @@
 //!   left.
 
 use crate::control::SEALED;
+use crate::drain::Asking;
 use crate::fallback_responder::{self, FallbackResponder, nobody_is_left};
 use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::supervisor;
@@ -198,8 +199,9 @@ impl KeeperState {
     /// Takes over from a supervisor that died before the log was finalized.
     fn inherit(mut self, tools: WatchResources, job: CommandSetup) {
         self.serve();
-        let (mut watch, _stock) = tools.into_watch(None);
+        let (mut watch, stock) = tools.into_watch(None);
         watch.add_reason(&Reason::SupervisorDied {});
+        watch.start_draining(&stock, Asking::Impossible);
         while !watch.step() {
             let calls = self.answering.iter();
             let calls: Vec<_> = calls.filter_map(FallbackResponder::waits_for).collect();

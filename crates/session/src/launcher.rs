@@ -8,6 +8,7 @@
 //! - A signal sent to it alone is passed on to the command, once.
 
 use crate::control::{Control, DISMISSED, EARLY, ENDED, NOT_STARTED, SEALED, STARTED};
+use crate::drain::Asking;
 use crate::fallback_responder::FallbackResponder;
 use crate::setting::RunSetup;
 use crate::{Error, background};
@@ -178,8 +179,9 @@ impl Launcher {
         let mut answering = self.serve();
         let mut tools = self.setting.tools;
         tools.plan.detach_after = Some(Duration::ZERO); // no process stays behind for daemons
-        let (mut watch, _stock) = tools.into_watch(None);
+        let (mut watch, stock) = tools.into_watch(None);
         watch.add_reason(&Reason::BothDied {});
+        watch.start_draining(&stock, Asking::Impossible);
         while !watch.step() {
             let calls = answering.as_ref().and_then(FallbackResponder::waits_for);
             watch.wait(calls.as_slice());

@@ -62,7 +62,7 @@ impl SourceRun {
             let (supply, drainer) = (Arc::clone(&supply), Arc::clone(&drainer));
             std::thread::Builder::new()
                 .name("drain".to_owned())
-                .spawn(move || drain::run(&supply, &drainer))
+                .spawn(move || drain::run(&supply, &drainer, drain::Asking::Possible))
         };
         let thread = Some(thread.map_err(Error::system("start a thread"))?);
         Ok(SourceRun {

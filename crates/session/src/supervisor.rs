@@ -4,15 +4,16 @@
 //! Invariant: from the moment the command runs, the supervisor holds nothing that the command could
 //! need: no inherited descriptor, no terminal, no directory.
 
+use crate::background;
 use crate::broker::BrokerLink;
 use crate::control::Control;
+use crate::drain::Asking;
 use crate::guarding::{self, GuardSession, RecorderPaths, ShellServices};
 use crate::keeper_messages::LISTENER;
 use crate::launch::Launch;
 use crate::lines::mark::MarkQueue;
 use crate::setting::{CommandSetup, RunSetup};
 use crate::watch::CommandWatch;
-use crate::{background, drain};
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
 use backstory_plain::Classifier;
@@ -93,7 +94,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     if job.options.followed {
         watch.follow();
     }
-    start_draining(&mut watch, &stock);
+    watch.start_draining(&stock, Asking::Possible);
     roles.watch_all(&mut watch, control, &job);
     roles.let_launcher_leave();
     watch.sync();
@@ -245,21 +246,6 @@ fn resolve_in(job: &CommandSetup, watch: &CommandWatch) {
     // A directory that this process kept busy could not be unmounted by the command.
     let _ = rustix::process::chdir("/");
     watch.ring();
-}
-
-fn start_draining(watch: &mut CommandWatch, stock: &Arc<ChunkSupply>) {
-    let mine = Arc::clone(stock);
-    let drainer = watch.drainer();
-    // Memory may be limited, and this thread needs a smaller stack than the default.
-    let started = std::thread::Builder::new()
-        .name("drain".into())
-        .stack_size(512 << 10)
-        .spawn(move || drain::run(&mine, &drainer));
-    if let Err(error) = started {
-        stock.stop();
-        let error = error.to_string();
-        watch.add_reason(&Reason::NotDrained { error });
-    }
 }
 
 /// The other processes that the supervisor still expects to hear from.

@@ -10,7 +10,7 @@
 
 use crate::clock;
 use crate::control::{Control, DISMISSED, EARLY, SEALED};
-use crate::drain::{ChunkSelection, Drainer};
+use crate::drain::{self, Asking, ChunkSelection, Drainer};
 use crate::guarding::GuardReport;
 use crate::report::Reporter;
 use backstory_arena::ChunkSupply;
@@ -117,6 +117,23 @@ impl CommandWatch {
     /// The drainer, for its thread.
     pub(crate) fn drainer(&self) -> Arc<Mutex<Drainer>> {
         Arc::clone(&self.drainer)
+    }
+
+    /// Drains the arena in a thread of its own until the log ends. Without it, recorders have no
+    /// memory for records once the free chunks are full.
+    pub(crate) fn start_draining(&mut self, stock: &Arc<ChunkSupply>, asking: Asking) {
+        let mine = Arc::clone(stock);
+        let drainer = self.drainer();
+        // Memory may be limited, and this thread needs a smaller stack than the default.
+        let started = std::thread::Builder::new()
+            .name("drain".into())
+            .stack_size(512 << 10)
+            .spawn(move || drain::run(&mine, &drainer, asking));
+        if let Err(error) = started {
+            stock.stop();
+            let error = error.to_string();
+            self.add_reason(&Reason::NotDrained { error });
+        }
     }
 
     /// Appends unfinished chunks to the log piece by piece, because the log is to be durable before

@@ -11,10 +11,16 @@ const KILL: i32 = libc::SIGKILL;
 
 /// Starts a command that makes `started` when it runs, and ends with 5 when `go` is made.
 fn waiting(run: &Run) -> Child {
-    let script =
-        "touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; touch ended; exit 5";
+    waiting_before(run, "true")
+}
+
+/// The same command, which executes a line after `go` is made.
+fn waiting_before(run: &Run, line: &str) -> Child {
+    let script = format!(
+        "touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; {line}; touch ended; exit 5"
+    );
     let child = run
-        .command(&["sh", "-c", script])
+        .command(&["sh", "-c", &script])
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
@@ -52,6 +58,29 @@ fn a_killed_supervisor_is_replaced_by_the_keeper() {
         assert_eq!(run.log().end().unwrap().exit, Some(5));
         assert!(gone(&run.events()).contains(&(5 << 8)));
         run.assert_tidy();
+    }
+}
+
+/// The records need far more memory than what is free at the death.
+#[test]
+fn after_the_death_of_supervisor_or_keeper_too_no_operation_is_lost() {
+    for guard in ["off", "on"] {
+        for both in [false, true] {
+            let run = Run::new(&["--guard", guard]);
+            let line = "i=0; while [ $i -lt 40000 ]; do : <started; i=$((i+1)); done";
+            let launcher = waiting_before(&run, line);
+            let (keeper, supervisor) = others(launcher.id());
+            if both {
+                kill(keeper, KILL);
+            }
+            kill(supervisor, KILL);
+            assert_eq!(finish(&run, launcher), Some(5));
+            let reasons = run.reasons();
+            assert!(
+                reasons.len() == 1 && reasons[0].starts_with("the supervisor "),
+                "{guard} {both}: {reasons:?}"
+            );
+        }
     }
 }
 

@@ -262,7 +262,7 @@ fn a_thread_that_waits_for_a_chunk_gets_one() {
         Secrets::default(),
     ));
     std::thread::scope(|scope| {
-        scope.spawn(|| run(&place.stock, &drainer));
+        scope.spawn(|| run(&place.stock, &drainer, Asking::Possible));
         assert!(place.stock.wait_for_chunk());
         place.stock.stop();
     });
