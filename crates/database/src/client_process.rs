@@ -136,6 +136,11 @@ pub fn find(
     server_pid: Option<u32>,
     seen: i64,
 ) -> SessionClient {
+    // A session that has ended has no process any more. That takes microseconds to see, and the
+    // tables of all sockets take milliseconds to read.
+    if server_pid.is_some_and(|pid| !is_as_old(pid, seen)) {
+        return SessionClient::default();
+    }
     let found = || {
         let local = SocketAddr::new(host.parse().ok()?, port);
         let (server, inode) = connection_to(local, server_port)?;
