@@ -25,16 +25,16 @@ def test_a_row_counts_its_verdicts_and_gives_the_first_difference() -> None:
     rows = [
         row("equal", tries="1", seconds="0.5", why=""),
         row("equal-but-volatile", tries="3", seconds="1.5", why="other output of a socket, byte 7"),
-        row("different", tries="14", seconds="2.5", why="less output of a socket, byte 0"),
+        row("different", tries="14", seconds="2.5", unsteady="1", why="less output of a socket, byte 0"),
         {"case": "nginx", "verdict": "failed", "why": "no result"},
     ]
     line = summary(rows)[-1]
-    assert line == "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 2 | 1 to 14 | less output of a socket, byte 0 |"
+    assert line == "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 2 | 1 | 1 to 14 | less output of a socket, byte 0 |"
 
 
 def test_a_case_that_could_not_be_recorded_has_a_row_with_its_reason() -> None:
     lines = summary([{"case": "sshd", "verdict": "failed", "why": "the server does not begin"}])
-    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 1 |  | the server does not begin |"
+    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 1 |  |  | the server does not begin |"
 
 
 @pytest.mark.parametrize("verdict", ["different", "failed"])

@@ -48,6 +48,7 @@ FIELDS = [
     "bytes_compared",
     "bytes_counted",
     "seconds",
+    "unsteady",
     "why",
 ]
 EQUAL = ("equal", "equal-but-volatile")
@@ -105,6 +106,7 @@ def reconstruct(store: Path, run: str, more: Sequence[str], limit: float, owner:
     row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
     row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
     row["seconds"] = seconds
+    row["unsteady"] = found["unsteady"]
     row["why"] = "" if found["verdict"] == "equal" else difference(answer)
     return row
 
@@ -208,8 +210,9 @@ def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns the table: for each case the verdicts, the median share, and the attempts."""
     lines = [
-        "| program | calls recorded | reconstructed (median) | equal | volatile | other | tries | first difference |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| program | calls recorded | reconstructed (median) | equal | volatile | other | unsteady | tries "
+        "| first difference |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in dict.fromkeys(str(row["case"]) for row in rows):
         own = [row for row in rows if row["case"] == name]
@@ -221,6 +224,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
         verdicts = [str(row["verdict"]) for row in own]
         equal, volatile = (verdicts.count(word) for word in EQUAL)
         why = next((str(row["why"]) for row in own if row["verdict"] not in EQUAL), "")
+        counts = [int(str(row["unsteady"])) for row in own if row.get("unsteady") not in (None, "")]
         tries = sorted(int(str(row["tries"])) for row in done if row.get("tries"))
         cells = [
             name,
@@ -229,6 +233,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
             str(equal),
             str(volatile),
             str(len(own) - equal - volatile),
+            str(sum(count > 0 for count in counts)) if counts else "",
             f"{tries[0]} to {tries[-1]}" if tries else "",
             CLIENT_SOCKET.sub("the socket to its client", why).replace("|", "\\|"),
         ]

@@ -33,6 +33,9 @@ pub struct ProcessVerdict {
     pub volatile: Vec<String>,
     /// Why its log is not whole.
     pub gap: Option<String>,
+    /// Threads that made calls in the new execution.
+    #[serde(default)]
+    pub threads: usize,
 }
 
 /// How a reconstruction compares with the record.
@@ -99,6 +102,10 @@ pub struct Reconstruction {
     /// Number of further ones, which are not in the list.
     #[serde(default)]
     pub more_sightings: u64,
+    /// Executions of the same input with another result than the first one. Something decides that
+    /// is not recorded, as the order of threads within a data race.
+    #[serde(default)]
+    pub unsteady: u32,
     /// Bytes that left the first process through descriptor 1, up to a limit.
     #[serde(skip)]
     pub output: Vec<u8>,
@@ -109,7 +116,8 @@ impl Reconstruction {
     pub fn likeness(&self) -> Likeness {
         let mut all = self.processes.iter().filter_map(|p| p.divergence.as_ref());
         let unserved = self.request.as_ref().is_some_and(|r| !r.is_served);
-        if unserved || self.stopped.is_some() || !self.not_started.is_empty() {
+        let lacks = unserved || self.stopped.is_some() || !self.not_started.is_empty();
+        if lacks || self.unsteady > 0 {
             return Likeness::Different;
         }
         match (
@@ -120,6 +128,24 @@ impl Reconstruction {
             (Some(_), true) => Likeness::EqualButVolatile,
             (Some(_), false) => Likeness::Different,
         }
+    }
+
+    /// True if it differs in a process with several threads: another execution may then have
+    /// another result.
+    pub fn may_race(&self) -> bool {
+        let mut all = self.processes.iter();
+        let differs = self.likeness() == Likeness::Different;
+        differs && all.any(|process| process.threads > 1 && process.divergence.is_some())
+    }
+
+    /// Compares with another execution of the same input. Both then count as different if their
+    /// first differences are not the same.
+    pub fn compare_again(&mut self, other: &Reconstruction) {
+        let place = |one: &Reconstruction| {
+            let first = one.first_difference();
+            first.map(|d| (d.kind, d.pid, d.object.clone(), d.position, d.came.clone()))
+        };
+        self.unsteady += u32::from(place(self) != place(other));
     }
 
     /// The first difference, in the order of the processes.
@@ -146,5 +172,66 @@ impl Reconstruction {
     /// Bytes that were compared.
     pub fn compared(&self) -> u64 {
         self.processes.iter().map(|process| process.left).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Likeness, Reconstruction};
+    use crate::divergence::DivergenceKind;
+    use crate::matcher::ProcessMatcher;
+    use crate::process::RecordedProcess;
+    use crate::verdict::ProcessVerdict;
+
+    /// An execution of a process with threads, which differs at this position, if anywhere.
+    fn execution(threads: usize, differs_at: Option<u64>) -> Reconstruction {
+        let matcher = ProcessMatcher::new(RecordedProcess::default());
+        let divergence = differs_at.map(|position| {
+            let mut blank = matcher.blank(DivergenceKind::OtherOutput, "a socket".to_owned());
+            blank.position = position;
+            blank
+        });
+        let process = ProcessVerdict {
+            pid: 7,
+            program: "server".to_owned(),
+            recorded_calls: 0,
+            matched: 0,
+            entered: 0,
+            left: 0,
+            came: 0,
+            counted: 0,
+            divergence,
+            differs_before: false,
+            volatile: Vec::new(),
+            gap: None,
+            threads,
+        };
+        Reconstruction {
+            processes: vec![process],
+            ..Reconstruction::default()
+        }
+    }
+
+    #[test]
+    fn threads_that_differ_from_execution_to_execution_are_counted_and_never_equal() {
+        for (then, now, unsteady) in [
+            (Some(3), Some(3), 0),
+            (Some(3), Some(4), 1),
+            (Some(3), None, 1),
+            (None, Some(3), 1),
+        ] {
+            let mut result = execution(2, now);
+            result.compare_again(&execution(2, then));
+            assert_eq!(result.unsteady, unsteady, "{then:?} {now:?}");
+            let is_different = result.likeness() == Likeness::Different;
+            assert!(is_different, "{then:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_difference_of_several_threads_may_be_a_race() {
+        assert!(execution(2, Some(3)).may_race());
+        assert!(!execution(1, Some(3)).may_race());
+        assert!(!execution(2, None).may_race());
     }
 }

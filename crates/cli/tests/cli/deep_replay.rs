@@ -561,6 +561,40 @@ fn a_request_finds_what_another_process_was_told_before_it() {
     );
 }
 
+/// Prints the time-stamp counter, which no log has. As with threads that race, the result is
+/// another one each time. Without an argument, the program has a second thread.
+const UNSTEADY: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *other(void *unused) { access("/nothing", 0); return unused; }
+int main(int argc, char **argv) {
+    pthread_t thread;
+    if (argc == 1) { pthread_create(&thread, 0, other, 0); pthread_join(thread, 0); }
+    printf("%llu %s\n", __builtin_ia32_rdtsc(), argv[0]);
+}
+"#;
+
+#[test]
+fn threads_with_another_result_each_time_are_counted_and_never_equal() {
+    for (argument, unsteady) in [("", 1), (" alone", 0)] {
+        let place = Place::new();
+        if !compiled(&place, "-pthread", "unsteady", UNSTEADY) {
+            return;
+        }
+        place.deep(&format!("RECORD ./unsteady{argument} > out"));
+        let Some(answer) = place.again(&["--json"]) else {
+            return;
+        };
+        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        assert_eq!(json["reconstruction"]["verdict"], "different", "{answer:?}");
+        assert_eq!(json["reconstruction"]["unsteady"], unsteady, "{answer:?}");
+        let answer = place.again(&[]).unwrap();
+        let says = answer.err.contains("another execution had another result");
+        assert_eq!(says, unsteady == 1, "{answer:?}");
+    }
+}
+
 #[test]
 fn a_text_is_found_where_it_entered_and_where_it_left() {
     if !needs("a search in a server's bytes", &["python3"]) {

@@ -83,6 +83,12 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     if let Some(why) = &reconstruction.stopped {
         writeln!(out, "  {} {why}", style.paint(Role::Bad, "stopped"))?;
     }
+    if reconstruction.unsteady > 0 {
+        writeln!(
+            out,
+            "  another execution had another result: something decides that is not recorded, as the order of threads within a data race"
+        )?;
+    }
     for (path, position) in reconstruction.other_files.iter().take(SHOWN) {
         writeln!(
             out,
@@ -262,6 +268,7 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
             Value::array(reconstruction.other_files.iter().map(|(path, _)| path)),
         ),
         ("shallow", reconstruction.shallow.into()),
+        ("unsteady", u64::from(reconstruction.unsteady).into()),
         ("calls", reconstruction.calls().into()),
         ("recorded_calls", reconstruction.recorded_calls.into()),
         ("request", request_value(reconstruction.request.as_ref())),
@@ -315,6 +322,7 @@ fn process(process: &ProcessVerdict) -> Value {
         ("bytes_counted", process.counted.into()),
         ("calls", process.came.into()),
         ("gap", process.gap.as_ref().into()),
+        ("threads", (process.threads as u64).into()),
         ("difference", difference),
     ])
 }

@@ -348,6 +348,7 @@ impl Supervisor {
         let first = self.first;
         self.finish_part();
         let part = self.part.take();
+        let threads = self.threads();
         let all = self.matchers.into_iter().zip(self.started).enumerate();
         for (index, (matcher, started)) in all {
             let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();
@@ -371,6 +372,7 @@ impl Supervisor {
                 divergence: matcher.divergence,
                 volatile: matcher.volatile,
                 gap: matcher.rest.gap,
+                threads: threads.get(&index).copied().unwrap_or(0),
             });
         }
         self.result

@@ -327,6 +327,17 @@ impl Supervisor {
         Ok(file.into())
     }
 
+    /// The number of threads of each program that made calls.
+    pub(super) fn threads(&self) -> HashMap<usize, usize> {
+        let mut threads = HashMap::new();
+        for group in self.groups.values() {
+            if let Some(Role::Program(index)) = self.live.get(group).map(|process| process.role) {
+                *threads.entry(index).or_default() += 1;
+            }
+        }
+        threads
+    }
+
     /// Takes the ends of children.
     pub(super) fn reap(&mut self) {
         if self.result.status.is_none()
