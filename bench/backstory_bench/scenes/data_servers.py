@@ -153,10 +153,7 @@ class Sshd(Scene):
 
     name = program = "sshd"
     most = 20
-    why = (
-        "OpenSSL mixes the time-stamp counter into its random numbers, which is not recorded, and the process before "
-        "the login limits its own system calls"
-    )
+    why = "the process before the login limits its own system calls, so its record ends there"
 
     def missing(self) -> str | None:
         return super().missing() or (None if os.geteuid() == 0 else "sshd needs root")
