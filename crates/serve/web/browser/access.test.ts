@@ -19,7 +19,7 @@ const file = (name: string) => encodeURI(join(stage.project, name));
 
 /** A run that is a rank of a job, whose other rank is missing. */
 function recordRank(): void {
-  const ranked = { ...environment(stage.store), SLURM_JOB_ID: "71", SLURM_STEP_ID: "0", SLURM_STEP_NUM_TASKS: "2", SLURM_PROCID: "0" };
+  const ranked = { ...environment(stage.store), SLURM_JOB_ID: "72", SLURM_STEP_ID: "0", SLURM_STEP_NUM_TASKS: "2", SLURM_PROCID: "0" };
   spawnSync(stage.program, ["record", "--name", "rank", "--", "true"], { cwd: stage.project, env: ranked, stdio: "ignore" });
   backstory(stage, "index", "--wait");
 }
@@ -45,7 +45,7 @@ function addresses(): Record<string, string> {
     environment: `/run/${runOf("second")}?tab=environment`,
     repeats: `/run/${runOf("second")}?tab=repeats`,
     "a rank of a job": `/run/${runOf("rank")}`,
-    "a job": "/job?launcher=Slurm&id=71.0",
+    "a job": "/job?launcher=Slurm&id=72.0",
     compare: `/compare?a=${runOf("first")}&b=${runOf("second")}`,
     status: "/status",
     live: "/live",
