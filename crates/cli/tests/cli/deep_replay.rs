@@ -502,8 +502,9 @@ with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
 os.rename("port.new", "port")
 def serve(c):
     words = c.recv(100).split()
-    for n in range(2_000_000): pass
-    if words[0] == b"set": memory[:len(words[2])] = words[2]; c.sendall(b"done")
+    if words[0] == b"set":
+        for n in range(4_000_000): pass
+        memory[:len(words[2])] = words[2]; c.sendall(b"done")
     else: c.sendall(memory[:6])
 for n in range(4):
     c, _ = s.accept()
