@@ -53,6 +53,10 @@ fn every_route_answers_as_the_description_says() {
             "/versions/{version}/preview",
             format!("/versions/{version}/preview"),
         ),
+        (
+            "/versions/{version}/bytes",
+            format!("/versions/{version}/bytes?start=0&end=3"),
+        ),
         ("/diff", format!("/diff?a={version}&b={version}")),
         ("/lineage", format!("/lineage?path={path}")),
         ("/lineage", format!("/lineage?path={path}&level=process")),
