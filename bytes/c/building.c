@@ -59,14 +59,21 @@ Value new_value(UInt n)
     return v;
 }
 
-Value of_two_lists(UShort op, UInt word, const Value *first, const Value *second)
+/* A new value of an operation on a word or slot, and on a list. */
+static Value of_list(UShort op, UInt word, const Value *list)
 {
-    Value v = new_value(first->n);
+    Value v = new_value(list->n);
     begin_operation(op);
     append(v.n);
     append(v.at[0]);
     append(word);
-    append_list(first->at, v.n);
+    append_list(list->at, v.n);
+    return v;
+}
+
+Value of_two_lists(UShort op, UInt word, const Value *first, const Value *second)
+{
+    Value v = of_list(op, word, first);
     append_list(second->at, v.n);
     return v;
 }
@@ -88,13 +95,7 @@ Value decided(Slot by, Value v)
 {
     if (!settings.implicit || by == EMPTY_SLOT)
         return v;
-    Value to = new_value(v.n);
-    begin_operation(OP_DECIDE);
-    append(to.n);
-    append(to.at[0]);
-    append(by);
-    append_list(v.at, v.n);
-    return to;
+    return of_list(OP_DECIDE, by, &v);
 }
 
 Value of_operands(IRExpr *a, IRExpr *b, Value v)
@@ -106,13 +107,7 @@ Value of_operands(IRExpr *a, IRExpr *b, Value v)
         return v;
     UInt first = request_word((WordRequest){.value = a});
     request_word((WordRequest){.value = b});
-    Value to = new_value(v.n);
-    begin_operation(OP_OF_POINTERS);
-    append(to.n);
-    append(to.at[0]);
-    append(first);
-    append_list(v.at, v.n);
-    return to;
+    return of_list(OP_OF_POINTERS, first, &v);
 }
 
 Value decision(const Value *values, UInt count, UInt n)
