@@ -6,7 +6,7 @@ use backstory_testkit::byte_engine;
 use backstory_testkit::need::skipped;
 use serde_json::Value;
 
-use super::Place;
+use super::{Answer, Place};
 
 /// Builds the engine beside the place. `None`: this machine lacks what it is built from.
 fn engine(place: &Place) -> Option<String> {
@@ -36,6 +36,16 @@ fn sources(place: &Place, engine: &str, part: &str) -> Vec<(String, String, Stri
     all
 }
 
+/// Refines a file or run. `None`: this machine has no namespaces.
+fn refined(place: &Place, engine: &str, what: &str) -> Option<Answer> {
+    let answer = place.shell(&format!("env {engine} $B refine {what}"));
+    if answer.err.contains("namespace") {
+        skipped("refine", &answer.err);
+        return None;
+    }
+    Some(answer)
+}
+
 fn owned(all: &[(&str, &str, &str)]) -> Vec<(String, String, String)> {
     let own = |&(a, b, c): &(&str, &str, &str)| (a.to_owned(), b.to_owned(), c.to_owned());
     all.iter().map(own).collect()
@@ -63,11 +73,9 @@ fn a_cell_is_followed_through_processes_pipes_and_refined_runs() {
     );
     let refused = place.shell("$B of mid.csv --line 1");
     assert!(refused.err.contains("backstory refine"), "{refused:?}");
-    let refined = place.shell(&format!("env {engine} $B refine first"));
-    if refined.err.contains("namespace") {
-        skipped("refine", &refined.err);
+    let Some(refined) = refined(&place, &engine, "first") else {
         return;
-    }
+    };
     assert_eq!(refined.status, 0, "{refined:?}");
     assert_eq!(
         sources(&place, &engine, "out.csv --cell A2"),
@@ -144,11 +152,9 @@ fn only_the_commands_behind_a_file_are_replayed_for_a_question_about_it() {
     place.write_aged("steps.sh", THREE_STEPS);
     let recorded = place.shell("$B record --name steps -- sh steps.sh");
     assert_eq!(recorded.status, 0, "{recorded:?}");
-    let refined = place.shell(&format!("env {engine} $B refine out.csv"));
-    if refined.err.contains("namespace") {
-        skipped("refine", &refined.err);
+    let Some(refined) = refined(&place, &engine, "out.csv") else {
         return;
-    }
+    };
     // The time makes a replay of the whole run fail.
     assert_eq!(refined.status, 0, "{refined:?}");
     assert!(refined.err.contains("2 of 4 commands"), "{refined:?}");
@@ -188,11 +194,9 @@ fn all_of_a_run_is_replayed_if_the_commands_behind_a_file_do_not_make_it_again()
                   [ ! -e made.txt ] || sed -i s/ash/oak/ out.csv";
     let recorded = place.shell(&format!("$B record --name steps -- sh -c '{script}'"));
     assert_eq!(recorded.status, 0, "{recorded:?}");
-    let refined = place.shell(&format!("env {engine} $B refine out.csv"));
-    if refined.err.contains("namespace") {
-        skipped("refine", &refined.err);
+    let Some(refined) = refined(&place, &engine, "out.csv") else {
         return;
-    }
+    };
     assert_eq!(refined.status, 0, "{refined:?}");
     assert_eq!(
         sources(&place, &engine, "out.csv --line 3"),

@@ -16,6 +16,13 @@ impl Place {
         "deep".to_owned()
     }
 
+    /// Records a server deeply while a client talks to it. Both are in Python.
+    fn deep_server(&self, server: &str, client: &str) {
+        self.write_aged("server.py", server);
+        self.write_aged("client.py", client);
+        self.deep("python3 client.py & RECORD python3 server.py && wait");
+    }
+
     /// Runs the deep run again, without the files of the working directory. `None`: this machine
     /// has no namespaces.
     fn again(&self, more: &[&str]) -> Option<Answer> {
@@ -109,9 +116,7 @@ fn a_server_answers_again_without_its_network_and_one_request_alone() {
         return;
     }
     let place = Place::new();
-    place.write_aged("server.py", SERVER);
-    place.write_aged("client.py", CLIENT);
-    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    place.deep_server(SERVER, CLIENT);
     let Some(answer) = place.again(&[]) else {
         return;
     };
@@ -380,9 +385,7 @@ fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
         return;
     }
     let place = Place::new();
-    place.write_aged("server.py", KEEPER);
-    place.write_aged("client.py", KEEPER_CLIENT);
-    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    place.deep_server(KEEPER, KEEPER_CLIENT);
     for (number, fed, tries) in [
         (1, vec![], 1),
         (2, vec![], 1),
@@ -476,9 +479,7 @@ fn earlier_answers_of_another_length_do_not_change_the_verdict() {
         return;
     }
     let place = Place::new();
-    place.write_aged("server.py", COUNTER);
-    place.write_aged("client.py", COUNTER_CLIENT);
-    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    place.deep_server(COUNTER, COUNTER_CLIENT);
     let Some(answer) = place.again(&["--request", "18", "--json"]) else {
         return;
     };
@@ -529,9 +530,7 @@ fn a_request_finds_what_another_process_was_told_before_it() {
         return;
     }
     let place = Place::new();
-    place.write_aged("server.py", SHARER);
-    place.write_aged("client.py", SHARER_CLIENT);
-    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    place.deep_server(SHARER, SHARER_CLIENT);
     for (number, fed) in [(1, vec![]), (3, vec![]), (4, vec![3])] {
         let number = number.to_string();
         let Some(answer) = place.again(&["--request", &number, "--json"]) else {
@@ -692,9 +691,7 @@ fn a_session_gets_the_descriptors_that_its_monitor_passes() {
         return;
     }
     let place = Place::new();
-    place.write_aged("server.py", MONITOR);
-    place.write_aged("client.py", MONITOR_CLIENT);
-    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    place.deep_server(MONITOR, MONITOR_CLIENT);
     for (request, fed) in [("1", vec![]), ("4", vec![3])] {
         let Some(answer) = place.again(&["--request", request, "--json"]) else {
             return;
@@ -734,9 +731,7 @@ fn a_request_is_judged_by_its_own_files_and_declared_parts_of_its_answer_may_dif
         return;
     }
     let place = Place::new();
-    place.write_aged("server.py", WRITER);
-    place.write_aged("client.py", WRITER_CLIENT);
-    place.deep("python3 client.py & RECORD python3 server.py && wait");
+    place.deep_server(WRITER, WRITER_CLIENT);
     let options = ["--request", "2", "--tries", "1", "--json"];
     let json = |more: &[&str]| -> Option<serde_json::Value> {
         let answer = place.again(&[&options, more].concat())?;
