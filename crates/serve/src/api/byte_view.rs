@@ -128,9 +128,10 @@ fn version_read(reading: &Reading<'_>, run: &str, path: &[u8]) -> Answer<Option<
     let Some(record) = reading.store.run(run)? else {
         return Ok(None);
     };
-    for key in reading.store.at_path(path)? {
+    let of_run = reading.store.at_path(path)?.into_iter();
+    for key in of_run.filter(|key| key.run() == record.key) {
         let entity = reading.store.entity(key)?;
-        if key.run() == record.key && entity.kind == EntityKind::File && entity.version == 0 {
+        if entity.kind == EntityKind::File && entity.version == 0 {
             return Ok(Some(key));
         }
     }
