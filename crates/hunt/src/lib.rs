@@ -38,3 +38,4 @@ pub use matching::{Found, Limits, RuleFindings, find};
 pub use rule::{CATEGORIES, Level, Rule};
 pub use run_graph::RunGraph;
 pub use selection::MODIFIERS;
+pub use unexplained::RunOutputs;

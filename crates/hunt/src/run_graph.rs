@@ -12,7 +12,7 @@ use backstory_graph::model::{
 };
 use backstory_store::{ActivityKey, RunKey, Store};
 
-use crate::unexplained;
+use crate::unexplained::RunOutputs;
 
 /// The graph of one run.
 #[derive(Debug, Default)]
@@ -28,6 +28,8 @@ pub struct RunGraph {
     from: HashMap<EntityId, EntityId>,
     /// The versions of files that the run made, ordered by path.
     made: Vec<EntityId>,
+    /// Of each version, whether it or one before it is older than the run.
+    older: Vec<bool>,
     /// The versions that no recorded run explains, if the run was compared with its store.
     unexplained: Option<HashSet<EntityId>>,
 }
@@ -65,7 +67,7 @@ impl RunGraph {
         Ok(Some(graph))
     }
 
-    /// Compares the versions with those of the store's other runs, for rules that ask for it (see
+    /// Compares the versions with those that earlier runs made, for rules that ask for it (see
     /// [`Rule::compares_runs`]). `run` is the run of this graph.
     ///
     /// # Errors
@@ -73,9 +75,12 @@ impl RunGraph {
     /// The store cannot be read.
     ///
     /// [`Rule::compares_runs`]: crate::Rule::compares_runs
-    pub fn compare_with(&mut self, store: &dyn Store, run: RunKey) -> backstory_store::Result<()> {
-        let _one_state = store.reading()?;
-        self.unexplained = Some(unexplained::versions(store, run, &self.entities)?);
+    pub fn compare_with(
+        &mut self,
+        outputs: &mut RunOutputs<'_>,
+        run: RunKey,
+    ) -> backstory_store::Result<()> {
+        self.unexplained = Some(outputs.unexplained(run, &self.entities)?);
         Ok(())
     }
 
@@ -93,6 +98,7 @@ impl RunGraph {
         let mut made: Vec<EntityId> = made.map(|one| one.id).collect();
         made.sort_unstable_by_key(|id| (path(*id), *id));
         self.made = made;
+        self.older = older(&self.entities);
     }
 
     /// The number of edges.
@@ -154,22 +160,13 @@ impl RunGraph {
     /// `report.txt.locked`. `None` also if the run made a later version at the path itself.
     pub(crate) fn successor(&self, id: EntityId) -> Option<&Bytes> {
         let path = &self.entity(id).path;
-        let first = (self.made).partition_point(|made| self.entity(*made).path < *path);
-        let paths = self.made[first..]
-            .iter()
-            .map(|made| (&self.entity(*made).path, *made));
-        let paths = paths.take_while(|(made, _)| made.starts_with(path));
-        let mut later = None;
-        for (made, number) in paths.take(NAMES) {
-            let addition = &made[path.len()..];
-            if addition.is_empty() && number > id {
-                return None;
-            }
-            if !addition.is_empty() && !addition.contains(&b'/') {
-                later = later.or(Some(made));
-            }
-        }
-        later
+        let is_up_to = |made: &EntityId| (&self.entity(*made).path, *made) <= (path, id);
+        // A file may have very many versions. The names after its own begin behind them.
+        let later = &self.made[self.made.partition_point(is_up_to)..];
+        let paths = later.iter().map(|made| &self.entity(*made).path);
+        let mut longer = paths.take_while(|made| made.starts_with(path)).take(NAMES);
+        let is_addition = |made: &&Bytes| !made[path.len()..].contains(&b'/');
+        longer.find(is_addition).filter(|made| *made != path)
     }
 
     /// Whether no recorded run explains this version. `None`: the run was not compared with others.
@@ -180,10 +177,35 @@ impl RunGraph {
     /// True if the file, or the file that was renamed to it, is older than the run.
     pub(crate) fn existed(&self, id: EntityId) -> bool {
         let first = self.source(id).map_or(id, |source| source.id);
-        let versions = std::iter::successors(Some(first), |id| self.entity(*id).previous);
-        let mut versions = versions.take(self.entities.len());
-        versions.any(|id| self.entity(id).version == 0)
+        self.older[first.0 as usize]
     }
+}
+
+/// Of each version, whether it or one before it is older than the run. Each version is looked at
+/// once: a file may have very many of them.
+fn older(entities: &[Entity]) -> Vec<bool> {
+    let mut known: Vec<Option<bool>> = vec![None; entities.len()];
+    let mut chain = Vec::new();
+    for entity in entities {
+        let mut at = Some(entity.id);
+        let mut is_older = false;
+        while let Some(one) = at {
+            let place = one.0 as usize;
+            if let Some(found) = known[place] {
+                is_older = found;
+                break;
+            }
+            // A damaged store may have a cycle, which ends here.
+            known[place] = Some(false);
+            chain.push(place);
+            is_older = entities[place].version == 0;
+            at = entities[place].previous.filter(|_| !is_older);
+        }
+        for place in chain.drain(..) {
+            known[place] = Some(is_older);
+        }
+    }
+    known.into_iter().map(|one| one == Some(true)).collect()
 }
 
 /// Puts a node at its place. Ids are dense, and a second announcement replaces the first.
@@ -228,5 +250,49 @@ impl Sink for RunGraph {
 
     fn unknown(&mut self, _: &str) -> Result<(), Infallible> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(id: u32, path: &str, version: u32) -> Entity {
+        Entity {
+            id: EntityId(id),
+            kind: EntityKind::File,
+            path: path.as_bytes().into(),
+            aliases: Vec::new(),
+            by_name: Vec::new(),
+            version,
+            previous: version.checked_sub(1).map(EntityId),
+            ident: None,
+            last: false,
+        }
+    }
+
+    #[test]
+    fn a_file_with_very_many_versions_has_its_successor_and_its_age() {
+        let last = 3 * NAMES as u32;
+        let mut graph = RunGraph::default();
+        let versions = (0..=last).map(|number| version(number, "/f", number));
+        graph.entities.extend(versions);
+        let mut locked = version(last + 1, "/f.locked", 1);
+        locked.previous = None;
+        graph.entities.push(locked);
+        graph.complete();
+        let successor = |id| graph.successor(EntityId(id)).map(|path| &**path);
+        assert_eq!(successor(last), Some(&b"/f.locked"[..]));
+        assert_eq!(successor(last - 1), None, "the run made another version");
+        assert!(graph.existed(EntityId(last)));
+        assert!(!graph.existed(EntityId(last + 1)));
+    }
+
+    #[test]
+    fn versions_in_a_cycle_are_not_older_than_the_run() {
+        let mut versions = [version(0, "/f", 1), version(1, "/f", 2)];
+        versions[0].previous = Some(EntityId(1));
+        versions[1].previous = Some(EntityId(0));
+        assert_eq!(older(&versions), [false, false]);
     }
 }

@@ -8,7 +8,9 @@ mod stopped;
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_hunt::{self as hunt, FIELDS, GROUPS, Library, MODIFIERS, Rule, RuleMatch, RunGraph};
+use backstory_hunt::{
+    self as hunt, FIELDS, GROUPS, Library, MODIFIERS, Rule, RuleMatch, RunGraph, RunOutputs,
+};
 use backstory_store::RunKey;
 
 use super::{Outcome, answer};
@@ -52,11 +54,12 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
     let mut all = Vec::new();
     let runs = runs(&current, &args)?;
     let compares = rules.iter().any(Rule::compares_runs);
+    let mut outputs = RunOutputs::of_store(&current.store);
     for (key, id) in &runs {
         match RunGraph::of_store(&current.store, *key, args.most)? {
             Some(mut graph) => {
                 if compares {
-                    graph.compare_with(&current.store, *key)?;
+                    graph.compare_with(&mut outputs, *key)?;
                 }
                 look(&graph, id, &rules, &args, &mut all);
             }
