@@ -2,7 +2,8 @@
 //! back, so that a question of the user includes these runs.
 //!
 //! A question waits a moment for processes that are about to end. It does not wait for daemons, and
-//! says which runs the answer leaves out.
+//! says which runs the answer leaves out. Where only the deep log of a run is still to be finished,
+//! the question waits for it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use backstory_store::Home;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::file_age::is_younger;
+use crate::text::progress::Progress;
 
 /// The longest that a question waits. On a busy machine the last process of a pipeline may outlive
 /// its command by a moment.
@@ -21,12 +23,26 @@ const MOMENT: Duration = Duration::from_millis(500);
 /// A run whose command ended longer ago than this has a daemon.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// Waits a moment for the last processes of runs whose command has just ended.
+/// Waits for deep logs that are only finished, and a moment for the last processes of runs whose
+/// command has just ended.
 pub fn let_end(home: &Home) {
+    let_deep_logs_end(home);
     let until = Instant::now() + MOMENT;
     let just_ended = |part: &Path| is_younger(part, RECENT);
     while left_running(home, just_ended).next().is_some() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits for the deep logs of runs whose processes have all ended.
+pub fn let_deep_logs_end(home: &Home) {
+    for run in home.unfinished().unwrap_or_default() {
+        let path = home.deep_log_path(&run);
+        if session::deep_log_ends(&path) {
+            let progress = Progress::start(&format!("waiting for the deep log of run {run}"));
+            session::let_deep_log_end(&path);
+            progress.end();
+        }
     }
 }
 

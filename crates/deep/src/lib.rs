@@ -38,4 +38,4 @@ pub use requests::{Part, Request, Role};
 pub use stream::ThreadCalls;
 pub use stream_tail::StreamTail;
 pub use volume::Volume;
-pub use writer::{Compression, DeepWriter};
+pub use writer::{Compression, DeepWriter, leaves_room};

@@ -105,8 +105,7 @@ impl DeepWriter {
             ..head
         };
         frame[HEADER..RECORDS].copy_from_slice(&head.to_bytes());
-        let written = self
-            .leaves_room(frame.len() as u64)
+        let written = leaves_room(&self.file, frame.len() as u64)
             .map_err(Error::io("append to", &self.path))
             .and_then(|()| self.whole_frame(FrameKind::DeepChunk, &mut frame));
         self.frame = frame;
@@ -148,21 +147,6 @@ impl DeepWriter {
         self.frame(kind, &json)
     }
 
-    /// Fails if so many more bytes would take the room that the log of the run needs. Without its
-    /// deep log a run is whole, and the program's own files need room, too.
-    fn leaves_room(&self, bytes: u64) -> io::Result<()> {
-        let disk = rustix::fs::fstatvfs(&self.file)?;
-        let size = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-        let reserve = LEFT_FREE.min(size(disk.f_blocks) / 8);
-        match size(disk.f_bavail) < reserve.saturating_add(bytes) {
-            true => Err(io::Error::other(format!(
-                "the disk has less than {} kB left, which the run's log may need",
-                reserve / 1000
-            ))),
-            false => Ok(()),
-        }
-    }
-
     fn length(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -187,5 +171,23 @@ impl DeepWriter {
             let _ = self.file.set_len(before);
         }
         written.map_err(Error::io("append to", &self.path))
+    }
+}
+
+/// Fails if so many more bytes in a file would take the room that the log of the run needs. Without
+/// its deep log a run is whole, and the program's own files need room, too.
+///
+/// # Errors
+/// The disk has too little room, or its room is not known.
+pub fn leaves_room(file: &File, bytes: u64) -> io::Result<()> {
+    let disk = rustix::fs::fstatvfs(file)?;
+    let size = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+    let reserve = LEFT_FREE.min(size(disk.f_blocks) / 8);
+    match size(disk.f_bavail) < reserve.saturating_add(bytes) {
+        true => Err(io::Error::other(format!(
+            "the disk has less than {} kB left, which the run's log may need",
+            reserve / 1000
+        ))),
+        false => Ok(()),
     }
 }

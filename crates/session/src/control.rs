@@ -25,6 +25,8 @@ pub(crate) const SEALED: u32 = 16;
 pub(crate) const DISMISSED: u32 = 32;
 /// `summary` is from before the end of the run: processes of the run went on.
 pub(crate) const EARLY: u32 = 64;
+/// The log has its end, and `summary` is that end. The deep log is still to be finished.
+pub(crate) const LOGGED: u32 = 128;
 
 /// There is no supervisor, and there will never be one.
 const NOBODY: Pid = -1;

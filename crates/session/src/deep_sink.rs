@@ -12,6 +12,7 @@
 //! - If the deep log cannot be written, recorders stop writing deep records. The run goes on.
 
 use crate::clock;
+use crate::deep_mark::DeepMark;
 use backstory_abi as abi;
 use backstory_arena::ChunkSupply;
 use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepWriter};
@@ -194,36 +195,50 @@ impl DeepSink {
         }
     }
 
-    /// Waits until all chunks are in the file, and ends it. Returns the reasons why processes are
-    /// shallow from some moment on.
-    pub(crate) fn finish(&mut self) -> Vec<Reason> {
+    /// Why processes are shallow from some moment on, as far as it is known now.
+    pub(crate) fn reasons(&self) -> Vec<Reason> {
+        let failed = self.shared.lock().failed.clone();
+        let shallow = failed.map(|error| Reason::DeepEnded { error });
+        let lost = self.records_lost();
+        let gap = (lost > 0).then_some(Reason::DeepLost { records: lost });
+        shallow.into_iter().chain(gap).collect()
+    }
+
+    fn records_lost(&self) -> u64 {
+        let arena = self.shared.stock.arena.header();
+        arena.deep_lost.load(Ordering::Acquire)
+    }
+
+    /// Marks the file as one that only has to be finished. `None` if it may not become whole with
+    /// so many more chunks, or if it cannot be marked. Whoever waits for the run must then wait for
+    /// the deep log, too.
+    pub(crate) fn mark_ending(&self, more: usize) -> Option<DeepMark> {
+        let waiting = self.shared.lock().waiting.len();
+        let bytes = (waiting + more) as u64 * u64::from(abi::CHUNK_SIZE);
+        if !self.reasons().is_empty() {
+            return None;
+        }
+        DeepMark::set(&self.plan.path).filter(|mark| mark.has_room(bytes))
+    }
+
+    /// Waits until all chunks are in the file, and ends it.
+    pub(crate) fn finish(&mut self) {
         self.start();
         self.shared.lock().closing = true;
         self.shared.changed.notify_all();
         let writer = self.worker.take().and_then(|worker| worker.join().ok());
-        let lost = self
-            .shared
-            .stock
-            .arena
-            .header()
-            .deep_lost
-            .load(Ordering::Acquire);
-        let failed = self.shared.lock().failed.clone();
-        let shallow = failed.map(|error| Reason::DeepEnded { error });
+        let shallow = self.shared.lock().failed.clone();
         let now = clock::point();
         let end = DeepEnd {
             counter: now.counter,
             real: now.real,
-            records_lost: lost,
-            shallow_because: shallow.as_ref().map(Reason::to_string),
+            records_lost: self.records_lost(),
+            shallow_because: shallow.map(|error| Reason::DeepEnded { error }.to_string()),
         };
-        let ended = writer.flatten().map(|mut writer| writer.end(&end));
-        let shallow = shallow.or_else(|| {
-            let error = ended?.err()?.to_string();
-            Some(Reason::DeepEnded { error })
-        });
-        let gap = (lost > 0).then_some(Reason::DeepLost { records: lost });
-        shallow.into_iter().chain(gap).collect()
+        if let Some(Err(error)) = writer.flatten().map(|mut writer| writer.end(&end)) {
+            let mut queue = self.shared.lock();
+            queue.failed.get_or_insert_with(|| error.to_string());
+        }
     }
 }
 

@@ -207,12 +207,12 @@ impl Drainer {
         let newest = newest_epochs(&stock.arena, &owned);
         let mut drained = 0;
         for (index, header) in &owned {
-            let is_deep = self.deep.is_some() && header.flags & abi::CHUNK_DEEP != 0;
-            let finished = stock.arena.is_set(&stock.arena.header().full, *index)
-                || (abandoned(&stock.arena, header, &newest)
-                    && (is_deep || !self.has_other_writer(*index, &newest)));
-            if is_deep {
-                drained += self.append_deep(*index, header, finished, which);
+            let finished = self.is_finished(*index, header, &newest);
+            if self.deep.is_some() && deep::is_deep(header) {
+                // The last ones may wait for the disk. They follow when the log has its end.
+                if which != ChunkSelection::Last {
+                    drained += self.append_deep(*index, header, finished, which);
+                }
             } else if finished || which != ChunkSelection::Finished {
                 self.append(*index, finished);
                 drained += 1;
@@ -220,6 +220,20 @@ impl Drainer {
         }
         self.finalize_lines(over);
         drained
+    }
+
+    /// True if no thread is left that will append to this chunk.
+    fn is_finished(
+        &mut self,
+        index: usize,
+        header: &abi::Chunk,
+        newest: &HashMap<Pid, u64>,
+    ) -> bool {
+        let stock = Arc::clone(&self.stock);
+        let is_deep = self.deep.is_some() && deep::is_deep(header);
+        stock.arena.is_set(&stock.arena.header().full, index)
+            || (abandoned(&stock.arena, header, newest)
+                && (is_deep || !self.has_other_writer(index, newest)))
     }
 
     /// The reason for a log that is another file than the one that was written.

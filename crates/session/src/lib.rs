@@ -17,6 +17,7 @@ pub mod clock;
 mod clock_tick;
 mod committer;
 mod control;
+mod deep_mark;
 mod deep_sink;
 mod drain;
 mod error;
@@ -53,6 +54,7 @@ mod watch;
 
 pub use background::spawn as spawn_in_background;
 pub use clock::Moment;
+pub use deep_mark::{deep_log_ends, let_deep_log_end};
 pub use error::Error;
 pub use identity_resolver::IdentityResolver;
 pub use library::library_path;

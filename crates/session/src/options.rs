@@ -48,6 +48,9 @@ pub struct Options {
     /// Record everything that enters and leaves the processes, into a file beside the log that ends
     /// in `.deep`. The mode says how it has what leaves. `None`: there is no such file.
     pub deep: Option<OutputsMode>,
+    /// The result is awaited with all that is known about the deep log. Otherwise the command's end
+    /// is reported first, and the deep log is finished in the background.
+    pub waits_for_deep_log: bool,
     /// Whether changed rows of a watched database are recorded. `None`: no database is watched.
     pub rows: Option<RowsMode>,
     /// The functions whose calls are recorded. `None`: none, and programs get the plain recorder.
@@ -98,6 +101,7 @@ impl Options {
             durability: DurabilityMode::After,
             followed: false,
             deep: None,
+            waits_for_deep_log: false,
             rows: None,
             functions: None,
             redact: Vec::new(),
@@ -145,8 +149,8 @@ pub struct RecordingResult {
     pub refusal: Option<String>,
     /// The errno of the failed start, if the command never ran.
     pub not_started: Option<i32>,
-    /// Processes of the run outlived the command and are still being recorded. The log is finalized
-    /// later.
+    /// The log is finalized later: processes of the run outlived the command and are still being
+    /// recorded, or the deep log is still being written.
     pub still_recording: bool,
     /// The resources that the run's processes used until the command ended. `None` if unknown.
     pub usage: Option<ResourceUsage>,

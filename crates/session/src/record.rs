@@ -201,6 +201,7 @@ fn set(
         part,
         log: options.log.clone(),
         detach_after: options.detach_after,
+        waits_for_deep_log: options.waits_for_deep_log,
         inherited: inherited.iter().map(|d| d.target.clone()).collect(),
         _claim: Arc::new(claim),
     };

@@ -64,7 +64,11 @@ pub(crate) fn finish(
         )
     };
     let arena = arena.filter(|arena| own.as_deref() == Some(*arena));
-    if !ended {
+    // A reboot invalidates shared memory and the time-stamp counter.
+    let left = arena.filter(|arena| same_boot && arena.exists());
+    if ended {
+        finish_deep_log(left, part, deep)?;
+    } else {
         let mut writer = Writer::reopen(part).map_err(Error::log("open", part))?;
         let mut end = RunEnd {
             command_ended: now,
@@ -72,8 +76,7 @@ pub(crate) fn finish(
             incomplete_because: vec![Reason::Killed {}.to_string()],
             ..RunEnd::default()
         };
-        // A reboot invalidates shared memory and the time-stamp counter.
-        match arena.filter(|a| same_boot && a.exists()).map(Arena::open) {
+        match left.map(Arena::open) {
             Some(Ok(arena)) => {
                 let stock = ChunkSupply::new(arena);
                 stock.arena.close();
@@ -108,5 +111,20 @@ pub(crate) fn finish(
         let _ = std::fs::remove_file(arena);
         let _ = std::fs::remove_file(socket_path(arena));
     }
+    Ok(())
+}
+
+/// Finishes the deep log of a run whose log has its end: the process that finished it was killed.
+fn finish_deep_log(arena: Option<&Path>, part: &Path, deep: Option<DeepPlan>) -> Result<(), Error> {
+    // Without its arena the deep log is cut off, which its readers say.
+    let (Some(Ok(arena)), Some(_)) = (arena.map(Arena::open), &deep) else {
+        return Ok(());
+    };
+    let writer = Writer::reopen(part).map_err(Error::log("open", part))?;
+    let stock = ChunkSupply::new(arena);
+    stock.arena.close();
+    Drainer::new(stock, writer, Secrets::default())
+        .with_deep_log(deep)
+        .end_deep_log();
     Ok(())
 }

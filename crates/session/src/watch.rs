@@ -8,9 +8,11 @@
 //!   descendant can escape it.
 //! - The launcher waits for the command only, and for a short grace period.
 
+mod conclusion;
+
 use crate::clock;
-use crate::control::{Control, DISMISSED, EARLY, SEALED};
-use crate::drain::{self, Asking, ChunkSelection, Drainer};
+use crate::control::{Control, DISMISSED, EARLY};
+use crate::drain::{self, Asking, Drainer};
 use crate::guarding::GuardReport;
 use crate::report::Reporter;
 use backstory_arena::ChunkSupply;
@@ -55,6 +57,8 @@ pub(crate) struct WatchPlan {
     pub log: PathBuf,
     /// How long daemons are recorded.
     pub detach_after: Option<Duration>,
+    /// The launcher waits for the deep log, too.
+    pub waits_for_deep_log: bool,
     /// Targets of the descriptors that the command inherits.
     pub inherited: Vec<Vec<u8>>,
     /// The lock that marks the log as being recorded, as long as one of its copies lives.
@@ -419,44 +423,6 @@ impl CommandWatch {
         if supervises && sys::parent() != Some(self.control.keeper.load(Ordering::Acquire)) {
             self.add_reason(&Reason::KeeperDied {});
         }
-    }
-
-    /// Drains the rest, ends and finalizes the log, and notifies the launcher.
-    fn conclude(&mut self) {
-        self.look_for_keeper();
-        let told = self
-            .at_end
-            .take()
-            .map_or_else(GuardReport::default, |end| end());
-        for reason in told.reasons {
-            self.add_sentence(reason);
-        }
-        self.warnings = told.warnings;
-        self.stock.stop();
-        self.reporter.finish();
-        let drainer = self.drainer();
-        let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
-        drainer.end_lines(self.command_status(), &[]);
-        drainer.pass(ChunkSelection::Last);
-        drainer.end_deep_log();
-        let mut end = drainer.finish(|drainer| self.end(drainer));
-        // The log that lacks it is lost, so that only the launcher says it. It is the first reason.
-        if let Some(reason) = drainer.replaced(&self.plan.part) {
-            end.incomplete_because.insert(0, reason.to_string());
-        }
-        if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
-            let path = self.plan.log.display().to_string();
-            let error = error.to_string();
-            end.warnings
-                .push(Reason::NotFinalized { path, error }.to_string());
-        }
-        self.control.reach(SEALED);
-        if self.told.is_none() {
-            self.control.set_summary(&end);
-        }
-        self.ring();
-        // Not earlier: it would wait for the drainer's thread, which may just be adding chunks.
-        self.stock.arena.remove();
     }
 
     /// Makes the log durable, but does not delay the launcher's last steps by disk writes.

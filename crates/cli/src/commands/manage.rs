@@ -18,6 +18,7 @@ use crate::error::{Failure, chain, complain};
 use crate::handover;
 use crate::index::{self, Busy};
 use crate::remote;
+use crate::running_runs;
 use crate::shell_policy::ShellPolicy;
 
 /// Removes runs: their graphs and their logs.
@@ -75,6 +76,9 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let mut successor = index::in_background(&home);
     successor.push("--wait".into());
     handover::watch(successor);
+    if args.wait {
+        running_runs::let_deep_logs_end(&home);
+    }
     let mut store = open_store(&home)?;
     let busy = if args.wait { Busy::Wait } else { Busy::Leave };
     let failed = index::bring_up_to_date(&home, &mut store, busy, args.wait)

@@ -193,6 +193,12 @@ fn prepare(
         suppress: args.suppress,
         durability: args.durability,
         deep: args.deep.then_some(args.outputs.unwrap_or_default()),
+        // Their readers want all that is known about the run.
+        waits_for_deep_log: args.json_summary.is_some()
+            || args.stats
+            || args.wait
+            || args.remote
+            || !args.watch.is_empty(),
         functions,
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),

@@ -57,6 +57,47 @@ fn show_says_which_programs_are_deep_and_which_are_only_shallow() {
     );
 }
 
+/// True if a process waits for a lock of a file.
+fn waits_for_lock(pid: u32) -> bool {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    let of = |line: &str| line.contains("->") && line.contains(&format!(" {pid} "));
+    locks.lines().any(of)
+}
+
+#[test]
+fn a_question_waits_for_a_deep_log_that_only_has_to_be_finished() {
+    let place = Place::new();
+    let daemon = "(while ! test -e go; do sleep 0.01; done) >&- 2>&- &";
+    record_deep(&place, &["--name", "late"], daemon);
+    let runs = std::fs::read_dir(place.stage.store().join("runs")).unwrap();
+    let mut parts = runs.map(|entry| entry.unwrap().path());
+    let part = parts.find(|path| path.extension().is_some_and(|e| e == "part"));
+    let path = part.unwrap().with_extension("").with_extension("deep");
+    // As the process that finishes it.
+    let mut options = std::fs::OpenOptions::new();
+    let finished = options.append(true).create(true).open(&path).unwrap();
+    finished.lock().unwrap();
+    let mut question = place.command(&["show", "late"]);
+    let mut question = question
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !waits_for_lock(question.id()) {
+        assert!(question.try_wait().unwrap().is_none(), "it does not wait");
+        std::thread::yield_now();
+    }
+    place.write("go", "");
+    place.finalized();
+    drop(finished);
+    let answer = question.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&answer.stdout);
+    assert!(
+        answer.status.success() && shown.contains("late"),
+        "{answer:?}"
+    );
+}
+
 #[test]
 fn store_stats_says_how_much_of_a_deep_log_is_io() {
     let place = Place::new();

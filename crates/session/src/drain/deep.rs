@@ -2,10 +2,10 @@
 //!
 //! Invariant: a chunk that the deep log has no room for stays in the arena.
 
-use super::{ChunkSelection, Drainer};
+use super::{ChunkSelection, Drainer, newest_epochs, owned};
+use crate::deep_mark::DeepMark;
 use crate::deep_sink::{DeepPlan, DeepSink};
-use backstory_abi::Chunk;
-use backstory_eventlog::Reason;
+use backstory_abi::{CHUNK_DEEP, Chunk};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,8 +20,6 @@ pub(super) struct DeepDrain {
     passed: HashMap<usize, u64>,
     /// Chunks wait in the arena until the deep log has room.
     is_behind: bool,
-    /// Why processes are shallow from some moment on.
-    reasons: Vec<Reason>,
 }
 
 impl Drainer {
@@ -32,7 +30,6 @@ impl Drainer {
             sink: DeepSink::new(plan, stock),
             passed: HashMap::new(),
             is_behind: false,
-            reasons: Vec::new(),
         });
         Drainer { deep, ..self }
     }
@@ -77,16 +74,40 @@ impl Drainer {
         1
     }
 
-    /// Waits until the deep log has everything, and ends it.
+    /// Marks the deep log as one that only has to be finished (see [`DeepSink::mark_ending`]).
+    /// `None` without a deep log.
+    pub(crate) fn mark_deep_log(&self) -> Option<DeepMark> {
+        let deep = self.deep.as_ref()?;
+        let owned = owned(&self.stock.arena);
+        let left = owned.iter().filter(|(_, header)| is_deep(header)).count();
+        deep.sink.mark_ending(left)
+    }
+
+    /// Passes all deep chunks that are left, waits until the deep log has them, and ends it.
     pub(crate) fn end_deep_log(&mut self) {
+        if self.deep.is_none() {
+            return;
+        }
+        let stock = Arc::clone(&self.stock);
+        let owned = owned(&stock.arena);
+        let newest = newest_epochs(&stock.arena, &owned);
+        for (index, header) in owned.iter().filter(|(_, header)| is_deep(header)) {
+            let finished = self.is_finished(*index, header, &newest);
+            self.append_deep(*index, header, finished, ChunkSelection::Last);
+        }
         if let Some(deep) = &mut self.deep {
-            deep.reasons = deep.sink.finish();
+            deep.sink.finish();
         }
     }
 
     /// Why the deep log lacks something, in sentences.
     pub(crate) fn deep_warnings(&self) -> Vec<String> {
-        let reasons = self.deep.iter().flat_map(|deep| &deep.reasons);
-        reasons.map(Reason::to_string).collect()
+        let reasons = self.deep.iter().flat_map(|deep| deep.sink.reasons());
+        reasons.map(|reason| reason.to_string()).collect()
     }
+}
+
+/// True for a chunk of deep records.
+pub(super) fn is_deep(header: &Chunk) -> bool {
+    header.flags & CHUNK_DEEP != 0
 }

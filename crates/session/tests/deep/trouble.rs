@@ -1,11 +1,13 @@
 //! The deep log of runs in which something goes wrong.
 
 use crate::bytes::{compiled, deep_log};
-use crate::harness::{Run, eventually, kill, others};
+use crate::harness::{Run, alive, eventually, kill, others};
 use backstory_abi::deep;
 use backstory_deep::DeepLog;
 use backstory_testkit::need::needs;
 use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
 
 /// The bytes of standard input that `read` gave the processes whose arguments contain a word.
@@ -175,6 +177,114 @@ fn calls_for_which_no_memory_became_free_are_counted_and_leave_a_gap() {
     assert!(log.end().unwrap().records_lost > 0);
     let whole = log.programs().iter().filter(|p| p.is_whole).count();
     assert!(whole < log.programs().len(), "{:?}", log.programs());
+}
+
+/// A disk that does not respond: a pipe at the path of a deep log, from which the test reads.
+struct SlowDisk {
+    reader: fs::File,
+    read: Vec<u8>,
+}
+
+impl SlowDisk {
+    fn of(run: &Run) -> SlowDisk {
+        let path = run.path(&format!("{}.deep", run.id));
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let mut options = fs::OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        SlowDisk {
+            reader: options.open(&path).unwrap(),
+            read: Vec::new(),
+        }
+    }
+
+    /// Reads until `is_over`.
+    fn go_on(&mut self, what: &str, is_over: impl Fn() -> bool) {
+        eventually(what, || {
+            let over = is_over();
+            // Without a writer, or with one that has not written: an error, or nothing.
+            let _ = self.reader.read_to_end(&mut self.read);
+            over
+        });
+    }
+
+    fn log(&self, run: &Run) -> DeepLog {
+        let copy = run.path("copy.deep");
+        fs::write(&copy, &self.read).unwrap();
+        DeepLog::open(&copy).unwrap()
+    }
+}
+
+/// More than a pipe has room for, compressed or not.
+const LARGE: &str = "head -c 3000000 /dev/urandom | tee copy | cat - >/dev/null";
+
+/// The log has its end without a reason, and the deep log in the pipe has all bytes.
+fn assert_whole(run: &Run, disk: &SlowDisk) {
+    let end = run.log().end().unwrap().clone();
+    assert_eq!(end.incomplete_because, Vec::<String>::new());
+    assert_eq!(end.warnings, Vec::<String>::new());
+    let log = disk.log(run);
+    assert!(log.end().is_some());
+    let copy = fs::read(run.path("copy")).unwrap();
+    assert!(bytes_read(&log, "-") == copy, "other bytes");
+}
+
+#[test]
+fn the_launcher_answers_before_the_deep_log_is_written() {
+    let run = Run::new(&["--deep", "full"]);
+    let mut disk = SlowDisk::of(&run);
+    let launcher = run
+        .command(&["sh", "-c", LARGE])
+        .stdin(Stdio::null())
+        .spawn();
+    let mut launcher = launcher.unwrap();
+    eventually("the launcher answers", || {
+        launcher.try_wait().unwrap().is_some()
+    });
+    assert!(run.part_path().exists() && !run.log_path().exists());
+    // The log has its end from now on, even if its writers die.
+    let part = backstory_eventlog::Log::open(run.part_path()).unwrap();
+    assert_eq!(part.end().unwrap().exit, Some(0));
+    disk.go_on("the log is finalized", || run.log_path().exists());
+    assert_whole(&run, &disk);
+    run.assert_tidy();
+}
+
+#[test]
+fn a_deep_log_that_only_has_to_be_finished_survives_the_death_of_its_writers() {
+    for is_last in [false, true] {
+        let run = Run::new(&["--deep", "full"]);
+        let mut disk = SlowDisk::of(&run);
+        let script = format!("touch started; while ! test -e go; do sleep 0.01; done; {LARGE}");
+        let launcher = run
+            .command(&["sh", "-c", &script])
+            .stdin(Stdio::null())
+            .spawn();
+        let mut launcher = launcher.unwrap();
+        eventually("the command runs", || run.path("started").exists());
+        let (keeper, supervisor) = others(launcher.id());
+        fs::write(run.path("go"), "").unwrap();
+        eventually("the launcher answers", || {
+            launcher.try_wait().unwrap().is_some()
+        });
+        if is_last {
+            kill(keeper, libc::SIGKILL);
+            eventually("the keeper is gone", || !alive(keeper));
+        }
+        kill(supervisor, libc::SIGKILL);
+        std::thread::scope(|scope| {
+            if is_last {
+                eventually("no process records", || {
+                    !backstory_session::is_recording(&run.part_path())
+                });
+                let (arena, part, log) = (run.arena_path(), run.part_path(), run.log_path());
+                scope.spawn(move || backstory_session::recover(Some(&arena), &part, &log).unwrap());
+            }
+            disk.go_on("the log is finalized", || run.log_path().exists());
+        });
+        assert_whole(&run, &disk);
+        run.assert_tidy();
+    }
 }
 
 #[test]
