@@ -149,7 +149,7 @@ struct bs_process {
     u32 deep_descriptors; /* DESCRIPTOR facts so far; their table follows the private files */
 #endif
     /* BS_MAX_FD entries if set up; after them BS_PRIVATE_FILES files that the process made */
-    u8 fd[];
+    u8 fd[] __attribute__((aligned(sizeof(u64))));
 };
 extern struct bs_process *bs_process; /* before attaching: no marks, generation 0 */
 

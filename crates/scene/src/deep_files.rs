@@ -2,7 +2,8 @@
 //!
 //! In: the calls of one process after the other. Out: the path and the act of each call that uses a
 //! regular file. Invariant: a descriptor's name comes from the kernel (`DESCRIPTOR`) where the log
-//! has it, and otherwise from the path that the program passed.
+//! has it, and otherwise from the path that the program passed. A recorder leaves the kernel's name
+//! out where it is that path.
 //!
 //! Absent: renames and removals, which the deep log does not have. The graph has them.
 
@@ -110,6 +111,9 @@ impl DeepFiles {
     /// The kernel's name of a descriptor that is used for the first time.
     fn described(&mut self, call: &Call) -> Option<FileUse> {
         let path = call.path().unwrap_or_default();
+        if call.result & S_IFMT == S_IFREG && path.is_empty() {
+            return None;
+        }
         if call.result & S_IFMT != S_IFREG || !path.starts_with(b"/") {
             self.open.remove(&call.fd);
             return None;

@@ -401,4 +401,6 @@ void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e
         !waiting_call(&draft, nr, arg))
         other_call(&draft, nr, arg);
     bs_deep_append(&draft.record, draft.parts, draft.count);
+    if (nr == __NR_openat && result >= 0 && !bs_deep_me.gap)
+        bs_deep_opened(result, (const char *)b);
 }

@@ -5,21 +5,53 @@
 #include "stream.h"
 #include <linux/stat.h>
 
-/* An entry of the table of descriptors: the number of the fact, and this bit. 0: not described. */
-enum { REFERENCED = 1, NUMBER = 2 };
+/*
+ * An entry of the table of descriptors. 0: nothing is known. With OPENED: a hash of the path by
+ * which a call in this process's stream opened it. Otherwise the number of its fact.
+ */
+enum { REFERENCED = 1, OPENED = 2, NUMBER = 4 };
 
-static u32 *entry_of(int fd)
+/*
+ * Marks of files whose name, when the kernel was asked for it, was the path by which they had been
+ * opened. Of two files with the same place, the later one stays.
+ */
+enum { NAMES = 1024 };
+static u64 names[NAMES];
+
+static u64 *entry_of(int fd)
 {
     u8 *table = bs_process->fd + BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32));
     bool known = (u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed;
-    return known ? (u32 *)table + fd : 0;
+    return known ? (u64 *)table + fd : 0;
 }
 
 void bs_deep_forget(u32 fd)
 {
-    u32 *entry = fd < BS_MAX_FD ? entry_of((int)fd) : 0;
+    u64 *entry = fd < BS_MAX_FD ? entry_of((int)fd) : 0;
     if (entry && *entry)
         *entry = 0;
+}
+
+static u64 hash_of(const void *at, u64 size)
+{
+    struct bs_part part = {.size = size, .at = at};
+    return bs_hash(&part);
+}
+
+/* A path as an entry. A relative one says nothing without the directory. */
+static u64 entry_of_path(const char *path, u64 size)
+{
+    return size && *path == '/' ? (hash_of(path, size) | OPENED) & ~(u64)REFERENCED : 0;
+}
+
+void bs_deep_opened(s64 fd, const char *path)
+{
+    u64 *entry = fd >= 0 && fd < BS_MAX_FD ? entry_of((int)fd) : 0, none = 0;
+    if (!entry)
+        return;
+    /* Another thread may know the descriptor already. */
+    __atomic_compare_exchange_n(entry, &none, entry_of_path(path, bs_length(path, BS_PATH_MAX)),
+                                false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Writes a number with a text around it, and a null byte. Returns the length. */
@@ -87,7 +119,31 @@ static bool is_stored(int fd, const struct bs_ident *ident)
     return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
 }
 
-static BS_COLD struct bs_deep_file describe(int fd, u32 *entry)
+/*
+ * The mark of a file and of the path by which it was opened, or 0. A name that was the kernel's
+ * once is taken for its name as long as the same file is opened by it.
+ */
+static u64 mark_of(u64 entry, const struct bs_ident *ident)
+{
+    if (!(entry & OPENED) || (ident->mode & S_IFMT) != S_IFREG || !ident->nlink)
+        return 0;
+    u64 key[4] = {entry, ident->dev, ident->ino, (u64)ident->birth};
+    return hash_of(key, sizeof key);
+}
+
+/* The name of a descriptor, unless it is the path of the record that opened it: then 0 bytes. */
+static s64 name_of(int fd, u64 entry, const struct bs_ident *ident, char *to, u64 size)
+{
+    u64 mark = mark_of(entry, ident), *place = &names[mark % NAMES];
+    if (mark && __atomic_load_n(place, __ATOMIC_RELAXED) == mark)
+        return 0;
+    s64 n = target(fd, ident, to, size);
+    if (mark && n > 0 && n < (s64)size && entry_of_path(to, (u64)n) == entry)
+        __atomic_store_n(place, mark, __ATOMIC_RELAXED);
+    return n;
+}
+
+static BS_COLD struct bs_deep_file describe(int fd, u64 *entry, u64 known)
 {
     struct bs_deep_file file = {0};
     struct bs_ident ident;
@@ -96,9 +152,9 @@ static BS_COLD struct bs_deep_file describe(int fd, u32 *entry)
     file.number = __atomic_add_fetch(&bs_process->deep_descriptors, 1, __ATOMIC_RELAXED);
     file.referenced = is_stored(fd, &ident);
     if (entry)
-        *entry = file.number * NUMBER | (file.referenced ? REFERENCED : 0);
+        *entry = (u64)file.number * NUMBER | (file.referenced ? REFERENCED : 0);
     char link[256];
-    s64 n = target(fd, &ident, link, sizeof link);
+    s64 n = name_of(fd, known, &ident, link, sizeof link);
     struct bs_part parts[2] = {
         {.kind = BS_DEEP_IDENT, .size = sizeof ident, .at = &ident},
         {.kind = BS_DEEP_PATH, .size = n > 0 ? (u64)n : 0, .at = link},
@@ -117,8 +173,9 @@ static BS_COLD struct bs_deep_file describe(int fd, u32 *entry)
 
 struct bs_deep_file bs_deep_describe(int fd)
 {
-    u32 *entry = entry_of(fd), known = entry ? *entry : 0;
-    if (BS_LIKELY(known))
-        return (struct bs_deep_file){.number = known / NUMBER, .referenced = known & REFERENCED};
-    return describe(fd, entry);
+    u64 *entry = entry_of(fd), known = entry ? *entry : 0;
+    if (BS_LIKELY(known && !(known & OPENED)))
+        return (struct bs_deep_file){.number = (u32)(known / NUMBER),
+                                     .referenced = known & REFERENCED};
+    return describe(fd, entry, known);
 }

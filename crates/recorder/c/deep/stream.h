@@ -61,6 +61,8 @@ struct bs_deep_file {
     bool referenced; /* its reads need no bytes: the run stores the content */
 };
 struct bs_deep_file bs_deep_describe(int fd);
+/* An open by this path has been recorded. */
+void bs_deep_opened(s64 fd, const char *path);
 
 /* hash.c: XXH64 with seed 0 */
 u64 bs_hash(const struct bs_part *part);

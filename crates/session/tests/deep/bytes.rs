@@ -3,8 +3,10 @@
 use crate::harness::Run;
 use crate::strace_oracle::{self, ENTERS, TracedCall};
 use backstory_abi::deep::DESCRIPTOR;
-use backstory_deep::{Call, Content, DeepLog};
+use backstory_deep::call_numbers::OPENS;
+use backstory_deep::{Call, Content, DeepLog, DeepProcess};
 use backstory_testkit::need::needs;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -230,6 +232,73 @@ print(*[os.readlink(f'/proc/self/fd/{fd}') for fd in used], sep='\\n')";
         let link_text = String::from_utf8_lossy(link);
         assert!(named.contains(&link), "{link_text} has no descriptor");
     }
+}
+
+/// The calls of the first thread of each process.
+fn first_threads(log: &DeepLog) -> Vec<Vec<Call>> {
+    let calls = |process: &DeepProcess| log.thread_calls(process.epoch, process.tids[0]).collect();
+    log.processes().iter().map(calls).collect()
+}
+
+#[test]
+fn a_file_that_is_opened_again_has_the_name_by_which_it_was_opened() {
+    if !needs("Python", &["/usr/bin/python3"]) {
+        return;
+    }
+    // Each line: the link of a descriptor after a read through it.
+    let script = "import os, sys
+top = os.path.realpath('.')
+here = top + '/here'; os.mkdir(here); name = here + '/file'
+def use(fd):
+    os.read(fd, 1); print(os.readlink(f'/proc/self/fd/{fd}'), flush=True)
+def fresh(path=name):
+    fd = os.open(path, os.O_RDONLY); use(fd); return fd
+for text in 'ab':
+    with open(name + text, 'w') as to: to.write(text * 9)
+    os.rename(name + text, name); os.close(fresh()); os.close(fresh())
+os.symlink(name, top + '/link')
+for path in [top + '/link', 'here/file', here + '//file', name, top + '/link']: os.close(fresh(path))
+first = os.open(name, os.O_RDONLY); copy = os.dup(first); use(copy); use(first); os.close(copy)
+pid = os.open(name, os.O_RDONLY)
+if os.fork() == 0: use(pid); os._exit(0)
+os.wait(); os.close(pid)
+os.rename(here, top + '/there'); os.symlink(top + '/there', here); other = os.open(top + '/there/file', os.O_RDONLY)
+use(other); os.close(other)
+gone = os.open(top + '/there/file', os.O_RDONLY); os.unlink(top + '/there/file'); use(gone)";
+    let run = Run::new(&["--deep", "full"]);
+    let printed = run.record(&["/usr/bin/python3", "-c", script]);
+    assert!(printed.status.success(), "{printed:?}");
+    run.log();
+    let log = deep_log(&run);
+    let mut names: Vec<(String, bool)> = Vec::new();
+    for calls in first_threads(&log) {
+        let mut opened = HashMap::new();
+        for call in &calls {
+            if OPENS.contains(&call.number) {
+                let path = call.path().unwrap_or_default().to_vec();
+                opened.insert(call.result, path);
+            } else if call.number == DESCRIPTOR && call.result & 0o170_000 == 0o100_000 {
+                let path = call.path().map(<[u8]>::to_vec);
+                let was_asked = path.is_some();
+                let name = path.unwrap_or_else(|| opened[&i64::from(call.fd)].clone());
+                names.push((String::from_utf8_lossy(&name).into_owned(), was_asked));
+            }
+        }
+    }
+    names.retain(|(name, _)| name.contains("here/file") && !name.ends_with(['a', 'b']));
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let wanted: Vec<&str> = printed.lines().collect();
+    // The child's name comes last: it is another process.
+    let child = wanted.len() - 3;
+    let order = (0..wanted.len())
+        .filter(|line| *line != child)
+        .chain([child]);
+    let wanted: Vec<&str> = order.map(|line| wanted[line]).collect();
+    let found: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(found, wanted);
+    // Known names: the second ones of `a` and `b`, the last but one of the paths, and `first`.
+    let known: Vec<usize> = (0..names.len()).filter(|n| !names[*n].1).collect();
+    assert_eq!(known, [1, 3, 7, 10], "{names:?}");
 }
 
 /// Compiles a C program next to the test.
