@@ -125,10 +125,20 @@ class SparkEngine:
         rows.createOrReplaceTempView(name)
 
     def _cut(self, rows: DataFrame) -> DataFrame:
-        """Keeps the rows of a round. A worker that dies loses those that only it has."""
+        """Keeps the rows of a round. A worker that dies loses those that only it has.
+
+        A checkpoint of Spark 3.5 has the estimated size of its plan. Estimates of joins are
+        products, so the digits of one double in each round: after 25 rounds they fill the driver's
+        memory. Rows that are made from the checkpoint's own have no estimate.
+        """
         if self.session.sparkContext.getCheckpointDir():
-            return rows.checkpoint(eager=False)
-        return rows.localCheckpoint(eager=False)
+            kept = rows.checkpoint(eager=False)
+        else:
+            kept = rows.localCheckpoint(eager=False)
+        made = self.session._jsparkSession.internalCreateDataFrame(
+            kept._jdf.queryExecution().toRdd(), kept._jdf.schema(), False
+        )
+        return DataFrame(made, self.session)
 
     def quoted(self, text: str) -> str:
         # Two quotes in a text of Spark are no quote.

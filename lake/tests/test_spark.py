@@ -168,6 +168,31 @@ def test_an_updated_closure_is_that_of_a_full_computation_on_spark(
     assert EXTENDED in done
 
 
+def chained(lake: Path, count: int) -> int:
+    """A lake with a chain of copies, each by a process. Returns the key of the last file."""
+    made = Invented()
+    run = made.run("run1")
+    file = made.file(run, "f0")
+    for at in range(1, count + 1):
+        process = made.process(run)
+        made.edge(process, file, "read", 2 * at, 2 * at)
+        file = made.file(run, f"f{at}", version=1)
+        made.edge(process, file, "write", 2 * at + 1, 2 * at + 1)
+    made.written(lake)
+    return file
+
+
+def test_a_plan_of_many_rounds_has_estimates_that_do_not_grow_with_the_rounds(
+    lake: Path, session: object
+) -> None:
+    last = chained(lake, 7)
+    engine = engine_of(lake, session)
+    assert len(rounds.lineage(engine, [last], rounds.Way("back"))) > 14
+    plan = engine.session.table(rounds.NODES)._jdf.queryExecution().optimizedPlan()
+    assert int(str(plan.stats().sizeInBytes())).bit_length() < 1000
+    assert engine.session.sql(rounds.answer()).count() == 14
+
+
 def skewed(lake: Path, count: int) -> int:
     """A lake whose only process read many files, and wrote one. Returns the key of the latter."""
     made = Invented()
