@@ -276,9 +276,9 @@ fn written(store: &dyn Store, run: &RunRecord) -> Option<HashSet<Box<[u8]>>> {
 /// `main @ 1a2b3c4d5e, changed: a.c b.c`
 pub fn text(checkout: &Checkout) -> String {
     let branch = checkout.branch.as_deref().unwrap_or("no branch");
-    let commit = match &checkout.commit {
-        Some(commit) => commit[..commit.len().min(10)].to_owned(),
-        None => "no commit".to_owned(),
+    let place = match &checkout.commit {
+        Some(commit) => format!("{branch} @ {}", &commit[..commit.len().min(10)]),
+        None => format!("{branch}, which has no commit yet"),
     };
     let state = match &checkout.changed {
         Some(changed) if changed.is_empty() => String::new(),
@@ -293,5 +293,5 @@ pub fn text(checkout: &Checkout) -> String {
         None if checkout.examined => ", changes unknown".to_owned(),
         None => String::new(),
     };
-    format!("{branch} @ {commit}{state}")
+    format!("{place}{state}")
 }

@@ -110,6 +110,27 @@ impl ShellStart {
         Some(self.directory.as_ref()?.join("paused"))
     }
 
+    /// The reason why the lines of an interactive shell are no runs of their own. `None` if they
+    /// are, or if the shell gets a script or a command.
+    pub fn why_no_lines(&self) -> Option<String> {
+        let (program, words) = self.command.split_first()?;
+        if self.directory.is_some() || !words.iter().all(|word| leaves_interactive(word)) {
+            return None;
+        }
+        let other = words.iter().find(|word| !is_plain_option(word));
+        Some(match (ShellKind::of(program), other) {
+            (Some(_), Some(other)) => format!(
+                "with {}, {} does not read the hooks of backstory",
+                other.display(),
+                program.display()
+            ),
+            _ => format!(
+                "backstory has hooks for bash, zsh and fish, not for {}",
+                program.display()
+            ),
+        })
+    }
+
     /// Prepares the start of a shell with hooks. A shell without hooks, or one that is given a
     /// script or a command, starts as it is: it then has no lines.
     pub fn prepare(session: &str, command: &[OsString]) -> io::Result<ShellStart> {
@@ -208,6 +229,12 @@ fn is_plain_option(word: &OsStr) -> bool {
         .any(|option| word == *option)
 }
 
+/// True for an option other than `-c`, with which a shell reads its lines from a user.
+fn leaves_interactive(word: &OsStr) -> bool {
+    let word = word.as_encoded_bytes();
+    word.starts_with(b"--") || word.starts_with(b"-") && !word.contains(&b'c')
+}
+
 /// A new directory that only this user can read, in memory if possible.
 fn private_directory(session: &str) -> io::Result<PathBuf> {
     let name = format!("backstory-{session}.shell");
@@ -248,6 +275,29 @@ mod tests {
             let command: Vec<OsString> = words.iter().map(OsString::from).collect();
             let start = ShellStart::prepare("test", &command).unwrap();
             assert_eq!(start.command, command);
+        }
+    }
+
+    #[test]
+    fn an_interactive_shell_without_hooks_gives_the_reason() {
+        let why = |words: &[&str]| {
+            let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+            ShellStart::prepare("reason", &command)
+                .unwrap()
+                .why_no_lines()
+        };
+        assert!(
+            why(&["bash", "--norc", "-i"])
+                .unwrap()
+                .contains("with --norc, bash")
+        );
+        assert!(why(&["dash"]).unwrap().contains("not for dash"));
+        for words in [
+            &["bash", "-c", "true"][..],
+            &["dash", "x.sh"],
+            &["bash", "-i"],
+        ] {
+            assert_eq!(why(words), None, "{words:?}");
         }
     }
 

@@ -8,7 +8,7 @@ pub const EMIT: &str = "Examples:\n  \
     backstory emit begin train 'epoch 3'\n  \
     backstory emit read s3://bucket/images\n  \
     backstory emit write model:3\n  \
-    backstory emit change bank:accounts --part row=42\n  \
+    backstory emit change bank:accounts#row=42\n  \
     backstory emit note loss 0.12\n  \
     backstory emit end\n\n\
     The statement is about the process that runs `backstory emit`, as a shell.\n\
@@ -53,7 +53,7 @@ pub enum EmitStatement {
     End,
     /// The activity read a thing
     Read {
-        /// The name of the thing: a URI
+        /// The name of the thing: a URI. #KIND=VALUE after it names a part
         name: String,
         /// A part of the thing, as row=42 or bytes=0-4095
         #[arg(long, value_name = "KIND=VALUE")]
@@ -61,7 +61,7 @@ pub enum EmitStatement {
     },
     /// The activity made a thing, or all of its content is new
     Write {
-        /// The name of the thing: a URI
+        /// The name of the thing: a URI. #KIND=VALUE after it names a part
         name: String,
         /// A part of the thing, as row=42 or bytes=0-4095
         #[arg(long, value_name = "KIND=VALUE")]
@@ -69,7 +69,7 @@ pub enum EmitStatement {
     },
     /// The activity changed a part of a thing
     Change {
-        /// The name of the thing: a URI
+        /// The name of the thing: a URI. #KIND=VALUE after it names a part
         name: String,
         /// A part of the thing, as row=42 or bytes=0-4095
         #[arg(long, value_name = "KIND=VALUE")]
@@ -77,7 +77,7 @@ pub enum EmitStatement {
     },
     /// The activity deleted a thing
     Delete {
-        /// The name of the thing: a URI
+        /// The name of the thing: a URI. #KIND=VALUE after it names a part
         name: String,
         /// A part of the thing, as row=42 or bytes=0-4095
         #[arg(long, value_name = "KIND=VALUE")]

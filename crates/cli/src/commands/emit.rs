@@ -54,8 +54,13 @@ fn said(statement: EmitStatement) -> Result<(&'static str, Vec<String>), Failure
     })
 }
 
-/// The words about a thing, or about a part of it.
+/// The words about a thing, or about a part of it. The name may end with the part, as in the
+/// questions about it: `bank:accounts#row=42`.
 fn thing(name: String, part: Option<Part>) -> Vec<String> {
+    let (name, part) = match (part, Part::split(&name)) {
+        (None, Some((thing, part))) => (thing.to_owned(), Some(part)),
+        (part, _) => (name, part),
+    };
     let part = part.map(|part| part.to_string());
     [Some(name), part].into_iter().flatten().collect()
 }

@@ -4,6 +4,7 @@
 //! Invariant: a login never fails. If recording cannot begin, the plain shell starts.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -59,6 +60,12 @@ fn begin(
     let id = home.new_run_id();
     let start = ShellStart::prepare(&id, command)
         .map_err(|error| format!("cannot write the hooks of the shell: {error}"))?;
+    if let Some(why) = start
+        .why_no_lines()
+        .filter(|_| std::io::stdin().is_terminal())
+    {
+        complain(&format!("this whole shell is one run, because {why}"));
+    }
     let policy = ShellPolicy::load();
     policy.warnings.iter().for_each(|warning| complain(warning));
     if policy.hides_private {

@@ -104,13 +104,13 @@ fn the_account_of_a_thing_has_named_activities_as_steps() {
 fn parts_of_a_thing_have_origins_of_their_own_and_qualified_terms() {
     let place = Place::new();
     let emit = format!("{} emit", place.program());
-    let load = |file: &str, row: &str| {
-        format!("sh -c 'read x < {file}; {emit} write bank:accounts --part row={row}'")
-    };
+    let load = |file: &str, row: &str| format!("sh -c 'read x < {file}; {emit} write {row}'");
     place.write("a.csv", "1");
     place.write("b.csv", "2");
+    // A statement may name a part as a question does.
+    let (option, name) = ("bank:accounts --part row=1", "bank:accounts#row=2");
     place.keep(
-        &format!("{}; {}", load("a.csv", "1"), load("b.csv", "2")),
+        &format!("{}; {}", load("a.csv", option), load("b.csv", name)),
         &[],
     );
     let row = origin(&place, "bank:accounts#row=1");

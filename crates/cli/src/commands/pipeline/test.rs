@@ -44,7 +44,9 @@ pub fn run(args: &PipelineTestArgs, store: Option<&Path>) -> Outcome {
     }
     let mut warnings: Vec<&str> = Vec::new();
     for warning in tested.iter().flat_map(|(_, report)| report.warnings()) {
-        if !warnings.contains(&warning) {
+        // A mistake in the file is printed already.
+        let printed = files.warnings.iter().any(|one| warning.contains(one));
+        if !printed && !warnings.contains(&warning) {
             warnings.push(warning);
         }
     }

@@ -159,18 +159,28 @@ impl<'a> StepWriter<'a> {
         groups.sort_small_by_key(|group| std::cmp::Reverse(group.len() > 2));
         let (mut texts, mut named) = (Vec::new(), 0);
         for group in groups {
-            let near: Vec<&[u8]> = group
+            let mut near: Vec<&[u8]> = group
                 .iter()
                 .map(|path| self.near(path, directory))
                 .collect();
             if texts.len() >= few {
                 break;
             }
-            named += group.len();
+            let pattern = pattern_text(&near);
             match near.len() {
                 1 | 2 => texts.extend(near.iter().map(|path| shown(path))),
-                many => texts.push(format!("{} ({many})", pattern_text(&near))),
+                // `*` alone tells nothing.
+                _ if pattern == "*" => {
+                    near.truncate(few - texts.len());
+                    texts.extend(near.iter().map(|path| shown(path)));
+                }
+                many => {
+                    named += many;
+                    texts.push(format!("{pattern} ({many})"));
+                    continue;
+                }
             }
+            named += near.len();
         }
         if named < paths.len() {
             texts.push(format!("{} more", paths.len() - named));
